@@ -1,0 +1,50 @@
+//! β, the coefficient of the KL penalty in the reward: constant, or steered towards a target KL.
+
+use anyhow::{Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+/// `algorithm.kl_ctrl`; serialised into checkpoints, so that a resumed run goes on with the β it had.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum KlController {
+    /// β never changes.
+    Fixed { coef: f64 },
+    /// β grows while the KL is above `target` and shrinks while it is below, by at most 20 % per `horizon` trajectories
+    /// (Ziegler et al. 2019, arXiv:1909.08593; verl `AdaptiveKLController`).
+    Adaptive { coef: f64, target: f64, horizon: f64 },
+}
+
+impl KlController {
+    /// Every value of `algorithm.kl_ctrl.type`.
+    pub const NAMES: &'static [&'static str] = &["fixed", "adaptive"];
+
+    /// From the keys of `algorithm.kl_ctrl`. Fails on an unknown type, and for `adaptive` on a target or horizon that is
+    /// not positive.
+    pub fn new(kind: &str, kl_coef: f64, target_kl: f64, horizon: f64) -> Result<Self> {
+        match kind {
+            "fixed" => Ok(Self::Fixed { coef: kl_coef }),
+            "adaptive" => {
+                ensure!(horizon > 0.0, "algorithm.kl_ctrl.horizon is {horizon}; the adaptive controller needs it above 0");
+                ensure!(target_kl > 0.0, "algorithm.kl_ctrl.target_kl is {target_kl}; the adaptive controller needs it above 0");
+                Ok(Self::Adaptive { coef: kl_coef, target: target_kl, horizon })
+            }
+            _ => bail!("algorithm.kl_ctrl.type is `{kind}`; it can be {}", Self::NAMES.join(" or ")),
+        }
+    }
+
+    /// β as it is now.
+    pub fn coef(&self) -> f64 {
+        match *self {
+            Self::Fixed { coef } | Self::Adaptive { coef, .. } => coef,
+        }
+    }
+
+    /// Moves β after a batch of `trajectories` whose mean KL was `current_kl`:
+    /// β ← β·(1 + clip(KL/target − 1, ±0.2)·trajectories/horizon).
+    pub fn update(&mut self, current_kl: f64, trajectories: usize) {
+        if let Self::Adaptive { coef, target, horizon } = self {
+            let error = (current_kl / *target - 1.0).clamp(-0.2, 0.2);
+            *coef *= 1.0 + error * trajectories as f64 / *horizon;
+        }
+    }
+}

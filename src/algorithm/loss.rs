@@ -1,0 +1,109 @@
+//! The actor's loss on one micro-batch, and its gradient by token statistic.
+//!
+//! L = Σ_t w_t·(L_pg − c_H·H + c_kl·KL), where the weights w come from [`super::aggregate`]. The loss is an ordinary autodiff
+//! formula on tensors of `[tokens]`, always in f32 on the CPU; what leaves is ∂L/∂log_prob and ∂L/∂entropy as columns, which
+//! the model turns into gradients of its parameters. Sums over tokens are f64.
+
+use burn::tensor::Device;
+
+use super::column;
+use super::kl::KlPenalty;
+use super::policy_loss::{ClipOptions, LossInput, Metric, PolicyLoss};
+
+/// What the actor minimises.
+#[derive(Clone)]
+pub struct PolicyObjective {
+    pub policy_loss: &'static PolicyLoss,
+    pub clip: ClipOptions,
+    /// c_H, `actor.entropy_coeff`.
+    pub entropy_coeff: f64,
+    /// `actor.kl_loss_type` and `actor.kl_loss_coef`, with `actor.use_kl_loss`.
+    pub kl_loss: Option<(KlPenalty, f64)>,
+}
+
+/// One micro-batch of whole sequences. All columns have one number per response token; numbers of masked tokens are not
+/// read.
+#[derive(Clone, Copy, Debug)]
+pub struct LossColumns<'a> {
+    /// Sequence boundaries within these columns, starting at 0.
+    pub offsets: &'a [usize],
+    pub mask: &'a [f32],
+    pub log_prob: &'a [f32],
+    pub entropy: &'a [f32],
+    /// `None` is the on-policy case: the old policy is this one, and every ratio is exactly 1.
+    pub old_log_prob: Option<&'a [f32]>,
+    /// Needed with a KL loss.
+    pub ref_log_prob: Option<&'a [f32]>,
+    pub advantages: &'a [f32],
+    /// From [`super::aggregate::token_weights`] of the whole mini-batch.
+    pub weights: &'a [f32],
+    pub rollout_is_weights: Option<&'a [f32]>,
+}
+
+/// The share of one micro-batch in the mini-batch's loss: all of it adds up over micro-batches.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LossResult {
+    pub loss: f64,
+    pub d_log_prob: Vec<f32>,
+    pub d_entropy: Vec<f32>,
+    /// Parts of the loss, weighted like it: `actor/pg_loss`, `actor/entropy`, and with a KL loss `actor/kl_loss`.
+    /// Coefficients are not applied. Add them up over the micro-batches of a mini-batch.
+    pub terms: Vec<(&'static str, f64)>,
+    /// Means over tokens. Add sums and counts over micro-batches, then divide.
+    pub metrics: Vec<Metric>,
+}
+
+impl PolicyObjective {
+    /// Loss, gradients and metrics of one micro-batch; empty if it has no token.
+    ///
+    /// # Panics
+    /// If columns differ in length, or if there is a KL loss and no `ref_log_prob`.
+    pub fn evaluate(&self, x: &LossColumns) -> LossResult {
+        if x.log_prob.is_empty() {
+            return LossResult::default();
+        }
+        let device = Device::flex().autodiff();
+        // A masked token may hold anything, even NaN, which a weight of 0 would not silence.
+        let silenced = |column: &[f32]| -> Vec<f32> {
+            assert_eq!(column.len(), x.mask.len(), "columns of one micro-batch differ in length");
+            column.iter().zip(x.mask).map(|(&v, &m)| if m == 0.0 { 0.0 } else { v }).collect()
+        };
+        let tensor = |column: &[f32]| column::tensor(&silenced(column), &device);
+
+        let log_prob = tensor(x.log_prob).require_grad();
+        let policy = (self.policy_loss.run)(&LossInput {
+            log_prob: log_prob.clone(),
+            old_log_prob: x.old_log_prob.map_or_else(|| log_prob.clone().detach(), tensor),
+            advantages: tensor(x.advantages),
+            mask: tensor(x.mask),
+            offsets: x.offsets,
+            rollout_is_weights: x.rollout_is_weights.map(tensor),
+            clip: self.clip,
+        });
+
+        let weights = silenced(x.weights);
+        let weighted = |column: &[f32]| -> f64 { column.iter().zip(&weights).map(|(&v, &w)| f64::from(v) * f64::from(w)).sum() };
+        let pg_loss = weighted(&column::host(policy.per_token.clone()));
+        let entropy = weighted(&silenced(x.entropy));
+        let mut terms = vec![("actor/pg_loss", pg_loss), ("actor/entropy", entropy)];
+        let mut loss = pg_loss - self.entropy_coeff * entropy;
+        let mut per_token = policy.per_token;
+        if let Some((penalty, coef)) = &self.kl_loss {
+            let reference = x.ref_log_prob.expect("a KL loss needs the reference's log-probabilities");
+            let kl = penalty.per_token(log_prob.clone(), tensor(reference));
+            let kl_loss = weighted(&column::host(kl.clone()));
+            terms.push(("actor/kl_loss", kl_loss));
+            loss += coef * kl_loss;
+            per_token = per_token + kl * *coef;
+        }
+
+        let gradients = (per_token * column::tensor(&weights, &device)).sum().backward();
+        LossResult {
+            loss,
+            d_log_prob: log_prob.grad(&gradients).map_or_else(|| vec![0.0; weights.len()], column::host),
+            d_entropy: weights.iter().map(|&w| (-self.entropy_coeff * f64::from(w)) as f32).collect(),
+            terms,
+            metrics: policy.metrics,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The algorithms of reinforcement learning, as pure functions on numbers: no model, no device choice, no file.
+//!
+//! Everything works on *ragged columns*: one `f32` per response token that exists, all sequences one after another, cut by
+//! `offsets` (`offsets[i]..offsets[i + 1]` is sequence `i`; there is one more offset than sequences). `mask` is 1 on tokens
+//! the policy wrote and 0 on tokens a tool wrote into the response. Nothing is padded.
+//!
+//! Reading order, which is also the order of one training step:
+//! 1. [`kl`]: KL estimators ([`kl::KL_ESTIMATORS`]), the KL penalty inside the reward and its controller;
+//! 2. [`advantage`]: rewards to advantages ([`advantage::ESTIMATORS`]);
+//! 3. [`aggregate`]: `loss_agg_mode` as one weight per token ([`aggregate::AGGREGATIONS`]), from the whole mini-batch;
+//! 4. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
+//! 5. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
+//!
+//! Each table is explicit: a new algorithm is one file and one line. `doc` of an entry starts with a one-line summary, then
+//! gives the formula, the paper and the function of verl it agrees with.
+
+pub mod advantage;
+pub mod aggregate;
+pub mod kl;
+pub mod loss;
+pub mod policy_loss;
+
+mod column;
+#[cfg(test)]
+mod properties;
+
+pub use column::sequences;

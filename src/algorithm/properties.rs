@@ -1,0 +1,215 @@
+//! Properties that hold for any numbers, and cases the reference numbers do not reach.
+
+use proptest::prelude::*;
+
+use super::advantage::{AdvantageInput, ESTIMATORS};
+use super::aggregate::{AGGREGATIONS, token_weights};
+use super::kl::{self, KlController, apply_kl_in_reward};
+use super::loss::{LossColumns, LossResult, PolicyObjective};
+use super::policy_loss::{self, ClipOptions, Metric};
+use super::sequences;
+
+const CLIP: ClipOptions = ClipOptions { low: 0.2, high: 0.28, c: 3.0 };
+
+/// One response: per token (mask, reward, log π, old, reference, advantage, entropy), and its group.
+type Sequence = (Vec<(bool, [f32; 6])>, usize);
+
+fn batch() -> impl Strategy<Value = Vec<Sequence>> {
+    let token = (prop::bool::weighted(0.8), prop::array::uniform6(-2.0f32..2.0));
+    prop::collection::vec((prop::collection::vec(token, 0..7), 0..3usize), 1..8)
+}
+
+/// The ragged columns of a batch.
+struct Columns {
+    offsets: Vec<usize>,
+    mask: Vec<f32>,
+    values: [Vec<f32>; 6],
+    group: Vec<usize>,
+}
+
+fn columns(batch: &[Sequence]) -> Columns {
+    let mut offsets = vec![0];
+    offsets.extend(batch.iter().scan(0, |end, (tokens, _)| {
+        *end += tokens.len();
+        Some(*end)
+    }));
+    let tokens = || batch.iter().flat_map(|(tokens, _)| tokens);
+    Columns {
+        offsets,
+        mask: tokens().map(|&(m, _)| f32::from(u8::from(m))).collect(),
+        values: std::array::from_fn(|k| tokens().map(|(_, v)| v[k]).collect()),
+        group: batch.iter().map(|&(_, group)| group).collect(),
+    }
+}
+
+fn objective() -> PolicyObjective {
+    PolicyObjective {
+        policy_loss: policy_loss::find("vanilla").unwrap(),
+        clip: CLIP,
+        entropy_coeff: 0.01,
+        kl_loss: Some((kl::find("k3+").unwrap(), 0.05)),
+    }
+}
+
+fn evaluate(c: &Columns, weights: &[f32]) -> LossResult {
+    let [_, log_prob, old, reference, advantages, entropy] = &c.values;
+    objective().evaluate(&LossColumns {
+        offsets: &c.offsets,
+        mask: &c.mask,
+        log_prob,
+        entropy,
+        old_log_prob: Some(old),
+        ref_log_prob: Some(reference),
+        advantages,
+        weights,
+        rollout_is_weights: None,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn permuted_sequences_have_permuted_advantages(batch in batch(), turn in 0..8usize) {
+        let turn = turn % batch.len();
+        let mut turned = batch.clone();
+        turned.rotate_left(turn);
+        for estimator in ESTIMATORS {
+            let rows = |batch: &[Sequence]| {
+                let c = columns(batch);
+                let input = AdvantageInput {
+                    offsets: &c.offsets, rewards: &c.values[0], mask: &c.mask, group: &c.group,
+                    gamma: 0.9, norm_adv_by_std_in_grpo: true,
+                };
+                let output = (estimator.run)(&input);
+                sequences(&c.offsets).map(|r| output.advantages[r].to_vec()).collect::<Vec<_>>()
+            };
+            let mut expected = rows(&batch);
+            expected.rotate_left(turn);
+            for (a, b) in rows(&turned).concat().iter().zip(expected.concat()) {
+                prop_assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "{}: {a} {b}", estimator.name);
+            }
+        }
+    }
+
+    #[test]
+    fn micro_batches_of_any_size_have_the_same_gradient(batch in batch()) {
+        let all = columns(&batch);
+        for mode in AGGREGATIONS {
+            let weights = token_weights(mode, &all.offsets, &all.mask, None, 6);
+            let whole = evaluate(&all, &weights);
+            for size in 1..=3 {
+                let mut rest = &weights[..];
+                let mut parts = Vec::new();
+                for micro in batch.chunks(size) {
+                    let c = columns(micro);
+                    let (own, after) = rest.split_at(c.mask.len());
+                    rest = after;
+                    parts.push(evaluate(&c, own));
+                }
+                let glued = |f: fn(&LossResult) -> &Vec<f32>| parts.iter().flat_map(f).copied().collect::<Vec<f32>>();
+                prop_assert_eq!(glued(|p| &p.d_log_prob), whole.d_log_prob.clone(), "{}", mode.name);
+                prop_assert_eq!(glued(|p| &p.d_entropy), whole.d_entropy.clone(), "{}", mode.name);
+                let loss: f64 = parts.iter().map(|p| p.loss).sum();
+                prop_assert!((loss - whole.loss).abs() <= 1e-9 * (1.0 + whole.loss.abs()), "{}", mode.name);
+                for Metric { name, sum, count } in &whole.metrics {
+                    let own = parts.iter().flat_map(|p| &p.metrics).filter(|m| m.name == *name);
+                    let (s, n) = own.fold((0.0, 0.0), |(s, n), m| (s + m.sum, n + m.count));
+                    prop_assert!((s - sum).abs() < 1e-9 * (1.0 + sum.abs()) && n == *count, "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// A single token with the given numbers, weight 1.
+fn one_token(log_prob: f32, old_log_prob: Option<f32>, advantage: f32) -> LossResult {
+    let objective = PolicyObjective { kl_loss: None, entropy_coeff: 0.0, ..objective() };
+    objective.evaluate(&LossColumns {
+        offsets: &[0, 1],
+        mask: &[1.0],
+        log_prob: &[log_prob],
+        entropy: &[0.0],
+        old_log_prob: old_log_prob.as_ref().map(std::slice::from_ref),
+        ref_log_prob: None,
+        advantages: &[advantage],
+        weights: &[1.0],
+        rollout_is_weights: None,
+    })
+}
+
+#[test]
+fn dual_clip_caps_the_cost_of_a_negative_advantage() {
+    let capped = one_token(-1.0, Some(-3.0), -2.0);
+    assert_eq!((capped.loss, capped.d_log_prob[0]), (6.0, 0.0));
+    assert_eq!(capped.metrics[2], Metric { name: "actor/pg_clipfrac_lower", sum: 1.0, count: 1.0 });
+    let far = one_token(0.0, Some(-500.0), -1.0);
+    assert_eq!((far.loss, far.d_log_prob[0]), (3.0, 0.0));
+}
+
+#[test]
+fn on_policy_ratio_is_exactly_one() {
+    let result = one_token(-1.2345, None, 0.7);
+    assert_eq!((result.loss, result.d_log_prob[0]), (f64::from(-0.7f32), -0.7));
+    assert_eq!(result.metrics[1].sum, 0.0);
+}
+
+#[test]
+fn masked_tokens_are_silent_even_as_nan() {
+    let nan = f32::NAN;
+    let result = objective().evaluate(&LossColumns {
+        offsets: &[0, 2],
+        mask: &[1.0, 0.0],
+        log_prob: &[-1.0, nan],
+        entropy: &[0.5, nan],
+        old_log_prob: Some(&[-1.1, nan]),
+        ref_log_prob: Some(&[-1.2, nan]),
+        advantages: &[1.0, nan],
+        weights: &[1.0, 0.0],
+        rollout_is_weights: Some(&[1.0, nan]),
+    });
+    assert!(result.loss.is_finite() && result.d_log_prob[0].is_finite() && result.metrics.iter().all(|m| m.sum.is_finite()));
+    assert_eq!((result.d_log_prob[1], result.d_entropy[1]), (0.0, 0.0));
+}
+
+#[test]
+fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controller() {
+    let mut controller = KlController::new("adaptive", 0.5, 0.1, 100.0).unwrap();
+    let result = apply_kl_in_reward(
+        &[0, 3, 3, 4],
+        &[1.0, 0.0, 1.0, 1.0],
+        &[0.0, 0.0, 1.0, 2.0],
+        &[-1.0, f32::NAN, -1.0, -2.0],
+        &[-2.0, -9.0, -3.0, -2.5],
+        kl::find("k1").unwrap(),
+        &mut controller,
+    );
+    assert_eq!(result.rewards, [-0.5, 0.0, 0.0, 1.75]);
+    assert!((result.current_kl - (1.5 + 0.0 + 0.5) / 3.0).abs() < 1e-7);
+    assert_eq!(result.coef, 0.5);
+    assert!((controller.coef() - 0.5 * (1.0 + 0.2 * 3.0 / 100.0)).abs() < 1e-12);
+    let state = serde_json::to_string(&controller).unwrap();
+    assert_eq!(serde_json::from_str::<KlController>(&state).unwrap(), controller);
+    assert!(KlController::new("adaptive", 0.5, 0.1, 0.0).is_err() && KlController::new("other", 0.5, 0.1, 1.0).is_err());
+}
+
+/// Every entry of every table can be found by each of its names, once, and says what it is.
+#[test]
+fn tables_are_consistent() {
+    let mut rows: Vec<(&str, &[&str], &str)> = Vec::new();
+    rows.extend(ESTIMATORS.iter().map(|e| (e.name, e.aliases, e.doc)));
+    rows.extend(policy_loss::POLICY_LOSSES.iter().map(|e| (e.name, e.aliases, e.doc)));
+    rows.extend(kl::KL_ESTIMATORS.iter().map(|e| (e.name, e.aliases, e.doc)));
+    rows.extend(AGGREGATIONS.iter().map(|e| (e.name, &[] as &[&str], e.doc)));
+    let mut names: Vec<&str> =
+        rows.iter().flat_map(|(name, aliases, _)| std::iter::once(name).chain(*aliases)).copied().collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    for (name, _, doc) in rows {
+        let first = doc.lines().next().unwrap();
+        assert!(first.len() > 10 && doc.contains("\nFormula: ") && doc.contains("\nverl: "), "{name}: {doc}");
+    }
+    assert!(kl::names().iter().all(|name| kl::find(name).is_some()));
+}

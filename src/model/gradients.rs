@@ -1,0 +1,66 @@
+//! Gradients by parameter name, accumulated over micro-batches.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Device, Tensor};
+
+use super::decoder::Decoder;
+use super::ops::{f32s, flex_f32, sum_squares};
+
+/// One flat f32 gradient per parameter name, in name order. Not part of any graph.
+#[derive(Default)]
+pub struct Gradients(pub BTreeMap<String, Tensor<1>>);
+
+impl Gradients {
+    /// Adds to the gradient of `name`.
+    pub fn add<const D: usize>(&mut self, name: &str, gradient: Tensor<D>) {
+        let gradient: Tensor<1> = gradient.flatten(0, D - 1);
+        let sum = match self.0.remove(name) {
+            Some(sum) => sum + gradient,
+            None => gradient,
+        };
+        self.0.insert(name.to_owned(), sum);
+    }
+
+    /// Moves the gradient of `name` out to be added to in place; zeros where there is none yet.
+    pub fn take(&mut self, name: &str, shape: [usize; 2], device: &Device) -> Tensor<2> {
+        self.0.remove(name).map_or_else(|| Tensor::zeros(shape, device), |g| g.reshape(shape))
+    }
+
+    /// Takes the gradients of a network's parameters out of a backward pass.
+    pub fn add_backward(&mut self, net: &Decoder, graph: &mut burn::tensor::Gradients) {
+        struct Visitor<'a>(&'a mut Gradients, &'a mut burn::tensor::Gradients, Vec<String>);
+        impl ModuleVisitor for Visitor<'_> {
+            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+                if let Some(gradient) = param.val().grad_remove(self.1) {
+                    self.0.add(&self.2.join("."), gradient);
+                }
+            }
+            fn enter_module(&mut self, name: &str, _: &str) {
+                self.2.push(name.to_owned());
+            }
+            fn exit_module(&mut self, _: &str, _: &str) {
+                self.2.pop();
+            }
+        }
+        net.visit(&mut Visitor(self, graph, Vec::new()));
+    }
+
+    /// The 2-norm of all gradients together, accumulated in f64.
+    pub fn norm(&self) -> f64 {
+        self.0.values().map(squares).sum::<f64>().sqrt()
+    }
+
+    /// The 2-norm of each gradient.
+    pub fn norms(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, g)| (name.as_str(), squares(g).sqrt()))
+    }
+}
+
+fn squares(g: &Tensor<1>) -> f64 {
+    match flex_f32(g) {
+        Some(g) => sum_squares(f32s(&g)),
+        None => g.clone().square().sum().into_scalar::<f32>() as f64,
+    }
+}

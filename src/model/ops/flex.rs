@@ -1,0 +1,115 @@
+//! From tensors of burn's `flex` backend to slices and back, without copies; and matrix products on slices.
+
+use burn::backend::{
+    Flex,
+    flex::{FlexTensor, Layout},
+};
+use burn::tensor::{Bytes, DType, Device, Shape, Tensor, TensorData};
+use gemm::Parallelism;
+
+/// Elements per parallel task: large enough to hide rayon's overhead of about 5 µs.
+pub const GRAIN: usize = 16 * 1024;
+
+/// The tensor as the contiguous f32 view of a `flex` tensor, or `None` on another backend or dtype.
+/// Copies only strided views.
+pub fn flex_f32<const D: usize>(t: &Tensor<D>) -> Option<FlexTensor> {
+    let t = t.clone().try_into_primitive::<Flex>().ok()?;
+    (t.dtype() == DType::F32).then(|| dense(t))
+}
+
+/// A tensor on `device` from host values in row-major order.
+pub fn tensor_from_vec<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+/// The owner of a contiguous view: `f32s` of it never fails. Copies only strided views.
+pub fn dense(t: FlexTensor) -> FlexTensor {
+    if t.is_contiguous() { t } else { t.to_contiguous() }
+}
+
+/// The elements of a [`dense`] f32 tensor.
+pub fn f32s(t: &FlexTensor) -> &[f32] {
+    t.as_slice::<f32>().expect("contiguous f32")
+}
+
+pub fn from_vec(v: Vec<f32>, shape: Shape) -> FlexTensor {
+    FlexTensor::new(Bytes::from_elems(v), Layout::contiguous(shape), DType::F32)
+}
+
+/// Contiguous, and the view spans its buffer: `storage_mut` may overwrite all of it (and copies it first if it is shared).
+pub fn own(t: FlexTensor) -> FlexTensor {
+    let whole = t.is_contiguous() && t.layout().start_offset() == 0 && t.bytes().len() == 4 * t.layout().num_elements();
+    if whole { t } else { t.to_contiguous() }
+}
+
+pub fn all_f32(ts: &[&FlexTensor]) -> bool {
+    ts.iter().all(|t| t.dtype() == DType::F32)
+}
+
+/// A buffer that is not zeroed: every element must be written before it is read.
+#[allow(clippy::uninit_vec)]
+pub fn uninit(n: usize) -> Vec<f32> {
+    let mut v = Vec::with_capacity(n);
+    // SAFETY: the capacity is n, f32 has no invalid bit patterns or drop glue, and each caller writes before it reads.
+    // Zeroing would cost a pass over memory as long as the cheap kernels themselves.
+    unsafe { v.set_len(n) };
+    v
+}
+
+/// A matrix in a slice: (row stride, column stride).
+pub type Strides = (usize, usize);
+
+/// c (m×n) = a (m×k) · b (k×n), or c += with `accumulate`.
+#[allow(clippy::too_many_arguments)]
+pub fn matmul(
+    (m, n, k): (usize, usize, usize),
+    c: &mut [f32],
+    c_strides: Strides,
+    accumulate: bool,
+    a: &[f32],
+    a_strides: Strides,
+    b: &[f32],
+    b_strides: Strides,
+    threads: Parallelism,
+) {
+    let last = |r: usize, c: usize, s: Strides| if r == 0 || c == 0 { 0 } else { (r - 1) * s.0 + (c - 1) * s.1 + 1 };
+    assert!(last(m, n, c_strides) <= c.len() && last(m, k, a_strides) <= a.len() && last(k, n, b_strides) <= b.len());
+    // SAFETY: the assertion keeps every element gemm touches inside the three slices, and `c` is borrowed mutably.
+    unsafe {
+        matmul_ptr((m, n, k), c.as_mut_ptr(), c_strides, accumulate, a.as_ptr(), a_strides, b.as_ptr(), b_strides, threads)
+    }
+}
+
+/// [`matmul`] on pointers, for tasks that write disjoint blocks of one buffer.
+///
+/// # Safety
+/// All elements addressed by the shapes and strides must be valid, and no other task may touch those of `c` meanwhile.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn matmul_ptr(
+    (m, n, k): (usize, usize, usize),
+    c: *mut f32,
+    c_strides: Strides,
+    accumulate: bool,
+    a: *const f32,
+    a_strides: Strides,
+    b: *const f32,
+    b_strides: Strides,
+    threads: Parallelism,
+) {
+    let s = |s: Strides| (s.1 as isize, s.0 as isize);
+    let ((c_cs, c_rs), (a_cs, a_rs), (b_cs, b_rs)) = (s(c_strides), s(a_strides), s(b_strides));
+    // SAFETY: promised by the caller.
+    unsafe {
+        gemm::gemm(
+            m, n, k, c, c_cs, c_rs, accumulate, a, a_cs, a_rs, b, b_cs, b_rs, 1.0, 1.0, false, false, false, threads,
+        )
+    }
+}
+
+/// The values of a tensor, row-major, on the host.
+///
+/// # Panics
+/// When the tensor is not f32: parameters and activations of this crate always are.
+pub fn to_host<const D: usize>(t: Tensor<D>) -> Vec<f32> {
+    t.into_data().try_into_vec::<f32>().expect("f32 tensor")
+}

@@ -1,0 +1,43 @@
+//! Fused differentiable operations with hand-written backward: what burn's CPU backend is slow at, and nothing else.
+//!
+//! Each file holds one operation: its kernel trait (default bodies composed of ordinary tensor ops, which CUDA runs; a
+//! fused, threaded body for burn's `flex` CPU backend), the dispatch trait, the autodiff step and the function models call.
+//! `linear`, `swiglu`, `rms_norm`, `rope` and `attention` take part in autodiff; [`decode`] and [`head`] do not need it.
+//! Float sums are made in a fixed order, so results do not depend on the number of threads.
+
+pub mod attention;
+mod attention_flex;
+pub mod decode;
+mod flex;
+pub mod head;
+pub mod linear;
+pub mod rms_norm;
+pub mod rope;
+mod simd;
+pub mod swiglu;
+
+pub use attention::attention;
+pub use decode::{CacheView, decode_attention};
+pub use head::{head_backward, head_stats};
+pub(crate) use flex::{f32s, flex_f32, own, tensor_from_vec, to_host};
+pub use linear::linear;
+pub use rms_norm::rms_norm;
+pub use rope::rope;
+pub(crate) use simd::{AdamwStep, adamw_row, exp_sub_sum, max_row, sum_squares};
+pub use swiglu::swiglu;
+
+/// Routes a dispatch trait to the kernels of each backend: `route!(OpTrait for KernelTrait { fn op(a: T, …) -> T = kernel })`.
+macro_rules! route {
+    ($op:ident, $kernels:ident { $(fn $f:ident($($a:ident: $t:ty),*) = $k:ident;)* }) => {
+        impl $op for burn::backend::Flex {
+            $(fn $f($($a: $t),*) -> burn::backend::tensor::FloatTensor<Self> { <Self as $kernels>::$k($($a),*) })*
+        }
+        #[cfg(feature = "cuda")]
+        impl $kernels for burn::backend::Cube {}
+        #[cfg(feature = "cuda")]
+        impl $op for burn::backend::Cube {
+            $(fn $f($($a: $t),*) -> burn::backend::tensor::FloatTensor<Self> { <Self as $kernels>::$k($($a),*) })*
+        }
+    };
+}
+pub(crate) use route;

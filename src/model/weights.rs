@@ -1,0 +1,131 @@
+//! Hugging Face weights: model.safetensors in (one file or shards with an index, f32, f16 or bf16) and out (one file, f32).
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::Tensor;
+use memmap2::Mmap;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+
+use super::config::DecoderConfig;
+use super::decoder::Decoder;
+use super::ops::to_host;
+
+/// Memory-mapped safetensors files of a folder.
+pub struct WeightFiles {
+    maps: Vec<(PathBuf, Mmap)>,
+}
+
+impl WeightFiles {
+    /// Opens `model.safetensors`, or the shards that `model.safetensors.index.json` names.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let single = folder.join("model.safetensors");
+        let index = folder.join("model.safetensors.index.json");
+        let names = if single.exists() {
+            vec![single]
+        } else if index.exists() {
+            let text = std::fs::read_to_string(&index)?;
+            let json: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{}", index.display()))?;
+            let map = json["weight_map"].as_object().with_context(|| format!("{} has no weight_map", index.display()))?;
+            let mut shards: Vec<&str> = map.values().filter_map(|v| v.as_str()).collect();
+            shards.sort_unstable();
+            shards.dedup();
+            shards.iter().map(|s| folder.join(s)).collect()
+        } else if folder.join("pytorch_model.bin").exists() {
+            bail!(
+                "{} holds pytorch_model.bin, a Python pickle, which is not read here; convert it with transformers' \
+                 save_pretrained(…, safe_serialization=True)",
+                folder.display()
+            );
+        } else {
+            bail!(
+                "{} has no model.safetensors; to start from its config.json with random weights, set the model's `init` \
+                 to `random`",
+                folder.display()
+            );
+        };
+        let maps = names.into_iter().map(|path| {
+            let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+            // SAFETY: the map is read once at start-up; changing a checkpoint while it loads is as undefined as in any loader.
+            let map = unsafe { Mmap::map(&file) }.with_context(|| format!("cannot map {}", path.display()))?;
+            Ok((path, map))
+        });
+        Ok(Self { maps: maps.collect::<Result<_>>()? })
+    }
+
+    /// All tensors by name as f32, in the order of the map.
+    pub fn tensors(&self) -> Result<BTreeMap<String, TensorView<'_>>> {
+        let mut all = BTreeMap::new();
+        for (path, map) in &self.maps {
+            let parsed = SafeTensors::deserialize(map).with_context(|| format!("{} is damaged", path.display()))?;
+            all.extend(parsed.tensors());
+        }
+        Ok(all)
+    }
+
+    /// The network of `config` with these weights. Every parameter must be there, and nothing unknown.
+    pub fn build(&self, config: &DecoderConfig, device: &burn::tensor::Device) -> Result<Decoder> {
+        let mut tensors = self.tensors()?;
+        let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
+        let net = Decoder::build(config, device, &mut |name, shape| {
+            let view = tensors.remove(name).with_context(|| format!("{origin}: tensor `{name}` is missing"))?;
+            if view.shape() != shape {
+                bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {shape:?}", view.shape());
+            }
+            to_f32(&view).with_context(|| format!("{origin}: tensor `{name}`"))
+        })?;
+        // Copies that transformers itself leaves out: a tied head and rotary buffers.
+        tensors.retain(|name, _| !name.ends_with("rotary_emb.inv_freq") && (name != "lm_head.weight" || net.lm_head.is_some()));
+        if let Some(name) = tensors.keys().next() {
+            bail!("{origin}: tensor `{name}` has no place in this model; is model_type in config.json right?");
+        }
+        Ok(net)
+    }
+}
+
+/// A tensor's values as f32.
+pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
+    let halves = || view.data().chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+    Ok(match view.dtype() {
+        Dtype::F32 => view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+        Dtype::BF16 => halves().map(|x| f32::from_bits((x as u32) << 16)).collect(),
+        Dtype::F16 => halves().map(|x| burn::tensor::f16::from_bits(x).to_f32()).collect(),
+        other => bail!("dtype {other:?} is not supported; save the model as f32, f16 or bf16"),
+    })
+}
+
+/// Every parameter of a network: name, shape and values, in Hugging Face's names.
+pub fn parameters(net: &Decoder) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    struct Visitor(Vec<String>, Vec<(String, Vec<usize>, Vec<f32>)>);
+    impl ModuleVisitor for Visitor {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let tensor = param.val().inner();
+            self.1.push((self.0.join("."), tensor.dims().to_vec(), to_host(tensor)));
+        }
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.0.push(name.to_owned());
+        }
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.0.pop();
+        }
+    }
+    let mut visitor = Visitor(Vec::new(), Vec::new());
+    net.visit(&mut visitor);
+    visitor.1
+}
+
+/// Writes named f32 tensors as one safetensors file. The caller makes the write atomic (see `util::fs`).
+pub fn write_safetensors(path: &Path, tensors: &[(String, Vec<usize>, Vec<f32>)]) -> Result<()> {
+    let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, _, x)| x.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
+    let views = tensors.iter().zip(&bytes).map(|((name, shape, _), bytes)| {
+        Ok((name.clone(), TensorView::new(Dtype::F32, shape.clone(), bytes).with_context(|| format!("tensor `{name}`"))?))
+    });
+    let views: Vec<_> = views.collect::<Result<_>>()?;
+    // transformers refuses files without this mark.
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    safetensors::serialize_to_file(views, Some(metadata), path).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,137 @@
+//! AdamW (Loshchilov & Hutter 2019, <https://arxiv.org/abs/1711.05101>), torch's update in torch's order:
+//!
+//! w ← w·(1 − lr·λ);  m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;
+//! w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
+//!
+//! One threaded pass over each parameter on CPU; ordinary tensor ops elsewhere. All parameters decay, as in verl and TRL.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use burn::backend::flex::FlexTensor;
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{Device, Tensor};
+use rayon::prelude::*;
+
+use crate::model::Gradients;
+use crate::model::decoder::Decoder;
+use crate::model::ops::{AdamwStep, adamw_row, f32s, flex_f32, tensor_from_vec, to_host};
+
+#[derive(Clone, Copy, Debug)]
+pub struct AdamWConfig {
+    pub beta1: f64,
+    pub beta2: f64,
+    pub eps: f64,
+    pub weight_decay: f64,
+}
+
+/// First and second moments of one parameter, flat.
+type Moments = (Tensor<1>, Tensor<1>);
+
+/// The optimizer and its state by parameter name.
+pub struct AdamW {
+    config: AdamWConfig,
+    /// Updates made.
+    pub step: u64,
+    state: BTreeMap<String, Moments>,
+}
+
+impl AdamW {
+    pub fn new(config: AdamWConfig) -> Self {
+        Self { config, step: 0, state: BTreeMap::new() }
+    }
+
+    /// One update of every parameter that has a gradient, gradients scaled by `grad_scale` first.
+    pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
+        self.step += 1;
+        let c = &self.config;
+        let constants = AdamwStep {
+            lr: lr as f32,
+            beta1: c.beta1 as f32,
+            beta2: c.beta2 as f32,
+            eps: c.eps as f32,
+            keep: (1.0 - lr * c.weight_decay) as f32,
+            correction1: (1.0 - c.beta1.powi(self.step as i32)) as f32,
+            correction2_sqrt: (1.0 - c.beta2.powi(self.step as i32)).sqrt() as f32,
+            grad_scale: grad_scale as f32,
+        };
+        net.map(&mut Update { constants, gradients, state: &mut self.state, path: Vec::new() })
+    }
+
+    /// The moments as named tensors, `NAME.exp_avg` and `NAME.exp_avg_sq` (torch's names), for a checkpoint.
+    pub fn tensors(&self) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+        let named = |name: &str, kind: &str, t: &Tensor<1>| (format!("{name}.{kind}"), t.dims().to_vec(), to_host(t.clone()));
+        self.state.iter().flat_map(|(name, (m, v))| [named(name, "exp_avg", m), named(name, "exp_avg_sq", v)]).collect()
+    }
+
+    /// Restores what [`tensors`](AdamW::tensors) gave.
+    pub fn restore(&mut self, step: u64, tensors: BTreeMap<String, Vec<f32>>, device: &Device) -> Result<()> {
+        self.step = step;
+        self.state.clear();
+        for (name, m) in &tensors {
+            let Some(parameter) = name.strip_suffix(".exp_avg") else {
+                if !name.ends_with(".exp_avg_sq") {
+                    bail!("optimizer state: unknown tensor `{name}`");
+                }
+                continue;
+            };
+            let v = tensors.get(&format!("{name}_sq")).with_context(|| format!("optimizer state: `{name}_sq` is missing"))?;
+            let tensor = |x: &Vec<f32>| tensor_from_vec(x.clone(), [x.len()], device);
+            self.state.insert(parameter.to_owned(), (tensor(m), tensor(v)));
+        }
+        Ok(())
+    }
+}
+
+struct Update<'a> {
+    constants: AdamwStep,
+    gradients: Gradients,
+    state: &'a mut BTreeMap<String, Moments>,
+    path: Vec<String>,
+}
+
+impl ModuleMapper for Update<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.join(".");
+        let Some(gradient) = self.gradients.0.remove(&name) else { return param };
+        let (id, weight, mapper) = param.consume();
+        let shape = weight.dims();
+        let weight = weight.inner().reshape([shape.iter().product::<usize>()]);
+        let zeros = || (weight.zeros_like(), weight.zeros_like());
+        let (m, v) = self.state.remove(&name).unwrap_or_else(zeros);
+        let (weight, m, v) = step(weight, m, v, gradient, self.constants);
+        self.state.insert(name, (m, v));
+        Param::from_mapped_value(id, Tensor::from_inner(weight.reshape(shape)).require_grad(), mapper)
+    }
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+}
+
+fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: AdamwStep) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
+    if let Some(g) = flex_f32(&g) {
+        let [mut w, mut m, mut v] = [w, m, v].map(whole);
+        let rows = w.storage_mut::<f32>().par_chunks_mut(GRAIN).zip(m.storage_mut::<f32>().par_chunks_mut(GRAIN));
+        rows.zip(v.storage_mut::<f32>().par_chunks_mut(GRAIN))
+            .zip(f32s(&g).par_chunks(GRAIN))
+            .for_each(|(((w, m), v), g)| adamw_row(w, m, v, g, s));
+        let [w, m, v] = [w, m, v].map(Tensor::from_primitive::<burn::backend::Flex>);
+        return (w, m, v);
+    }
+    let g = g * s.grad_scale;
+    let m = m * s.beta1 + g.clone() * (1.0 - s.beta1);
+    let v = v * s.beta2 + g.square() * (1.0 - s.beta2);
+    let denominator = v.clone().sqrt() / s.correction2_sqrt + s.eps;
+    (w * s.keep - m.clone() / denominator * (s.lr / s.correction1), m, v)
+}
+
+/// Elements per task.
+const GRAIN: usize = 64 * 1024;
+
+/// The tensor as a flex buffer of its own.
+fn whole(t: Tensor<1>) -> FlexTensor {
+    crate::model::ops::own(t.try_into_primitive::<burn::backend::Flex>().expect("parameters and gradients share a device"))
+}

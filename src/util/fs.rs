@@ -1,0 +1,254 @@
+//! Files and directories that appear whole or not at all, whenever the process is killed.
+//!
+//! Everything is staged next to its target as `.tmp-NAME-PID`, synced to disk and renamed. A directory that is replaced
+//! waits as `.old-NAME-PID` for the instant between two renames. [`sweep`] finishes or undoes what a killed process left.
+//! One process at a time may write a given path.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+const STAGED: &str = ".tmp-";
+const REPLACED: &str = ".old-";
+
+/// Writes a whole file, or leaves the earlier one untouched. Creates missing parent directories.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let staging = sibling(path, STAGED)?;
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(parent(path))?;
+        let mut file = File::create(&staging)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&staging, path)?;
+        sync_dir(parent(path))
+    };
+    write().inspect_err(|_| _ = fs::remove_file(&staging)).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A directory under construction. [`commit`](Self::commit) puts it in place; dropping it uncommitted removes it.
+#[derive(Debug)]
+pub struct AtomicDir {
+    staging: PathBuf,
+    target: PathBuf,
+}
+
+impl AtomicDir {
+    /// Starts an empty directory that will become `target`.
+    pub fn stage(target: &Path) -> Result<Self> {
+        let staging = sibling(target, STAGED)?;
+        let create = || {
+            remove(&staging)?;
+            fs::create_dir_all(&staging)
+        };
+        create().with_context(|| format!("cannot create {}", staging.display()))?;
+        Ok(Self { staging, target: target.to_path_buf() })
+    }
+
+    /// Where to write the contents until they are committed.
+    pub fn path(&self) -> &Path {
+        &self.staging
+    }
+
+    /// Syncs the contents to disk and renames the directory to its target, replacing an earlier one.
+    pub fn commit(self) -> Result<()> {
+        let replaced = sibling(&self.target, REPLACED)?;
+        let commit = || -> io::Result<()> {
+            sync_tree(&self.staging)?;
+            remove(&replaced)?;
+            if self.target.symlink_metadata().is_ok() {
+                fs::rename(&self.target, &replaced)?;
+            }
+            if let Err(error) = fs::rename(&self.staging, &self.target) {
+                _ = fs::rename(&replaced, &self.target);
+                return Err(error);
+            }
+            sync_dir(parent(&self.target))?;
+            remove(&replaced)
+        };
+        commit().with_context(|| format!("cannot put {} in place", self.target.display()))
+    }
+}
+
+impl Drop for AtomicDir {
+    fn drop(&mut self) {
+        _ = remove(&self.staging);
+    }
+}
+
+/// Removes a directory so that it is never seen half-removed under its own name.
+pub fn remove_dir(path: &Path) -> Result<()> {
+    let doomed = sibling(path, STAGED)?;
+    let remove_renamed = || {
+        remove(&doomed)?;
+        fs::rename(path, &doomed)?;
+        remove(&doomed)
+    };
+    remove_renamed().with_context(|| format!("cannot remove {}", path.display()))
+}
+
+/// Clears what killed processes left in `dir`: staged files and directories go, and a directory that was taken away to be
+/// replaced comes back if its successor never arrived. What belongs to a process that still runs stays (known where
+/// `/proc` exists). A missing `dir` is fine.
+pub fn sweep(dir: &Path) -> Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", dir.display())),
+    };
+    for entry in entries {
+        let path = entry.with_context(|| format!("cannot read {}", dir.display()))?.path();
+        let Some(leftover) = path.file_name().and_then(|name| name.to_str()).and_then(Leftover::parse) else { continue };
+        let target = dir.join(leftover.name);
+        if leftover.owner_is_alive() {
+            continue;
+        }
+        if leftover.prefix == REPLACED && target.symlink_metadata().is_err() {
+            fs::rename(&path, &target).with_context(|| format!("cannot restore {}", target.display()))?;
+        } else {
+            remove(&path).with_context(|| format!("cannot remove the leftover {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The parts of a staged name.
+struct Leftover<'a> {
+    prefix: &'static str,
+    name: &'a str,
+    pid: u32,
+}
+
+impl<'a> Leftover<'a> {
+    fn parse(file_name: &'a str) -> Option<Self> {
+        [STAGED, REPLACED].into_iter().find_map(|prefix| {
+            let (name, pid) = file_name.strip_prefix(prefix)?.rsplit_once('-')?;
+            Some(Self { prefix, name, pid: pid.parse().ok()? })
+        })
+    }
+
+    /// Containers give every run the same small process id, so one's own id means an earlier run.
+    fn owner_is_alive(&self) -> bool {
+        self.pid != std::process::id() && Path::new("/proc").join(self.pid.to_string()).exists()
+    }
+}
+
+/// All regular files under `dir`, as paths relative to it, sorted.
+pub fn files_under(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut pending = vec![dir.to_path_buf()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else {
+                files.push(path.strip_prefix(dir).map_err(io::Error::other)?.to_path_buf());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn sibling(path: &Path, prefix: &str) -> Result<PathBuf> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        bail!("'{}' does not end in a readable file name", path.display());
+    };
+    Ok(parent(path).join(format!("{prefix}{name}-{}", std::process::id())))
+}
+
+/// Removes a file, link or directory tree; nothing there is fine.
+fn remove(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn sync_tree(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() { sync_tree(&path)? } else { File::open(&path)?.sync_all()? }
+    }
+    sync_dir(dir)
+}
+
+/// Makes a rename in `dir` durable. File systems that cannot sync a directory say so with one of two errors.
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(dir)?.sync_all() {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn write_atomic_replaces_and_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/file.txt");
+        write_atomic(&path, b"one").unwrap();
+        write_atomic(&path, b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(names(&dir.path().join("deep")), ["file.txt"]);
+    }
+
+    #[test]
+    fn a_directory_appears_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("result");
+        let staged = AtomicDir::stage(&target).unwrap();
+        fs::write(staged.path().join("a"), "first").unwrap();
+        assert!(!target.exists());
+        staged.commit().unwrap();
+
+        let abandoned = AtomicDir::stage(&target).unwrap();
+        fs::write(abandoned.path().join("b"), "lost").unwrap();
+        drop(abandoned);
+        assert_eq!((names(dir.path()), names(&target)), (vec!["result".into()], vec!["a".into()]));
+
+        let second = AtomicDir::stage(&target).unwrap();
+        fs::write(second.path().join("c"), "second").unwrap();
+        second.commit().unwrap();
+        assert_eq!((names(dir.path()), names(&target)), (vec!["result".into()], vec!["c".into()]));
+    }
+
+    #[test]
+    fn sweep_undoes_what_a_killed_process_left() {
+        let dir = tempfile::tempdir().unwrap();
+        // No process has this id: it is above every kernel's limit.
+        for name in [".tmp-a-4294967295/part", ".old-b-4294967295/whole", ".old-c-4294967295/earlier", "c/later", ".tmp-notes"] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
+        let own = format!(".tmp-d-{}", std::process::id());
+        fs::write(dir.path().join(own), "an earlier process with our id").unwrap();
+        let alive = format!(".tmp-e-{}", std::os::unix::process::parent_id());
+        fs::write(dir.path().join(&alive), "a running process").unwrap();
+        sweep(dir.path()).unwrap();
+        assert_eq!(names(dir.path()), [alive, ".tmp-notes".into(), "b".into(), "c".into()]);
+        assert!(dir.path().join("b/whole").exists() && dir.path().join("c/later").exists());
+        sweep(&dir.path().join("missing")).unwrap();
+    }
+}

@@ -1,0 +1,90 @@
+//! An append-only JSON-lines file of steps that a resumed run continues as if it had never stopped.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::fs::write_atomic;
+
+/// Appends one line per call, each an object with an integer `step`.
+#[derive(Debug)]
+pub struct StepLog {
+    path: PathBuf,
+    file: File,
+}
+
+/// What a line must have; other keys are free.
+#[derive(Deserialize)]
+struct Row {
+    step: u64,
+}
+
+impl StepLog {
+    /// Opens `path` for a run that starts fresh (`None`: an earlier file is emptied) or continues after `resumed_step`:
+    /// later rows, which the resumed run will write again, are dropped, and so is a line torn by a kill. The file is
+    /// replaced atomically, so a kill in here loses nothing either.
+    pub fn open(path: &Path, resumed_step: Option<u64>) -> Result<Self> {
+        let kept = match resumed_step {
+            Some(step) => rows_until(path, step)?,
+            None => String::new(),
+        };
+        write_atomic(path, kept.as_bytes())?;
+        let file = OpenOptions::new().append(true).open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(Self { path: path.to_path_buf(), file })
+    }
+
+    /// Appends `line`, which must contain no line break, and syncs it to disk.
+    pub fn append(&mut self, line: &str) -> Result<()> {
+        // One write: a kill can tear the last line, never mix two.
+        let append = self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
+        append.with_context(|| format!("cannot write to {}", self.path.display()))
+    }
+}
+
+/// The whole lines of `path` whose step is at most `last`; an absent file has none.
+fn rows_until(path: &Path, last: u64) -> Result<String> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut kept = String::with_capacity(text.len());
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        match serde_json::from_str::<Row>(line) {
+            Ok(row) if row.step <= last && line.ends_with('\n') => kept.push_str(line),
+            Ok(_) => {}
+            Err(_) => tracing::warn!("{}:{}: dropped a line that is not a step's row", path.display(), number + 1),
+        }
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resuming_keeps_exactly_the_rows_up_to_the_checkpoint() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("logs/metrics.jsonl");
+        let row = |step: u64| format!("{{\"step\":{step},\"data\":{{\"x\":{step}.5}}}}");
+        let mut straight = StepLog::open(&path, None).unwrap();
+        (0..6).for_each(|step| straight.append(&row(step)).unwrap());
+        let uninterrupted = fs::read(&path).unwrap();
+
+        let mut torn = StepLog::open(&path, None).unwrap();
+        (0..5).for_each(|step| torn.append(&row(step)).unwrap());
+        torn.file.write_all(b"{\"step\":5,\"da").unwrap();
+        let mut resumed = StepLog::open(&path, Some(3)).unwrap();
+        (4..6).for_each(|step| resumed.append(&row(step)).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), uninterrupted);
+
+        StepLog::open(&path, None).unwrap();
+        assert!(fs::read(&path).unwrap().is_empty());
+        StepLog::open(&dir.path().join("new.jsonl"), Some(7)).unwrap();
+    }
+}

@@ -1,0 +1,21 @@
+//! "Did you mean": the candidate nearest to a misspelt name.
+
+/// The candidate most like `name` (Damerau–Levenshtein similarity, ignoring case), or `None` if none is close.
+pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(&name, &candidate.to_lowercase()), candidate))
+        .filter(|(similarity, _)| *similarity >= 0.5)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn finds_a_near_name_and_nothing_far_away() {
+        assert_eq!(super::closest("tensorbord", ["console", "tensorboard"]), Some("tensorboard"));
+        assert_eq!(super::closest("xyz", ["console", "tensorboard"]), None);
+    }
+}

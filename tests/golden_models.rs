@@ -1,0 +1,135 @@
+//! Models against what transformers computes on the same checkpoints (`models/*/golden.json`): logits, log-probabilities,
+//! entropies, a greedy continuation, the loss of a supervised step, its gradient norms and one AdamW step.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use burnish::model::token_stats::TokenGrads;
+use burnish::model::{CausalLm, FAMILIES, Gradients, Init, Sequence, weights};
+use burnish::optim::{AdamW, AdamWConfig};
+use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
+use burnish::util::rng::Stream;
+use serde_json::Value;
+
+fn goldens() -> PathBuf {
+    std::env::var_os("BURNISH_GOLDENS").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), PathBuf::from)
+}
+
+/// The golden models of a supported family with a language-model head.
+fn models() -> Vec<(String, PathBuf, Value)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(goldens().join("models")).expect("golden models") {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let read = |file: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap() };
+        let (config, golden) = (read("config.json"), read("golden.json"));
+        let family = config["model_type"].as_str().unwrap_or_default().to_owned();
+        if FAMILIES.iter().any(|f| f.model_type == family) && golden.get("sequences").is_some() {
+            found.push((name, folder, golden));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(!found.is_empty(), "no golden model of a supported family");
+    found
+}
+
+fn floats(v: &Value) -> Vec<f32> {
+    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
+}
+
+fn ids(v: &Value) -> Vec<u32> {
+    v.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
+}
+
+fn sequences(golden: &Value) -> Vec<Vec<u32>> {
+    golden["seqs"].as_array().unwrap().iter().map(ids).collect()
+}
+
+/// |a − b| ≤ tolerance · max(1, |b|) everywhere.
+fn close(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{what}[{i}]: {a}, transformers has {b}");
+    }
+}
+
+#[test]
+fn golden_forward_and_greedy() {
+    for (name, folder, golden) in models() {
+        let model = CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap();
+        for (seq, want) in sequences(&golden).iter().zip(golden["sequences"].as_array().unwrap()) {
+            let hidden = model.hidden(model.embed(seq), 1, seq.len(), &mut |_, _, _| {});
+            let logits: Vec<f32> = model.logits(hidden).into_data().try_into_vec().unwrap();
+            let vocab = model.config.vocab_size;
+            close(&format!("{name} first logits"), &logits[..vocab], &floats(&want["logits_first"]), 1e-4);
+            close(&format!("{name} last logits"), &logits[logits.len() - vocab..], &floats(&want["logits_last"]), 1e-4);
+
+            let stats = model.token_stats(&[Sequence { prompt: &seq[..1], response: &seq[1..] }], 1.0);
+            close(&format!("{name} log-probs"), &stats.log_prob, &floats(&want["token_logprobs"]), 1e-4);
+            let entropy = floats(&want["entropy"]);
+            close(&format!("{name} entropy"), &stats.entropy, &entropy[..entropy.len() - 1], 1e-4);
+
+            let greedy = ids(&want["greedy12"]);
+            let sampling =
+                Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, max_tokens: greedy.len(), ignore_eos: true };
+            let request = Request {
+                prompts: &[seq],
+                n: 1,
+                sampling,
+                eos: &[],
+                stream: &|prompt, sample| Stream::new(0, "greedy", &[prompt as u64, sample as u64]),
+            };
+            let responses = NativeEngine { max_num_seqs: 4 }.generate(&model, &request).unwrap();
+            assert_eq!(responses[0].ids, greedy, "{name} greedy continuation");
+        }
+    }
+}
+
+/// Mean negative log-likelihood of all predicted tokens, and its gradients.
+fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) -> f64 {
+    let batch: Vec<Sequence> = seqs.iter().map(|s| Sequence { prompt: &s[..1], response: &s[1..] }).collect();
+    let count: usize = batch.iter().map(|s| s.response.len()).sum();
+    let mut loss = 0.0;
+    model.backward(&batch, 1.0, gradients, |stats| {
+        loss = -stats.log_prob.iter().map(|&x| x as f64).sum::<f64>() / count as f64;
+        TokenGrads { log_prob: vec![-1.0 / count as f32; count], entropy: vec![0.0; count] }
+    });
+    loss
+}
+
+#[test]
+fn golden_backward_and_adamw() {
+    for (name, folder, golden) in models() {
+        let mut model = CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap().trainable();
+        let seqs = sequences(&golden);
+        let mut gradients = Gradients::default();
+        let loss = supervised(&model, &seqs, &mut gradients);
+        close(&format!("{name} loss"), &[loss as f32], &[golden["loss"].as_f64().unwrap() as f32], 1e-4);
+        close(&format!("{name} grad norm"), &[gradients.norm() as f32], &[golden["grad_norm"].as_f64().unwrap() as f32], 1e-3);
+        let want = golden["grad_norms"].as_object().unwrap();
+        assert_eq!(gradients.norms().count(), want.len(), "{name}: parameters with a gradient");
+        for (parameter, norm) in gradients.norms() {
+            let want = want[parameter].as_f64().unwrap();
+            assert!((norm - want).abs() <= 1e-3 * want, "{name} {parameter}: {norm}, torch has {want}");
+        }
+
+        let step = &golden["adamw_step"];
+        let number = |key: &str| step[key].as_f64().unwrap();
+        let betas = floats(&step["betas"]);
+        let mut optimizer = AdamW::new(AdamWConfig {
+            beta1: betas[0] as f64,
+            beta2: betas[1] as f64,
+            eps: number("eps"),
+            weight_decay: number("weight_decay"),
+        });
+        let clip = (number("clip_grad_norm") / (gradients.norm() + 1e-6)).min(1.0);
+        model.net = optimizer.update(model.net, gradients, number("lr"), clip);
+        let after = supervised(&model, &seqs, &mut Gradients::default());
+        assert!((after - number("loss_after")).abs() <= 1e-3 * number("loss_after"), "{name} loss after the step: {after}");
+        for (parameter, _, values) in weights::parameters(&model.net) {
+            let sum: f64 = values.iter().map(|x| x.abs() as f64).sum();
+            let want = step["param_abs_sum"][&parameter].as_f64().unwrap();
+            assert!((sum - want).abs() <= 1e-3 * want, "{name} {parameter} after the step: Σ|w| {sum}, torch has {want}");
+        }
+    }
+}
