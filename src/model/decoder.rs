@@ -141,9 +141,7 @@ impl Decoder {
                     down_proj: load.linear(&at("mlp.down_proj"), c.hidden_size, c.intermediate_size, c.mlp_bias)?,
                 },
                 input_layernorm: RmsNorm { weight: load.vector(&at("input_layernorm.weight"), c.hidden_size)? },
-                post_attention_layernorm: RmsNorm {
-                    weight: load.vector(&at("post_attention_layernorm.weight"), c.hidden_size)?,
-                },
+                post_attention_layernorm: RmsNorm { weight: load.vector(&at("post_attention_layernorm.weight"), c.hidden_size)? },
             });
         }
         let norm = RmsNorm { weight: load.vector("model.norm.weight", c.hidden_size)? };

@@ -20,11 +20,7 @@ use super::flex::*;
 
 pub trait AttentionKernels: Backend {
     /// (output, log-sum-exp of the scaled scores [b, heads, seq])
-    fn attention_fwd(
-        q: FloatTensor<Self>,
-        k: FloatTensor<Self>,
-        v: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+    fn attention_fwd(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>) -> (FloatTensor<Self>, FloatTensor<Self>) {
         composed_fwd::<Self>(q, k, v)
     }
     fn attention_out(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -93,10 +89,8 @@ fn composed_bwd<B: Backend>(
     lse: FloatTensor<B>,
     dy: FloatTensor<B>,
 ) -> [FloatTensor<B>; 3] {
-    let ([b, sq, heads, d], [sk, kv_heads]) = (
-        [q.shape()[0], q.shape()[1], q.shape()[2], q.shape()[3]],
-        [k.shape()[1], k.shape()[2]],
-    );
+    let ([b, sq, heads, d], [sk, kv_heads]) =
+        ([q.shape()[0], q.shape()[1], q.shape()[2], q.shape()[3]], [k.shape()[1], k.shape()[2]]);
     let x = scored::<B>(q, k, v);
     let lse = B::float_reshape(lse, Shape::from([b, kv_heads, heads / kv_heads * sq, 1]));
     let p = B::float_exp(B::float_sub(x.scores, lse));
@@ -168,9 +162,7 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionOp for Autodiff<B, C> 
                 let (out, lse) = B::attention_fwd(q.into_primitive(), k.into_primitive(), v.into_primitive());
                 prep.finish((ids, out.clone(), lse), out)
             }
-            OpsKind::UnTracked(prep) => {
-                prep.finish(B::attention_out(q.into_primitive(), k.into_primitive(), v.into_primitive()))
-            }
+            OpsKind::UnTracked(prep) => prep.finish(B::attention_out(q.into_primitive(), k.into_primitive(), v.into_primitive())),
         }
     }
 }

@@ -88,13 +88,7 @@ pub fn forward(q: &[f32], k: &[f32], v: &[f32], s: Dims) -> (Vec<f32>, Vec<f32>)
 }
 
 /// Gradients of q, k and v; `out` and `lse` as [`forward`] returned them.
-pub fn backward(
-    [q, k, v]: [&[f32]; 3],
-    out: &[f32],
-    lse: &[f32],
-    dy: &[f32],
-    s: Dims,
-) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+pub fn backward([q, k, v]: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], s: Dims) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
     s.check(q.len(), k.len(), v.len());
     assert_eq!((out.len(), dy.len(), lse.len()), (q.len(), q.len(), s.b * s.hq * s.sq));
     let (d, group) = (s.d, s.hq / s.hkv);

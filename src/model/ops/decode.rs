@@ -58,9 +58,7 @@ fn flex(q: &[f32], k: &[f32], v: &[f32], at: CacheView, [rows, heads, d]: [usize
             simd::scale(1.0 / sum, row);
         }
         // SAFETY: as above.
-        unsafe {
-            mm((group, d, len), p_out.at(first), (d, 1), false, scores.as_ptr(), (len, 1), v0, (stride, 1), OneThread)
-        };
+        unsafe { mm((group, d, len), p_out.at(first), (d, 1), false, scores.as_ptr(), (len, 1), v0, (stride, 1), OneThread) };
     });
     out
 }
@@ -71,12 +69,10 @@ fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: CacheView) -> Tensor
     let index: Vec<i64> = at.slots.iter().flat_map(|s| (0..longest).map(move |p| (s * at.capacity + p) as i64)).collect();
     let index = Tensor::<1, Int>::from_data(TensorData::new(index, [rows * longest]), &device);
     // [rows, kv heads, keys, d]
-    let gather = |x: &Tensor<2>| {
-        x.clone().select(0, index.clone()).reshape([rows, longest, at.kv_heads, d]).swap_dims(1, 2)
-    };
-    let unseen: Vec<f32> =
-        at.lens.iter().flat_map(|len| (0..longest).map(move |p| if p < *len { 0.0 } else { -1e30 })).collect();
+    let gather = |x: &Tensor<2>| x.clone().select(0, index.clone()).reshape([rows, longest, at.kv_heads, d]).swap_dims(1, 2);
+    let unseen: Vec<f32> = at.lens.iter().flat_map(|len| (0..longest).map(move |p| if p < *len { 0.0 } else { -1e30 })).collect();
     let unseen = tensor_from_vec(unseen, [rows, 1, 1, longest], &device);
+    let unseen = unseen.cast(q.dtype());
     let q = q.reshape([rows, at.kv_heads, heads / at.kv_heads, d]);
     let scores = q.matmul(gather(k).swap_dims(2, 3)).mul_scalar(1.0 / (d as f64).sqrt()) + unseen;
     activation::softmax(scores, 3).matmul(gather(v)).reshape([rows, heads, d])

@@ -75,9 +75,7 @@ pub fn matmul(
     let last = |r: usize, c: usize, s: Strides| if r == 0 || c == 0 { 0 } else { (r - 1) * s.0 + (c - 1) * s.1 + 1 };
     assert!(last(m, n, c_strides) <= c.len() && last(m, k, a_strides) <= a.len() && last(k, n, b_strides) <= b.len());
     // SAFETY: the assertion keeps every element gemm touches inside the three slices, and `c` is borrowed mutably.
-    unsafe {
-        matmul_ptr((m, n, k), c.as_mut_ptr(), c_strides, accumulate, a.as_ptr(), a_strides, b.as_ptr(), b_strides, threads)
-    }
+    unsafe { matmul_ptr((m, n, k), c.as_mut_ptr(), c_strides, accumulate, a.as_ptr(), a_strides, b.as_ptr(), b_strides, threads) }
 }
 
 /// [`matmul`] on pointers, for tasks that write disjoint blocks of one buffer.
@@ -100,9 +98,7 @@ pub unsafe fn matmul_ptr(
     let ((c_cs, c_rs), (a_cs, a_rs), (b_cs, b_rs)) = (s(c_strides), s(a_strides), s(b_strides));
     // SAFETY: promised by the caller.
     unsafe {
-        gemm::gemm(
-            m, n, k, c, c_cs, c_rs, accumulate, a, a_cs, a_rs, b, b_cs, b_rs, 1.0, 1.0, false, false, false, threads,
-        )
+        gemm::gemm(m, n, k, c, c_cs, c_rs, accumulate, a, a_cs, a_rs, b, b_cs, b_rs, 1.0, 1.0, false, false, false, threads)
     }
 }
 

@@ -13,9 +13,9 @@ use rayon::prelude::*;
 use self::prefill::Prefilled;
 use super::sampling::sample;
 use super::{Engine, Finish, Request, Response};
-use crate::model::CausalLm;
 use crate::model::causal_lm::KvCache;
 use crate::model::ops::to_host;
+use crate::model::{CausalLm, DecoderConfig};
 use crate::util::rng::Stream;
 
 /// Settings of the native engine.
@@ -136,8 +136,7 @@ impl Engine for NativeEngine {
 
 /// Logits of the next token of each running sequence.
 fn step(model: &CausalLm, running: &[Running], cache: &mut KvCache) -> Vec<Vec<f32>> {
-    // A single row would take another matrix kernel, whose sums round differently: repeat it.
-    let rows = || running.iter().chain(running.iter().take(usize::from(running.len() == 1)));
+    let rows = || running.iter().cycle().take(running.len().max(stable_rows(&model.config)));
     let ids: Vec<u32> = rows().map(|s| *s.ids.last().expect("admitted with its first token")).collect();
     let slots: Vec<usize> = rows().map(|s| s.slot).collect();
     let positions: Vec<usize> = rows().map(|s| s.position).collect();
@@ -148,6 +147,15 @@ fn step(model: &CausalLm, running: &[Running], cache: &mut KvCache) -> Vec<Vec<f
 
 fn finish_response(responses: &mut [Option<Response>], sequence: Running, finish: Finish) {
     responses[sequence.output] = Some(Response { ids: sequence.ids, log_probs: sequence.log_probs, finish });
+}
+
+/// Rows below which the matrix library takes kernels for small products, whose sums round differently: with fewer sequences,
+/// rows are repeated, so that a response keeps its bits whatever runs beside it. (gemm 0.19: products of at most 256 elements,
+/// single rows, and inner dimensions above 512 in products of at most 64 by 64.)
+fn stable_rows(config: &DecoderConfig) -> usize {
+    let narrowest = (config.num_key_value_heads * config.head_dim).min(config.vocab_size).min(config.hidden_size);
+    let deepest = config.hidden_size.max(config.intermediate_size).max(config.num_attention_heads * config.head_dim);
+    if narrowest <= 64 && deepest > 512 { 65 } else { (256 / narrowest + 1).max(2) }
 }
 
 /// Prompt indices, longest first, so that equal lengths are prefilled together and the last to finish start early.

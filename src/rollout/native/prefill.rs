@@ -57,17 +57,12 @@ pub fn run(model: &CausalLm, prompts: &[&[u32]], waiting: &mut VecDeque<usize>, 
     let len = prompts[first].len();
     let most = count.min((TOKEN_BUDGET / len).max(1));
     let batch = waiting.iter().take(most).take_while(|&&i| prompts[i].len() == len).count();
-    let mut taken: Vec<usize> = waiting.drain(..batch).collect();
-    // As in decoding, a single row would take another matrix kernel (a prompt of one token, or the row of its logits).
-    let alone = batch == 1;
-    if alone {
-        taken.push(taken[0]);
-    }
-    let ids: Vec<u32> = taken.iter().flat_map(|&i| prompts[i]).copied().collect();
+    let taken: Vec<usize> = waiting.drain(..batch).collect();
+    let rows = super::stable_rows(&model.config);
+    let ids: Vec<u32> = taken.iter().cycle().take(batch.max(rows.div_ceil(len))).flat_map(|&i| prompts[i]).copied().collect();
     let mut layers = Vec::with_capacity(model.config.num_hidden_layers);
-    let hidden =
-        model.hidden(model.embed(&ids), taken.len(), len, &mut |_, k, v| layers.push((k.clone(), v.clone())));
-    let last = index((0..taken.len()).map(|i| i * len + len - 1), &model.device);
+    let hidden = model.hidden(model.embed(&ids), ids.len() / len, len, &mut |_, k, v| layers.push((k.clone(), v.clone())));
+    let last = index((0..batch).cycle().take(batch.max(rows)).map(|i| i * len + len - 1), &model.device);
     let logits = to_host(model.logits(hidden.select(0, last)));
     let row = |x: &Tensor<4>, i: usize| x.clone().narrow(0, i, 1);
     let prefilled = logits.chunks_exact(model.config.vocab_size).take(batch).enumerate().map(|(i, logits)| Prefilled {

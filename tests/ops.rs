@@ -1,0 +1,202 @@
+//! Fused operations against the same maths composed of burn's own ops: values and gradients; and what batching may not change.
+
+use burn::prelude::*;
+use burn::tensor::{Distribution, FloatDType, activation};
+use burnish::model::ops::{self, CacheView, head_backward, head_stats};
+
+fn device() -> Device {
+    Device::flex().autodiff()
+}
+
+fn close(name: &str, a: Tensor<2>, b: Tensor<2>) {
+    let scale: f32 = b.clone().abs().max().into_scalar();
+    let err: f32 = (a - b).abs().max().into_scalar();
+    assert!(err <= 1e-5 * scale, "{name}: largest error {err}, largest value {scale}");
+}
+
+fn rnd<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::random(shape, Distribution::Normal(0.0, 2.0), device)
+}
+
+#[test]
+fn swiglu() {
+    let d = device();
+    let (g, u, c) = (rnd([67, 129], &d).require_grad(), rnd([67, 129], &d).require_grad(), rnd([67, 129], &d));
+    let run = |y: Tensor<2>| {
+        let mut grads = (y.clone() * c.clone()).sum().backward();
+        (y.inner(), g.grad_remove(&mut grads).unwrap(), u.grad_remove(&mut grads).unwrap())
+    };
+    let a = run(ops::swiglu(g.clone(), u.clone()));
+    let b = run(activation::silu(g.clone()) * u.clone());
+    close("y", a.0, b.0);
+    close("d gate", a.1, b.1);
+    close("d up", a.2, b.2);
+    // Strided inputs, one of them untracked.
+    let y = ops::swiglu(g.clone().transpose(), c.clone().transpose());
+    let z = activation::silu(g.clone().transpose()) * c.clone().transpose();
+    close("strided", y.clone().inner(), z.clone().inner());
+    close("strided d gate", g.grad(&y.sum().backward()).unwrap(), g.grad(&z.sum().backward()).unwrap());
+    let e = Tensor::<2>::from_floats([[-200.0, -90.0, 0.0, 90.0, 200.0]], &d);
+    let y: Vec<f32> = ops::swiglu(e.clone(), e.ones_like()).into_data().try_to_vec().unwrap();
+    assert!(y.iter().all(|x| x.is_finite()) && y[4] == 200.0 && y[0].abs() < 1e-30, "extremes: {y:?}");
+}
+
+#[test]
+fn rms_norm() {
+    let d = device();
+    let (x, w, c) = (rnd([5, 37, 83], &d).require_grad(), rnd([83], &d).require_grad(), rnd([5, 37, 83], &d));
+    let run = |y: Tensor<3>| {
+        let mut grads = (y.clone() * c.clone()).sum().backward();
+        let (dx, dw) = (x.grad_remove(&mut grads).unwrap(), w.grad_remove(&mut grads).unwrap());
+        (y.inner().flatten(0, 1), dx.flatten(0, 1), dw.unsqueeze())
+    };
+    let a = run(ops::rms_norm(x.clone(), w.clone(), 1e-5));
+    let r = (x.clone().powf_scalar(2.0).mean_dim(2) + 1e-5).sqrt();
+    let b = run(x.clone() / r * w.clone().unsqueeze());
+    close("y", a.0, b.0);
+    close("dx", a.1, b.1);
+    close("dw", a.2, b.2);
+}
+
+#[test]
+fn linear() {
+    let d = device();
+    let (x, w, b) = (rnd([17, 12], &d).require_grad(), rnd([9, 12], &d).require_grad(), rnd([9], &d).require_grad());
+    let c = rnd([17, 9], &d);
+    let run = |y: Tensor<2>| {
+        let mut grads = (y.clone() * c.clone()).sum().backward();
+        let (dx, dw) = (x.grad_remove(&mut grads).unwrap(), w.grad_remove(&mut grads).unwrap());
+        [y.inner(), dx, dw, b.grad_remove(&mut grads).unwrap().unsqueeze()]
+    };
+    let fused = run(ops::linear(x.clone(), w.clone(), Some(b.clone())));
+    let plain = run(x.clone().matmul(w.clone().transpose()) + b.clone().unsqueeze());
+    for (name, (a, b)) in ["y", "dx", "dw", "db"].iter().zip(fused.into_iter().zip(plain)) {
+        close(name, a, b);
+    }
+}
+
+#[test]
+fn attention() {
+    let dev = device();
+    for (b, s, t, hq, hkv, d) in [(2, 130, 130, 4, 2, 16), (1, 5, 70, 6, 3, 24), (3, 1, 17, 4, 1, 8)] {
+        let (q, k, v) = (
+            rnd([b, s, hq, d], &dev).require_grad(),
+            rnd([b, t, hkv, d], &dev).require_grad(),
+            rnd([b, t, hkv, d], &dev).require_grad(),
+        );
+        let c = rnd([b, s, hq, d], &dev);
+        let run = |y: Tensor<4>| {
+            let mut grads = (y.clone() * c.clone()).sum().backward();
+            let mut grad = |x: &Tensor<4>| x.grad_remove(&mut grads).unwrap().flatten(0, 2);
+            [y.inner().flatten(0, 2), grad(&q), grad(&k), grad(&v)]
+        };
+        let fused = run(ops::attention(q.clone(), k.clone(), v.clone()));
+        let repeat =
+            |x: Tensor<4>| x.swap_dims(1, 2).reshape([b, hkv, 1, t, d]).expand([b, hkv, hq / hkv, t, d]).reshape([b, hq, t, d]);
+        let mask: Vec<f32> = (0..s * t).map(|i| if i % t > t - s + i / t { -1e30 } else { 0.0 }).collect();
+        let mask = Tensor::<4>::from_data(TensorData::new(mask, [1, 1, s, t]), &dev);
+        let scores = q.clone().swap_dims(1, 2).matmul(repeat(k.clone()).swap_dims(2, 3)) / (d as f32).sqrt() + mask;
+        let plain = run(activation::softmax(scores, 3).matmul(repeat(v.clone())).swap_dims(1, 2));
+        for ((name, a), b) in ["out", "dq", "dk", "dv"].iter().zip(fused).zip(plain) {
+            close(name, a, b);
+        }
+    }
+}
+
+#[test]
+fn rope() {
+    let dev = device();
+    let (b, s, h, d) = (2, 9, 3, 20);
+    let (x, c) = (rnd([b, s, h, d], &dev).require_grad(), rnd([b, s, h, d], &dev));
+    let (cos, sin) = (rnd([s, d / 2], &dev), rnd([s, d / 2], &dev));
+    let run = |y: Tensor<4>| {
+        let g = x.grad(&(y.clone() * c.clone()).sum().backward()).unwrap();
+        (y.inner().flatten(0, 2), g.flatten(0, 2))
+    };
+    let a = run(ops::rope(x.clone(), cos.clone(), sin.clone()));
+    let t = |c: Tensor<2>| Tensor::cat(vec![c.clone(), c], 1).reshape([1, s, 1, d]);
+    let (x1, x2) = (x.clone().narrow(3, 0, d / 2), x.clone().narrow(3, d / 2, d / 2));
+    let e = run(x.clone() * t(cos) + Tensor::cat(vec![x2.neg(), x1], 3) * t(sin));
+    close("y", a.0, e.0);
+    close("dx", a.1, e.1);
+}
+
+/// A decode step over slots of different lengths equals causal attention over each slot alone.
+#[test]
+fn decode_attention() {
+    let dev = Device::flex();
+    let (slots, lens, capacity, hq, hkv, d) = ([2, 0], [17, 5], 20, 4, 2, 8);
+    let (q, k, v) = (rnd([2, hq, d], &dev), rnd([3 * capacity, hkv * d], &dev), rnd([3 * capacity, hkv * d], &dev));
+    let at = CacheView { capacity, kv_heads: hkv, slots: &slots, lens: &lens };
+    let got = ops::decode_attention(q.clone(), &k, &v, at);
+    let plain = ops::decode_attention(
+        q.clone().cast(FloatDType::F64),
+        &k.clone().cast(FloatDType::F64),
+        &v.clone().cast(FloatDType::F64),
+        at,
+    );
+    close("composed", got.clone().flatten(0, 1), plain.cast(FloatDType::F32).flatten(0, 1));
+    for row in 0..2 {
+        let (slot, len) = (slots[row], lens[row]);
+        let cut = |x: &Tensor<2>| x.clone().narrow(0, slot * capacity, len).reshape([1, len, hkv, d]);
+        let alone = ops::attention(q.clone().narrow(0, row, 1).reshape([1, 1, hq, d]), cut(&k), cut(&v));
+        close("row", got.clone().narrow(0, row, 1).flatten(0, 1), alone.flatten(0, 2));
+    }
+}
+
+#[test]
+fn head() {
+    let dev = device();
+    let plain = Device::flex();
+    let (n, h, v) = (1037, 24, 301); // more than one chunk
+    let hidden = (rnd([n, h], &dev) * 0.3).require_grad();
+    let w = (rnd([v, h], &dev) * 0.3).require_grad();
+    let targets: Vec<u32> = (0..n as u32).map(|i| i * 7919 % v as u32).collect();
+    let gl: Vec<f32> = (0..n).map(|i| (i as f32 * 0.7).sin()).collect();
+    let ge: Vec<f32> = (0..n).map(|i| (i as f32 * 0.3).cos()).collect();
+    let column = |x: &[f32]| Tensor::<2>::from_data(TensorData::new(x.to_vec(), [n, 1]), &dev);
+    let index: Vec<i64> = targets.iter().map(|&x| x as i64).collect();
+    let index = Tensor::<2, Int>::from_data(TensorData::new(index, [n, 1]), &dev);
+    let lp = activation::log_softmax(hidden.clone().matmul(w.clone().transpose()), 1);
+    let (log_prob, entropy) = (lp.clone().gather(1, index), (lp.clone().exp() * lp).sum_dim(1).neg());
+    let grads = (log_prob.clone() * column(&gl) + entropy.clone() * column(&ge)).sum().backward();
+
+    let (hid, wt) = (hidden.clone().inner(), w.clone().inner());
+    let (lp, ent) = head_stats(&hid, &wt, &targets);
+    let mut dw = Tensor::zeros([v, h], &plain);
+    let dh = head_backward(&hid, &wt, &targets, &gl, &ge, &mut dw);
+    let tensor = |x: Vec<f32>| Tensor::<2>::from_data(TensorData::new(x, [n, 1]), &plain);
+    close("log-prob", tensor(lp), log_prob.inner());
+    close("entropy", tensor(ent), entropy.inner());
+    close("d hidden", dh, hidden.grad(&grads).unwrap());
+    close("d w", dw, w.grad(&grads).unwrap());
+}
+
+/// The composed bodies, which CUDA runs, against the fused ones: on flex, f64 tensors take the composed path.
+#[test]
+fn composed() {
+    use FloatDType::{F32, F64};
+    let dev = device();
+    fn check<const N: usize>(name: &str, x: [Tensor<2>; N], f: impl Fn([Tensor<2>; N]) -> Tensor<2>) {
+        let run = |double: bool| {
+            let y = f(x.clone().map(|x| if double { x.cast(F64) } else { x }));
+            let g = (y.clone() * y.clone()).sum().backward();
+            std::iter::once(y.inner().cast(F32)).chain(x.iter().map(|x| x.grad(&g).unwrap().cast(F32))).collect::<Vec<_>>()
+        };
+        for (i, (a, b)) in run(false).into_iter().zip(run(true)).enumerate() {
+            close(&format!("{name} {i}"), a, b);
+        }
+    }
+    let r = |s: [usize; 2]| rnd(s, &dev).require_grad();
+    check("swiglu", [r([6, 20]), r([6, 20])], |[g, u]| ops::swiglu(g, u));
+    check("rms_norm", [r([6, 20]), r([1, 20])], |[x, w]| ops::rms_norm(x, w.reshape([20]), 1e-5));
+    let q4 = |x: Tensor<2>, h: usize| x.reshape([2, 7, h, 8]);
+    check("attention", [r([14, 32]), r([14, 16]), r([14, 16])], |[q, k, v]| {
+        ops::attention(q4(q, 4), q4(k, 2), q4(v, 2)).reshape([14, 32])
+    });
+    let (c, n) = (rnd([7, 4], &dev), rnd([7, 4], &dev));
+    check("rope", [r([14, 32])], |[x]| {
+        let t = x.dtype();
+        ops::rope(q4(x, 4), c.clone().cast(t), n.clone().cast(t)).reshape([14, 32])
+    });
+}
