@@ -1,6 +1,20 @@
 //! burnish: reinforcement-learning post-training of language models on the burn framework.
+//!
+//! Reading order: [`trainer`] is the algorithm, phase by phase; [`algorithm`] holds its formulas, [`model`] the network,
+//! [`rollout`] generation, [`reward`] the scores, [`data`] what comes in, [`checkpoint`] and [`tracking`] what goes out,
+//! [`config`] what the user says. Dependencies point one way: `config` and `algorithm` import nothing else of ours, and only
+//! `cli` and `pipelines` import `trainer`.
+
 pub mod algorithm;
+pub mod checkpoint;
+pub mod cli;
+pub mod config;
+pub mod data;
 pub mod model;
 pub mod optim;
+pub mod pipelines;
+pub mod reward;
 pub mod rollout;
+pub mod tracking;
+pub mod trainer;
 pub mod util;

@@ -110,6 +110,13 @@ impl Decoder {
         rms_norm(x, self.model.norm.weight.val(), pass.config.rms_norm_eps)
     }
 
+    /// A network without parameters worth the name, to stand in while the real one is moved through an optimizer.
+    pub fn empty(device: &Device) -> Self {
+        let weight = Param::from_tensor(Tensor::zeros([1, 1], device));
+        let norm = RmsNorm { weight: Param::from_tensor(Tensor::zeros([1], device)) };
+        Self { model: Trunk { embed_tokens: Embedding { weight }, layers: Vec::new(), norm }, lm_head: None }
+    }
+
     /// The matrix of the head, [vocab, h].
     pub fn head(&self) -> &Param<Tensor<2>> {
         self.lm_head.as_ref().map_or(&self.model.embed_tokens.weight, |head| &head.weight)

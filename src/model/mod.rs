@@ -7,8 +7,10 @@
 pub mod causal_lm;
 pub mod config;
 pub mod decoder;
+pub mod device;
 pub mod gradients;
 mod llama;
+pub mod micro_batch;
 pub mod ops;
 mod qwen2;
 pub mod rope;
@@ -18,4 +20,5 @@ pub mod weights;
 pub use causal_lm::{CausalLm, Init};
 pub use config::{DecoderConfig, FAMILIES, Family};
 pub use gradients::Gradients;
+pub use micro_batch::Cut;
 pub use token_stats::{Sequence, TokenStats};

@@ -87,6 +87,13 @@ impl WeightFiles {
     }
 }
 
+/// Every tensor of one safetensors file, as f32.
+pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let parsed = SafeTensors::deserialize(&bytes).with_context(|| format!("{} is damaged", path.display()))?;
+    parsed.tensors().into_iter().map(|(name, view)| Ok((name, to_f32(&view)?))).collect()
+}
+
 /// A tensor's values as f32.
 pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
     let halves = || view.data().chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]));

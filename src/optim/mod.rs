@@ -1,6 +1,9 @@
-//! The optimizer: AdamW with global-norm clipping, and learning-rate schedules.
+//! The optimizer: AdamW with global-norm clipping, learning-rate schedules, and the model they train.
 
 pub mod adamw;
+pub mod learner;
 pub mod schedule;
 
 pub use adamw::{AdamW, AdamWConfig};
+pub use learner::Learner;
+pub use schedule::Schedule;

@@ -1,0 +1,111 @@
+//! `manifest.json`: what a checkpoint must contain, so that a truncated or altered one is refused instead of resumed.
+//!
+//! Checksums are CRC-32 as in zlib (Python's `zlib.crc32` and `crc32 FILE` give the same number), in eight
+//! hexadecimal digits: they catch damage, not malice.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::step_of;
+use crate::util::crc;
+use crate::util::fs::files_under;
+
+const FILE_NAME: &str = "manifest.json";
+
+/// The contents of a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of burnish that saved it.
+    pub burnish: String,
+    /// Training step after which it was saved.
+    pub step: u64,
+    /// Counts the saves in a directory across runs: the order of saving, which neither copying nor resuming from an
+    /// earlier step disturbs.
+    pub sequence: u64,
+    /// Every other file, sorted by path.
+    pub files: Vec<FileEntry>,
+}
+
+/// One file of a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Relative to the checkpoint, with `/` between components.
+    pub path: String,
+    /// Size.
+    pub bytes: u64,
+    /// CRC-32 of the contents, in hexadecimal.
+    pub crc32: String,
+}
+
+impl Manifest {
+    /// Lists the files now under `dir`.
+    pub(super) fn describe(dir: &Path, step: u64, sequence: u64) -> Result<Self> {
+        let mut files = Vec::new();
+        for path in files_under(dir).with_context(|| format!("cannot list {}", dir.display()))? {
+            let name = path.iter().map(|part| part.to_str()).collect::<Option<Vec<_>>>();
+            let name = name.with_context(|| format!("the file name {} is not UTF-8", path.display()))?.join("/");
+            let (bytes, crc32) = checksum(&dir.join(&path)).with_context(|| format!("cannot read back {name}"))?;
+            files.push(FileEntry { path: name, bytes, crc32 });
+        }
+        Ok(Self { burnish: env!("CARGO_PKG_VERSION").into(), step, sequence, files })
+    }
+
+    /// Writes the manifest into a staged checkpoint.
+    pub(super) fn write(&self, dir: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        fs::write(dir.join(FILE_NAME), text).with_context(|| format!("cannot write {FILE_NAME}"))
+    }
+
+    /// Reads the manifest of `dir` and checks what is cheap to check: that every file is there at its full size, and that
+    /// the directory has its own name.
+    pub(super) fn read_complete(dir: &Path) -> Result<Self> {
+        let path = dir.join(FILE_NAME);
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("{} is not a complete checkpoint: cannot read {FILE_NAME}", dir.display()))?;
+        let manifest: Self = serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
+        if let Ok(step) = step_of(dir)
+            && step != manifest.step
+        {
+            bail!("{} was saved as the checkpoint of step {}; give it its own name back", dir.display(), manifest.step);
+        }
+        for file in &manifest.files {
+            let path = dir.join(&file.path);
+            let bytes = fs::metadata(&path).with_context(|| format!("{} is missing", path.display()))?.len();
+            if bytes != file.bytes {
+                bail!("{} is damaged: it has {bytes} bytes, not {}", path.display(), file.bytes);
+            }
+        }
+        Ok(manifest)
+    }
+
+    /// Reads every file and compares checksums.
+    pub(super) fn check_contents(&self, dir: &Path) -> Result<()> {
+        for file in &self.files {
+            let path = dir.join(&file.path);
+            let (_, crc32) = checksum(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            if crc32 != file.crc32 {
+                bail!("{} is damaged: its CRC-32 is {crc32}, not {}", path.display(), file.crc32);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Size and CRC-32 of a file.
+fn checksum(path: &Path) -> io::Result<(u64, String)> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    let (mut bytes, mut crc) = (0, 0);
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok((bytes, format!("{crc:08x}")));
+        }
+        bytes += read as u64;
+        crc = crc::IEEE.extend(crc, &buffer[..read]);
+    }
+}

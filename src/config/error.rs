@@ -1,0 +1,70 @@
+//! What is wrong with a configuration: the whole message for the user, all problems at once.
+
+use super::provenance::Origin;
+use std::fmt;
+
+/// One thing that is wrong, where it was written, and what to do about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// The key it is about, dotted; empty where it is about none.
+    pub key: String,
+    pub message: String,
+    pub origin: Option<Origin>,
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub fn new(key: &str, message: impl Into<String>) -> Self {
+        Self { key: key.to_string(), message: message.into(), origin: None, help: None }
+    }
+
+    pub fn at(mut self, origin: &Origin) -> Self {
+        self.origin = Some(origin.clone());
+        self
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(origin) = &self.origin {
+            write!(f, "\n  --> {origin}")?;
+            for line in origin.snippet().lines() {
+                write!(f, "\n      {}", line.trim_end())?;
+            }
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {}", help.replace('\n', "\n        "))?;
+        }
+        Ok(())
+    }
+}
+
+/// A configuration that cannot be used. Its `Display` is the complete message.
+#[derive(Debug)]
+pub struct ConfigError {
+    pub problems: Vec<Problem>,
+}
+
+impl From<Problem> for ConfigError {
+    fn from(problem: Problem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.problems.len() > 1 {
+            writeln!(f, "{} problems with the configuration\n", self.problems.len())?;
+        }
+        let shown: Vec<String> = self.problems.iter().map(Problem::to_string).collect();
+        f.write_str(&shown.join("\n\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,174 @@
+//! The resolved tree as typed structs: figment does the extraction, its errors are brought back to where values were written.
+
+use super::error::Problem;
+use super::overrides::unknown_key;
+use super::tree::{Node, Value};
+use figment::error::Kind;
+use figment::value::{Dict, Map, Value as FigmentValue};
+use figment::{Error, Figment, Metadata, Profile, Provider};
+use serde::de::DeserializeOwned;
+
+/// Extracts `T`. To report all problems rather than the first, a value that does not fit is reported and replaced by its
+/// default until the rest fits.
+pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<T, Vec<Problem>> {
+    let mut tree = resolved.clone();
+    let mut problems = missing_keys(&mut tree, defaults);
+    loop {
+        let error = match Figment::from(TreeProvider(&tree)).extract::<T>() {
+            Ok(config) if problems.is_empty() => return Ok(config),
+            Ok(_) => return Err(without_followers(problems, resolved)),
+            Err(error) => error,
+        };
+        let key = error.path.join(".");
+        problems.push(explain(&error, &key, &tree, defaults));
+        let repaired = match (&error.kind, defaults.get(&key)) {
+            (Kind::UnknownField(..), _) => tree.remove(&key).is_some(),
+            (_, Some(default)) if tree.get(&key) != Some(default) => tree.put(&key, default.clone()).is_some(),
+            _ => replace_list(&mut tree, &key, defaults),
+        };
+        if !repaired {
+            return Err(without_followers(problems, resolved));
+        }
+    }
+}
+
+/// Leaves out the keys that only took a wrong value from another key that is reported itself.
+fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem> {
+    let reported: Vec<String> = problems.iter().map(|problem| problem.key.clone()).collect();
+    let follows = |key: &str| {
+        let ancestors = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(parent, _)| parent));
+        ancestors.filter_map(|own| Some((own, resolved.get(own)?.through.as_ref()?))).any(|(own, through)| {
+            let source = format!("{through}{}", &key[own.len()..]);
+            reported.contains(&source)
+        })
+    };
+    problems.into_iter().filter(|problem| !follows(&problem.key)).collect()
+}
+
+/// An item of a list has no default of its own, so the whole list is put back.
+fn replace_list(tree: &mut Node, key: &str, defaults: &Node) -> bool {
+    let parents = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(parent, _)| parent));
+    for parent in parents.skip(1) {
+        if let Some(default) = defaults.get(parent) {
+            return tree.get(parent) != Some(default) && tree.put(parent, default.clone()).is_some();
+        }
+    }
+    false
+}
+
+/// Keys that the defaults have and the tree has not; serde would take a missing `Option` for null.
+fn missing_keys(tree: &mut Node, defaults: &Node) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = vec![];
+    let mut patches = vec![];
+    defaults.walk(&mut |key, default| {
+        let (parent, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let parent_there = tree.get(parent).is_some_and(|node| matches!(node.value, Value::Map(_)));
+        let in_map = defaults.get(parent).is_some_and(|node| matches!(node.value, Value::Map(_)));
+        if in_map && parent_there && tree.get(parent).is_some_and(|node| node.child(name).is_none()) {
+            let problem = Problem::new(key, format!("`{key}` is missing: no file gives it, or an override deleted it"));
+            let help = default.value.plain_text().map(|text| format!("its default is {text}"));
+            problems.push(Problem { help, ..problem });
+            patches.push((key.to_string(), default.clone()));
+        }
+    });
+    for (key, default) in patches {
+        tree.put(&key, default);
+    }
+    problems
+}
+
+/// Figment's error in the user's terms.
+fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
+    let node = tree.get(key);
+    let written = node.map_or(String::new(), |node| format!(", not {}", shown(&node.value)));
+    let problem = match &error.kind {
+        Kind::UnknownField(_, expected) => {
+            let parent = key.rsplit_once('.').map_or(String::new(), |(parent, _)| format!("{parent}."));
+            let known: Vec<String> = expected.iter().map(|name| format!("{parent}{name}")).chain(defaults.keys()).collect();
+            return node.iter().fold(unknown_key(key, &known, false), |problem, node| problem.at(&node.origin.at_key()));
+        }
+        Kind::UnknownVariant(_, expected) => {
+            let text = node.and_then(|node| node.value.plain_text()).unwrap_or_default();
+            let meant = super::suggest::closest(&text, expected.iter().copied());
+            let problem = Problem::new(key, format!("`{key}` must be one of {}{written}", expected.join(", ")));
+            super::suggest::did_you_mean(meant).into_iter().fold(problem, Problem::help)
+        }
+        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
+            let problem = Problem::new(key, format!("`{key}` must be {}{written}", readable(expected)));
+            advice(expected, node).map(|advice| advice.replace("KEY", key)).into_iter().fold(problem, Problem::help)
+        }
+        Kind::InvalidLength(length, expected) => Problem::new(
+            key,
+            format!("`{key}` must have {}, not {length}", expected.replace("an array of length", "this many items:")),
+        ),
+        Kind::MissingField(name) => {
+            let key = if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
+            Problem::new(&key, format!("`{key}` is missing"))
+        }
+        other => Problem::new(key, format!("`{key}`: {other}")),
+    };
+    let problem = match node.and_then(|node| node.through.as_ref()) {
+        Some(through) => Problem { message: format!("{} (the value comes from `{through}`)", problem.message), ..problem },
+        None => problem,
+    };
+    node.iter().fold(problem, |problem, node| problem.at(&node.origin))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Map(_) | Value::List(_) => format!("a {}", value.kind()),
+        Value::Text(text) if text.is_empty() => "empty".into(),
+        Value::Text(text) => format!("the string `{text}`"),
+        scalar => format!("the {} `{}`", value.kind(), scalar.to_yaml()),
+    }
+}
+
+/// serde's name of a type in plain words.
+fn readable(expected: &str) -> &str {
+    match expected {
+        "usize" | "u64" | "u32" => "an integer of at least 0",
+        "i64" => "an integer",
+        "f64" => "a number",
+        "a boolean" => "a bool",
+        name if name.starts_with("struct ") || name == "a map" => "a mapping",
+        "a sequence" => "a list",
+        other => other,
+    }
+}
+
+fn advice(expected: &str, node: Option<&Node>) -> Option<String> {
+    match (expected, &node?.value) {
+        ("a boolean", _) => Some("write true or false".into()),
+        ("a string", Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
+            Some(format!("to make it a string, put it in quotes: 'KEY=\"{}\"'", node?.value.to_yaml()))
+        }
+        ("usize" | "u64" | "i64", Value::Float(value)) if value.fract() == 0.0 => Some(format!("write {}", *value as i64)),
+        _ => None,
+    }
+}
+
+struct TreeProvider<'a>(&'a Node);
+
+impl Provider for TreeProvider<'_> {
+    fn metadata(&self) -> Metadata {
+        Metadata::named("configuration")
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, Error> {
+        let dict = to_figment(self.0).into_dict().unwrap_or_default();
+        Ok(Profile::Default.collect(dict))
+    }
+}
+
+fn to_figment(node: &Node) -> FigmentValue {
+    match &node.value {
+        Value::Null => FigmentValue::from(figment::value::Empty::None),
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::Text(value) => value.as_str().into(),
+        Value::List(items) => items.iter().map(to_figment).collect::<Vec<_>>().into(),
+        Value::Map(map) => map.iter().map(|(key, node)| (key.clone(), to_figment(node))).collect::<Dict>().into(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Finding configuration files: the one that was asked for, and those that its `defaults:` list names.
+
+use super::Request;
+use super::error::Problem;
+use super::provenance::Source;
+use super::{embedded, suggest};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Folders of the current directory in which `--config` is also looked for.
+const USUAL_FOLDERS: &[&str] = &["config", "recipes"];
+
+/// In front of a name, it stands for the built-in file and no other.
+pub const BUILT_IN: &str = "built-in:";
+
+/// Where included files are looked for, in this order: these folders, then the built-in files.
+pub struct SearchPath {
+    pub folders: Vec<PathBuf>,
+}
+
+/// Finds the file that the request names, or else the one called `default_name`; also where its includes are looked for.
+pub fn primary(request: &Request, default_name: &str) -> Result<(Arc<Source>, SearchPath), Problem> {
+    let wanted = request.config.as_deref().or(request.config_name.as_deref()).unwrap_or(default_name);
+    let folders: Vec<PathBuf> = request.config_path.iter().chain(&request.config_dirs).cloned().collect();
+    let usual = USUAL_FOLDERS.iter().map(PathBuf::from);
+    let here = std::iter::once(PathBuf::new());
+    let places: Vec<PathBuf> = match (&request.config, &request.config_path) {
+        (None, Some(_)) => folders.clone(),
+        (None, None) => folders.iter().cloned().chain(usual).collect(),
+        (Some(_), _) => here.chain(folders.iter().cloned()).chain(usual).collect(),
+    };
+    if let Some(source) = wanted.strip_prefix(BUILT_IN).and_then(built_in) {
+        return Ok((source, SearchPath { folders: vec![] }));
+    }
+    let name = without_extension(wanted);
+    let candidates: Vec<PathBuf> = places.iter().flat_map(|place| spellings(place, wanted)).collect();
+    if let Some(path) = candidates.iter().find(|path| path.is_file()) {
+        let own_folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let folders = std::iter::once(own_folder).chain(folders).collect();
+        return Ok((read(path)?, SearchPath { folders }));
+    }
+    if let Some(source) = built_in(name) {
+        return Ok((source, SearchPath { folders }));
+    }
+    let tried: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
+    let mut known: Vec<String> = embedded::FILES.iter().map(|(name, _)| name.to_string()).filter(|n| !n.contains('/')).collect();
+    places.iter().for_each(|place| known.extend(names_in(place, "")));
+    let meant = suggest::did_you_mean(suggest::closest(name, known.iter().map(String::as_str)));
+    let looked = format!("looked for {}, and the built-in files ({})", tried.join(", "), built_in_names().join(", "));
+    let help = meant.map_or(looked.clone(), |meant| format!("{meant}\n{looked}"));
+    Err(Problem::new("", format!("there is no configuration `{wanted}`")).help(help))
+}
+
+impl SearchPath {
+    /// The file `group/option`, unless it is one of those that are being read already.
+    pub fn find(&self, path: &str, reading: &[Arc<Source>]) -> Result<Option<Arc<Source>>, Problem> {
+        let path = without_extension(path);
+        let files = self.folders.iter().map(|folder| folder.join(format!("{path}.yaml")));
+        for file in files.filter(|file| file.is_file()) {
+            let source = read(&file)?;
+            if !reading.iter().any(|open| open.name == source.name) {
+                return Ok(Some(source));
+            }
+        }
+        Ok(built_in(path).filter(|source| !reading.iter().any(|open| open.name == source.name)))
+    }
+
+    /// Whether there are files in a folder of this name.
+    pub fn is_group(&self, name: &str) -> bool {
+        !self.options(name).is_empty()
+    }
+
+    /// The names of the files in a group's folder.
+    pub fn options(&self, group: &str) -> Vec<String> {
+        let prefix = if group.is_empty() { String::new() } else { format!("{group}/") };
+        let built_in = embedded::FILES.iter().filter_map(|(name, _)| name.strip_prefix(&prefix).map(str::to_string));
+        let mut names: Vec<String> = built_in.filter(|name| !name.contains('/')).collect();
+        for folder in &self.folders {
+            names.extend(names_in(&folder.join(group), "").into_iter().filter(|name| !name.contains('/')));
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn spellings(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let as_written = folder.join(name);
+    if name.ends_with(".yaml") || name.ends_with(".yml") {
+        return vec![as_written];
+    }
+    vec![folder.join(format!("{name}.yaml")), as_written]
+}
+
+fn without_extension(name: &str) -> &str {
+    name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name)
+}
+
+fn read(path: &Path) -> Result<Arc<Source>, Problem> {
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Arc::new(Source { name, text })),
+        Err(error) => Err(Problem::new("", format!("cannot read {name}: {error}"))),
+    }
+}
+
+fn built_in(name: &str) -> Option<Arc<Source>> {
+    let (name, text) = embedded::FILES.iter().find(|(known, _)| *known == name)?;
+    Some(Arc::new(Source { name: format!("built-in config/{name}.yaml"), text: text.to_string() }))
+}
+
+fn built_in_names() -> Vec<&'static str> {
+    embedded::FILES.iter().map(|(name, _)| *name).filter(|name| !name.contains('/')).collect()
+}
+
+/// The YAML files of a folder and those below it, as names relative to it.
+fn names_in(folder: &Path, prefix: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }) else {
+        return vec![];
+    };
+    let mut names = vec![];
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(stem) = name.strip_suffix(".yaml") {
+            names.push(format!("{prefix}{stem}"));
+        } else if !folder.as_os_str().is_empty() && entry.path().is_dir() && prefix.is_empty() {
+            names.extend(names_in(&entry.path(), &format!("{name}/")));
+        }
+    }
+    names
+}

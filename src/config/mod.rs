@@ -1,0 +1,204 @@
+//! The configuration: YAML files, composed and overridden as Hydra does, checked and typed.
+//!
+//! [`load`] is the reading order. Every value remembers where it was written, so that every message can say so. The YAML
+//! files of `config/` are the only place of defaults: the structs of [`schema`] have none.
+
+pub mod embedded;
+pub mod ignored;
+pub mod plan;
+pub mod schema;
+
+mod compose;
+mod error;
+mod extract;
+mod grammar;
+mod interpolate;
+mod lookup;
+mod overrides;
+mod provenance;
+mod scalar;
+mod suggest;
+mod tree;
+mod yaml;
+
+pub use error::{ConfigError, Problem};
+pub use ignored::Ignored;
+pub use plan::{BatchPlan, MicroBatch};
+pub use provenance::{Mark, Origin, Source};
+pub use schema::{PpoConfig, Schema, SftConfig};
+pub use tree::{Node, Value};
+
+use overrides::{Operation, Override};
+use std::path::PathBuf;
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// `--config`: a path, or the name of a file in a config folder or built in.
+    pub config: Option<String>,
+    /// `--config-name`: as `config`, but never a path in the current folder.
+    pub config_name: Option<String>,
+    /// `--config-path`: the folder of `config_name`.
+    pub config_path: Option<PathBuf>,
+    /// `--config-dir`: further folders to look in.
+    pub config_dirs: Vec<PathBuf>,
+    /// `key=value` and the like, in order.
+    pub overrides: Vec<String>,
+}
+
+/// Names that a registry knows: the key that holds one, or a list of them, and the names.
+pub type Choices<'a> = (&'a str, &'a [&'a str]);
+
+/// A configuration that is ready to be used.
+#[derive(Debug)]
+pub struct Loaded<T> {
+    pub config: T,
+    pub tree: Tree,
+    /// Keys that were set but have no effect here.
+    pub ignored: Vec<Ignored>,
+}
+
+/// The resolved configuration in the order of its files, with the origin of every value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    root: Node,
+}
+
+impl Tree {
+    /// The whole configuration as YAML, with nothing left to resolve: it can be loaded again.
+    pub fn to_yaml(&self) -> String {
+        format!("{}\n", self.root.value.to_yaml())
+    }
+
+    /// Where the value of a dotted key was written.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        self.root.get(key).map(|node| &node.origin)
+    }
+
+    /// The value of a dotted key.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.root.get(key).map(|node| &node.value)
+    }
+
+    /// All dotted keys, mappings before their entries.
+    pub fn keys(&self) -> Vec<String> {
+        self.root.keys()
+    }
+}
+
+/// Loads a configuration: find, compose, override, interpolate, extract, validate.
+///
+/// # Errors
+/// Everything that is wrong with it, each with its place and what to do.
+pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<T>, ConfigError> {
+    let written = compose_with_overrides(request, T::DEFAULT_NAME)?;
+    let defaults = compose_with_overrides(&Request::default().built_in(T::DEFAULT_NAME), T::DEFAULT_NAME)?;
+    let mut problems = written.problems;
+    let (resolved, unresolved) = interpolate::resolve(&written.root);
+    let (resolved_defaults, _) = interpolate::resolve(&defaults.root);
+    let extracted = extract::extract::<T>(&resolved, &resolved_defaults).map_err(|mut wrong| {
+        wrong.retain(|problem| !unresolved.iter().any(|known| known.key == problem.key));
+        wrong
+    });
+    problems.extend(unresolved);
+    let mut report = Report { tree: &resolved, problems: vec![] };
+    match &extracted {
+        Ok(config) => config.validate(&mut report),
+        Err(wrong) => report.problems.extend(wrong.iter().cloned()),
+    }
+    report.check_choices(choices);
+    problems.extend(report.problems);
+    match extracted {
+        Ok(config) if problems.is_empty() => {
+            let mut ignored = written.ignored;
+            ignored.extend(ignored::find(&written.root, &defaults.root));
+            Ok(Loaded { config, tree: Tree { root: resolved }, ignored })
+        }
+        _ => Err(ConfigError { problems }),
+    }
+}
+
+impl Request {
+    /// The same request for the built-in file of this name, whatever the folders hold.
+    fn built_in(self, name: &str) -> Self {
+        Self { config: Some(format!("{}{name}", lookup::BUILT_IN)), ..self }
+    }
+}
+
+/// The tree as it is written, before `${…}`.
+struct Written {
+    root: Node,
+    problems: Vec<Problem>,
+    ignored: Vec<Ignored>,
+}
+
+fn compose_with_overrides(request: &Request, default_name: &str) -> Result<Written, ConfigError> {
+    let (primary, mut search) = lookup::primary(request, default_name)?;
+    let (parsed, mut problems) = parse_overrides(&request.overrides);
+    let (hydra, parsed): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| o.key == "hydra" || o.key.starts_with("hydra."));
+    let (groups, values): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| chooses_group(o, &search));
+    let mut root = match compose::compose(primary, &mut search, &groups) {
+        Ok(root) => root,
+        Err(problem) => return Err(ConfigError { problems: problems.into_iter().chain([problem]).collect() }),
+    };
+    problems.extend(values.iter().filter_map(|value| value.apply(&mut root).err()));
+    let ignored = hydra.into_iter().map(|o| Ignored {
+        key: o.key,
+        value: o.value.map_or(String::new(), |node| node.value.to_yaml()),
+        reason: "Hydra itself does not run here",
+    });
+    Ok(Written { root, problems, ignored: ignored.collect() })
+}
+
+fn parse_overrides(texts: &[String]) -> (Vec<Override>, Vec<Problem>) {
+    let mut parsed = vec![];
+    let mut problems = vec![];
+    for text in texts {
+        match overrides::parse(text) {
+            Ok(one) => parsed.push(one),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    (parsed, problems)
+}
+
+/// Whether an override such as `critic=dp_critic` chooses an option of a group rather than setting a value.
+fn chooses_group(one: &Override, search: &lookup::SearchPath) -> bool {
+    let scalar = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Text(_) | Value::Null));
+    let named_as_group = one.package.is_some() || one.key.contains('/');
+    named_as_group || one.operation != Operation::Delete && scalar && !one.key.contains('.') && search.is_group(&one.key)
+}
+
+/// Collects what validation finds wrong, with the origin of the keys.
+pub struct Report<'a> {
+    tree: &'a Node,
+    problems: Vec<Problem>,
+}
+
+impl Report<'_> {
+    /// Something is wrong with the value of `key`; `help` may be empty.
+    pub fn wrong(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
+        let help = Some(help.into()).filter(|help| !help.is_empty());
+        let problem = Problem { help, ..Problem::new(key, message) };
+        let origin = self.tree.get(key).map(|node| &node.origin);
+        self.problems.push(origin.into_iter().fold(problem, |problem, origin| problem.at(origin)));
+    }
+
+    /// Checks the names that a registry knows.
+    fn check_choices(&mut self, choices: &[Choices]) {
+        for (key, allowed) in choices {
+            let Some(node) = self.tree.get(key) else { continue };
+            let items = if let Value::List(items) = &node.value { items.as_slice() } else { std::slice::from_ref(node) };
+            for item in items {
+                let Value::Text(name) = &item.value else { continue };
+                if allowed.contains(&name.as_str()) || self.problems.iter().any(|problem| problem.key == *key) {
+                    continue;
+                }
+                let problem =
+                    Problem::new(key, format!("`{key}` must be one of {}, not `{name}`", allowed.join(", "))).at(&item.origin);
+                let meant = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
+                self.problems.push(meant.into_iter().fold(problem, Problem::help));
+            }
+        }
+    }
+}

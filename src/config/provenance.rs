@@ -1,0 +1,60 @@
+//! Where a value was written: a place in a file, or an override on the command line.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A YAML text and the name by which messages call it.
+#[derive(Debug, PartialEq)]
+pub struct Source {
+    pub name: String,
+    pub text: String,
+}
+
+/// A place in a [`Source`]; both numbers count from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    pub line: usize,
+    pub column: usize,
+}
+
+/// Where a value was written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Origin {
+    File {
+        source: Arc<Source>,
+        /// The key, or the value itself where it has none (list items).
+        key: Mark,
+        value: Mark,
+    },
+    /// The override as it was typed.
+    Override(Arc<str>),
+}
+
+impl Origin {
+    /// The same origin, pointing at the key rather than at the value.
+    pub fn at_key(&self) -> Self {
+        match self {
+            Self::File { source, key, .. } => Self::File { source: source.clone(), key: *key, value: *key },
+            Self::Override(text) => Self::Override(text.clone()),
+        }
+    }
+
+    /// The line of the file with a caret under the place; empty for overrides, which are shown whole.
+    pub fn snippet(&self) -> String {
+        let Self::File { source, value, .. } = self else { return String::new() };
+        let line = source.text.lines().nth(value.line - 1).unwrap_or_default();
+        let number = value.line.to_string();
+        let gutter = " ".repeat(number.len());
+        let indent: String = line.chars().take(value.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        format!("{number} | {line}\n{gutter} | {indent}^")
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::File { source, value, .. } => write!(f, "{}:{}:{}", source.name, value.line, value.column),
+            Self::Override(text) => write!(f, "override `{text}`"),
+        }
+    }
+}

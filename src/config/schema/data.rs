@@ -1,0 +1,53 @@
+//! `data.*`: the prompts. Meaning and defaults: `config/data/legacy_data.yaml`.
+
+use super::types::{Location, OneOrMany, Open, choices};
+use serde::{Deserialize, Serialize};
+
+/// Where prompts come from and how they are cut.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    pub tokenizer: Option<Location>,
+    pub train_files: OneOrMany<Location>,
+    pub val_files: OneOrMany<Location>,
+    pub train_max_samples: i64,
+    pub val_max_samples: i64,
+    pub prompt_key: String,
+    pub reward_fn_key: String,
+    pub max_prompt_length: usize,
+    pub max_response_length: usize,
+    pub train_batch_size: usize,
+    pub val_batch_size: Option<usize>,
+    pub return_raw_input_ids: bool,
+    pub return_raw_chat: bool,
+    pub return_full_prompt: bool,
+    pub shuffle: bool,
+    pub validation_shuffle: bool,
+    pub seed: Option<u64>,
+    pub filter_overlong_prompts: bool,
+    pub filter_overlong_prompts_workers: usize,
+    pub truncation: Truncation,
+    pub apply_chat_template_kwargs: Open,
+    pub image_key: String,
+    pub trust_remote_code: bool,
+    pub custom_cls: CustomClassConfig,
+}
+
+choices! {
+    /// What to do with a prompt or an example that is too long.
+    pub enum Truncation {
+        Error = "error",
+        Left = "left",
+        Right = "right",
+        /// Keeps the first half and the last.
+        Middle = "middle",
+    }
+}
+
+/// A Python class by file and name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CustomClassConfig {
+    pub path: Option<Location>,
+    pub name: Option<String>,
+}

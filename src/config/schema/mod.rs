@@ -1,0 +1,66 @@
+//! The typed configuration. Meanings, allowed values and defaults are in the YAML files of `config/`, and only there.
+
+mod actor;
+mod algorithm;
+mod critic;
+mod data;
+mod optim;
+mod reward;
+mod rollout;
+mod sft;
+mod trainer;
+mod types;
+mod validate;
+mod validate_sft;
+
+pub use actor::*;
+pub use algorithm::*;
+pub use critic::*;
+pub use data::*;
+pub use optim::*;
+pub use reward::*;
+pub use rollout::*;
+pub use sft::*;
+pub use trainer::*;
+pub use types::{Device, Init, Location, OneOrMany, Open};
+
+use super::Report;
+use serde::{Deserialize, Serialize};
+
+/// A configuration that [`super::load`] can load.
+pub trait Schema: serde::de::DeserializeOwned {
+    /// The built-in file that holds all its defaults.
+    const DEFAULT_NAME: &'static str;
+
+    /// Checks what types cannot: ranges, keys that must agree, and what is not available.
+    fn validate(&self, report: &mut Report);
+}
+
+/// Everything that `trainer` reads for reinforcement learning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PpoConfig {
+    pub data: DataConfig,
+    pub actor_rollout_ref: ActorRolloutRefConfig,
+    pub critic: CriticConfig,
+    pub reward_model: RewardModelConfig,
+    pub custom_reward_function: CustomRewardFunctionConfig,
+    pub algorithm: AlgorithmConfig,
+    pub trainer: TrainerConfig,
+}
+
+impl Schema for PpoConfig {
+    const DEFAULT_NAME: &'static str = "ppo_trainer";
+
+    fn validate(&self, report: &mut Report) {
+        validate::ppo(self, report);
+    }
+}
+
+impl Schema for SftConfig {
+    const DEFAULT_NAME: &'static str = "sft_trainer";
+
+    fn validate(&self, report: &mut Report) {
+        validate_sft::sft(self, report);
+    }
+}

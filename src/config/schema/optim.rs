@@ -1,0 +1,32 @@
+//! `*.optim`: AdamW and its schedule. Meaning and defaults: `config/optim/adamw.yaml`.
+
+use serde::{Deserialize, Serialize};
+
+/// AdamW and its learning-rate schedule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimConfig {
+    pub lr: f64,
+    pub lr_warmup_steps: i64,
+    pub lr_warmup_steps_ratio: f64,
+    pub min_lr_ratio: f64,
+    pub num_cycles: f64,
+    pub lr_scheduler_type: String,
+    pub total_training_steps: i64,
+    pub weight_decay: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+}
+
+impl OptimConfig {
+    /// Length of the schedule in steps, for a run of `run_steps`.
+    pub fn schedule_steps(&self, run_steps: usize) -> usize {
+        usize::try_from(self.total_training_steps).unwrap_or(run_steps)
+    }
+
+    /// Steps of warm-up, for a run of `run_steps`: `lr_warmup_steps`, or the ratio rounded down where that is negative.
+    pub fn warmup_steps(&self, run_steps: usize) -> usize {
+        let by_ratio = (self.lr_warmup_steps_ratio * self.schedule_steps(run_steps) as f64) as usize;
+        usize::try_from(self.lr_warmup_steps).unwrap_or(by_ratio)
+    }
+}

@@ -1,0 +1,177 @@
+//! Field types that the standard ones do not cover: paths with `~`, one-or-many lists, devices, open mappings.
+
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::path::Path;
+
+/// A mapping whose keys the schema does not know.
+pub type Open = std::collections::BTreeMap<String, serde_json::Value>;
+
+/// A file, a folder or the name of a model. A leading `~/` is expanded to the home folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Location(String);
+
+impl Location {
+    /// Expands `~`.
+    pub fn new(text: &str) -> Self {
+        let home = std::env::var("HOME").ok().filter(|_| text == "~" || text.starts_with("~/"));
+        Self(home.map_or_else(|| text.to_string(), |home| format!("{home}{}", &text[1..])))
+    }
+
+    pub fn as_path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+impl Deref for Location {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for Location {
+    fn as_ref(&self) -> &Path {
+        self.as_path()
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Location {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        // An unset shell variable, as in data.train_files=$FILES, must not become the current folder.
+        let empty = || de::Error::invalid_value(de::Unexpected::Str(""), &"a path");
+        if text.is_empty() { Err(empty()) } else { Ok(Self::new(&text)) }
+    }
+}
+
+/// A list, which may be written as its only element.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct OneOrMany<T>(pub Vec<T>);
+
+impl<T> Deref for OneOrMany<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrManyVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
+            type Value = OneOrMany<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a string or a list of strings")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                T::deserialize(de::value::StrDeserializer::new(text)).map(|one| OneOrMany(vec![one]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut many = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    many.push(item);
+                }
+                Ok(OneOrMany(many))
+            }
+        }
+
+        deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
+    }
+}
+
+/// Where tensors live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    Cpu,
+    /// The GPU with this number.
+    Cuda(usize),
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+impl Serialize for Device {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Device {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(0)),
+            other => other
+                .strip_prefix("cuda:")
+                .and_then(|index| index.parse().ok())
+                .map(Self::Cuda)
+                .ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(other), &"cpu, cuda or cuda:N")),
+        }
+    }
+}
+
+/// Declares an enum with one spelling per variant. Unlike serde's derive it refuses numbers and lists the spellings in errors.
+macro_rules! choices {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
+
+        impl $name {
+            /// The spelling in the configuration.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                match text.as_str() {
+                    $($text => Ok(Self::$variant),)+
+                    other => Err(serde::de::Error::unknown_variant(other, &[$($text),+])),
+                }
+            }
+        }
+    };
+}
+pub(super) use choices;
+
+choices! {
+    /// Where a model's weights come from.
+    pub enum Init {
+        /// The weight files of its folder.
+        Pretrained = "pretrained",
+        /// A random draw from `trainer.seed`; only config.json and the tokenizer are read.
+        Random = "random",
+    }
+}

@@ -1,0 +1,260 @@
+//! What the types of [`PpoConfig`] cannot check.
+
+use super::{PpoConfig, ResumeMode};
+use crate::config::Report;
+use crate::config::plan::BatchPlan;
+
+/// Estimators that compare the responses to one prompt.
+const GROUP_ESTIMATORS: &[&str] =
+    &["rloo", "rloo_vectorized", "grpo", "grpo_vectorized", "grpo_passk", "gpg", "opo", "reinforce_plus_plus_baseline"];
+
+pub fn ppo(config: &PpoConfig, report: &mut Report) {
+    not_available(config, report);
+    ranges(config, report);
+    agreement(config, report);
+    if let Err(error) = BatchPlan::new(config) {
+        report.wrong(error.key, error.message, error.help);
+    }
+}
+
+/// Settings that mean something but do not work yet; refused, so that no run silently does something else.
+fn not_available(config: &PpoConfig, report: &mut Report) {
+    let actor = &config.actor_rollout_ref.actor;
+    let correction = &config.algorithm.rollout_correction;
+    let rows = [
+        (
+            config.algorithm.adv_estimator == "gae",
+            "algorithm.adv_estimator",
+            "`algorithm.adv_estimator=gae` needs the critic, which does not exist yet",
+            "use rloo, grpo or reinforce_plus_plus",
+        ),
+        (config.critic.enable == Some(true), "critic.enable", "the critic does not exist yet", "write critic.enable=null"),
+        (
+            config.reward_model.enable,
+            "reward_model.enable",
+            "reward models are not available yet",
+            "write reward_model.enable=false; rewards come from the scorer of each row's data source",
+        ),
+        (
+            config.reward_model.reward_manager != "naive",
+            "reward_model.reward_manager",
+            "the only reward manager so far is `naive`",
+            "write reward_model.reward_manager=naive",
+        ),
+        (
+            config.custom_reward_function.path.is_some(),
+            "custom_reward_function.path",
+            "reward functions of your own are not available yet",
+            "write custom_reward_function.path=null",
+        ),
+        (
+            config.data.custom_cls.path.is_some(),
+            "data.custom_cls.path",
+            "dataset classes of your own cannot be run",
+            "write data.custom_cls.path=null",
+        ),
+        (
+            is_full(&config.algorithm.kl_penalty),
+            "algorithm.kl_penalty",
+            "the `full` divergence is not available yet",
+            "use kl, abs, mse or low_var_kl",
+        ),
+        (
+            is_full(&actor.kl_loss_type),
+            "actor_rollout_ref.actor.kl_loss_type",
+            "the `full` divergence is not available yet",
+            "use kl, abs, mse or low_var_kl",
+        ),
+        (
+            correction.rollout_is.is_some(),
+            "algorithm.rollout_correction.rollout_is",
+            "rollout correction is not available yet",
+            "write algorithm.rollout_correction.rollout_is=null",
+        ),
+        (
+            correction.rollout_rs.is_some(),
+            "algorithm.rollout_correction.rollout_rs",
+            "rollout correction is not available yet",
+            "write algorithm.rollout_correction.rollout_rs=null",
+        ),
+        (
+            correction.rollout_token_veto_threshold.is_some(),
+            "algorithm.rollout_correction.rollout_token_veto_threshold",
+            "rollout correction is not available yet",
+            "write algorithm.rollout_correction.rollout_token_veto_threshold=null",
+        ),
+    ];
+    for (wrong, key, message, help) in rows {
+        if wrong {
+            report.wrong(key, message, help);
+        }
+    }
+    replaced(config, report);
+}
+
+/// Older spellings that verl divides among the devices; with one device they would mean the same, but two keys for one size
+/// would contradict each other.
+fn replaced(config: &PpoConfig, report: &mut Report) {
+    let parts = &config.actor_rollout_ref;
+    let rows = [
+        ("actor_rollout_ref.actor.ppo_micro_batch_size", parts.actor.ppo_micro_batch_size),
+        ("actor_rollout_ref.ref.log_prob_micro_batch_size", parts.reference.log_prob_micro_batch_size),
+        ("actor_rollout_ref.rollout.log_prob_micro_batch_size", parts.rollout.log_prob_micro_batch_size),
+    ];
+    for (key, size) in rows {
+        if let Some(size) = size {
+            report.wrong(key, format!("`{key}` was replaced by `{key}_per_gpu`"), format!("write {key}_per_gpu={size}"));
+        }
+    }
+}
+
+/// A bound, whether a number keeps to it, and how a message calls it.
+pub(super) type Bound = (fn(f64) -> bool, &'static str);
+pub(super) const POSITIVE: Bound = (|x| x > 0.0 && x.is_finite(), "above 0");
+pub(super) const NOT_NEGATIVE: Bound = (|x| x >= 0.0 && x.is_finite(), "0 or above");
+const FINITE: Bound = (f64::is_finite, "a finite number");
+pub(super) const FRACTION: Bound = (|x| (0.0..=1.0).contains(&x), "from 0 to 1");
+const PROBABILITY: Bound = (|x| x > 0.0 && x <= 1.0, "above 0 and at most 1");
+pub(super) const DECAY: Bound = (|x| (0.0..1.0).contains(&x), "from 0 to below 1");
+const ABOVE_ONE: Bound = (|x| x > 1.0 && x.is_finite(), "above 1");
+pub(super) const COUNT: Bound = (|x| x >= 1.0, "at least 1");
+pub(super) const COUNT_OR_ALL: Bound = (|x| x >= 1.0 || x == -1.0, "-1 or at least 1");
+const TOP_K: Bound = (|x| x >= -1.0, "-1, 0 or a positive integer");
+
+fn ranges(config: &PpoConfig, report: &mut Report) {
+    let (actor, rollout, reference) =
+        (&config.actor_rollout_ref.actor, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.reference);
+    let (data, algorithm, trainer, optim) = (&config.data, &config.algorithm, &config.trainer, &actor.optim);
+    let mut rows: Vec<(&str, f64, Bound)> = vec![
+        ("data.max_prompt_length", data.max_prompt_length as f64, COUNT),
+        ("data.max_response_length", data.max_response_length as f64, COUNT),
+        ("data.train_max_samples", data.train_max_samples as f64, COUNT_OR_ALL),
+        ("data.val_max_samples", data.val_max_samples as f64, COUNT_OR_ALL),
+        ("actor_rollout_ref.actor.grad_clip", actor.grad_clip, POSITIVE),
+        ("actor_rollout_ref.actor.clip_ratio", actor.clip_ratio, POSITIVE),
+        ("actor_rollout_ref.actor.clip_ratio_c", actor.clip_ratio_c, ABOVE_ONE),
+        ("actor_rollout_ref.actor.entropy_coeff", actor.entropy_coeff, FINITE),
+        ("actor_rollout_ref.actor.kl_loss_coef", actor.kl_loss_coef, FINITE),
+        ("actor_rollout_ref.actor.optim.lr", optim.lr, NOT_NEGATIVE),
+        ("actor_rollout_ref.actor.optim.lr_warmup_steps_ratio", optim.lr_warmup_steps_ratio, FRACTION),
+        ("actor_rollout_ref.actor.optim.min_lr_ratio", optim.min_lr_ratio, FRACTION),
+        ("actor_rollout_ref.actor.optim.num_cycles", optim.num_cycles, POSITIVE),
+        ("actor_rollout_ref.actor.optim.total_training_steps", optim.total_training_steps as f64, COUNT_OR_ALL),
+        ("actor_rollout_ref.actor.optim.weight_decay", optim.weight_decay, NOT_NEGATIVE),
+        ("actor_rollout_ref.actor.optim.betas", optim.betas[0], DECAY),
+        ("actor_rollout_ref.actor.optim.betas", optim.betas[1], DECAY),
+        ("actor_rollout_ref.actor.optim.eps", optim.eps, POSITIVE),
+        ("actor_rollout_ref.rollout.temperature", rollout.temperature, POSITIVE),
+        ("actor_rollout_ref.rollout.top_p", rollout.top_p, PROBABILITY),
+        ("actor_rollout_ref.rollout.top_k", rollout.top_k as f64, TOP_K),
+        ("actor_rollout_ref.rollout.max_num_seqs", rollout.max_num_seqs as f64, COUNT),
+        ("actor_rollout_ref.rollout.val_kwargs.top_p", rollout.val_kwargs.top_p, PROBABILITY),
+        ("actor_rollout_ref.rollout.val_kwargs.top_k", rollout.val_kwargs.top_k as f64, TOP_K),
+        ("actor_rollout_ref.rollout.val_kwargs.temperature", rollout.val_kwargs.temperature, NOT_NEGATIVE),
+        ("actor_rollout_ref.rollout.val_kwargs.n", rollout.val_kwargs.n as f64, COUNT),
+        ("algorithm.gamma", algorithm.gamma, FRACTION),
+        ("algorithm.kl_ctrl.kl_coef", algorithm.kl_ctrl.kl_coef, NOT_NEGATIVE),
+        ("algorithm.kl_ctrl.horizon", algorithm.kl_ctrl.horizon as f64, COUNT),
+        ("algorithm.kl_ctrl.target_kl", algorithm.kl_ctrl.target_kl, POSITIVE),
+        ("trainer.total_epochs", trainer.total_epochs as f64, COUNT),
+    ];
+    let optional = [
+        ("data.val_batch_size", data.val_batch_size.map(|size| size as f64), COUNT),
+        ("actor_rollout_ref.actor.clip_ratio_low", actor.clip_ratio_low, POSITIVE),
+        ("actor_rollout_ref.actor.clip_ratio_high", actor.clip_ratio_high, POSITIVE),
+        ("actor_rollout_ref.actor.loss_scale_factor", actor.loss_scale_factor, POSITIVE),
+        ("trainer.total_training_steps", trainer.total_training_steps.map(|steps| steps as f64), COUNT),
+        ("trainer.max_actor_ckpt_to_keep", trainer.max_actor_ckpt_to_keep.map(|count| count as f64), COUNT),
+    ];
+    rows.extend(optional.into_iter().filter_map(|(key, value, bound)| Some((key, value?, bound))));
+    check(rows, report);
+    let passes = [
+        ("actor_rollout_ref.ref", reference.log_prob_use_dynamic_bsz, reference.log_prob_micro_batch_size_per_gpu),
+        ("actor_rollout_ref.rollout", rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu),
+    ];
+    for (part, by_tokens, size) in passes {
+        let key = format!("{part}.log_prob_micro_batch_size_per_gpu");
+        if !by_tokens && size.is_none_or(|size| size == 0) {
+            report.wrong(
+                &key,
+                format!("`{key}` must be at least 1"),
+                format!("write {key}=N, or {part}.log_prob_use_dynamic_bsz=true"),
+            );
+        }
+    }
+}
+
+/// Reports the values that do not keep to their bounds.
+pub(super) fn check(rows: Vec<(&str, f64, Bound)>, report: &mut Report) {
+    for (key, value, (holds, bound)) in rows {
+        if !holds(value) {
+            report.wrong(key, format!("`{key}` must be {bound}, not {value}"), "");
+        }
+    }
+}
+
+/// Keys that must agree with each other.
+fn agreement(config: &PpoConfig, report: &mut Report) {
+    let (data, rollout, actor) = (&config.data, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.actor);
+    let estimator = config.algorithm.adv_estimator.as_str();
+    if rollout.n == 1 && GROUP_ESTIMATORS.contains(&estimator) {
+        report.wrong(
+            "actor_rollout_ref.rollout.n",
+            format!("`{estimator}` compares the responses to one prompt, but `actor_rollout_ref.rollout.n` is 1"),
+            "write actor_rollout_ref.rollout.n=2 or more, or algorithm.adv_estimator=reinforce_plus_plus",
+        );
+    }
+    let mirrors = [
+        ("actor_rollout_ref.rollout.prompt_length", rollout.prompt_length, "data.max_prompt_length", data.max_prompt_length),
+        (
+            "actor_rollout_ref.rollout.response_length",
+            rollout.response_length,
+            "data.max_response_length",
+            data.max_response_length,
+        ),
+    ];
+    for (key, value, master, wanted) in mirrors {
+        if value != wanted {
+            report.wrong(
+                key,
+                format!("`{key}` is {value}, but `{master}` is {wanted}"),
+                format!("set {master} and leave {key} alone"),
+            );
+        }
+    }
+    let longest = data.max_prompt_length + data.max_response_length;
+    let budgets = [
+        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", actor.use_dynamic_bsz, actor.ppo_max_token_len_per_gpu),
+        (
+            "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu",
+            config.actor_rollout_ref.reference.log_prob_use_dynamic_bsz,
+            config.actor_rollout_ref.reference.log_prob_max_token_len_per_gpu,
+        ),
+        (
+            "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu",
+            rollout.log_prob_use_dynamic_bsz,
+            rollout.log_prob_max_token_len_per_gpu,
+        ),
+    ];
+    for (key, used, budget) in budgets {
+        if used && budget < longest {
+            let message = format!("`{key}` is {budget}, but one sequence may have {longest} tokens (prompt and response)");
+            report.wrong(key, message, format!("write {key}={longest} or more"));
+        }
+    }
+    if config.trainer.resume_mode == ResumeMode::ResumePath && config.trainer.resume_from_path.is_none() {
+        let help = "write trainer.resume_from_path=…/global_step_N";
+        report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
+    }
+    if config.trainer.remove_previous_ckpt_in_save && config.trainer.max_actor_ckpt_to_keep.is_some_and(|count| count != 1) {
+        report.wrong(
+            "trainer.remove_previous_ckpt_in_save",
+            "`trainer.remove_previous_ckpt_in_save` keeps one checkpoint, `trainer.max_actor_ckpt_to_keep` more",
+            "set trainer.max_actor_ckpt_to_keep alone",
+        );
+    }
+}
+
+fn is_full(kl: &str) -> bool {
+    kl.trim_end_matches('+') == "full"
+}

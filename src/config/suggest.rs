@@ -1,0 +1,43 @@
+//! Did-you-mean for names and dotted keys.
+
+/// Names at least this alike (Jaro-Winkler, 0 to 1) are worth showing.
+const ALIKE: f64 = 0.84;
+
+/// The candidate most like `name`, if any is like it.
+pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = candidates.into_iter().map(|candidate| (similarity(name, candidate), candidate));
+    scored.filter(|(score, _)| *score >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
+}
+
+/// The key that was probably meant by `key`: one that ends in it, one whose last part is like its own under the same parent,
+/// one alike as a whole, or the only one with the same last part.
+pub fn closest_key(key: &str, keys: &[String]) -> Option<String> {
+    let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
+    let split = |k: &str| -> (String, String) {
+        let (parent, last) = k.rsplit_once('.').unwrap_or(("", k));
+        (parent.to_string(), last.to_string())
+    };
+    let suffix = format!(".{key}");
+    if let Some(found) = keys.iter().find(|k| k.ends_with(&suffix)) {
+        return Some(found.clone());
+    }
+    let siblings: Vec<String> = keys.iter().map(|k| split(k)).filter(|(p, _)| p == parent).map(|(_, l)| l).collect();
+    if let Some(found) = closest(last, siblings.iter().map(String::as_str)) {
+        return Some(if parent.is_empty() { found.to_string() } else { format!("{parent}.{found}") });
+    }
+    let mut same_last = keys.iter().filter(|k| split(k).1 == last);
+    if let (Some(only), None) = (same_last.next(), same_last.next()) {
+        return Some(only.clone());
+    }
+    closest(key, keys.iter().map(String::as_str)).map(str::to_string)
+}
+
+/// `did you mean …?`, or nothing.
+pub fn did_you_mean(found: Option<&str>) -> Option<String> {
+    found.map(|name| format!("did you mean `{name}`?"))
+}
+
+/// Jaro-Winkler alone scores short unrelated names high; a few edits in a long name should still count as alike.
+fn similarity(a: &str, b: &str) -> f64 {
+    strsim::jaro_winkler(a, b).min(strsim::normalized_damerau_levenshtein(a, b) + 0.3)
+}

@@ -1,0 +1,138 @@
+//! YAML text to [`Node`]s with their places. The only file that knows the YAML parser.
+
+use super::error::Problem;
+use super::provenance::{Mark, Origin, Source};
+use super::scalar;
+use super::tree::{Map, Node, Value};
+use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Reads one YAML document; an empty one is an empty mapping.
+///
+/// # Errors
+/// A syntax error, a key that is there twice, a tag, or a second document: each with its place.
+pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
+    let mut reader = Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new() };
+    let mut root = None;
+    loop {
+        let (event, span) = reader.next()?;
+        match event {
+            Event::StreamEnd => break,
+            Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
+            _ if root.is_some() => return Err(reader.problem(mark(span.start), "a configuration file holds one document")),
+            _ => root = Some(reader.node(event, span, None)?),
+        }
+    }
+    let start = Mark { line: 1, column: 1 };
+    let empty = || Node::new(Value::Map(vec![]), Origin::File { source: source.clone(), key: start, value: start });
+    Ok(root.filter(|node| node.value != Value::Null).unwrap_or_else(empty))
+}
+
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    parser: Parser<'a, serde_saphyr::granit_parser::StrInput<'a>>,
+    anchors: HashMap<usize, Node>,
+}
+
+impl<'a> Reader<'a> {
+    /// The next event that is not a comment.
+    fn next(&mut self) -> Result<(Event<'a>, Span), Problem> {
+        loop {
+            match self.parser.next_event() {
+                Some(Ok((Event::Comment(..), _))) => {}
+                Some(Ok(next)) => return Ok(next),
+                Some(Err(error)) => {
+                    return Err(self.problem(mark(*error.marker()), &format!("this is not YAML: {}", error.info())));
+                }
+                None => return Ok((Event::StreamEnd, Span::empty(Marker::new(0, 1, 0)))),
+            }
+        }
+    }
+
+    /// The node that starts with `event`. `key` is the place of its key, if it has one.
+    fn node(&mut self, event: Event<'a>, span: Span, key: Option<Mark>) -> Result<Node, Problem> {
+        let at = mark(span.start);
+        let (value, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                if tag.is_some() {
+                    return Err(self.problem(at, "tags (`!…`) have no meaning here"));
+                }
+                let plain = style == ScalarStyle::Plain;
+                (if plain { scalar::from_yaml(&text) } else { Value::Text(text.into_owned()) }, anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => (Value::List(self.items()?), anchor),
+            Event::MappingStart(_, anchor, _) => (Value::Map(self.entries()?), anchor),
+            Event::Alias(anchor) => {
+                let known = self.anchors.get(&anchor).cloned();
+                let node = known.ok_or_else(|| self.problem(at, "this alias refers to a value that contains it"))?;
+                (node.value, 0)
+            }
+            _ => return Err(self.problem(at, "expected a value here")),
+        };
+        let node = Node::new(value, Origin::File { source: self.source.clone(), key: key.unwrap_or(at), value: at });
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn items(&mut self) -> Result<Vec<Node>, Problem> {
+        let mut items = vec![];
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(items),
+                (event, span) => items.push(self.node(event, span, None)?),
+            }
+        }
+    }
+
+    fn entries(&mut self) -> Result<Map, Problem> {
+        let mut map: Map = vec![];
+        let mut merged: Vec<Node> = vec![];
+        loop {
+            let (event, span) = self.next()?;
+            let at = mark(span.start);
+            let name = match event {
+                Event::MappingEnd => break,
+                Event::Scalar(text, ..) => text.into_owned(),
+                _ => return Err(self.problem(at, "a key must be a plain word")),
+            };
+            let (event, span) = self.next()?;
+            let node = self.node(event, span, Some(at))?;
+            match map.iter().find(|(key, _)| *key == name) {
+                _ if name == "<<" => merged.push(node),
+                Some((_, first)) => {
+                    let message = format!("the key `{name}` is here twice; first at {}", first.origin.at_key());
+                    return Err(self.problem(at, &message));
+                }
+                None => map.push((name, node)),
+            }
+        }
+        Ok(with_merge_keys(map, merged))
+    }
+
+    fn problem(&self, at: Mark, message: &str) -> Problem {
+        Problem::new("", message).at(&Origin::File { source: self.source.clone(), key: at, value: at })
+    }
+}
+
+/// Adds what `<<: *anchor` (or a list of them) brings in, where the mapping itself does not say otherwise.
+fn with_merge_keys(mut map: Map, merged: Vec<Node>) -> Map {
+    for node in merged {
+        let sources = if let Value::List(items) = node.value { items } else { vec![node] };
+        for source in sources {
+            let Value::Map(entries) = source.value else { continue };
+            for (key, node) in entries {
+                if !map.iter().any(|(known, _)| *known == key) {
+                    map.push((key, node));
+                }
+            }
+        }
+    }
+    map
+}
+
+fn mark(marker: Marker) -> Mark {
+    Mark { line: marker.line().max(1), column: marker.col() + 1 }
+}

@@ -1,0 +1,51 @@
+//! A tokenizer of single characters in Hugging Face's format, for arithmetic: no training, no download.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use crate::data::files::write_atomic;
+
+/// `<pad>` is id 0; the characters follow the special tokens.
+const SPECIAL: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
+const CHARACTERS: &str = "0123456789+-*= \n";
+
+/// The message contents, one after the other: nothing but the problem reaches the model.
+const CHAT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] }}{% endfor %}";
+
+/// Writes tokenizer.json and tokenizer_config.json (20 tokens). Both the tokenizers crate and transformers load them.
+pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
+    let tokens = SPECIAL.iter().map(ToString::to_string).chain(CHARACTERS.chars().map(String::from));
+    let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
+    let added = |(id, token)| {
+        json!({"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
+               "normalized": false, "special": true})
+    };
+    let tokenizer = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": SPECIAL.iter().enumerate().map(added).collect::<Vec<_>>(),
+        "normalizer": null,
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false},
+        "post_processor": null,
+        "decoder": {"type": "Fuse"},
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"},
+    });
+    let config = json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": "<pad>",
+        "bos_token": "<bos>",
+        "eos_token": "<eos>",
+        "unk_token": "<unk>",
+        "chat_template": CHAT_TEMPLATE,
+        "clean_up_tokenization_spaces": false,
+        "model_max_length": 1024,
+    });
+    for (name, value) in [("tokenizer.json", tokenizer), ("tokenizer_config.json", config)] {
+        write_atomic(&folder.join(name), |file| Ok(writeln!(file, "{value:#}")?))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Rows of data files: parquet, JSON arrays and JSON lines become JSON objects that remember where they came from.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes as t;
+use arrow::datatypes::DataType;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Map, Value};
+
+use super::did_you_mean;
+
+type Columns = Map<String, Value>;
+
+/// One row: its columns, and its place for messages.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub values: Columns,
+    pub file: Arc<Path>,
+    /// Position in `file`, from 0.
+    pub index: usize,
+}
+
+impl Row {
+    /// "FILE, row INDEX", for messages.
+    pub fn place(&self) -> String {
+        format!("{}, row {}", self.file.display(), self.index)
+    }
+
+    /// The column, or an error that names the file, the column and the columns that exist.
+    pub fn column(&self, name: &str) -> Result<&Value> {
+        self.values.get(name).ok_or_else(|| missing_column(&self.file, name, self.values.keys().map(String::as_str)))
+    }
+}
+
+/// Reads and concatenates `files`. Every file must have the `required` columns; of the others, only the `optional` ones are
+/// sure to be in the rows where they exist.
+pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Vec<Row>> {
+    if files.is_empty() {
+        bail!("the list of data files is empty");
+    }
+    let mut rows = Vec::new();
+    for path in files {
+        let file: Arc<Path> = Arc::from(path.as_path());
+        let values = read_file(path, required, optional)?;
+        rows.extend(values.into_iter().enumerate().map(|(index, values)| Row { values, file: file.clone(), index }));
+    }
+    Ok(rows)
+}
+
+fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Columns>> {
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if !matches!(extension, "parquet" | "json" | "jsonl") {
+        bail!("{}: data files end in .parquet, .json or .jsonl", path.display());
+    }
+    let file = File::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => anyhow!("{}: no such file", path.display()),
+        _ => anyhow!("cannot open {}: {e}", path.display()),
+    })?;
+    let read = match extension {
+        "parquet" => read_parquet(file, required, optional),
+        _ => read_json(file),
+    };
+    let (rows, known) = read.with_context(|| format!("cannot read {}", path.display()))?;
+    match required.iter().find(|name| !known.iter().any(|k| k == *name)) {
+        Some(missing) if !rows.is_empty() => Err(missing_column(path, missing, known.iter().map(String::as_str))),
+        _ => Ok(rows),
+    }
+}
+
+fn missing_column<'a>(file: &Path, name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    let known: Vec<&str> = known.collect();
+    let hint = did_you_mean(name, known.iter().copied());
+    anyhow!("{}: no column \"{name}\"; the columns are {}.{hint}", file.display(), known.join(", "))
+}
+
+/// JSON lines, or one array of objects.
+fn read_json(mut file: File) -> Result<(Vec<Columns>, Vec<String>)> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let rows: Vec<Columns> = if text.trim_start().starts_with('[') {
+        serde_json::from_str(&text).context("not an array of objects")?
+    } else {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let parse = |(i, line)| serde_json::from_str(line).with_context(|| format!("line {} is not a JSON object", i + 1));
+        lines.map(parse).collect::<Result<_>>()?
+    };
+    let known: BTreeSet<&String> = rows.iter().flat_map(Columns::keys).collect();
+    let known = known.into_iter().cloned().collect();
+    Ok((rows, known))
+}
+
+/// The rows with the wanted columns only, and the names of all columns.
+fn read_parquet(file: File, required: &[&str], optional: &[&str]) -> Result<(Vec<Columns>, Vec<String>)> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    let known: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let wanted = (0..known.len()).filter(|i| required.iter().chain(optional).any(|name| *name == known[*i]));
+    let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+    let mut rows = Vec::new();
+    for batch in builder.with_projection(mask).build()? {
+        append_batch(&batch?, &mut rows)?;
+    }
+    Ok((rows, known))
+}
+
+fn append_batch(batch: &RecordBatch, rows: &mut Vec<Columns>) -> Result<()> {
+    let schema = batch.schema();
+    for row in 0..batch.num_rows() {
+        let cell = |(field, column): (&Arc<t::Field>, &Arc<dyn Array>)| {
+            let value = to_json(column, row).with_context(|| format!("column \"{}\"", field.name()))?;
+            Ok((field.name().clone(), value))
+        };
+        rows.push(schema.fields().iter().zip(batch.columns()).map(cell).collect::<Result<_>>()?);
+    }
+    Ok(())
+}
+
+/// Element `i` of an arrow array as JSON. NaN and the infinities become null.
+fn to_json(array: &dyn Array, i: usize) -> Result<Value> {
+    if array.is_null(i) {
+        return Ok(Value::Null);
+    }
+    macro_rules! number {
+        ($kind:ty) => {
+            Value::from(array.as_primitive::<$kind>().value(i))
+        };
+    }
+    let list = |items: Arc<dyn Array>| (0..items.len()).map(|j| to_json(&items, j)).collect::<Result<Vec<_>>>();
+    Ok(match array.data_type() {
+        DataType::Null => Value::Null,
+        DataType::Boolean => Value::from(array.as_boolean().value(i)),
+        DataType::Int8 => number!(t::Int8Type),
+        DataType::Int16 => number!(t::Int16Type),
+        DataType::Int32 => number!(t::Int32Type),
+        DataType::Int64 => number!(t::Int64Type),
+        DataType::UInt8 => number!(t::UInt8Type),
+        DataType::UInt16 => number!(t::UInt16Type),
+        DataType::UInt32 => number!(t::UInt32Type),
+        DataType::UInt64 => number!(t::UInt64Type),
+        DataType::Float16 => Value::from(array.as_primitive::<t::Float16Type>().value(i).to_f64()),
+        DataType::Float32 => number!(t::Float32Type),
+        DataType::Float64 => number!(t::Float64Type),
+        DataType::Utf8 => Value::from(array.as_string::<i32>().value(i)),
+        DataType::LargeUtf8 => Value::from(array.as_string::<i64>().value(i)),
+        DataType::Utf8View => Value::from(array.as_string_view().value(i)),
+        DataType::List(_) => Value::from(list(array.as_list::<i32>().value(i))?),
+        DataType::LargeList(_) => Value::from(list(array.as_list::<i64>().value(i))?),
+        DataType::FixedSizeList(_, _) => Value::from(list(array.as_fixed_size_list().value(i))?),
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            let field = |(f, c): (&Arc<t::Field>, &Arc<dyn Array>)| Ok((f.name().clone(), to_json(c, i)?));
+            Value::Object(fields.iter().zip(columns).map(field).collect::<Result<_>>()?)
+        }
+        DataType::Dictionary(_, _) => {
+            let dictionary = array.as_any_dictionary();
+            to_json(dictionary.values(), dictionary.normalized_keys()[i])?
+        }
+        other => bail!("values of type {other} cannot be read; store them as text, numbers, lists or structs"),
+    })
+}

@@ -1,0 +1,205 @@
+//! A Hugging Face tokenizer folder: `tokenizer.json`, the special tokens named beside it, and the chat template.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Map, Value};
+
+use super::chat::ChatTemplate;
+
+/// Everything that belongs to a tokenizer and travels with an exported model.
+const FILES: &[&str] = &[
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "chat_template.jinja",
+    "generation_config.json",
+];
+
+/// Ends of text that are recognised where no file names one.
+const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"];
+
+/// Text to ids and back, with the ids that mean "end" and the chat template.
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    chat: ChatTemplate,
+    special_tokens: Map<String, Value>,
+    files: Vec<PathBuf>,
+    vocab_size: usize,
+    bos_id: Option<u32>,
+    eos_id: u32,
+    pad_id: u32,
+    eos_ids: Vec<u32>,
+}
+
+impl Tokenizer {
+    /// Reads a folder. `tokenizer.json` is required. The end-of-text token comes from tokenizer_config.json or
+    /// special_tokens_map.json, then from generation_config.json or config.json; the padding token falls back to it.
+    pub fn load(folder: &Path) -> Result<Self> {
+        let path = folder.join("tokenizer.json");
+        if !path.is_file() {
+            let what = if folder.is_dir() { "has no tokenizer.json" } else { "is not a folder" };
+            bail!("the tokenizer folder {} {what}", folder.display());
+        }
+        let mut inner = tokenizers::Tokenizer::from_file(&path).map_err(|e| anyhow!("{}: {e}", path.display()))?;
+        inner.with_padding(None).with_truncation(None).map_err(|e| anyhow!("{}: {e}", path.display()))?;
+
+        let config = read_object(&folder.join("tokenizer_config.json"))?;
+        let fallback = read_object(&folder.join("special_tokens_map.json"))?;
+        let mut special_tokens = token_names(&fallback);
+        special_tokens.extend(token_names(&config));
+        let id_of = |name: &str| special_tokens.get(name).and_then(Value::as_str).and_then(|text| inner.token_to_id(text));
+        let vocab_size = inner.get_vocab(true).values().max().map_or(0, |id| *id as usize + 1);
+
+        let named_eos = id_of("eos_token");
+        if let (Some(text), None) = (special_tokens.get("eos_token"), named_eos) {
+            bail!("{}: its eos_token {text} is not in tokenizer.json", folder.display());
+        }
+        let (eos_id, eos_ids) = ends_of_text(folder, &inner, named_eos, vocab_size)?;
+        let template = chat_template(folder, &config)?;
+        let chat = ChatTemplate::new(template.as_deref(), special_tokens.clone())
+            .with_context(|| format!("in the tokenizer folder {}", folder.display()))?;
+        Ok(Self {
+            bos_id: id_of("bos_token"),
+            pad_id: id_of("pad_token").unwrap_or(eos_id),
+            files: FILES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect(),
+            inner,
+            chat,
+            special_tokens,
+            vocab_size,
+            eos_id,
+            eos_ids,
+        })
+    }
+
+    /// The same tokenizer with another chat template (Jinja).
+    pub fn with_chat_template(mut self, source: &str) -> Result<Self> {
+        self.chat = ChatTemplate::new(Some(source), self.special_tokens.clone())?;
+        Ok(self)
+    }
+
+    /// The ids of `text`, no special tokens added; those written out in `text` are recognised.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let encoding = self.inner.encode_fast(text, false).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The text of `ids`. Ids that the tokenizer does not know (a model's vocabulary may be padded) print nothing.
+    pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
+        self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))
+    }
+
+    /// The chat template applied to a list of messages. See [`ChatTemplate::render`].
+    pub fn apply_chat_template(
+        &self,
+        messages: &Value,
+        add_generation_prompt: bool,
+        kwargs: &Map<String, Value>,
+    ) -> Result<String> {
+        self.chat.render(messages, add_generation_prompt, kwargs)
+    }
+
+    /// The size of the smallest embedding table that has a row for every token.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    pub fn bos_id(&self) -> Option<u32> {
+        self.bos_id
+    }
+
+    /// The token that ends a supervised response.
+    pub fn eos_id(&self) -> u32 {
+        self.eos_id
+    }
+
+    /// Every token that ends a generation, ascending; [`Self::eos_id`] is one of them.
+    pub fn eos_ids(&self) -> &[u32] {
+        &self.eos_ids
+    }
+
+    pub fn pad_id(&self) -> u32 {
+        self.pad_id
+    }
+
+    /// The folder's tokenizer files, to be copied beside an exported model.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+}
+
+/// The token of a supervised response's end, and all that end a generation.
+fn ends_of_text(folder: &Path, inner: &tokenizers::Tokenizer, named: Option<u32>, vocab_size: usize) -> Result<(u32, Vec<u32>)> {
+    let mut ids: Vec<u32> = named.into_iter().collect();
+    let path = folder.join("generation_config.json");
+    for id in eos_token_id(&path)? {
+        if id as usize >= vocab_size {
+            bail!("{}: eos_token_id {id} is not in tokenizer.json, which has {vocab_size} tokens", path.display());
+        }
+        ids.push(id);
+    }
+    if ids.is_empty() {
+        ids.extend(eos_token_id(&folder.join("config.json"))?.into_iter().filter(|id| (*id as usize) < vocab_size));
+    }
+    if ids.is_empty() {
+        let usual = USUAL_EOS.iter().find_map(|text| Some((text, inner.token_to_id(text)?)));
+        let Some((text, id)) = usual else {
+            bail!("{}: nothing names the end-of-text token; add a tokenizer_config.json with \"eos_token\"", folder.display());
+        };
+        tracing::warn!("{}: no file names the end-of-text token; {text} is taken", folder.display());
+        ids.push(id);
+    }
+    let first = ids[0];
+    ids.sort_unstable();
+    ids.dedup();
+    Ok((first, ids))
+}
+
+fn eos_token_id(path: &Path) -> Result<Vec<u32>> {
+    let config = read_object(path)?;
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    match config.get("eos_token_id") {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(list)) => list.iter().map(id).collect(),
+        Some(single) => id(single).map(|id| vec![id]),
+    }
+    .with_context(|| format!("{}: eos_token_id must be a token id or a list of them", path.display()))
+}
+
+/// The `*_token` entries, each a string or `{"content": string}`.
+fn token_names(config: &Map<String, Value>) -> Map<String, Value> {
+    let text = |value: &Value| value.as_str().or_else(|| value.get("content")?.as_str()).map(Value::from);
+    config.iter().filter(|(name, _)| name.ends_with("_token")).filter_map(|(n, v)| Some((n.clone(), text(v)?))).collect()
+}
+
+/// A file chat_template.jinja, or tokenizer_config.json's text, or the "default" of its named templates.
+fn chat_template(folder: &Path, config: &Map<String, Value>) -> Result<Option<String>> {
+    let path = folder.join("chat_template.jinja");
+    if path.is_file() {
+        return Ok(Some(fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?));
+    }
+    let malformed = || format!("{}: chat_template must be text or a list of named templates", folder.display());
+    match config.get("chat_template") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(source)) => Ok(Some(source.clone())),
+        Some(Value::Array(named)) => {
+            let default = named.iter().find(|t| t["name"] == "default").or(named.first().filter(|_| named.len() == 1));
+            Ok(Some(default.and_then(|t| t["template"].as_str()).with_context(malformed)?.to_owned()))
+        }
+        Some(_) => bail!(malformed()),
+    }
+}
+
+/// The JSON object in a file; empty where the file does not exist.
+fn read_object(path: &Path) -> Result<Map<String, Value>> {
+    if !path.is_file() {
+        return Ok(Map::new());
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))
+}

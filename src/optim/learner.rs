@@ -1,0 +1,97 @@
+//! A model being trained: its parameters, optimizer and schedule, updated together and saved together.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::adamw::AdamW;
+use super::schedule::Schedule;
+use crate::model::decoder::Decoder;
+use crate::model::weights::{read_safetensors, write_safetensors};
+use crate::model::{CausalLm, Gradients, Init};
+
+pub struct Learner {
+    /// Trainable; see [`CausalLm::trainable`].
+    pub model: CausalLm,
+    pub optimizer: AdamW,
+    pub schedule: Schedule,
+    pub lr: f64,
+    /// Largest global norm of a gradient.
+    pub grad_clip: f64,
+}
+
+/// What one optimizer update did.
+#[derive(Clone, Copy, Debug)]
+pub struct Update {
+    /// Global 2-norm of the gradient before clipping.
+    pub grad_norm: f64,
+    /// False where the gradient was not finite: nothing was changed, as in verl.
+    pub applied: bool,
+}
+
+/// The part of the state that is not tensors.
+#[derive(Serialize, Deserialize)]
+struct State {
+    optimizer_step: u64,
+}
+
+/// Folder of a checkpoint that transformers loads.
+pub const HUGGINGFACE: &str = "huggingface";
+const OPTIMIZER: &str = "optim.safetensors";
+const STATE: &str = "extra_state.json";
+
+impl Learner {
+    /// The learning rate of a training step, from 0.
+    pub fn lr_at(&self, step: usize) -> f64 {
+        self.lr * self.schedule.factor(step)
+    }
+
+    /// One AdamW update on gradients clipped to the global norm (torch's `clip_grad_norm_`).
+    pub fn update(&mut self, gradients: Gradients, lr: f64) -> Update {
+        let grad_norm = gradients.norm();
+        if !grad_norm.is_finite() {
+            tracing::warn!("the gradient norm is {grad_norm}: this update is skipped");
+            return Update { grad_norm, applied: false };
+        }
+        let scale = (self.grad_clip / (grad_norm + 1e-6)).min(1.0);
+        // The network is moved through the optimizer: a clone left behind would force a copy of every parameter.
+        let net = std::mem::replace(&mut self.model.net, Decoder::empty(&self.model.device));
+        self.model.net = self.optimizer.update(net, gradients, lr, scale);
+        Update { grad_norm, applied: true }
+    }
+
+    /// Writes the parameters (`model`), as a Hugging Face folder with the tokenizer's files, and the `optimizer`.
+    pub fn save(&self, folder: &Path, model: bool, optimizer: bool, tokenizer_files: &[PathBuf]) -> Result<()> {
+        if model {
+            let hf = folder.join(HUGGINGFACE);
+            self.model.save(&hf)?;
+            for file in tokenizer_files {
+                let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
+                std::fs::copy(file, hf.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+            }
+        }
+        if optimizer {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            write_safetensors(&folder.join(OPTIMIZER), &self.optimizer.tensors())?;
+            let state = State { optimizer_step: self.optimizer.step };
+            std::fs::write(folder.join(STATE), serde_json::to_vec(&state)?)?;
+        }
+        Ok(())
+    }
+
+    /// Restores what [`save`](Learner::save) wrote.
+    pub fn load(&mut self, folder: &Path, model: bool, optimizer: bool) -> Result<()> {
+        if model {
+            self.model = CausalLm::load(&folder.join(HUGGINGFACE), Init::Pretrained, &self.model.device)?.trainable();
+        }
+        if optimizer {
+            let path = folder.join(STATE);
+            let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let state: State = serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
+            let tensors = read_safetensors(&folder.join(OPTIMIZER))?;
+            self.optimizer.restore(state.optimizer_step, tensors, &self.model.device)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! Rule-based scores of responses, chosen by a row's data source.
+//!
+//! A scorer is one file and one line of [`SCORERS`]. It sees text only: the decoded response and the row's ground truth.
+//! What it cannot score is an error, never a silent 0.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+pub mod arithmetic;
+pub mod gsm8k;
+
+/// One response to be scored.
+#[derive(Clone, Copy, Debug)]
+pub struct ScoreInput<'a> {
+    pub data_source: &'a str,
+    /// The decoded response, without special tokens; possibly cut off by the length limit.
+    pub solution: &'a str,
+    pub ground_truth: &'a Value,
+    pub extra_info: &'a Value,
+}
+
+impl<'a> ScoreInput<'a> {
+    /// The ground truth of scorers that compare with text.
+    pub fn ground_truth_text(&self) -> Result<&'a str> {
+        let text = self.ground_truth.as_str();
+        text.with_context(|| format!("the ground truth of {} must be text, not {}", self.data_source, self.ground_truth))
+    }
+}
+
+/// A score, and named numbers that are logged beside it; a scorer returns the same names for every response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    pub score: f32,
+    pub extras: Vec<(String, f64)>,
+}
+
+/// One rule and the data sources it scores.
+pub struct Scorer {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub data_sources: &'static [&'static str],
+    pub run: fn(&ScoreInput) -> Result<Score>,
+}
+
+pub static SCORERS: &[Scorer] = &[
+    Scorer {
+        name: "gsm8k",
+        doc: "1 if the number after the last \"#### \" equals the ground truth, else 0",
+        data_sources: &["openai/gsm8k"],
+        run: gsm8k::score,
+    },
+    Scorer {
+        name: "arithmetic",
+        doc: "1 if the whole response equals the ground truth, else 0",
+        data_sources: &["burnish/arithmetic"],
+        run: arithmetic::score,
+    },
+];
+
+/// The scorer of a data source.
+pub fn find(data_source: &str) -> Result<&'static Scorer> {
+    if let Some(scorer) = SCORERS.iter().find(|scorer| scorer.data_sources.contains(&data_source)) {
+        return Ok(scorer);
+    }
+    let known: Vec<&str> = SCORERS.iter().flat_map(|scorer| scorer.data_sources).copied().collect();
+    let similarity = |name: &&&str| (strsim::jaro_winkler(data_source, name) * 1e6) as u32;
+    let closest = known.iter().max_by_key(similarity).filter(|name| similarity(name) > 750_000);
+    let hint = closest.map_or(String::new(), |name| format!(" Did you mean \"{name}\"?"));
+    bail!("no scorer for the data source \"{data_source}\"; there are scorers for {}.{hint}", known.join(", "))
+}
+
+/// Fails on the first data source without a scorer: to be called before any response is generated.
+pub fn check_sources<'a>(data_sources: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    data_sources.into_iter().try_for_each(|source| find(source).map(drop))
+}

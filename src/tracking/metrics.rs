@@ -1,0 +1,77 @@
+//! The named numbers of one step, in the order they were first set.
+
+/// An ordered map from metric name to value. Small (about a hundred names), so look-ups are linear.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics(Vec<(String, f64)>);
+
+impl Metrics {
+    /// No metrics yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a metric; an earlier value of the same name is replaced in place, as in verl's metrics dictionary.
+    pub fn set(&mut self, name: impl Into<String>, value: f64) {
+        let name = name.into();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// The value of a metric.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// All metrics in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+
+    /// Whether nothing was set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many metrics there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<S: Into<String>> Extend<(S, f64)> for Metrics {
+    fn extend<I: IntoIterator<Item = (S, f64)>>(&mut self, metrics: I) {
+        metrics.into_iter().for_each(|(name, value)| self.set(name, value));
+    }
+}
+
+impl<S: Into<String>> FromIterator<(S, f64)> for Metrics {
+    fn from_iter<I: IntoIterator<Item = (S, f64)>>(metrics: I) -> Self {
+        let mut collected = Self::new();
+        collected.extend(metrics);
+        collected
+    }
+}
+
+impl IntoIterator for Metrics {
+    type Item = (String, f64);
+    type IntoIter = std::vec::IntoIter<(String, f64)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_values_replace_earlier_ones_in_place() {
+        let mut metrics: Metrics = [("b", 1.0), ("a", 2.0)].into_iter().collect();
+        metrics.extend([("b", 3.0), ("c", 4.0)]);
+        assert_eq!(metrics.iter().collect::<Vec<_>>(), [("b", 3.0), ("a", 2.0), ("c", 4.0)]);
+        assert_eq!((metrics.get("a"), metrics.get("d")), (Some(2.0), None));
+    }
+}

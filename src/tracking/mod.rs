@@ -1,0 +1,148 @@
+//! Where the metrics of every step go: one file and one line of [`TRACKERS`] per destination.
+//!
+//! A run opens the trackers its `trainer.logger` names and logs one [`Metrics`] per step to all of them. Trackers that
+//! write files continue them when the run is resumed, without the rows the resumed run will write again.
+
+mod console;
+mod file;
+mod metrics;
+mod progress;
+mod tensorboard;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::util::suggest::closest;
+pub use metrics::Metrics;
+pub use progress::{AboveBar, Progress};
+
+/// A destination of metrics.
+pub trait Tracker {
+    /// Logs the metrics of one step; steps never go back.
+    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()>;
+
+    /// Called once, at the end of a run that was not interrupted.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// What trackers may know about the run.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// `trainer.project_name`.
+    pub project: String,
+    /// `trainer.experiment_name`.
+    pub experiment: String,
+    /// `trainer.default_local_dir`.
+    pub dir: PathBuf,
+    /// The step of the checkpoint the run continues from; `None` for a fresh run.
+    pub resumed_step: Option<u64>,
+    /// The resolved configuration, as JSON.
+    pub config_json: String,
+    /// The progress bar that lines on the terminal must not tear.
+    pub progress: Progress,
+}
+
+/// One tracker of the registry.
+pub struct Entry {
+    /// As written in `trainer.logger`.
+    pub name: &'static str,
+    /// What it writes, and where.
+    pub doc: &'static str,
+    /// Starts it.
+    pub open: fn(&Session) -> Result<Box<dyn Tracker>>,
+}
+
+/// All trackers.
+pub static TRACKERS: &[Entry] = &[console::TRACKER, file::TRACKER, tensorboard::TRACKER];
+
+/// verl's trackers that are refused by name, so that no run silently lacks its metrics.
+const NOT_AVAILABLE: &[&str] = &["wandb", "mlflow", "swanlab", "vemlp_wandb", "clearml", "trackio"];
+
+/// The trackers of a run.
+pub struct Trackers {
+    open: Vec<Box<dyn Tracker>>,
+}
+
+impl Trackers {
+    /// Opens the trackers of `names`, all of which must be known and different; see [`check`].
+    pub fn open(names: &[String], session: &Session) -> Result<Self> {
+        let open = check(names)?.into_iter().map(|entry| (entry.open)(session)).collect::<Result<_>>()?;
+        Ok(Self { open })
+    }
+}
+
+impl Tracker for Trackers {
+    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.open.iter_mut().try_for_each(|tracker| tracker.log(step, metrics))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.open.iter_mut().try_for_each(|tracker| tracker.finish())
+    }
+}
+
+/// The entries of `names`, or what is wrong with the first bad name. Opens nothing: fit for checking a configuration.
+pub fn check(names: &[String]) -> Result<Vec<&'static Entry>> {
+    let available = || TRACKERS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    let mut entries: Vec<&'static Entry> = Vec::new();
+    for name in names {
+        if NOT_AVAILABLE.contains(&name.as_str()) {
+            bail!("the logger '{name}' is not available yet; use {}", available());
+        }
+        let Some(entry) = TRACKERS.iter().find(|entry| entry.name == name) else {
+            let hint = closest(name, TRACKERS.iter().map(|entry| entry.name).chain(NOT_AVAILABLE.iter().copied()));
+            let hint = hint.map_or(String::new(), |hint| format!("; did you mean '{hint}'?"));
+            bail!("there is no logger '{name}'; there are {}{hint}", available());
+        };
+        if entries.iter().any(|earlier| earlier.name == entry.name) {
+            bail!("the logger '{name}' is named twice");
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(dir: PathBuf, resumed_step: Option<u64>) -> Session {
+        let [project, experiment, config_json] = ["project", "experiment", "{}"].map(String::from);
+        Session { project, experiment, dir, resumed_step, config_json, progress: Progress::hidden() }
+    }
+
+    #[test]
+    fn every_tracker_logs_finishes_and_resumes() {
+        // These point at somebody's own files, which a test must not touch.
+        if ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some())
+        {
+            return;
+        }
+        let metrics: Metrics = [("a/b", 1.5), ("none", f64::NAN)].into_iter().collect();
+        for entry in TRACKERS {
+            assert!(!entry.doc.is_empty());
+            let dir = tempfile::tempdir().unwrap();
+            for resumed_step in [None, Some(1)] {
+                let mut tracker = (entry.open)(&session(dir.path().into(), resumed_step)).unwrap();
+                tracker.log(1, &metrics).unwrap();
+                tracker.log(2, &metrics).unwrap();
+                tracker.finish().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn bad_names_are_refused_with_advice() {
+        let error = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            check(&names).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(error(&["console", "file"]), "");
+        assert_eq!(error(&["wandb"]), "the logger 'wandb' is not available yet; use console, file, tensorboard");
+        assert!(error(&["tensorbord"]).ends_with("did you mean 'tensorboard'?"));
+        assert!(error(&["file", "file"]).contains("twice"));
+    }
+}

@@ -1,0 +1,73 @@
+//! The progress bar: shown only when standard error is a terminal, and never torn by lines printed above it.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A handle to the run's one bar; clones share it. It exists, hidden, before its length is known, so that logging set up at
+/// the very start can already write above it.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar nobody sees, until [`start`](Self::start).
+    pub fn hidden() -> Self {
+        Self { bar: ProgressBar::hidden() }
+    }
+
+    /// Shows the bar at `done` of `total` steps, if standard error is a terminal.
+    pub fn start(&self, done: u64, total: u64) {
+        if !io::stderr().is_terminal() {
+            return;
+        }
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} steps  {msg}  {elapsed}, {eta} left") {
+            self.bar.set_style(style);
+        }
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        // Steps done by an earlier run say nothing about the time this one needs.
+        self.bar.reset_eta();
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+
+    /// Moves to `done` steps.
+    pub fn update(&self, done: u64, reward: f64, tokens_per_second: f64) {
+        self.bar.set_message(format!("reward {reward:.3}  {tokens_per_second:.0} tokens/s"));
+        self.bar.set_position(done);
+    }
+
+    /// Takes the bar off the screen.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Prints a line on standard output, above the bar.
+    pub fn println(&self, line: &str) -> Result<()> {
+        self.bar.suspend(|| writeln!(io::stdout().lock(), "{line}")).context("cannot write to standard output")
+    }
+
+    /// A writer to standard error that lifts the bar for every write, for `tracing_subscriber`:
+    /// `fmt().with_writer(move || progress.stderr())`.
+    pub fn stderr(&self) -> AboveBar {
+        AboveBar { bar: self.bar.clone() }
+    }
+}
+
+/// See [`Progress::stderr`].
+#[derive(Debug)]
+pub struct AboveBar {
+    bar: ProgressBar,
+}
+
+impl Write for AboveBar {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bar.suspend(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

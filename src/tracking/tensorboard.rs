@@ -1,0 +1,159 @@
+//! TensorBoard event files: records of protocol buffers, written by hand because the few fields needed are few bytes.
+//!
+//! A record is `length: u64, masked crc32c(length), event, masked crc32c(event)`, little endian. Every run appends a file
+//! of its own; its first events are the format version and a session start, at which TensorBoard forgets what earlier files
+//! hold for that step and later ones. So a resumed run replaces the steps it repeats, and a fresh run replaces everything.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::{Entry, Metrics, Session, Tracker};
+use crate::util::crc::CASTAGNOLI;
+
+pub(super) const TRACKER: Entry = Entry {
+    name: "tensorboard",
+    doc: "Event files for TensorBoard in $TENSORBOARD_DIR, else <default_local_dir>/tensorboard",
+    open: |session| Ok(Box::new(EventFile::create(session)?)),
+};
+
+struct EventFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl EventFile {
+    fn create(session: &Session) -> Result<Self> {
+        let chosen = std::env::var_os("TENSORBOARD_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let dir = chosen.unwrap_or_else(|| session.dir.join("tensorboard"));
+        let (path, file) = create_new(&dir).with_context(|| format!("cannot create an event file in {}", dir.display()))?;
+        let mut events = Self { path, file };
+        events.write(&event(wall_time(), 0, |event| event.bytes(3, b"brain.Event:2")))?;
+        let first_step = session.resumed_step.map_or(0, |step| step + 1);
+        events.write(&event(wall_time(), first_step, |event| {
+            event.bytes(7, &Message::of(|session_log| session_log.varint(1, 1)))
+        }))?;
+        Ok(events)
+    }
+
+    fn write(&mut self, event: &[u8]) -> Result<()> {
+        self.file.write_all(&record(event)).with_context(|| format!("cannot write to {}", self.path.display()))
+    }
+}
+
+impl Tracker for EventFile {
+    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.write(&event(wall_time(), step, |event| event.bytes(5, &summary(metrics))))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// TensorBoard reads the files of a directory in the order of their names.
+fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
+    fs::create_dir_all(dir)?;
+    let (seconds, pid) = (wall_time() as u64, std::process::id());
+    for number in 0.. {
+        let path = dir.join(format!("events.out.tfevents.{seconds:010}.burnish.{pid}.{number:03}"));
+        match OpenOptions::new().append(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|file| (path, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn wall_time() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
+}
+
+/// `tensorflow.Event`: wall_time = 1, step = 2, and the one field `fill` adds (file_version = 3, summary = 5,
+/// session_log = 7).
+fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut Message)) -> Vec<u8> {
+    Message::of(|event| {
+        event.fixed64(1, wall_time.to_bits());
+        event.varint(2, step);
+        fill(event);
+    })
+}
+
+/// `tensorflow.Summary`: value = 1, repeated, each with tag = 1 and simple_value = 2.
+fn summary(metrics: &Metrics) -> Vec<u8> {
+    let value = |name: &str, number: f64| {
+        Message::of(|value| {
+            value.bytes(1, name.as_bytes());
+            value.fixed32(2, (number as f32).to_bits());
+        })
+    };
+    Message::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
+}
+
+fn record(data: &[u8]) -> Vec<u8> {
+    let length = (data.len() as u64).to_le_bytes();
+    [&length[..], &masked_crc(&length).to_le_bytes(), data, &masked_crc(data).to_le_bytes()].concat()
+}
+
+/// TFRecord's masking, so that a checksum of data that contains checksums stays a good one.
+fn masked_crc(data: &[u8]) -> u32 {
+    CASTAGNOLI.of(data).rotate_right(15).wrapping_add(0xA282_EAD8)
+}
+
+/// A protocol buffer message under construction.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn of(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
+        let mut message = Self::default();
+        fill(&mut message);
+        message.0
+    }
+
+    fn raw_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn varint(&mut self, field: u64, value: u64) {
+        self.raw_varint(field << 3);
+        self.raw_varint(value);
+    }
+
+    fn fixed64(&mut self, field: u64, value: u64) {
+        self.raw_varint(field << 3 | 1);
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn bytes(&mut self, field: u64, value: &[u8]) {
+        self.raw_varint(field << 3 | 2);
+        self.raw_varint(value.len() as u64);
+        self.0.extend(value);
+    }
+
+    fn fixed32(&mut self, field: u64, value: u32) {
+        self.raw_varint(field << 3 | 5);
+        self.0.extend(value.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected bytes: written by TensorBoard 2.21's own classes.
+    #[test]
+    fn bytes_are_those_tensorboard_writes() {
+        assert_eq!(record(b"hello"), [b"\x05\0\0\0\0\0\0\0\xea\xb2\x04\x3e".as_slice(), b"hello\xbb\x1f\x1c\x19"].concat());
+        let metrics: Metrics = [("a/b", 0.5)].into_iter().collect();
+        let event = event(1.5, 300, |event| event.bytes(5, &summary(&metrics)));
+        assert_eq!(event, b"\x09\0\0\0\0\0\0\xf8\x3f\x10\xac\x02\x2a\x0c\x0a\x0a\x0a\x03a/b\x15\0\0\0\x3f");
+    }
+}

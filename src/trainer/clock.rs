@@ -1,0 +1,66 @@
+//! Wall-clock times of the phases of a step, and the memory of the process: `timing_s/*`, `timing_per_token_ms/*`, `perf/*`.
+
+use std::time::Instant;
+
+use super::batch::Batch;
+use crate::tracking::Metrics;
+
+pub struct Clock {
+    start: Instant,
+    phases: Vec<(&'static str, f64)>,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self { start: Instant::now(), phases: Vec::new() }
+    }
+
+    /// Runs a phase and remembers how long it took.
+    pub fn time<T>(&mut self, phase: &'static str, run: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = run();
+        self.phases.push((phase, start.elapsed().as_secs_f64()));
+        result
+    }
+
+    pub fn seconds(&self, phase: &str) -> Option<f64> {
+        self.phases.iter().find(|(name, _)| *name == phase).map(|(_, seconds)| *seconds)
+    }
+
+    /// `timing_s/PHASE` of every phase.
+    pub fn report(&self, metrics: &mut Metrics) {
+        metrics.extend(self.phases.iter().map(|(phase, seconds)| (format!("timing_s/{phase}"), *seconds)));
+    }
+
+    /// The times of a whole training step, per token too, its throughput and the memory in use.
+    ///
+    /// `timing_per_token_ms/gen` is per response token, the others per prompt and response token (verl's
+    /// `compute_timing_metrics`). On CPU `perf/max_memory_allocated_gb` is the peak resident memory of the process.
+    pub fn report_step(&self, batch: &Batch, metrics: &mut Metrics) {
+        let step = self.start.elapsed().as_secs_f64();
+        self.report(metrics);
+        metrics.set("timing_s/step", step);
+        let total = batch.total_tokens() as f64;
+        for (phase, seconds) in &self.phases {
+            let tokens = match *phase {
+                "gen" => batch.mask.len() as f64,
+                "ref" | "adv" | "update_actor" => total,
+                _ => continue,
+            };
+            metrics.set(format!("timing_per_token_ms/{phase}"), seconds * 1000.0 / tokens.max(1.0));
+        }
+        metrics.set("perf/total_num_tokens", total);
+        metrics.set("perf/time_per_step", step);
+        metrics.set("perf/throughput", total / step);
+        metrics.extend(resident_gib("VmHWM").map(|peak| ("perf/max_memory_allocated_gb", peak)));
+        metrics.extend(resident_gib("VmRSS").map(|now| ("perf/cpu_memory_used_gb", now)));
+    }
+}
+
+/// A memory figure of this process in GiB, where /proc has it.
+fn resident_gib(field: &str) -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / (1024.0 * 1024.0))
+}

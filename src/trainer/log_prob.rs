@@ -1,0 +1,91 @@
+//! Phases `old_log_prob` and `ref`: log-probabilities of the sampled tokens under the policy before the update, and under the
+//! reference.
+
+use super::Trainer;
+use super::batch::Batch;
+use crate::algorithm::aggregate::token_weights;
+use crate::model::{CausalLm, Cut, TokenStats};
+use crate::tracking::Metrics;
+
+impl Trainer {
+    /// With a single update per step the old policy is the one being updated and every ratio is exactly 1; the pass is
+    /// needed then only for what else reads it.
+    pub(super) fn needs_old_log_probs(&self) -> bool {
+        !self.plan.on_policy() || self.kl_in_reward.is_some() || self.config.actor_rollout_ref.rollout.calculate_log_probs
+    }
+
+    pub(super) fn old_log_probs(&self, batch: &mut Batch, metrics: &mut Metrics) {
+        let rollout = &self.config.actor_rollout_ref.rollout;
+        let cut = cut(
+            rollout.log_prob_use_dynamic_bsz,
+            rollout.log_prob_max_token_len_per_gpu,
+            rollout.log_prob_micro_batch_size_per_gpu.or(rollout.log_prob_micro_batch_size),
+            batch,
+        );
+        let stats = token_stats(&self.actor.model.frozen(), batch, cut, self.temperature);
+        let actor = &self.config.actor_rollout_ref.actor;
+        let width = self.config.data.max_response_length;
+        let weights = token_weights(self.aggregation, &batch.offsets, &batch.mask, actor.loss_scale_factor, width);
+        let entropy: f64 = stats.entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
+        metrics.set("actor/entropy", entropy);
+        if rollout.calculate_log_probs {
+            probability_difference(&batch.rollout_log_prob, &stats.log_prob, metrics);
+        }
+        batch.old_log_prob = Some(stats.log_prob);
+    }
+
+    pub(super) fn reference_log_probs(&self, batch: &mut Batch) {
+        let config = &self.config.actor_rollout_ref.reference;
+        let cut = cut(
+            config.log_prob_use_dynamic_bsz,
+            config.log_prob_max_token_len_per_gpu,
+            config.log_prob_micro_batch_size_per_gpu.or(config.log_prob_micro_batch_size),
+            batch,
+        );
+        let Some(reference) = &self.reference else { return };
+        batch.ref_log_prob = Some(token_stats(reference, batch, cut, self.temperature).log_prob);
+    }
+}
+
+fn cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
+    if by_tokens { Cut::Tokens(tokens) } else { Cut::Sequences(sequences.unwrap_or(batch.len())) }
+}
+
+/// Statistics of every response token of the batch, in its order.
+fn token_stats(model: &CausalLm, batch: &Batch, cut: Cut, temperature: f32) -> TokenStats {
+    let sequences = batch.sequences();
+    let lengths: Vec<usize> = sequences.iter().map(|s| s.len()).collect();
+    let tokens = batch.mask.len();
+    let mut all = TokenStats { log_prob: vec![0.0; tokens], entropy: vec![0.0; tokens] };
+    for micro in cut.micro_batches(&lengths) {
+        let stats = model.token_stats(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>(), temperature);
+        let mut at = 0;
+        for &i in &micro {
+            let (to, n) = (batch.tokens(i), batch.tokens(i).len());
+            all.log_prob[to.clone()].copy_from_slice(&stats.log_prob[at..at + n]);
+            all.entropy[to].copy_from_slice(&stats.entropy[at..at + n]);
+            at += n;
+        }
+    }
+    all
+}
+
+/// How probabilities of generation and training differ (verl's `calculate_debug_metrics`).
+fn probability_difference(rollout: &[f32], actor: &[f32], metrics: &mut Metrics) {
+    let probs = |x: &[f32]| x.iter().map(|&x| f64::from(x).exp()).collect::<Vec<_>>();
+    let (r, a) = (probs(rollout), probs(actor));
+    let diffs: Vec<f64> = r.iter().zip(&a).map(|(r, a)| (r - a).abs()).collect();
+    let n = diffs.len() as f64;
+    let mean = |x: &[f64]| x.iter().sum::<f64>() / n;
+    let centred = |x: &[f64]| {
+        let m = mean(x);
+        x.iter().map(|x| x - m).collect::<Vec<_>>()
+    };
+    let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+    let (rc, ac, dc) = (centred(&r), centred(&a), centred(&diffs));
+    metrics.set("training/rollout_probs_diff_valid", 1.0);
+    metrics.set("training/rollout_probs_diff_max", diffs.iter().copied().fold(0.0, f64::max));
+    metrics.set("training/rollout_probs_diff_mean", mean(&diffs));
+    metrics.set("training/rollout_probs_diff_std", (dot(&dc, &dc) / (n - 1.0).max(1.0)).sqrt());
+    metrics.set("training/rollout_actor_probs_pearson_corr", dot(&rc, &ac) / (dot(&rc, &rc) * dot(&ac, &ac)).sqrt());
+}

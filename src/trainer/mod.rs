@@ -1,0 +1,129 @@
+//! Reinforcement learning: sample, score, log-probs, advantages, update, validate, save — verl's order and metric names.
+//!
+//! [`Trainer::run`] and [`Trainer::train_step`] are the algorithm; every phase they name is one file of this folder.
+//! Everything random is keyed by (seed, purpose, step, …), so a run needs no generator state to go on: resuming from step N
+//! continues exactly as if the run had never stopped.
+
+mod advantage;
+mod batch;
+mod clock;
+mod generate;
+mod log_prob;
+mod metrics;
+mod score;
+mod setup;
+mod state;
+mod update;
+mod validate;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+pub use self::batch::Batch;
+use self::clock::Clock;
+pub use self::setup::{choices, open_device, resume_mode, truncation};
+use crate::algorithm::advantage::Estimator;
+use crate::algorithm::aggregate::Aggregation;
+use crate::algorithm::kl::{KlController, KlPenalty};
+use crate::algorithm::loss::PolicyObjective;
+use crate::checkpoint::Checkpoints;
+use crate::config::{BatchPlan, PpoConfig};
+use crate::data::{Prompt, Sampler, Tokenizer};
+use crate::model::CausalLm;
+use crate::optim::Learner;
+use crate::rollout::{Engine, Sampling};
+use crate::tracking::{Metrics, Progress, Tracker, Trackers};
+
+/// A training run, set up from its configuration by [`Trainer::new`].
+pub struct Trainer {
+    config: PpoConfig,
+    plan: BatchPlan,
+    actor: Learner,
+    /// The frozen initial policy, where a KL term needs it.
+    reference: Option<CausalLm>,
+    engine: Box<dyn Engine>,
+    tokenizer: Tokenizer,
+    train: Vec<Arc<Prompt>>,
+    val: Vec<Arc<Prompt>>,
+    sampler: Sampler,
+    sampling: Sampling,
+    /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
+    temperature: f32,
+    estimator: &'static Estimator,
+    objective: PolicyObjective,
+    aggregation: &'static Aggregation,
+    /// KL estimator and coefficient of the KL term in the rewards.
+    kl_in_reward: Option<(KlPenalty, KlController)>,
+    trackers: Trackers,
+    progress: Progress,
+    checkpoints: Checkpoints,
+    /// Steps done.
+    step: u64,
+    total_steps: u64,
+}
+
+impl Trainer {
+    /// Trains to the last step. A resumed run goes on where its checkpoint stopped.
+    pub fn run(mut self) -> Result<()> {
+        if self.step == 0 && (self.config.trainer.val_before_train || self.config.trainer.val_only) {
+            let metrics = self.validate()?;
+            self.trackers.log(0, &metrics)?;
+        }
+        let last = if self.config.trainer.val_only { self.step } else { self.total_steps };
+        self.progress.start(self.step, self.total_steps);
+        let mut save_time = None;
+        while self.step < last {
+            self.step += 1;
+            let mut metrics = self.train_step()?;
+            if self.is_due(self.config.trainer.test_freq) {
+                let mut clock = Clock::start();
+                metrics.extend(clock.time("testing", || self.validate())?);
+                clock.report(&mut metrics);
+            }
+            // Saving comes after the row is written, so that a checkpoint never holds a step whose row could be lost; its
+            // time is reported with the next row.
+            metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
+            self.trackers.log(self.step, &metrics)?;
+            let reward = metrics.get("critic/score/mean").unwrap_or(f64::NAN);
+            self.progress.update(self.step, reward, metrics.get("perf/throughput").unwrap_or(0.0));
+            if self.is_due(self.config.trainer.save_freq) {
+                let mut clock = Clock::start();
+                clock.time("save_checkpoint", || self.save())?;
+                save_time = clock.seconds("save_checkpoint");
+            }
+        }
+        self.progress.finish();
+        self.trackers.finish()
+    }
+
+    /// One iteration of the algorithm.
+    fn train_step(&mut self) -> Result<Metrics> {
+        let mut clock = Clock::start();
+        let mut metrics = Metrics::new();
+        metrics.set("training/global_step", self.step as f64);
+        metrics.set("training/epoch", ((self.step - 1) / self.sampler.batches_per_epoch()) as f64);
+
+        let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
+        let mut batch = clock.time("gen", || self.generate(prompts))?;
+        clock.time("reward", || self.score(&mut batch))?;
+        if self.needs_old_log_probs() {
+            clock.time("old_log_prob", || self.old_log_probs(&mut batch, &mut metrics));
+        }
+        if self.reference.is_some() {
+            clock.time("ref", || self.reference_log_probs(&mut batch));
+        }
+        clock.time("adv", || self.advantages(&mut batch, &mut metrics));
+        clock.time("update_actor", || self.update_actor(&batch, &mut metrics));
+        self.dump(&batch)?;
+
+        metrics::of_batch(&batch, self.config.data.max_prompt_length, self.config.data.max_response_length, &mut metrics);
+        clock.report_step(&batch, &mut metrics);
+        Ok(metrics)
+    }
+
+    /// Whether something done every `freq` steps, and at the last, is due; never if `freq` is not positive.
+    fn is_due(&self, freq: i64) -> bool {
+        freq > 0 && (self.step == self.total_steps || self.step.is_multiple_of(freq as u64))
+    }
+}

@@ -1,0 +1,242 @@
+//! From a configuration to a [`Trainer`]: every name resolved, every file read, every mistake reported before the first step.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use super::Trainer;
+use crate::algorithm::loss::PolicyObjective;
+use crate::algorithm::policy_loss::ClipOptions;
+use crate::algorithm::{advantage, aggregate, kl, policy_loss};
+use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
+use crate::config::schema::{self, Device, Init, KlControllerKind, PpoConfig};
+use crate::config::{BatchPlan, Loaded};
+use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, Truncation, load_prompts, take_samples};
+use crate::model::{self, CausalLm};
+use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use crate::reward;
+use crate::rollout::{NativeEngine, Sampling};
+use crate::tracking::{Progress, Session, TRACKERS, Trackers};
+
+/// The names that registries give to keys of the configuration, for its validation.
+pub fn choices() -> Vec<(&'static str, Vec<String>)> {
+    let names = |names: Vec<&'static str>| names.into_iter().map(str::to_owned).collect();
+    vec![
+        ("algorithm.adv_estimator", names(advantage::names())),
+        ("algorithm.kl_penalty", kl::names()),
+        ("actor_rollout_ref.actor.kl_loss_type", kl::names()),
+        ("actor_rollout_ref.actor.policy_loss.loss_mode", names(policy_loss::names())),
+        ("actor_rollout_ref.actor.loss_agg_mode", names(aggregate::names())),
+        ("actor_rollout_ref.actor.optim.lr_scheduler_type", names(schedule::names())),
+        ("trainer.logger", TRACKERS.iter().map(|t| t.name.to_owned()).collect()),
+    ]
+}
+
+impl Trainer {
+    /// Builds everything a run needs and finds the checkpoint it goes on from. Nothing is trained or written yet, but for
+    /// the run's folder.
+    pub fn new(loaded: Loaded<PpoConfig>, progress: Progress) -> Result<Self> {
+        let config = loaded.config;
+        let plan = BatchPlan::new(&config).map_err(|e| anyhow::anyhow!("{}; {}", e.message, e.help))?;
+        let device = open_device(config.trainer.device)?;
+        let actor_config = &config.actor_rollout_ref.actor;
+        let model_config = &config.actor_rollout_ref.model;
+        let rollout = &config.actor_rollout_ref.rollout;
+
+        let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(&model_config.path);
+        let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {
+            Some(_) => "data.tokenizer".to_owned(),
+            None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
+        })?;
+        let train = prompts(&config, &tokenizer, true)?;
+        let val = prompts(&config, &tokenizer, false)?;
+        reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
+
+        let model = load_model(&config, &device)?;
+        if tokenizer.vocab_size() > model.config.vocab_size {
+            bail!(
+                "the tokenizer in {tokenizer_folder} has {} tokens, the model in {} an embedding for {}",
+                tokenizer.vocab_size(),
+                model_config.path,
+                model.config.vocab_size
+            );
+        }
+        let kl_penalty = |name: &str| kl::find(name).with_context(|| format!("unknown KL estimator `{name}`"));
+        let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
+        let reference = needs_reference.then(|| model.clone());
+
+        let seed = config.data.seed.unwrap_or(config.trainer.seed);
+        let sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
+            .context("data.train_batch_size")?;
+        let total_steps = match config.trainer.total_training_steps {
+            Some(steps) => steps as u64,
+            None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
+        };
+        let optim = &actor_config.optim;
+        let actor = Learner {
+            model: model.trainable(),
+            optimizer: AdamW::new(AdamWConfig {
+                beta1: optim.betas[0],
+                beta2: optim.betas[1],
+                eps: optim.eps,
+                weight_decay: optim.weight_decay,
+            }),
+            schedule: Schedule {
+                kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
+                warmup_steps: optim.warmup_steps(total_steps as usize),
+                total_steps: optim.schedule_steps(total_steps as usize),
+                min_lr_ratio: optim.min_lr_ratio,
+                num_cycles: optim.num_cycles,
+            },
+            lr: optim.lr,
+            grad_clip: actor_config.grad_clip,
+        };
+        let objective = PolicyObjective {
+            policy_loss: policy_loss::find(&actor_config.policy_loss.loss_mode).context("unknown loss_mode")?,
+            clip: ClipOptions { low: actor_config.clip_low(), high: actor_config.clip_high(), c: actor_config.clip_ratio_c },
+            entropy_coeff: actor_config.entropy_coeff,
+            kl_loss: match actor_config.use_kl_loss {
+                true => Some((kl_penalty(&actor_config.kl_loss_type)?, actor_config.kl_loss_coef)),
+                false => None,
+            },
+        };
+        let ctrl = &config.algorithm.kl_ctrl;
+        let kind = match ctrl.kind {
+            KlControllerKind::Fixed => "fixed",
+            KlControllerKind::Adaptive => "adaptive",
+        };
+        let kl_in_reward = match config.algorithm.use_kl_in_reward {
+            true => Some((
+                kl_penalty(&config.algorithm.kl_penalty)?,
+                kl::KlController::new(kind, ctrl.kl_coef, ctrl.target_kl, ctrl.horizon as f64)?,
+            )),
+            false => None,
+        };
+
+        let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.checkpoints_to_keep())?;
+        let mode = resume_mode(config.trainer.resume_mode);
+        let resume = checkpoints.resolve(mode, config.trainer.resume_from_path.as_ref().map(|p| p.as_path()))?;
+        let trackers = Trackers::open(
+            &config.trainer.logger,
+            &Session {
+                project: config.trainer.project_name.clone(),
+                experiment: config.trainer.experiment_name.clone(),
+                dir: config.trainer.default_local_dir.as_path().to_owned(),
+                resumed_step: resume.as_deref().map(step_of).transpose()?,
+                config_json: serde_json::to_string(&config)?,
+                progress: progress.clone(),
+            },
+        )?;
+        let mut trainer = Self {
+            sampling: Sampling {
+                temperature: if rollout.do_sample { rollout.temperature as f32 } else { 0.0 },
+                top_k: usize::try_from(rollout.top_k).unwrap_or(0),
+                top_p: rollout.top_p as f32,
+                max_tokens: config.data.max_response_length,
+                ignore_eos: rollout.ignore_eos,
+            },
+            temperature: rollout.temperature as f32,
+            engine: Box::new(NativeEngine { max_num_seqs: rollout.max_num_seqs }),
+            estimator: advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?,
+            aggregation: aggregate::find(&actor_config.loss_agg_mode).context("unknown loss_agg_mode")?,
+            plan,
+            actor,
+            reference,
+            tokenizer,
+            train,
+            val,
+            sampler,
+            objective,
+            kl_in_reward,
+            trackers,
+            progress,
+            checkpoints,
+            step: 0,
+            total_steps,
+            config,
+        };
+        if let Some(folder) = resume {
+            trainer.restore(&folder).with_context(|| format!("cannot resume from {}", folder.display()))?;
+            tracing::info!("resumed from {}", folder.display());
+        }
+        trainer.announce();
+        Ok(trainer)
+    }
+
+    /// What is about to happen, in a few lines.
+    fn announce(&self) {
+        tracing::info!(
+            "{}: {} parameters on {}; {} training and {} validation prompts",
+            self.config.actor_rollout_ref.model.path,
+            self.actor.model.num_parameters(),
+            self.config.trainer.device,
+            self.train.len(),
+            self.val.len()
+        );
+        tracing::info!("{}; {} steps, {} per epoch of {} prompts", self.plan, self.total_steps, self.sampler.batches_per_epoch(), self.train.len());
+        if self.config.trainer.save_freq <= 0 {
+            tracing::info!("trainer.save_freq={}: no checkpoint will be saved", self.config.trainer.save_freq);
+        }
+        if self.config.algorithm.use_kl_in_reward && self.config.actor_rollout_ref.actor.use_kl_loss {
+            tracing::warn!("both algorithm.use_kl_in_reward and actor.use_kl_loss are set: the KL term counts twice");
+        }
+    }
+}
+
+fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
+    let model = &config.actor_rollout_ref.model;
+    let init = match model.init {
+        Init::Pretrained => model::Init::Pretrained,
+        Init::Random => model::Init::Random { seed: config.trainer.seed },
+    };
+    CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")
+}
+
+/// The burn device of `trainer.device`.
+pub fn open_device(device: Device) -> Result<burn::tensor::Device> {
+    model::device::open(match device {
+        Device::Cpu => None,
+        Device::Cuda(index) => Some(index),
+    })
+}
+
+/// The checkpoint layer's name for `trainer.resume_mode`.
+pub fn resume_mode(mode: schema::ResumeMode) -> ResumeMode {
+    match mode {
+        schema::ResumeMode::Auto => ResumeMode::Auto,
+        schema::ResumeMode::Disable => ResumeMode::Disable,
+        schema::ResumeMode::ResumePath => ResumeMode::Path,
+    }
+}
+
+/// The data layer's name for `data.truncation`.
+pub fn truncation(truncation: schema::Truncation) -> Truncation {
+    match truncation {
+        schema::Truncation::Error => Truncation::Error,
+        schema::Truncation::Left => Truncation::Left,
+        schema::Truncation::Right => Truncation::Right,
+        schema::Truncation::Middle => Truncation::Middle,
+    }
+}
+
+fn prompts(config: &PpoConfig, tokenizer: &Tokenizer, training: bool) -> Result<Vec<Arc<Prompt>>> {
+    let data = &config.data;
+    let options = PromptOptions {
+        prompt_key: data.prompt_key.clone(),
+        reward_fn_key: data.reward_fn_key.clone(),
+        max_prompt_length: data.max_prompt_length,
+        truncation: truncation(data.truncation),
+        filter_overlong_prompts: data.filter_overlong_prompts,
+        chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+    };
+    let (key, files, max, shuffle) = match training {
+        true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
+        false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
+    };
+    let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
+    let prompts = load_prompts(&files, tokenizer, &options).context(key)?;
+    let seed = data.seed.unwrap_or(config.trainer.seed);
+    let prompts = take_samples(prompts, usize::try_from(max).ok(), shuffle, seed);
+    Ok(prompts.into_iter().map(Arc::new).collect())
+}

@@ -1,0 +1,129 @@
+//! Phase `testing`: the validation prompts, sampled by `rollout.val_kwargs` and scored; means per data source.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::Trainer;
+use super::batch::Batch;
+use crate::rollout::Sampling;
+use crate::tracking::Metrics;
+use crate::util::rng::Stream;
+
+impl Trainer {
+    /// `val-core/<data_source>/<acc or reward>/mean@N`, with the scorer's other numbers and standard deviations under
+    /// `val-aux/`, as in verl: over the N samples of each prompt, then over prompts.
+    pub(super) fn validate(&mut self) -> Result<Metrics> {
+        let kwargs = &self.config.actor_rollout_ref.rollout.val_kwargs;
+        let sampling = Sampling {
+            temperature: if kwargs.do_sample { kwargs.temperature as f32 } else { 0.0 },
+            top_k: usize::try_from(kwargs.top_k).unwrap_or(0),
+            top_p: kwargs.top_p as f32,
+            ..self.sampling
+        };
+        let n = kwargs.n;
+        let prompts = self.val.clone();
+        let size = self.config.data.val_batch_size.unwrap_or(prompts.len());
+        let mut samples = Samples { n, values: Vec::new() };
+        let mut shown = Vec::new();
+        let mut all_batches = Vec::new();
+        for chunk in prompts.chunks(size) {
+            let mut batch = self.sample("validate", chunk.to_vec(), n, sampling)?;
+            self.score(&mut batch)?;
+            samples.add(&batch);
+            let scores = batch.totals(&batch.scores);
+            shown.extend((0..batch.len()).map(|i| (batch.prompt(i).text.clone(), batch.texts[i].clone(), scores[i])));
+            all_batches.push(batch);
+        }
+        if let Some(folder) = &self.config.trainer.validation_data_dir {
+            self.write_generations(folder.as_path(), &join(all_batches))?;
+        }
+        self.show(shown)?;
+        Ok(samples.metrics())
+    }
+
+    /// `trainer.log_val_generations` validation samples on the console: the same ones each time.
+    fn show(&self, mut samples: Vec<(String, String, f64)>) -> Result<()> {
+        let most = self.config.trainer.log_val_generations;
+        if most == 0 {
+            return Ok(());
+        }
+        samples.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
+        Stream::new(42, "shown validation samples", &[]).shuffle(&mut samples);
+        let mut table = comfy_table::Table::new();
+        table.set_header(["input", "output", "score"]);
+        for (input, output, score) in samples.into_iter().take(most) {
+            table.add_row([input, output, score.to_string()]);
+        }
+        self.progress.println(&table.to_string())
+    }
+}
+
+/// One batch of all, for the file of generations.
+fn join(batches: Vec<Batch>) -> Batch {
+    let mut batches = batches.into_iter();
+    let mut all = batches.next().unwrap_or_else(|| Batch::new(Vec::<Arc<_>>::new(), 1, Vec::new(), Vec::new()));
+    for batch in batches {
+        let end = all.mask.len();
+        all.prompts.extend(batch.prompts);
+        all.responses.extend(batch.responses);
+        all.texts.extend(batch.texts);
+        all.offsets.extend(batch.offsets[1..].iter().map(|o| o + end));
+        all.mask.extend(batch.mask);
+        all.scores.extend(batch.scores);
+        for (name, values) in batch.extras {
+            match all.extras.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => known.extend(values),
+                None => all.extras.push((name, values)),
+            }
+        }
+    }
+    all
+}
+
+/// Values of named variables: (data source, variable, the n samples of one prompt).
+struct Samples {
+    n: usize,
+    values: Vec<(String, String, Vec<f64>)>,
+}
+
+impl Samples {
+    fn add(&mut self, batch: &Batch) {
+        let scores = batch.totals(&batch.scores);
+        let variables = std::iter::once(("reward", &scores)).chain(batch.extras.iter().map(|(name, v)| (name.as_str(), v)));
+        for (name, values) in variables.filter(|(_, values)| values.len() == batch.len()) {
+            for (prompt, values) in batch.prompts.iter().zip(values.chunks(self.n)) {
+                self.values.push((prompt.data_source.clone(), name.to_owned(), values.to_vec()));
+            }
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::new();
+        let mut keys: Vec<(&str, &str)> = self.values.iter().map(|(s, v, _)| (s.as_str(), v.as_str())).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for &(source, variable) in &keys {
+            let groups: Vec<&Vec<f64>> =
+                self.values.iter().filter(|(s, v, _)| s == source && v == variable).map(|(_, _, values)| values).collect();
+            let over_prompts = |f: &dyn Fn(&[f64]) -> f64| groups.iter().map(|g| f(g)).sum::<f64>() / groups.len() as f64;
+            let core = if keys.contains(&(source, "acc")) { "acc" } else { "reward" };
+            let kind = if variable == core { "val-core" } else { "val-aux" };
+            metrics.set(format!("{kind}/{source}/{variable}/mean@{}", self.n), over_prompts(&mean));
+            if self.n > 1 {
+                metrics.set(format!("val-aux/{source}/{variable}/std@{}", self.n), over_prompts(&deviation));
+            }
+        }
+        metrics
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Population standard deviation, as numpy's default.
+fn deviation(values: &[f64]) -> f64 {
+    let m = mean(values);
+    (values.iter().map(|x| (x - m) * (x - m)).sum::<f64>() / values.len() as f64).sqrt()
+}

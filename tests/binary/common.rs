@@ -1,0 +1,35 @@
+//! Running the real binary, and reading what it wrote.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Map, Value};
+
+/// `trainer ARGS…` in the repository's root.
+pub fn trainer(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainer"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(args);
+    for name in ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR", "BURNISH_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs to the end and insists on success.
+pub fn succeed(mut command: Command) -> Output {
+    let output = command.output().expect("the binary starts");
+    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// The metric rows of a run, (step, data), without what measures time and memory.
+pub fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
+    let text = std::fs::read_to_string(run.join("metrics.jsonl")).expect("metrics.jsonl");
+    let row = |line: &str| {
+        let mut row: Value = serde_json::from_str(line).expect("a JSON row");
+        let mut data = row["data"].take().as_object().expect("data").clone();
+        data.retain(|key, _| !key.starts_with("timing_") && !key.starts_with("perf/"));
+        (row["step"].as_u64().expect("step"), data)
+    };
+    text.lines().map(row).collect()
+}

@@ -1,0 +1,42 @@
+//! Every mistake is one clear error before anything is trained: exit code 2, and a message that names place and remedy.
+
+use crate::common::trainer;
+
+/// (what is wrong, arguments, what the message must say)
+const MISTAKES: &[(&str, &[&str], &[&str])] = &[
+    ("wrong key", &["algorithm.adv_estimatr=rloo"], &["algorithm.adv_estimatr", "algorithm.adv_estimator"]),
+    ("wrong type", &["actor_rollout_ref.rollout.n=many"], &["actor_rollout_ref.rollout.n", "many"]),
+    ("missing file", &["data.train_files=no/such.parquet"], &["data.train_files", "no/such.parquet"]),
+    ("missing column", &["data.prompt_key=question"], &["question", "prompt", "train.parquet"]),
+    ("indivisible batch", &["data.train_batch_size=64", "actor_rollout_ref.actor.ppo_mini_batch_size=24"], &["ppo_mini_batch_size", "24", "64"]),
+    ("unknown estimator", &["algorithm.adv_estimator=rlo"], &["rlo", "rloo", "grpo", "reinforce_plus_plus"]),
+    ("no critic yet", &["algorithm.adv_estimator=gae"], &["gae", "critic"]),
+    ("missing config", &["--config", "ppo_trainr.yaml"], &["ppo_trainr.yaml", "ppo_trainer"]),
+    ("missing model", &["actor_rollout_ref.model.path=no/model"], &["actor_rollout_ref.model.path", "no/model"]),
+    ("missing weights", &["actor_rollout_ref.model.path=tests/data/no-weights", "data.tokenizer=data/arithmetic/model"], &["model.safetensors", "random"]),
+    ("no scorer", &["data.val_files=tests/data/unknown-source.jsonl"], &["custom/source", "openai/gsm8k"]),
+    ("overlong prompt", &["data.max_prompt_length=3"], &["data.max_prompt_length", "filter_overlong_prompts", "truncation"]),
+    ("unavailable tracker", &["trainer.logger=[console,wandb]"], &["trainer.logger", "wandb", "console"]),
+    ("bad resume path", &["trainer.resume_mode=resume_path", "trainer.resume_from_path=nowhere/global_step_3"], &["resume_from_path", "nowhere"]),
+    #[cfg(not(feature = "cuda"))]
+    ("no CUDA", &["trainer.device=cuda"], &["trainer.device", "--features cuda"]),
+];
+
+#[test]
+fn mistakes_are_named_and_cost_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (what, arguments, expected) in MISTAKES {
+        let run = folder.path().join(what);
+        let mut command = trainer(arguments);
+        command.arg(format!("trainer.default_local_dir={}", run.display()));
+        let output = command.output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{what}: {message}");
+        assert!(message.contains("error"), "{what}: {message}");
+        for part in *expected {
+            assert!(message.contains(part), "{what}: the message does not mention {part}:\n{message}");
+        }
+        assert!(!message.contains("panicked"), "{what}: {message}");
+        assert!(output.stdout.is_empty(), "{what} printed {}", String::from_utf8_lossy(&output.stdout));
+    }
+}

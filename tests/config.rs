@@ -1,0 +1,405 @@
+//! The configuration language: composition, overrides, interpolation, types, messages.
+
+use burnish::config::schema::{Device, Truncation};
+use burnish::config::{BatchPlan, ConfigError, Loaded, MicroBatch, PpoConfig, Request, SftConfig, embedded, ignored, load};
+use std::path::{Path, PathBuf};
+
+fn request(overrides: &[&str]) -> Request {
+    Request { overrides: overrides.iter().map(|text| text.to_string()).collect(), ..Request::default() }
+}
+
+fn ppo(overrides: &[&str]) -> Result<Loaded<PpoConfig>, ConfigError> {
+    load::<PpoConfig>(&request(overrides), &[])
+}
+
+/// Loads a file of this text, written as `run.yaml` into a folder of its own.
+fn ppo_file(text: &str, overrides: &[&str]) -> Result<Loaded<PpoConfig>, ConfigError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.yaml");
+    std::fs::write(&path, text).unwrap();
+    load::<PpoConfig>(&Request { config: Some(path.display().to_string()), ..request(overrides) }, &[])
+}
+
+/// The error's message must hold every one of `parts`.
+fn assert_says<T>(result: Result<T, ConfigError>, parts: &[&str]) {
+    let message = match result {
+        Ok(_) => panic!("accepted, though it should say {parts:?}"),
+        Err(error) => error.to_string(),
+    };
+    for part in parts {
+        assert!(message.contains(part), "no {part:?} in:\n{message}");
+    }
+}
+
+fn leaves(value: &serde_json::Value, key: String, into: &mut Vec<String>) {
+    match value.as_object().filter(|map| !map.is_empty()) {
+        Some(map) => map.iter().for_each(|(k, v)| leaves(v, if key.is_empty() { k.clone() } else { format!("{key}.{k}") }, into)),
+        None => into.push(key),
+    }
+}
+
+#[test]
+fn defaults_load_and_every_key_has_a_field_and_the_reverse() {
+    let loaded = ppo(&[]).unwrap();
+    let sft = load::<SftConfig>(&request(&[]), &[]).unwrap();
+    assert!(loaded.ignored.is_empty() && sft.ignored.is_empty());
+    for (yaml, config) in [
+        (loaded.tree.to_yaml(), serde_json::to_value(&loaded.config).unwrap()),
+        (sft.tree.to_yaml(), serde_json::to_value(&sft.config).unwrap()),
+    ] {
+        let (mut in_yaml, mut in_struct) = (vec![], vec![]);
+        leaves(&serde_yaml::from_str::<serde_json::Value>(&yaml).unwrap(), String::new(), &mut in_yaml);
+        leaves(&config, String::new(), &mut in_struct);
+        in_yaml.sort();
+        in_struct.sort();
+        assert_eq!(in_yaml, in_struct);
+    }
+    assert_eq!(loaded.config.trainer.default_local_dir.to_string(), "checkpoints/burnish_examples/arithmetic");
+    assert_eq!(loaded.config.actor_rollout_ref.actor.optim.lr, 1e-3);
+    assert_eq!(loaded.config.critic.optim.lr, 1e-5);
+}
+
+#[test]
+fn the_resolved_tree_loads_again_to_the_same_configuration() {
+    let first =
+        ppo(&["data.apply_chat_template_kwargs={}", "+data.apply_chat_template_kwargs.think=false", "trainer.device=cuda:1"])
+            .unwrap();
+    let second = ppo_file(&first.tree.to_yaml(), &[]).unwrap();
+    assert_eq!(first.config, second.config);
+    assert_eq!(second.config.trainer.device, Device::Cuda(1));
+}
+
+#[test]
+fn every_embedded_file_is_the_one_in_the_folder_and_explains_every_key() {
+    let root = Path::new(file!()).parent().unwrap().join("../config");
+    let root = if root.is_dir() { root } else { PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("config") };
+    let mut found = vec![];
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).unwrap().with_extension("");
+                found.push((name.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    let table: Vec<(String, String)> = embedded::FILES.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+    assert_eq!(table, found);
+    for (name, text) in &found {
+        for pair in text.lines().collect::<Vec<_>>().windows(2) {
+            let is_key = pair[1].contains(':') && !pair[1].trim_start().starts_with(['-', '#']) && pair[1] != "defaults:";
+            assert!(!is_key || pair[0].trim_start().starts_with("# "), "{name}: no comment above `{}`", pair[1]);
+        }
+    }
+}
+
+#[test]
+fn golden_keys_of_verl_2025_06_are_all_there() {
+    let goldens =
+        std::env::var("BURNISH_GOLDENS").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden").into());
+    let list = std::fs::read_to_string(Path::new(&goldens).join("config/keys-2025-06.txt")).unwrap();
+    let keys = ppo(&[]).unwrap().tree.keys();
+    // verl itself moved these to `algorithm.rollout_correction`, where they are.
+    let moved = "actor_rollout_ref.actor.rollout_correction.";
+    let missing: Vec<&str> = list
+        .lines()
+        .map(|key| key.trim_end_matches(".*"))
+        .filter(|key| !keys.contains(&key.replace(moved, "algorithm.rollout_correction.")))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+#[test]
+fn golden_override_values_are_typed_as_hydra_does() {
+    let goldens =
+        std::env::var("BURNISH_GOLDENS").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden").into());
+    let text = std::fs::read_to_string(Path::new(&goldens).join("hydra-overrides.json")).unwrap();
+    // Infinity and NaN are no JSON; an open mapping holds them as null.
+    let cases: Vec<serde_json::Value> =
+        serde_json::from_str(&text.replace("Infinity", "null").replace(": NaN", ": null")).unwrap();
+    let mut checked = 0;
+    for case in cases.iter().filter(|case| case["overrides"].as_array().is_some_and(|list| list.len() == 1)) {
+        let text = case["overrides"][0].as_str().unwrap();
+        let Some(value) = text.strip_prefix("trainer.project_name=").filter(|v| !v.contains("${")) else { continue };
+        // An open mapping takes a value of any type.
+        let loaded = ppo(&[&format!("+data.apply_chat_template_kwargs.x={value}")]);
+        match (case.get("value"), case.get("error")) {
+            (Some(expected), None) => {
+                let loaded = loaded.unwrap_or_else(|error| panic!("{text}: {error}"));
+                assert_eq!(&loaded.config.data.apply_chat_template_kwargs["x"], expected, "{text}");
+            }
+            _ => assert!(loaded.is_err(), "{text} should be refused"),
+        }
+        checked += 1;
+    }
+    assert!(checked > 40, "only {checked} cases");
+}
+
+#[test]
+fn overrides_reach_their_fields() {
+    let loaded = ppo(&[
+        "data.train_files=['a b.parquet', c.json]",
+        "data.val_files=d.parquet",
+        "data.truncation=middle",
+        "trainer.logger=console",
+        "actor_rollout_ref.actor.optim.lr=1_000",
+        "actor_rollout_ref.actor.clip_ratio_high=0.28",
+        "actor_rollout_ref.actor.optim.betas.1=0.95",
+        "algorithm.kl_ctrl={type: adaptive, kl_coef: 1e-4}",
+        "++trainer.seed=7",
+        "trainer.seed=8",
+        "trainer.project_name=x_${trainer.experiment_name}_y",
+    ])
+    .unwrap();
+    let config = &loaded.config;
+    assert_eq!(config.data.train_files.iter().map(|file| file.to_string()).collect::<Vec<_>>(), ["a b.parquet", "c.json"]);
+    assert_eq!(config.data.val_files.len(), 1);
+    assert_eq!(config.data.truncation, Truncation::Middle);
+    assert_eq!(config.trainer.logger.0, ["console"]);
+    let actor = &config.actor_rollout_ref.actor;
+    assert_eq!((actor.optim.lr, actor.clip_low(), actor.clip_high(), actor.optim.betas), (1000.0, 0.2, 0.28, [0.9, 0.95]));
+    assert_eq!((config.algorithm.kl_ctrl.kl_coef, config.algorithm.kl_ctrl.horizon), (1e-4, 10000));
+    assert_eq!((config.trainer.seed, config.trainer.project_name.as_str()), (8, "x_arithmetic_y"));
+    assert_eq!(loaded.tree.origin("trainer.seed").unwrap().to_string(), "override `trainer.seed=8`");
+    let (_, text) = embedded::FILES.iter().find(|(name, _)| *name == "data/legacy_data").unwrap();
+    let line = 1 + text.lines().position(|line| line.starts_with("shuffle:")).unwrap();
+    let origin = loaded.tree.origin("data.shuffle").unwrap().to_string();
+    assert!(origin.ends_with(&format!("config/data/legacy_data.yaml:{line}:10")), "{origin}");
+}
+
+#[test]
+fn wrong_overrides_say_what_to_do() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["actor_rollout_ref.actor.clip_ration=0.2"],
+            &["no such key `actor_rollout_ref.actor.clip_ration`", "`actor_rollout_ref.actor.clip_ratio`?", "write +actor"],
+        ),
+        (&["actor.optim.lr=1"], &["did you mean `actor_rollout_ref.actor.optim.lr`?"]),
+        (&["+trainer.sed=1"], &["no such key `trainer.sed`", "did you mean `trainer.seed`?", "override `+trainer.sed=1`"]),
+        (&["+trainer.nnodes=2"], &["already there", "trainer.nnodes=…"]),
+        (&["~trainer.nope"], &["no such key `trainer.nope`"]),
+        (&["~trainer.seed"], &["`trainer.seed` is missing"]),
+        (&["~data.tokenizer"], &["`data.tokenizer` is missing"]),
+        (&["trainer.logger=console,file"], &["[a,b]"]),
+        (&["trainer.logger=[a,]"], &["a value is missing"]),
+        (&["trainer.logger[0]=x"], &["key.0=value"]),
+        (&["trainer.nnodes"], &["key=value"]),
+        (&["data.apply_chat_template_kwargs={a: 1}"], &["no such key `data.apply_chat_template_kwargs.a`"]),
+        (
+            &["data.train_batch_size=abc"],
+            &[
+                "`data.train_batch_size` must be an integer of at least 0, not the string `abc`",
+                "override `data.train_batch_size=abc`",
+            ],
+        ),
+        (&["data.train_batch_size=64.0"], &["must be an integer", "write 64"]),
+        (&["data.train_batch_size=-1"], &["an integer of at least 0, not the integer `-1`"]),
+        (&["data.shuffle=yes"], &["`data.shuffle` must be a bool, not the string `yes`", "true or false"]),
+        (&["trainer.project_name=123"], &["must be a string, not the integer `123`", "'trainer.project_name=\"123\"'"]),
+        (&["data.truncation=midle"], &["must be one of error, left, right, middle", "did you mean `middle`?"]),
+        (&["trainer.device=gpu"], &["cpu, cuda or cuda:N", "override `trainer.device=gpu`"]),
+        (&["trainer.logger=[console,[1]]"], &["`trainer.logger.1` must be a string"]),
+        (&["algorithm.rollout_correction=null"], &["must be a mapping, not null"]),
+        (&["data=5"], &["`data` must be a mapping, not the integer `5`", "override `data=5`"]),
+        (&["data.train_files="], &["`data.train_files` must be a path, not empty"]),
+        (&["actor_rollout_ref.actor.ppo_epochs=x"], &["`actor_rollout_ref.actor.ppo_epochs` must be"]),
+        (&["trainer.seed=${trainer.project_name}"], &["`trainer.seed` must be", "comes from `trainer.project_name`"]),
+        (&["critic=other"], &["there is no configuration `critic/other`", "`critic` has: dp_critic", "override `critic=other`"]),
+        (&["actor@actor_rollout_ref.actr=dp_actor"], &["no `defaults:` list has the group"]),
+        (
+            &["data.max_prompt_length=${trainer.nope}"],
+            &["`data.max_prompt_length` refers to `trainer.nope`, which does not exist"],
+        ),
+        (
+            &["trainer.seed=${data.seed}", "data.seed=${trainer.seed}"],
+            &["refer to each other", "trainer.seed → data.seed → trainer.seed"],
+        ),
+        (&["trainer.project_name=???"], &["`trainer.project_name` must be given"]),
+        (&["trainer.project_name=${oc.env:BURNISH_NOT_SET}"], &["environment variable `BURNISH_NOT_SET`"]),
+        (&["data.nope=1", "trainer.seed=x", "data.shuffle=1"], &["3 problems", "data.nope", "trainer.seed", "data.shuffle"]),
+    ];
+    for (overrides, parts) in cases {
+        assert_says(ppo(overrides), parts);
+    }
+    for text in ["actor_rollout_ref.actor.ppo_epochs=x", "trainer.project_name=${nope}", "critic.checkpoint.save_contents=[x]"] {
+        let followed = ppo(&[text]).unwrap_err();
+        assert_eq!(followed.problems.len(), 1, "keys that follow a wrong one are not wrong themselves:\n{followed}");
+    }
+}
+
+#[test]
+fn what_is_not_available_is_refused() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["algorithm.adv_estimator=gae"], &["needs the critic", "rloo, grpo or reinforce_plus_plus"]),
+        (&["reward_model.enable=true"], &["reward models are not available"]),
+        (&["custom_reward_function.path=f.py"], &["custom_reward_function.path=null"]),
+        (&["actor_rollout_ref.actor.kl_loss_type=full"], &["actor_rollout_ref.actor.kl_loss_type=full", "low_var_kl"]),
+        (&["algorithm.rollout_correction.rollout_is=token"], &["rollout correction"]),
+        (&["actor_rollout_ref.rollout.n=1"], &["`rloo` compares the responses", "rollout.n=2"]),
+        (&["actor_rollout_ref.rollout.temperature=0"], &["rollout.temperature` must be above 0"]),
+        (&["actor_rollout_ref.actor.ppo_micro_batch_size=8"], &["ppo_micro_batch_size_per_gpu=8"]),
+        (&["actor_rollout_ref.rollout.response_length=9"], &["set data.max_response_length"]),
+        (
+            &["actor_rollout_ref.actor.use_dynamic_bsz=true", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9"],
+            &["24 tokens"],
+        ),
+        (&["actor_rollout_ref.actor.optim.lr=nan"], &["0 or above"]),
+        (&["trainer.resume_mode=resume_path"], &["resume_from_path"]),
+    ];
+    for (overrides, parts) in cases {
+        assert_says(ppo(overrides), parts);
+    }
+    assert_says(
+        load::<SftConfig>(&request(&["model.lora_rank=8", "optim.lr_scheduler=wsd"]), &[]),
+        &["2 problems", "LoRA", "wsd"],
+    );
+    ppo(&[
+        "algorithm.adv_estimator=reinforce_plus_plus",
+        "actor_rollout_ref.rollout.n=1",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64",
+    ])
+    .unwrap();
+}
+
+#[test]
+fn names_that_a_registry_knows_are_checked_with_their_origin() {
+    let choices: &[(&str, &[&str])] = &[("algorithm.adv_estimator", &["rloo", "grpo"]), ("trainer.logger", &["console", "file"])];
+    load::<PpoConfig>(&request(&[]), choices).unwrap();
+    let wrong = load::<PpoConfig>(&request(&["algorithm.adv_estimator=rlo", "trainer.logger=[console,wandbb]"]), choices);
+    assert_says(
+        wrong,
+        &[
+            "must be one of rloo, grpo, not `rlo`",
+            "did you mean `rloo`?",
+            "must be one of console, file, not `wandbb`",
+            "override `trainer.logger",
+        ],
+    );
+}
+
+#[test]
+fn recipes_build_on_the_embedded_files_and_errors_point_into_them() {
+    let recipe = "# a recipe\ndefaults:\n  - /ppo_trainer\n  - _self_\nhydra:\n  searchpath: [file://nowhere]\ndata:\n  train_batch_size: 32\nactor_rollout_ref:\n  actor:\n    ppo_mini_batch_size: 32\n    optim: {lr: 5e-5}\n";
+    let loaded = ppo_file(recipe, &["data.train_batch_size=96"]).unwrap();
+    assert_eq!((loaded.config.data.train_batch_size, loaded.config.actor_rollout_ref.actor.optim.lr), (96, 5e-5));
+    assert!(loaded.tree.origin("actor_rollout_ref.actor.optim.lr").unwrap().to_string().ends_with("run.yaml:12:17"));
+
+    let cases = [
+        (
+            "defaults: [ppo_trainer, _self_]\ndata:\n  train_batchsize: 3\n",
+            vec!["run.yaml:3:3", "data.train_batch_size", "3 |   train_batchsize: 3", "^"],
+        ),
+        ("defaults: [ppo_trainer]\ndata:\n  shuffle: on\n", vec!["run.yaml:3:12", "true or false"]),
+        ("defaults: [ppo_trainr]\n", vec!["no configuration `ppo_trainr`", "did you mean `ppo_trainer`?", "run.yaml:1:12"]),
+        ("defaults: [run]\n", vec!["`run` includes itself"]),
+        ("data: 1\ndata: 2\n", vec!["the key `data` is here twice", "run.yaml:2:1"]),
+        ("data: [1\n", vec!["this is not YAML", "run.yaml:"]),
+        (
+            "defaults: [ppo_trainer, _self_]\ntrainer: &t\n  seed: 1.5\n",
+            vec!["`trainer.seed` must be an integer", "run.yaml:3:9"],
+        ),
+    ];
+    for (text, parts) in cases {
+        assert_says(ppo_file(text, &[]), &parts);
+    }
+    // Without `_self_`, the file's own keys come last; with `_self_` first, the included file wins.
+    assert_eq!(ppo_file("defaults: [ppo_trainer]\ntrainer: {seed: 9}\n", &[]).unwrap().config.trainer.seed, 9);
+    assert_eq!(ppo_file("defaults: [_self_, ppo_trainer]\ntrainer: {seed: 9}\n", &[]).unwrap().config.trainer.seed, 1);
+}
+
+#[test]
+fn groups_packages_and_search_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "ppo_trainer.yaml",
+        "defaults:\n  - /ppo_trainer\n  - override /optim@actor_rollout_ref.actor.optim: big\n  - seeds@trainer: nine\n  - wide\n  - _self_\n",
+    );
+    write("optim/big.yaml", "defaults:\n  - adamw\n  - _self_\nlr: 0.5\n");
+    write("seeds/nine.yaml", "seed: 9\n");
+    write("wide.yaml", "# @package _global_\ndata:\n  max_response_length: 77\n");
+    write("trainer/long.yaml", "defaults: [default, _self_]\ntotal_epochs: 99\n");
+    let with = |overrides: &[&str]| {
+        let request =
+            Request { config_name: Some("ppo_trainer".into()), config_path: Some(folder.path().into()), ..request(overrides) };
+        load::<PpoConfig>(&request, &[]).unwrap_or_else(|error| panic!("{error}")).config
+    };
+    let config = with(&[]);
+    assert_eq!((config.actor_rollout_ref.actor.optim.lr, config.critic.optim.lr), (0.5, 1e-5));
+    assert_eq!((config.trainer.seed, config.actor_rollout_ref.rollout.response_length), (9, 77));
+    assert_eq!(with(&["trainer=long"]).trainer.total_epochs, 99);
+    assert_eq!(with(&["optim@actor_rollout_ref.actor.optim=adamw"]).actor_rollout_ref.actor.optim.lr, 1e-3);
+    assert_eq!(with(&["+seeds@data=nine"]).data.seed, Some(9));
+    let dirs = Request { config_dirs: vec![folder.path().into()], ..request(&["trainer=long"]) };
+    assert_eq!(
+        load::<PpoConfig>(&Request { config: Some("ppo_trainer".into()), ..dirs }, &[]).unwrap().config.trainer.total_epochs,
+        99
+    );
+    let missing = Request { config: Some("ppo_trainr.yaml".into()), ..Request::default() };
+    assert_says(
+        load::<PpoConfig>(&missing, &[]),
+        &["no configuration `ppo_trainr.yaml`", "did you mean `ppo_trainer`?", "looked for", "recipes/ppo_trainr.yaml"],
+    );
+}
+
+#[test]
+fn keys_without_effect_are_reported_and_only_when_set() {
+    let loaded = ppo(&[
+        "actor_rollout_ref.rollout.name=vllm",
+        "trainer.nnodes=2",
+        "critic.ppo_epochs=4",
+        "actor_rollout_ref.actor.ppo_epochs=2",
+        "hydra.run.dir=/x",
+    ])
+    .unwrap();
+    let keys: Vec<&str> = loaded.ignored.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(keys, ["hydra.run.dir", "actor_rollout_ref.rollout.name", "critic.ppo_epochs", "trainer.nnodes"]);
+    assert_eq!((loaded.ignored[1].value.as_str(), loaded.ignored[1].reason), ("vllm", "the native engine generates"));
+    let (ppo_keys, sft_keys) = (ppo(&[]).unwrap().tree.keys(), load::<SftConfig>(&request(&[]), &[]).unwrap().tree.keys());
+    for key in ignored::table_keys().map(|key| key.trim_end_matches('.').to_string()) {
+        assert!(
+            ppo_keys.contains(&key) || sft_keys.contains(&key),
+            "the table of ignored keys has `{key}`, which does not exist"
+        );
+    }
+}
+
+#[test]
+fn batch_plan_divides_or_says_what_would() {
+    let plan = |overrides: &[&str]| ppo(overrides).map(|loaded| BatchPlan::new(&loaded.config).unwrap());
+    let default = plan(&[]).unwrap();
+    assert_eq!((default.trajectories_per_step, default.mini_batches, default.updates_per_step), (512, 1, 1));
+    assert!(default.on_policy() && default.micro_batch == MicroBatch::Trajectories(128));
+    assert_eq!(default.to_string().lines().count(), 2);
+    let two = plan(&["actor_rollout_ref.actor.ppo_mini_batch_size=32", "actor_rollout_ref.actor.ppo_epochs=3"]).unwrap();
+    assert_eq!((two.mini_batches, two.mini_batch_trajectories, two.updates_per_step, two.on_policy()), (2, 256, 6, false));
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "actor_rollout_ref.actor.ppo_mini_batch_size=30",
+            &["is 30, which does not divide `data.train_batch_size` (64)", "ppo_mini_batch_size=32"],
+        ),
+        (
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=100",
+            &["64 prompts × 8 samples = 512 trajectories", "per_gpu=128"],
+        ),
+        ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=null", &["use_dynamic_bsz=true"]),
+        ("data.train_batch_size=0", &["at least 1"]),
+    ];
+    for (text, parts) in cases {
+        assert_says(plan(&[text]), parts);
+    }
+}
+
+#[test]
+fn home_is_expanded() {
+    let loaded = ppo(&["trainer.default_local_dir='~/runs'"]).unwrap();
+    assert_eq!(loaded.config.trainer.default_local_dir.to_string(), format!("{}/runs", std::env::var("HOME").unwrap()));
+}

@@ -1,0 +1,370 @@
+//! The data layer through its public interface: files in, prompts and examples out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burnish::data::chat::ChatTemplate;
+use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
+use burnish::data::rows::read_rows;
+use burnish::data::{Prompt, PromptOptions, Sampler, SftOptions, Tokenizer, Truncation, load_prompts, load_sft, take_samples};
+use serde_json::{Map, Value, json};
+
+fn char_tokenizer(folder: &Path) -> Tokenizer {
+    write_char_tokenizer(folder).unwrap();
+    Tokenizer::load(folder).unwrap()
+}
+
+fn options() -> PromptOptions {
+    PromptOptions {
+        prompt_key: "prompt".into(),
+        reward_fn_key: "data_source".into(),
+        max_prompt_length: 16,
+        truncation: Truncation::Error,
+        filter_overlong_prompts: false,
+        chat_kwargs: Map::new(),
+    }
+}
+
+fn sft_options() -> SftOptions {
+    SftOptions {
+        prompt_key: "extra_info".into(),
+        prompt_dict_keys: vec!["question".into()],
+        response_key: "extra_info".into(),
+        response_dict_keys: vec!["answer".into()],
+        max_length: 16,
+        truncation: Truncation::Error,
+        chat_kwargs: Map::new(),
+    }
+}
+
+fn row(prompt: &str) -> Value {
+    json!({"data_source": "s", "prompt": [{"role": "user", "content": prompt}], "reward_model": {"ground_truth": "1"}})
+}
+
+fn jsonl(folder: &Path, rows: &[Value]) -> Vec<PathBuf> {
+    let path = folder.join("rows.jsonl");
+    fs::write(&path, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
+    vec![path]
+}
+
+fn settings(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
+fn error<T>(result: anyhow::Result<T>) -> String {
+    format!("{:#}", result.err().expect("an error"))
+}
+
+#[test]
+fn gsm8k_becomes_verl_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = json!({"question": "How many?", "answer": "So 1,000 + <<234>>234.\n#### 1,234"});
+    for split in ["train", "test"] {
+        fs::write(folder.path().join(format!("{split}.jsonl")), format!("{line}\n\n{line}\n")).unwrap();
+    }
+    let output = folder.path().join("out");
+    let args = PrepareArgs { input: Some(folder.path().into()), output: output.clone(), settings: vec![] };
+    let report = (prepare::find("gsm8k").unwrap().run)(&args).unwrap();
+    assert_eq!(report.files, [(output.join("train.parquet"), 2), (output.join("test.parquet"), 2)]);
+    assert_eq!(fs::read_dir(&output).unwrap().count(), 2, "temporary files are left");
+
+    let columns = ["data_source", "prompt", "ability", "reward_model", "extra_info"];
+    let rows = read_rows(&[output.join("test.parquet"), output.join("train.parquet")], &columns, &[]).unwrap();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[3].place(), format!("{}, row 1", output.join("train.parquet").display()));
+    let expected = json!({
+        "data_source": "openai/gsm8k",
+        "prompt": [{"role": "user", "content":
+            "How many? Let's think step by step and output the final answer after \"####\"."}],
+        "ability": "math",
+        "reward_model": {"style": "rule", "ground_truth": "1234"},
+        "extra_info": {"split": "test", "index": 1, "question": line["question"], "answer": line["answer"]},
+    });
+    assert_eq!(Value::Object(rows[1].values.clone()), expected);
+}
+
+#[test]
+fn arithmetic_is_distinct_disjoint_and_repeatable() {
+    let folder = tempfile::tempdir().unwrap();
+    let pairs = [("train", "150"), ("test", "50"), ("max_operand", "9"), ("seed", "5")];
+    let make = |name: &str| {
+        let output = folder.path().join(name);
+        let args = PrepareArgs { input: None, output: output.clone(), settings: settings(&pairs) };
+        (prepare::find("arithmetic").unwrap().run)(&args).unwrap();
+        output
+    };
+    let (a, b) = (make("a"), make("b"));
+    for file in ["train.parquet", "test.parquet", "tokenizer/tokenizer.json", "tokenizer/tokenizer_config.json"] {
+        assert_eq!(fs::read(a.join(file)).unwrap(), fs::read(b.join(file)).unwrap(), "{file}");
+    }
+    let tokenizer = Tokenizer::load(&a.join("tokenizer")).unwrap();
+    let prompts = load_prompts(&[a.join("train.parquet"), a.join("test.parquet")], &tokenizer, &options()).unwrap();
+    let mut texts: Vec<&str> = prompts.iter().map(|prompt| prompt.text.as_str()).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    assert_eq!(texts.len(), 200, "these options ask for every problem that exists");
+    for Prompt { ids, text, ground_truth, data_source, .. } in &prompts {
+        let at = text.find(['+', '-']).unwrap();
+        let number = |t: &str| t.parse::<i64>().unwrap();
+        let (left, right) = (number(&text[..at]), number(text[at + 1..].strip_suffix('=').unwrap()));
+        let result = if &text[at..=at] == "+" { left + right } else { left - right };
+        assert_eq!((ground_truth, data_source.as_str()), (&json!(result.to_string()), "burnish/arithmetic"));
+        assert_eq!(ids.len(), text.len());
+    }
+    let run = |pairs: &[(&str, &str)]| {
+        let args = PrepareArgs { input: None, output: a.clone(), settings: settings(pairs) };
+        error((prepare::find("arithmetic").unwrap().run)(&args))
+    };
+    assert!(run(&[("max_operand", "3")]).contains("only 32 exist"));
+    assert!(run(&[("max_operands", "3")]).contains("Did you mean \"max_operand\"?"));
+}
+
+#[test]
+fn char_tokenizer_round_trips() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let text = "37+58=95\n-4 * 2";
+    let ids = tokenizer.encode(text).unwrap();
+    assert_eq!(ids.len(), text.len());
+    assert_eq!(tokenizer.decode(&ids, true).unwrap(), text);
+    assert_eq!((tokenizer.pad_id(), tokenizer.eos_ids(), tokenizer.vocab_size()), (0, [2].as_slice(), 20));
+    let with_specials = [ids.as_slice(), &[2, 0]].concat();
+    assert_eq!(tokenizer.decode(&with_specials, true).unwrap(), text);
+    assert_eq!(tokenizer.decode(&with_specials, false).unwrap(), format!("{text}<eos><pad>"));
+    assert_eq!(tokenizer.encode("é<eos>").unwrap(), [3, 2]);
+    assert_eq!(tokenizer.files().len(), 2);
+}
+
+#[test]
+fn tokenizer_folders_name_their_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, value: Value| fs::write(folder.path().join(name), value.to_string()).unwrap();
+    char_tokenizer(folder.path());
+    write(
+        "tokenizer_config.json",
+        json!({"eos_token": {"content": "<eos>"}, "chat_template": [
+        {"name": "tool_use", "template": "no"}, {"name": "default", "template": "{{ eos_token }}"}]}),
+    );
+    write("generation_config.json", json!({"eos_token_id": [1, 2]}));
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    assert_eq!((tokenizer.eos_id(), tokenizer.eos_ids(), tokenizer.pad_id()), (2, [1, 2].as_slice(), 2));
+    let message = json!([{"role": "user", "content": "1"}]);
+    assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "<eos>");
+    fs::write(folder.path().join("chat_template.jinja"), "from the file").unwrap();
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "from the file");
+
+    write("generation_config.json", json!({"eos_token_id": 20}));
+    assert!(error(Tokenizer::load(folder.path())).contains("eos_token_id 20 is not in tokenizer.json"));
+    write("tokenizer_config.json", json!({"eos_token": "<end>"}));
+    assert!(error(Tokenizer::load(folder.path())).contains("eos_token \"<end>\" is not in tokenizer.json"));
+    fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
+    assert!(error(Tokenizer::load(folder.path())).contains("has no tokenizer.json"));
+}
+
+#[test]
+fn overlong_prompts_are_refused_filtered_or_truncated() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let files = jsonl(folder.path(), &[row("1234567"), row("12"), row("+-")]);
+    let load = |truncation, filter_overlong_prompts, max_prompt_length| {
+        let options = PromptOptions { truncation, filter_overlong_prompts, max_prompt_length, ..options() };
+        load_prompts(&files, &tokenizer, &options)
+    };
+    let first = |truncation, max| tokenizer.decode(&load(truncation, false, max).unwrap()[0].ids, true).unwrap();
+    assert_eq!(first(Truncation::Left, 5), "34567");
+    assert_eq!(first(Truncation::Right, 5), "12345");
+    assert_eq!(first(Truncation::Middle, 5), "12567");
+    assert_eq!(first(Truncation::Error, 7), "1234567");
+    let filtered = load(Truncation::Error, true, 5).unwrap();
+    assert_eq!(filtered.iter().map(|prompt| prompt.index).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(filtered[0].extra_info, json!({}));
+
+    let message = error(load(Truncation::Error, false, 5));
+    for part in ["rows.jsonl, row 0: the prompt has 7 tokens", "data.max_prompt_length=5", "(1 of 3", "filter_overlong"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(error(load(Truncation::Error, true, 1)).contains("all of them too long"));
+}
+
+#[test]
+fn bad_rows_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let options = options();
+    let files = jsonl(folder.path(), &[row("1"), json!({"prompt": 3, "data_source": "s", "reward_model": {}})]);
+    let load = |options: &PromptOptions| error(load_prompts(&files, &tokenizer, options));
+    assert!(load(&options).contains("rows.jsonl, row 1: column \"prompt\" must be a list of messages or text"));
+    let message = load(&PromptOptions { prompt_key: "promt".into(), ..options.clone() });
+    let expected = "no column \"promt\"; the columns are data_source, prompt, reward_model. Did you mean \"prompt\"?";
+    assert!(message.contains("rows.jsonl") && message.contains(expected), "{message}");
+
+    let read = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        read_rows(&[path], &["a"], &[])
+    };
+    assert_eq!(read("array.json", "\n [{\"a\": 1}, {\"a\": 2}]").unwrap().len(), 2);
+    assert_eq!(read("lines.json", "{\"a\": 1}\n{\"b\": 2}").unwrap().len(), 2);
+    assert!(error(read("bad.jsonl", "{\"a\": 1}\n[1]")).contains("line 2 is not a JSON object"));
+    assert!(error(read("bad.parquet", "PAR1")).contains("cannot read"));
+    assert!(error(read("rows.csv", "a")).contains(".parquet, .json or .jsonl"));
+    assert!(error(read_rows(&["gone.parquet".into()], &[], &[])).contains("gone.parquet: no such file"));
+}
+
+#[test]
+fn samples_are_chosen_at_random_only_when_shuffling() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let rows: Vec<Value> = (0..50).map(|i| row(&i.to_string())).collect();
+    let prompts = load_prompts(&jsonl(folder.path(), &rows), &tokenizer, &options()).unwrap();
+    let take = |max, shuffle, seed| -> Vec<usize> {
+        take_samples(prompts.clone(), max, shuffle, seed).iter().map(|prompt| prompt.index).collect()
+    };
+    assert_eq!(take(Some(3), false, 1), [0, 1, 2]);
+    assert_eq!(take(None, true, 1).len(), 50);
+    assert_eq!(take(Some(60), true, 1), (0..50).collect::<Vec<_>>());
+    let mut chosen = take(Some(20), true, 1);
+    assert_eq!(chosen, take(Some(20), true, 1));
+    assert_ne!(chosen, take(Some(20), true, 2));
+    chosen.dedup();
+    assert!(chosen.len() == 20 && chosen.is_sorted());
+}
+
+#[test]
+fn sampler_resumes_anywhere_and_covers_every_epoch() {
+    let new = |seed| Sampler::new(10, 3, true, seed, true).unwrap();
+    let mut whole = new(7);
+    assert_eq!(whole.batches_per_epoch(), 3);
+    let batches: Vec<Vec<usize>> = (0..9).map(|_| whole.next_batch()).collect();
+    for epoch in batches.chunks(3) {
+        let mut seen = epoch.concat();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 9);
+    }
+    assert_ne!(batches[..3], batches[3..6]);
+    for stop in 0..9 {
+        let mut first = new(7);
+        (0..stop).for_each(|_| drop(first.next_batch()));
+        let saved = serde_json::to_string(&first.state()).unwrap();
+        let mut resumed = new(7);
+        resumed.restore(serde_json::from_str(&saved).unwrap()).unwrap();
+        assert_eq!((stop..9).map(|_| resumed.next_batch()).collect::<Vec<_>>(), batches[stop..]);
+    }
+    assert_ne!(batches[0], new(8).next_batch());
+
+    let mut ordered = Sampler::new(5, 2, false, 0, false).unwrap();
+    let batches: Vec<_> = (0..4).map(|_| ordered.next_batch()).collect();
+    assert_eq!(batches, [vec![0, 1], vec![2, 3], vec![4], vec![0, 1]]);
+    assert!(error(Sampler::new(2, 3, true, 0, true)).contains("2 rows do not fill one batch of 3"));
+}
+
+#[test]
+fn sft_learns_the_response_and_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let files = jsonl(folder.path(), &[json!({"extra_info": {"question": "1+2=", "answer": "3"}})]);
+    let example = &load_sft(&files, &tokenizer, &sft_options()).unwrap()[0];
+    assert_eq!(tokenizer.decode(&example.ids, false).unwrap(), "1+2=3<eos>");
+    assert_eq!(example.loss_mask, [false, false, false, false, true, true]);
+
+    let load = |truncation, max_length| load_sft(&files, &tokenizer, &SftOptions { truncation, max_length, ..sft_options() });
+    assert_eq!(load(Truncation::Left, 3).unwrap()[0].loss_mask, [false, true, true]);
+    assert_eq!(load(Truncation::Right, 5).unwrap()[0].loss_mask, [false, false, false, false, true]);
+    assert!(error(load(Truncation::Right, 4)).contains("none of 1 rows has a response"));
+    assert!(error(load(Truncation::Error, 5)).contains("prompt and response have 6 tokens"));
+    let wrong_key = SftOptions { response_dict_keys: vec!["answers".into()], ..sft_options() };
+    assert!(error(load_sft(&files, &tokenizer, &wrong_key)).contains("no field \"answers\"; its fields: answer, question"));
+}
+
+fn render(template: Option<&str>, messages: Value, kwargs: Value) -> anyhow::Result<String> {
+    let tokens = json!({"bos_token": "<s>", "eos_token": "</s>"}).as_object().unwrap().clone();
+    ChatTemplate::new(template, tokens)?.render(&messages, true, kwargs.as_object().unwrap())
+}
+
+/// Whitespace control, pycompat methods, `namespace`, slices and filters as real templates use them. The expected texts are
+/// those of transformers.
+#[test]
+fn chat_templates_render_as_in_transformers() {
+    let talk = json!([{"role": "system", "content": "Be <brief> & 'kind'."}, {"role": "user", "content": " Hi\n"},
+                      {"role": "assistant", "content": "<think>x</think>\n\nHello é"}, {"role": "user", "content": "Bye"}]);
+    assert_eq!(
+        render(Some(CHATML), talk.clone(), json!({"enable_thinking": false})).unwrap(),
+        "<|im_start|>system\nBe <brief> & 'kind'.<|im_end|>\n<|im_start|>user\n Hi\n<|im_end|>\n<|im_start|>assistant\n\
+         Hello é<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+    );
+    let tools = json!({"tools": [{"name": "f<>", "é": [1, 2.5, true, null]}], "date_string": "26 Jul 2024"});
+    assert_eq!(
+        render(Some(LLAMA), talk.clone(), tools).unwrap(),
+        "<s><|start_header_id|>system<|end_header_id|>\n\nToday: 26 Jul 2024\n{\"name\": \"f<>\", \"é\": [1, 2.5, true, \
+         null]}\n{\n    \"name\": \"f<>\",\n    \"é\": [\n        1,\n        2.5,\n        true,\n        null\n    ]\n}\nBe \
+         <brief> & 'kind'.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant\
+         <|end_header_id|>\n\n<think>x</think>\n\nHello é<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>\
+         <|start_header_id|>assistant<|end_header_id|>\n\n"
+    );
+    let alone = json!([{"role": "assistant", "content": "Hello"}]);
+    assert!(error(render(Some(LLAMA), alone, json!({}))).contains("Conversations must start with the user"));
+    assert_eq!(render(None, json!([{"role": "user", "content": "a"}]), json!({})).unwrap(), "a\n");
+    assert!(error(render(None, json!([{"role": "user"}]), json!({}))).contains("message 0"));
+    assert!(error(render(Some("{% for x in y"), talk.clone(), json!({}))).contains("not valid Jinja"));
+    let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
+    assert!(error(render(Some(endless), talk, json!({}))).contains("fuel"));
+}
+
+const CHATML: &str = r#"{%- set ns = namespace(last=-1) %}
+{%- for message in messages[::-1] %}
+    {%- if message.role == "user" and ns.last < 0 %}
+        {%- set ns.last = (messages|length - 1) - loop.index0 %}
+    {%- endif %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- if message.role == "assistant" %}
+        {%- set content = message.content.split('</think>')[-1].lstrip('\n') %}
+        {{- '<|im_start|>' + message.role + '\n' }}
+        {%- generation %}
+        {{- content + '<|im_end|>\n' }}
+        {%- endgeneration %}
+    {%- else %}
+        {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+    {%- if enable_thinking is defined and enable_thinking is false %}
+        {{- '<think>\n\n</think>\n\n' }}
+    {%- endif %}
+{%- endif %}
+"#;
+
+const LLAMA: &str = r#"{{- bos_token }}
+{%- if not date_string is defined %}
+    {%- set date_string = strftime_now("%d %b %Y") %}
+{%- endif %}
+{% if messages[0]['role'] == 'system' %}
+    {% set system_message = messages[0]['content']|trim %}
+    {% set loop_messages = messages[1:] %}
+{% else %}
+    {% set system_message = "" %}
+    {% set loop_messages = messages %}
+{% endif %}
+{% if tools is defined or system_message %}
+<|start_header_id|>system<|end_header_id|>
+
+Today: {{ date_string }}
+    {% for t in tools or [] %}
+{{ t | tojson }}
+{{ t | tojson(indent=4) }}
+    {% endfor %}
+{{ system_message }}<|eot_id|>
+{%- endif %}
+{%- for message in loop_messages %}
+    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
+        {{- raise_exception('Conversations must start with the user') }}
+    {%- endif %}
+    {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
+{%- endif %}
+"#;
