@@ -15,7 +15,7 @@ use crate::util::fs::AtomicDir;
 
 /// Reinforcement-learning post-training of language models.
 ///
-///     trainer --config ppo_trainer.yaml algorithm.adv_estimator=rloo
+///   trainer --config ppo_trainer.yaml algorithm.adv_estimator=rloo
 #[derive(Parser)]
 #[command(name = "trainer", version, args_conflicts_with_subcommands = true, verbatim_doc_comment)]
 pub struct Cli {
@@ -196,7 +196,7 @@ fn export(args: &ExportArgs) -> Result<()> {
         bail!("{} exists already", args.output.display());
     }
     let staged = AtomicDir::stage(&args.output)?;
-    for entry in std::fs::read_dir(model)? {
+    for entry in std::fs::read_dir(model).with_context(|| format!("cannot read {}", model.display()))? {
         let path = entry?.path();
         let name = path.file_name().context("a file without a name")?;
         std::fs::copy(&path, staged.path().join(name)).with_context(|| format!("cannot copy {}", path.display()))?;

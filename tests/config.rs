@@ -403,3 +403,14 @@ fn home_is_expanded() {
     let loaded = ppo(&["trainer.default_local_dir='~/runs'"]).unwrap();
     assert_eq!(loaded.config.trainer.default_local_dir.to_string(), format!("{}/runs", std::env::var("HOME").unwrap()));
 }
+
+#[test]
+fn estimators_that_compare_a_group_are_refused_without_one() {
+    for estimator in burnish::algorithm::advantage::ESTIMATORS.iter().filter(|e| e.needs_group) {
+        for lone in ["actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.do_sample=false"] {
+            let choice = format!("algorithm.adv_estimator={}", estimator.name);
+            let error = load::<PpoConfig>(&request(&[&choice, lone]), &[]).unwrap_err().to_string();
+            assert!(error.contains("compares the responses to one prompt"), "{choice} {lone}: {error}");
+        }
+    }
+}

@@ -70,8 +70,7 @@ fn golden_forward_and_greedy() {
             close(&format!("{name} entropy"), &stats.entropy, &entropy[..entropy.len() - 1], 1e-4);
 
             let greedy = ids(&want["greedy12"]);
-            let sampling =
-                Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, max_tokens: greedy.len(), ignore_eos: true };
+            let sampling = Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, max_tokens: greedy.len(), ignore_eos: true };
             let request = Request {
                 prompts: &[seq],
                 n: 1,

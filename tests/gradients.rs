@@ -44,7 +44,8 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
         let gradients = |cut: Cut| {
             let mut gradients = Gradients::default();
             for micro in cut.micro_batches(&lengths) {
-                let pick = |x: &[f32]| -> Vec<f32> { micro.iter().flat_map(|&i| x[offsets[i]..offsets[i + 1]].to_vec()).collect() };
+                let pick =
+                    |x: &[f32]| -> Vec<f32> { micro.iter().flat_map(|&i| x[offsets[i]..offsets[i + 1]].to_vec()).collect() };
                 let mut at = vec![0];
                 micro.iter().for_each(|&i| at.push(at[at.len() - 1] + offsets[i + 1] - offsets[i]));
                 let batch: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();

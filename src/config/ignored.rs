@@ -35,6 +35,7 @@ const TABLE: &[(&str, &str)] = &[
     ("actor_rollout_ref.model.use_fused_kernels", NO_TORCH),
     ("actor_rollout_ref.model.fused_kernel_options.", NO_TORCH),
     ("actor_rollout_ref.actor.strategy", ONE_DEVICE),
+    ("actor_rollout_ref.actor.calculate_entropy", "the entropy is always reported"),
     ("actor_rollout_ref.actor.use_torch_compile", NO_TORCH),
     ("actor_rollout_ref.actor.ulysses_sequence_parallel_size", ONE_DEVICE),
     ("actor_rollout_ref.actor.fsdp_config.", ONE_DEVICE),

@@ -3,6 +3,7 @@
 //! [`load`] is the reading order. Every value remembers where it was written, so that every message can say so. The YAML
 //! files of `config/` are the only place of defaults: the structs of [`schema`] have none.
 
+pub mod docs;
 pub mod embedded;
 pub mod ignored;
 pub mod plan;

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::rows::{Row, read_rows};
-use super::sampler::{choose, keyed_rng};
 use super::tokenizer::Tokenizer;
+use crate::util::rng::Stream;
 
 /// The column of `{"ground_truth": …}`, as in verl.
 const REWARD_MODEL_KEY: &str = "reward_model";
@@ -55,21 +55,6 @@ impl Truncation {
             Self::Right => Some(items[..max].to_vec()),
             Self::Middle => Some([&items[..max / 2], &items[max / 2 + cut..]].concat()),
         }
-    }
-}
-
-impl std::str::FromStr for Truncation {
-    type Err = anyhow::Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        const NAMES: [(&str, Truncation); 4] = [
-            ("error", Truncation::Error),
-            ("left", Truncation::Left),
-            ("right", Truncation::Right),
-            ("middle", Truncation::Middle),
-        ];
-        let found = NAMES.iter().find(|(known, _)| *known == name).map(|(_, truncation)| *truncation);
-        found.ok_or_else(|| anyhow!("truncation is error, left, right or middle, not \"{name}\""))
     }
 }
 
@@ -124,17 +109,18 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     Ok(prompts)
 }
 
-/// At most `max` of the prompts, in their order: a seeded random choice if `shuffle`, else the first ones. `None`: all.
-pub fn take_samples(mut prompts: Vec<Prompt>, max: Option<usize>, shuffle: bool, seed: u64) -> Vec<Prompt> {
-    let Some(max) = max.filter(|max| *max < prompts.len()) else { return prompts };
-    if shuffle {
-        let mut chosen = choose(prompts.len() as u64, max, &mut keyed_rng("take-samples", seed, 0));
-        chosen.sort_unstable();
-        chosen.into_iter().map(|i| prompts[i as usize].clone()).collect()
-    } else {
-        prompts.truncate(max);
-        prompts
+/// At most `max` of the samples, in their order: a seeded random choice if `shuffle`, else the first ones. `None`: all.
+pub fn take_samples<T: Clone>(mut samples: Vec<T>, max: Option<usize>, shuffle: bool, seed: u64) -> Vec<T> {
+    let Some(max) = max.filter(|max| *max < samples.len()) else { return samples };
+    if !shuffle {
+        samples.truncate(max);
+        return samples;
     }
+    let mut chosen: Vec<usize> = (0..samples.len()).collect();
+    Stream::new(seed, "take-samples", &[]).shuffle(&mut chosen);
+    chosen.truncate(max);
+    chosen.sort_unstable();
+    chosen.into_iter().map(|i| samples[i].clone()).collect()
 }
 
 fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Prompt> {

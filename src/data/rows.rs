@@ -14,7 +14,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
-use super::did_you_mean;
+use crate::util::suggest::did_you_mean;
 
 type Columns = Map<String, Value>;
 

@@ -1,11 +1,9 @@
 //! The order in which prompts are visited: a seeded permutation per epoch, with a cursor that can be saved and restored.
 
-use std::collections::HashMap;
-
 use anyhow::{Result, bail};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
+
+use crate::util::rng::Stream;
 
 /// Where the sampler stands: the next batch to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +26,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// `drop_last` leaves out an incomplete last batch, as verl does in training. verl's null seed (a different order in
-    /// every run) does not exist here: without a seed, pass 0.
+    /// `drop_last` leaves out an incomplete last batch, as verl does in training.
     pub fn new(len: usize, batch_size: usize, shuffle: bool, seed: u64, drop_last: bool) -> Result<Self> {
         if batch_size == 0 {
             bail!("the batch size is 0");
@@ -81,49 +78,8 @@ impl Sampler {
     fn epoch_order(&self, epoch: u64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.len).collect();
         if self.shuffle {
-            shuffle(&mut order, &mut keyed_rng("epoch-order", self.seed, epoch));
+            Stream::new(self.seed, "epoch-order", &[epoch]).shuffle(&mut order);
         }
         order
     }
-}
-
-/// A ChaCha8 generator of its own for every (purpose, seed, counter): the three fill its key side by side, so that no two
-/// share a stream. `purpose` has at most 16 bytes.
-pub(crate) fn keyed_rng(purpose: &str, seed: u64, counter: u64) -> ChaCha8Rng {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&counter.to_le_bytes());
-    key[16..16 + purpose.len()].copy_from_slice(purpose.as_bytes());
-    ChaCha8Rng::from_seed(key)
-}
-
-/// Uniform in 0..n, without bias: the few largest u64 that would favour small results are drawn again.
-pub(crate) fn below(rng: &mut impl RngCore, n: u64) -> u64 {
-    let limit = u64::MAX - (u64::MAX % n + 1) % n;
-    loop {
-        let draw = rng.next_u64();
-        if draw <= limit {
-            return draw % n;
-        }
-    }
-}
-
-/// Fisher–Yates.
-fn shuffle(items: &mut [usize], rng: &mut impl RngCore) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, below(rng, last as u64 + 1) as usize);
-    }
-}
-
-/// `k` different numbers of 0..n in random order. Fisher–Yates on an array that is stored only where it was touched.
-pub(crate) fn choose(n: u64, k: usize, rng: &mut impl RngCore) -> Vec<u64> {
-    let mut moved: HashMap<u64, u64> = HashMap::new();
-    let mut draw = |i: u64| {
-        let j = i + below(rng, n - i);
-        let chosen = moved.get(&j).copied().unwrap_or(j);
-        let displaced = moved.get(&i).copied().unwrap_or(i);
-        moved.insert(j, displaced);
-        chosen
-    };
-    (0..(k as u64).min(n)).map(&mut draw).collect()
 }

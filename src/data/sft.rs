@@ -85,7 +85,11 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
 
 fn follow<'a>(row: &'a Row, column: &str, keys: &[String]) -> Result<&'a Value> {
     keys.iter().try_fold(row.column(column)?, |value, key| {
-        let fields = value.as_object().map(|map| map.keys().cloned().collect::<Vec<_>>().join(", "));
+        let fields = value.as_object().map(|map| {
+            let mut names: Vec<&str> = map.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            names.join(", ")
+        });
         let fields = fields.unwrap_or_else(|| "none: it is no struct".into());
         value.get(key).with_context(|| format!("column \"{column}\" has no field \"{key}\"; its fields: {fields}"))
     })

@@ -70,6 +70,10 @@ impl HfConfig {
             bail!("config.json: `quantization_config` is not supported; save the model unquantised");
         }
         let config = (family.read)(self).with_context(|| format!("config.json of a {model_type} model"))?;
+        let sizes = [config.vocab_size, config.hidden_size, config.intermediate_size, config.head_dim];
+        if sizes.contains(&0) {
+            bail!("config.json: vocab_size, hidden_size, intermediate_size and head_dim must be above 0, not {sizes:?}");
+        }
         if config.num_attention_heads % config.num_key_value_heads != 0 || config.head_dim % 2 != 0 {
             bail!(
                 "config.json: num_attention_heads {} must be a multiple of num_key_value_heads {}, and head_dim {} even",

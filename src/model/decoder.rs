@@ -68,6 +68,9 @@ pub struct Decoder {
 /// How a block's queries meet keys: (layer, q, k, v), each [batch, seq, heads, d], rotated -> [batch, seq, heads, d].
 pub type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<4>, Tensor<4>, Tensor<4>) -> Tensor<4>;
 
+/// A source of parameters: the values of (name, shape), row-major.
+pub type Values<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
+
 impl Linear {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         linear(x, self.weight.val(), self.bias.as_ref().map(Param::val))
@@ -122,12 +125,8 @@ impl Decoder {
         self.lm_head.as_ref().map_or(&self.model.embed_tokens.weight, |head| &head.weight)
     }
 
-    /// Builds the network from a source of parameters: `values(name, shape)` gives each in row-major order.
-    pub fn build(
-        config: &DecoderConfig,
-        device: &Device,
-        values: &mut dyn FnMut(&str, &[usize]) -> Result<Vec<f32>>,
-    ) -> Result<Self> {
+    /// Builds the network from a source of parameters.
+    pub fn build(config: &DecoderConfig, device: &Device, values: &mut Values) -> Result<Self> {
         let c = config;
         let mut load = Loader { device, values };
         let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
@@ -162,7 +161,7 @@ impl Decoder {
 
 struct Loader<'a> {
     device: &'a Device,
-    values: &'a mut dyn FnMut(&str, &[usize]) -> Result<Vec<f32>>,
+    values: &'a mut Values<'a>,
 }
 
 impl Loader<'_> {

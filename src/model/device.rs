@@ -20,8 +20,11 @@ pub fn open(cuda: Option<usize>) -> Result<Device> {
     {
         let count = Device::enumerate(burn::tensor::DeviceType::Cuda).into_iter().count();
         if index >= count {
-            let found = if count == 0 { "no CUDA GPU was found".to_owned() } else { format!("there are {count} CUDA GPUs, from 0") };
-            bail!("trainer.device=cuda:{index}: {found} (is libcuda installed and is the GPU visible?); or set trainer.device=cpu");
+            let found =
+                if count == 0 { "no CUDA GPU was found".to_owned() } else { format!("there are {count} CUDA GPUs, from 0") };
+            bail!(
+                "trainer.device=cuda:{index}: {found} (is libcuda installed and is the GPU visible?); or set trainer.device=cpu"
+            );
         }
         Ok(Device::cuda(index))
     }

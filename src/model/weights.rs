@@ -28,7 +28,7 @@ impl WeightFiles {
         let names = if single.exists() {
             vec![single]
         } else if index.exists() {
-            let text = std::fs::read_to_string(&index)?;
+            let text = std::fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
             let json: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{}", index.display()))?;
             let map = json["weight_map"].as_object().with_context(|| format!("{} has no weight_map", index.display()))?;
             let mut shards: Vec<&str> = map.values().filter_map(|v| v.as_str()).collect();
@@ -57,7 +57,7 @@ impl WeightFiles {
         Ok(Self { maps: maps.collect::<Result<_>>()? })
     }
 
-    /// All tensors by name as f32, in the order of the map.
+    /// All tensors by name, as views of the files.
     pub fn tensors(&self) -> Result<BTreeMap<String, TensorView<'_>>> {
         let mut all = BTreeMap::new();
         for (path, map) in &self.maps {
@@ -91,7 +91,11 @@ impl WeightFiles {
 pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let parsed = SafeTensors::deserialize(&bytes).with_context(|| format!("{} is damaged", path.display()))?;
-    parsed.tensors().into_iter().map(|(name, view)| Ok((name, to_f32(&view)?))).collect()
+    let read = |(name, view)| {
+        let values = to_f32(&view).with_context(|| format!("{}: tensor `{name}`", path.display()))?;
+        Ok((name, values))
+    };
+    parsed.tensors().into_iter().map(read).collect()
 }
 
 /// A tensor's values as f32.

@@ -10,6 +10,7 @@ use super::schedule::Schedule;
 use crate::model::decoder::Decoder;
 use crate::model::weights::{read_safetensors, write_safetensors};
 use crate::model::{CausalLm, Gradients, Init};
+use crate::util::fs::{read_json, write_json};
 
 pub struct Learner {
     /// Trainable; see [`CausalLm::trainable`].
@@ -75,7 +76,7 @@ impl Learner {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
             write_safetensors(&folder.join(OPTIMIZER), &self.optimizer.tensors())?;
             let state = State { optimizer_step: self.optimizer.step };
-            std::fs::write(folder.join(STATE), serde_json::to_vec(&state)?)?;
+            write_json(&folder.join(STATE), &state)?;
         }
         Ok(())
     }
@@ -86,9 +87,7 @@ impl Learner {
             self.model = CausalLm::load(&folder.join(HUGGINGFACE), Init::Pretrained, &self.model.device)?.trainable();
         }
         if optimizer {
-            let path = folder.join(STATE);
-            let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let state: State = serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
+            let state: State = read_json(&folder.join(STATE))?;
             let tensors = read_safetensors(&folder.join(OPTIMIZER))?;
             self.optimizer.restore(state.optimizer_step, tensors, &self.model.device)?;
         }

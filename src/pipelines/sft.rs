@@ -1,21 +1,21 @@
 //! Supervised fine-tuning: `trainer sft`. Loss = −Σ log π(token) over response tokens / their number in the whole batch
 //! (verl's SFT trainer); one AdamW update per batch.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::Init;
 use crate::config::{Loaded, SftConfig};
-use crate::data::{Sampler, SamplerState, SftExample, SftOptions, Tokenizer, load_sft};
+use crate::data::{Sampler, SamplerState, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
 use crate::model::token_stats::TokenGrads;
 use crate::model::{self, CausalLm, Cut, Gradients, Sequence};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
-use crate::trainer::{open_device, resume_mode, truncation};
-use crate::util::rng::Stream;
+use crate::trainer::{check_model, check_step, open_device, resume_mode, truncation};
+use crate::util::fs::{read_json, write_json};
 
 /// The names that registries give to keys of the configuration, for its validation.
 pub fn choices() -> Vec<(&'static str, Vec<String>)> {
@@ -53,7 +53,7 @@ impl Sft {
             }
             self.trackers.log(self.step, &metrics)?;
             let loss = metrics.get("train/loss").unwrap_or(f64::NAN);
-            self.progress.update(self.step, -loss, metrics.get("perf/throughput").unwrap_or(0.0));
+            self.progress.update(self.step, ("loss", loss), metrics.get("perf/throughput").unwrap_or(0.0));
             if self.is_due(self.config.trainer.save_freq) {
                 self.save()?;
             }
@@ -92,7 +92,7 @@ impl Sft {
         metrics.into_iter().collect()
     }
 
-    /// Mean loss over the response tokens of some examples.
+    /// Mean loss, in nats, over the response tokens of some examples.
     fn loss(&self, examples: &[SftExample]) -> f64 {
         let model = self.learner.model.frozen();
         let examples: Vec<Example> = examples.iter().map(Example::of).collect();
@@ -108,14 +108,15 @@ impl Sft {
         loss
     }
 
+    /// Whether something done every `freq` steps is due: at the last step always, as in verl's SFT trainer.
     fn is_due(&self, freq: i64) -> bool {
-        freq > 0 && (self.step == self.total_steps || self.step.is_multiple_of(freq as u64))
+        self.step == self.total_steps || freq > 0 && self.step.is_multiple_of(freq as u64)
     }
 
     fn save(&self) -> Result<()> {
         self.checkpoints.save(self.step, |folder| {
             self.learner.save(folder, true, true, self.tokenizer.files())?;
-            Ok(std::fs::write(folder.join(DATA), serde_json::to_vec_pretty(&self.sampler.state())?)?)
+            write_json(&folder.join(DATA), &self.sampler.state())
         })?;
         Ok(())
     }
@@ -125,25 +126,26 @@ impl Sft {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
         let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(&config.model.partial_pretrain);
-        let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).context("data.tokenizer (by default model.partial_pretrain)")?;
+        let tokenizer =
+            Tokenizer::load(tokenizer_folder.as_path()).context("data.tokenizer (by default model.partial_pretrain)")?;
         let (train, val) = (examples(&config, &tokenizer, true)?, examples(&config, &tokenizer, false)?);
         let init = match config.model.init {
             Init::Pretrained => model::Init::Pretrained,
             Init::Random => model::Init::Random { seed: config.trainer.seed },
         };
         let model = CausalLm::load(config.model.partial_pretrain.as_path(), init, &device).context("model.partial_pretrain")?;
-        if tokenizer.vocab_size() > model.config.vocab_size {
-            bail!("{tokenizer_folder}: {} tokens, but the model has embeddings for {}", tokenizer.vocab_size(), model.config.vocab_size);
-        }
+        let longest = train.iter().chain(&val).map(|e| e.ids.len()).max().unwrap_or(0);
+        check_model(&model, &tokenizer, longest, "data.max_length")
+            .with_context(|| format!("the model in {} and the tokenizer in {tokenizer_folder}", config.model.partial_pretrain))?;
         let seed = config.data.seed.unwrap_or(config.trainer.seed);
-        let sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
+        let mut sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
             .context("data.train_batch_size")?;
         let total_steps = match config.trainer.total_training_steps {
             Some(steps) => steps as u64,
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
         let optim = &config.optim;
-        let learner = Learner {
+        let mut learner = Learner {
             model: model.trainable(),
             optimizer: AdamW::new(AdamWConfig {
                 beta1: optim.betas[0],
@@ -164,13 +166,20 @@ impl Sft {
         let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.max_ckpt_to_keep)?;
         let from = config.trainer.resume_from_path.as_ref().map(|p| p.as_path());
         let resume = checkpoints.resolve(resume_mode(config.trainer.resume_mode), from)?;
+        let mut step = 0;
+        if let Some(folder) = &resume {
+            step = restore(folder, &mut learner, &mut sampler, total_steps)
+                .with_context(|| format!("cannot resume from {}", folder.display()))?;
+            tracing::info!("resumed from {}", folder.display());
+        }
+        // Last: opening a metrics file drops the rows that this run will write again.
         let trackers = Trackers::open(
             &config.trainer.logger,
             &Session {
                 project: config.trainer.project_name.clone(),
                 experiment: config.trainer.experiment_name.clone(),
                 dir: config.trainer.default_local_dir.as_path().to_owned(),
-                resumed_step: resume.as_deref().map(step_of).transpose()?,
+                resumed_step: resume.is_some().then_some(step),
                 config_json: serde_json::to_string(&config)?,
                 progress: progress.clone(),
             },
@@ -182,16 +191,17 @@ impl Sft {
             train.len(),
             val.len()
         );
-        let mut sft = Self { config, learner, tokenizer, train, val, sampler, trackers, progress, checkpoints, step: 0, total_steps };
-        if let Some(folder) = resume {
-            sft.learner.load(&folder, true, true)?;
-            let state = std::fs::read(folder.join(DATA)).with_context(|| format!("cannot read {DATA} in {}", folder.display()))?;
-            sft.sampler.restore(serde_json::from_slice::<SamplerState>(&state)?)?;
-            sft.step = step_of(&folder)?;
-            tracing::info!("resumed from {}", folder.display());
-        }
-        Ok(sft)
+        Ok(Self { config, learner, tokenizer, train, val, sampler, trackers, progress, checkpoints, step, total_steps })
     }
+}
+
+/// Goes on from a checkpoint; its step.
+fn restore(folder: &Path, learner: &mut Learner, sampler: &mut Sampler, total_steps: u64) -> Result<u64> {
+    let step = step_of(folder)?;
+    check_step(step, total_steps)?;
+    learner.load(folder, true, true)?;
+    sampler.restore(read_json::<SamplerState>(&folder.join(DATA))?)?;
+    Ok(step)
 }
 
 /// An example as the model takes it: the first token is given, every other is predicted; some are learnt.
@@ -231,12 +241,7 @@ fn examples(config: &SftConfig, tokenizer: &Tokenizer, training: bool) -> Result
         false => ("data.val_files", &data.val_files, data.val_max_samples),
     };
     let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
-    let mut examples = load_sft(&files, tokenizer, &options).context(key)?;
-    if let Some(max) = usize::try_from(max).ok().filter(|&max| max < examples.len()) {
-        if training && data.shuffle {
-            Stream::new(data.seed.unwrap_or(config.trainer.seed), "train_max_samples", &[]).shuffle(&mut examples);
-        }
-        examples.truncate(max);
-    }
-    Ok(examples)
+    let examples = load_sft(&files, tokenizer, &options).context(key)?;
+    let seed = data.seed.unwrap_or(config.trainer.seed);
+    Ok(take_samples(examples, usize::try_from(max).ok(), training && data.shuffle, seed))
 }

@@ -6,6 +6,8 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::util::suggest::did_you_mean;
+
 pub mod arithmetic;
 pub mod gsm8k;
 
@@ -42,6 +44,7 @@ pub struct Scorer {
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
 
+/// Every scorer; no data source is listed twice.
 pub static SCORERS: &[Scorer] = &[
     Scorer {
         name: "gsm8k",
@@ -63,9 +66,7 @@ pub fn find(data_source: &str) -> Result<&'static Scorer> {
         return Ok(scorer);
     }
     let known: Vec<&str> = SCORERS.iter().flat_map(|scorer| scorer.data_sources).copied().collect();
-    let similarity = |name: &&&str| (strsim::jaro_winkler(data_source, name) * 1e6) as u32;
-    let closest = known.iter().max_by_key(similarity).filter(|name| similarity(name) > 750_000);
-    let hint = closest.map_or(String::new(), |name| format!(" Did you mean \"{name}\"?"));
+    let hint = did_you_mean(data_source, known.iter().copied());
     bail!("no scorer for the data source \"{data_source}\"; there are scorers for {}.{hint}", known.join(", "))
 }
 

@@ -59,7 +59,8 @@ pub static TRACKERS: &[Entry] = &[console::TRACKER, file::TRACKER, tensorboard::
 /// verl's trackers that are refused by name, so that no run silently lacks its metrics.
 const NOT_AVAILABLE: &[&str] = &["wandb", "mlflow", "swanlab", "vemlp_wandb", "clearml", "trackio"];
 
-/// The trackers of a run.
+/// The trackers of a run; by default none.
+#[derive(Default)]
 pub struct Trackers {
     open: Vec<Box<dyn Tracker>>,
 }

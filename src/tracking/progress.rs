@@ -33,9 +33,9 @@ impl Progress {
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
     }
 
-    /// Moves to `done` steps.
-    pub fn update(&self, done: u64, reward: f64, tokens_per_second: f64) {
-        self.bar.set_message(format!("reward {reward:.3}  {tokens_per_second:.0} tokens/s"));
+    /// Moves to `done` steps and shows a named number beside the speed.
+    pub fn update(&self, done: u64, (name, value): (&str, f64), tokens_per_second: f64) {
+        self.bar.set_message(format!("{name} {value:.3}  {tokens_per_second:.0} tokens/s"));
         self.bar.set_position(done);
     }
 

@@ -25,8 +25,8 @@ pub struct Batch {
     pub ref_log_prob: Option<Vec<f32>>,
     /// Token-level scores: a trajectory's score stands at its last token.
     pub scores: Vec<f32>,
-    /// Named numbers that the scorer gave beside the score, one per trajectory.
-    pub extras: Vec<(String, Vec<f64>)>,
+    /// Named numbers that scorers gave beside the score, one per trajectory; `None` where its scorer has no such number.
+    pub extras: Vec<(String, Vec<Option<f64>>)>,
     /// Token-level rewards: scores, less the KL term where there is one.
     pub rewards: Vec<f32>,
     pub advantages: Vec<f32>,

@@ -21,9 +21,8 @@ impl Trainer {
     pub(super) fn sample(&mut self, purpose: &str, prompts: Vec<Arc<Prompt>>, n: usize, sampling: Sampling) -> Result<Batch> {
         let ids: Vec<&[u32]> = prompts.iter().map(|p| p.ids.as_slice()).collect();
         let (seed, step) = (self.config.trainer.seed, self.step);
-        let stream = |prompt: usize, sample: usize| {
-            Stream::new(seed, purpose, &[step, prompts[prompt].index as u64, sample as u64])
-        };
+        let stream =
+            |prompt: usize, sample: usize| Stream::new(seed, purpose, &[step, prompts[prompt].index as u64, sample as u64]);
         let request = Request { prompts: &ids, n, sampling, eos: self.tokenizer.eos_ids(), stream: &stream };
         let responses = self.engine.generate(&self.actor.model, &request)?;
         let texts = responses.iter().map(|r| self.tokenizer.decode(&r.ids, true)).collect::<Result<_>>()?;

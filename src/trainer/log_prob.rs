@@ -19,7 +19,7 @@ impl Trainer {
         let cut = cut(
             rollout.log_prob_use_dynamic_bsz,
             rollout.log_prob_max_token_len_per_gpu,
-            rollout.log_prob_micro_batch_size_per_gpu.or(rollout.log_prob_micro_batch_size),
+            rollout.log_prob_micro_batch_size_per_gpu,
             batch,
         );
         let stats = token_stats(&self.actor.model.frozen(), batch, cut, self.temperature);
@@ -39,7 +39,7 @@ impl Trainer {
         let cut = cut(
             config.log_prob_use_dynamic_bsz,
             config.log_prob_max_token_len_per_gpu,
-            config.log_prob_micro_batch_size_per_gpu.or(config.log_prob_micro_batch_size),
+            config.log_prob_micro_batch_size_per_gpu,
             batch,
         );
         let Some(reference) = &self.reference else { return };

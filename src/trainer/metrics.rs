@@ -18,6 +18,7 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
     for (name, values) in &batch.extras {
+        let values: Vec<f64> = values.iter().copied().flatten().collect();
         metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
     }
 }

@@ -22,7 +22,7 @@ use anyhow::Result;
 
 pub use self::batch::Batch;
 use self::clock::Clock;
-pub use self::setup::{choices, open_device, resume_mode, truncation};
+pub use self::setup::{check_model, check_step, choices, open_device, resume_mode, truncation};
 use crate::algorithm::advantage::Estimator;
 use crate::algorithm::aggregate::Aggregation;
 use crate::algorithm::kl::{KlController, KlPenalty};
@@ -66,9 +66,10 @@ pub struct Trainer {
 impl Trainer {
     /// Trains to the last step. A resumed run goes on where its checkpoint stopped.
     pub fn run(mut self) -> Result<()> {
-        if self.step == 0 && (self.config.trainer.val_before_train || self.config.trainer.val_only) {
+        // A resumed run has its first validation behind it; validation alone is wanted at any step.
+        if self.config.trainer.val_only || self.step == 0 && self.config.trainer.val_before_train {
             let metrics = self.validate()?;
-            self.trackers.log(0, &metrics)?;
+            self.trackers.log(self.step, &metrics)?;
         }
         let last = if self.config.trainer.val_only { self.step } else { self.total_steps };
         self.progress.start(self.step, self.total_steps);
@@ -86,7 +87,7 @@ impl Trainer {
             metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
             self.trackers.log(self.step, &metrics)?;
             let reward = metrics.get("critic/score/mean").unwrap_or(f64::NAN);
-            self.progress.update(self.step, reward, metrics.get("perf/throughput").unwrap_or(0.0));
+            self.progress.update(self.step, ("reward", reward), metrics.get("perf/throughput").unwrap_or(0.0));
             if self.is_due(self.config.trainer.save_freq) {
                 let mut clock = Clock::start();
                 clock.time("save_checkpoint", || self.save())?;

@@ -26,7 +26,7 @@ impl Trainer {
             score.with_context(|| format!("scoring the response to row {} ({:?})", prompt.index, batch.texts[i]))
         };
         let scores = (0..batch.len()).into_par_iter().map(score_one).collect::<Result<Vec<_>>>()?;
-        let mut extras: Vec<(String, Vec<f64>)> = Vec::new();
+        let mut extras: Vec<(String, Vec<Option<f64>>)> = Vec::new();
         for (i, score) in scores.into_iter().enumerate() {
             if !score.score.is_finite() {
                 bail!("the score of the response to row {} is {}", batch.prompt(i).index, score.score);
@@ -35,10 +35,11 @@ impl Trainer {
             let last = batch.offsets[i + 1] - 1;
             batch.scores[last] = score.score;
             for (name, value) in score.extras {
-                match extras.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, values)) => values.push(value),
-                    None => extras.push((name, vec![value])),
-                }
+                let at = extras.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+                    extras.push((name, vec![None; batch.len()]));
+                    extras.len() - 1
+                });
+                extras[at].1[i] = Some(value);
             }
         }
         batch.extras = extras;
@@ -48,13 +49,18 @@ impl Trainer {
     /// Writes the step's trajectories to `trainer.rollout_data_dir`, if that is set.
     pub(super) fn dump(&self, batch: &Batch) -> Result<()> {
         match &self.config.trainer.rollout_data_dir {
-            Some(folder) => self.write_generations(folder.as_path(), batch),
+            Some(folder) => self.write_generations(folder.as_path(), &self.generations(batch)),
             None => Ok(()),
         }
     }
 
-    /// verl's `<folder>/<step>.jsonl`: one object per trajectory with input, output, gts, score, step and the extras.
-    pub(super) fn write_generations(&self, folder: &Path, batch: &Batch) -> Result<()> {
+    /// Writes JSON lines to verl's `<folder>/<step>.jsonl`.
+    pub(super) fn write_generations(&self, folder: &Path, lines: &str) -> Result<()> {
+        write_atomic(&folder.join(format!("{}.jsonl", self.step)), lines.as_bytes())
+    }
+
+    /// verl's JSON lines: one object per trajectory with input, output, gts, score, step and the extras.
+    pub(super) fn generations(&self, batch: &Batch) -> String {
         let scores = batch.totals(&batch.scores);
         let mut lines = String::new();
         for (i, score) in scores.iter().enumerate() {
@@ -65,10 +71,10 @@ impl Trainer {
             row.insert("gts".into(), prompt.ground_truth.clone());
             row.insert("score".into(), json!(score));
             row.insert("step".into(), self.step.into());
-            row.extend(batch.extras.iter().filter(|(_, v)| v.len() == scores.len()).map(|(k, v)| (k.clone(), json!(v[i]))));
+            row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json!(values[i]?)))));
             lines.push_str(&Value::Object(row).to_string());
             lines.push('\n');
         }
-        write_atomic(&folder.join(format!("{}.jsonl", self.step)), lines.as_bytes())
+        lines
     }
 }

@@ -10,7 +10,7 @@ use crate::algorithm::loss::PolicyObjective;
 use crate::algorithm::policy_loss::ClipOptions;
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
-use crate::config::schema::{self, Device, Init, KlControllerKind, PpoConfig};
+use crate::config::schema::{self, CheckpointContent, Device, Init, KlControllerKind, PpoConfig};
 use crate::config::{BatchPlan, Loaded};
 use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, Truncation, load_prompts, take_samples};
 use crate::model::{self, CausalLm};
@@ -54,14 +54,9 @@ impl Trainer {
         reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
 
         let model = load_model(&config, &device)?;
-        if tokenizer.vocab_size() > model.config.vocab_size {
-            bail!(
-                "the tokenizer in {tokenizer_folder} has {} tokens, the model in {} an embedding for {}",
-                tokenizer.vocab_size(),
-                model_config.path,
-                model.config.vocab_size
-            );
-        }
+        let longest = train.iter().chain(&val).map(|p| p.ids.len()).max().unwrap_or(0) + config.data.max_response_length;
+        check_model(&model, &tokenizer, longest, "data.max_prompt_length or data.max_response_length")
+            .with_context(|| format!("the model in {} and the tokenizer in {tokenizer_folder}", model_config.path))?;
         let kl_penalty = |name: &str| kl::find(name).with_context(|| format!("unknown KL estimator `{name}`"));
         let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
         let reference = needs_reference.then(|| model.clone());
@@ -74,6 +69,7 @@ impl Trainer {
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
         let optim = &actor_config.optim;
+        let schedule_steps = optim.schedule_steps(total_steps as usize);
         let actor = Learner {
             model: model.trainable(),
             optimizer: AdamW::new(AdamWConfig {
@@ -84,8 +80,8 @@ impl Trainer {
             }),
             schedule: Schedule {
                 kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
-                warmup_steps: optim.warmup_steps(total_steps as usize),
-                total_steps: optim.schedule_steps(total_steps as usize),
+                warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
+                total_steps: schedule_steps,
                 min_lr_ratio: optim.min_lr_ratio,
                 num_cycles: optim.num_cycles,
             },
@@ -117,17 +113,14 @@ impl Trainer {
         let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.checkpoints_to_keep())?;
         let mode = resume_mode(config.trainer.resume_mode);
         let resume = checkpoints.resolve(mode, config.trainer.resume_from_path.as_ref().map(|p| p.as_path()))?;
-        let trackers = Trackers::open(
-            &config.trainer.logger,
-            &Session {
-                project: config.trainer.project_name.clone(),
-                experiment: config.trainer.experiment_name.clone(),
-                dir: config.trainer.default_local_dir.as_path().to_owned(),
-                resumed_step: resume.as_deref().map(step_of).transpose()?,
-                config_json: serde_json::to_string(&config)?,
-                progress: progress.clone(),
-            },
-        )?;
+        let session = Session {
+            project: config.trainer.project_name.clone(),
+            experiment: config.trainer.experiment_name.clone(),
+            dir: config.trainer.default_local_dir.as_path().to_owned(),
+            resumed_step: resume.as_deref().map(step_of).transpose()?,
+            config_json: serde_json::to_string(&config)?,
+            progress: progress.clone(),
+        };
         let mut trainer = Self {
             sampling: Sampling {
                 temperature: if rollout.do_sample { rollout.temperature as f32 } else { 0.0 },
@@ -149,7 +142,7 @@ impl Trainer {
             sampler,
             objective,
             kl_in_reward,
-            trackers,
+            trackers: Trackers::default(),
             progress,
             checkpoints,
             step: 0,
@@ -160,6 +153,8 @@ impl Trainer {
             trainer.restore(&folder).with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
+        // Last: opening a metrics file drops the rows that this run will write again.
+        trainer.trackers = Trackers::open(&trainer.config.trainer.logger, &session)?;
         trainer.announce();
         Ok(trainer)
     }
@@ -174,9 +169,30 @@ impl Trainer {
             self.train.len(),
             self.val.len()
         );
-        tracing::info!("{}; {} steps, {} per epoch of {} prompts", self.plan, self.total_steps, self.sampler.batches_per_epoch(), self.train.len());
+        tracing::info!(
+            "{}; {} steps, {} per epoch of {} prompts",
+            self.plan,
+            self.total_steps,
+            self.sampler.batches_per_epoch(),
+            self.train.len()
+        );
         if self.config.trainer.save_freq <= 0 {
             tracing::info!("trainer.save_freq={}: no checkpoint will be saved", self.config.trainer.save_freq);
+        }
+        let saved = &self.config.actor_rollout_ref.actor.checkpoint.save_contents;
+        if self.config.trainer.save_freq > 0
+            && !saved.iter().any(|part| matches!(part, CheckpointContent::Model | CheckpointContent::HfModel))
+        {
+            tracing::warn!(
+                "checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
+            );
+        }
+        let val = &self.config.actor_rollout_ref.rollout.val_kwargs;
+        if !val.do_sample && (val.temperature > 0.0 || val.top_k > 0 || val.top_p < 1.0) {
+            tracing::warn!("rollout.val_kwargs.do_sample=false: its temperature, top_k and top_p have no effect");
+        }
+        if val.do_sample && val.temperature == 0.0 {
+            tracing::warn!("rollout.val_kwargs.do_sample=true has no effect with temperature=0: set a temperature above 0");
         }
         if self.config.algorithm.use_kl_in_reward && self.config.actor_rollout_ref.actor.use_kl_loss {
             tracing::warn!("both algorithm.use_kl_in_reward and actor.use_kl_loss are set: the KL term counts twice");
@@ -191,6 +207,32 @@ fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Causa
         Init::Random => model::Init::Random { seed: config.trainer.seed },
     };
     CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")
+}
+
+/// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.
+/// `shorten`: the keys to lower in the latter case.
+pub fn check_model(model: &CausalLm, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
+    let (tokens, rows) = (tokenizer.vocab_size(), model.config.vocab_size);
+    if tokens > rows {
+        bail!("the tokenizer has {tokens} tokens, the model an embedding for {rows}");
+    }
+    let limit = model.config.max_position_embeddings;
+    if longest > limit {
+        bail!("a sequence may have {longest} tokens, the model's max_position_embeddings is {limit}; lower {shorten}");
+    }
+    Ok(())
+}
+
+/// Refuses a checkpoint beyond the last step; one at the last step leaves nothing to do, which is said.
+pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
+    let remedy = "raise trainer.total_training_steps or trainer.total_epochs, or start afresh with trainer.resume_mode=disable";
+    if step > total_steps {
+        bail!("its step {step} is beyond the last step, {total_steps}; {remedy}");
+    }
+    if step == total_steps {
+        tracing::warn!("all {total_steps} steps are done, nothing is left to train; {remedy}");
+    }
+    Ok(())
 }
 
 /// The burn device of `trainer.device`.

@@ -3,14 +3,15 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::Trainer;
+use super::{Trainer, check_step};
 use crate::algorithm::kl::KlController;
 use crate::checkpoint::step_of;
 use crate::config::schema::CheckpointContent;
 use crate::data::SamplerState;
+use crate::util::fs::{read_json, write_json};
 
 const ACTOR: &str = "actor";
 const DATA: &str = "data.json";
@@ -48,10 +49,24 @@ impl Trainer {
         let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
         self.actor.load(&folder.join(ACTOR), weights, has(CheckpointContent::Optimizer))?;
         self.step = step_of(folder)?;
+        for (part, there) in
+            [("model", weights), ("optimizer", has(CheckpointContent::Optimizer)), ("extra", has(CheckpointContent::Extra))]
+        {
+            if !there {
+                tracing::warn!(
+                    "checkpoint.load_contents has no `{part}`: of that, step {} goes on from a fresh start",
+                    self.step
+                );
+            }
+        }
         if has(CheckpointContent::Extra) {
             let state: State = read_json(&folder.join(STATE))?;
             if state.seed != self.config.trainer.seed {
-                tracing::warn!("the checkpoint was made with trainer.seed={}, this run has {}", state.seed, self.config.trainer.seed);
+                tracing::warn!(
+                    "the checkpoint was made with trainer.seed={}, this run has {}",
+                    state.seed,
+                    self.config.trainer.seed
+                );
             }
             self.sampler.restore(read_json::<SamplerState>(&folder.join(DATA))?)?;
             match (&mut self.kl_in_reward, state.kl_controller) {
@@ -61,18 +76,6 @@ impl Trainer {
                 (None, Some(_)) => tracing::warn!("the checkpoint's KL controller is not used: algorithm.use_kl_in_reward=false"),
             }
         }
-        if self.step > self.total_steps {
-            bail!("{} is beyond the last step, {}; nothing is left to train", folder.display(), self.total_steps);
-        }
-        Ok(())
+        check_step(self.step, self.total_steps)
     }
-}
-
-fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    std::fs::write(path, serde_json::to_vec_pretty(value)?).with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
 }

@@ -1,7 +1,5 @@
 //! Phase `testing`: the validation prompts, sampled by `rollout.val_kwargs` and scored; means per data source.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 
 use super::Trainer;
@@ -26,17 +24,17 @@ impl Trainer {
         let size = self.config.data.val_batch_size.unwrap_or(prompts.len());
         let mut samples = Samples { n, values: Vec::new() };
         let mut shown = Vec::new();
-        let mut all_batches = Vec::new();
+        let mut lines = String::new();
         for chunk in prompts.chunks(size) {
             let mut batch = self.sample("validate", chunk.to_vec(), n, sampling)?;
             self.score(&mut batch)?;
             samples.add(&batch);
             let scores = batch.totals(&batch.scores);
             shown.extend((0..batch.len()).map(|i| (batch.prompt(i).text.clone(), batch.texts[i].clone(), scores[i])));
-            all_batches.push(batch);
+            lines.push_str(&self.generations(&batch));
         }
         if let Some(folder) = &self.config.trainer.validation_data_dir {
-            self.write_generations(folder.as_path(), &join(all_batches))?;
+            self.write_generations(folder.as_path(), &lines)?;
         }
         self.show(shown)?;
         Ok(samples.metrics())
@@ -59,28 +57,6 @@ impl Trainer {
     }
 }
 
-/// One batch of all, for the file of generations.
-fn join(batches: Vec<Batch>) -> Batch {
-    let mut batches = batches.into_iter();
-    let mut all = batches.next().unwrap_or_else(|| Batch::new(Vec::<Arc<_>>::new(), 1, Vec::new(), Vec::new()));
-    for batch in batches {
-        let end = all.mask.len();
-        all.prompts.extend(batch.prompts);
-        all.responses.extend(batch.responses);
-        all.texts.extend(batch.texts);
-        all.offsets.extend(batch.offsets[1..].iter().map(|o| o + end));
-        all.mask.extend(batch.mask);
-        all.scores.extend(batch.scores);
-        for (name, values) in batch.extras {
-            match all.extras.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, known)) => known.extend(values),
-                None => all.extras.push((name, values)),
-            }
-        }
-    }
-    all
-}
-
 /// Values of named variables: (data source, variable, the n samples of one prompt).
 struct Samples {
     n: usize,
@@ -89,11 +65,15 @@ struct Samples {
 
 impl Samples {
     fn add(&mut self, batch: &Batch) {
-        let scores = batch.totals(&batch.scores);
+        let scores = batch.totals(&batch.scores).into_iter().map(Some).collect();
         let variables = std::iter::once(("reward", &scores)).chain(batch.extras.iter().map(|(name, v)| (name.as_str(), v)));
-        for (name, values) in variables.filter(|(_, values)| values.len() == batch.len()) {
+        for (name, values) in variables {
             for (prompt, values) in batch.prompts.iter().zip(values.chunks(self.n)) {
-                self.values.push((prompt.data_source.clone(), name.to_owned(), values.to_vec()));
+                let values: Vec<f64> = values.iter().copied().flatten().collect();
+                // Another data source's scorer may know the variable where this one's does not.
+                if !values.is_empty() {
+                    self.values.push((prompt.data_source.clone(), name.to_owned(), values));
+                }
             }
         }
     }

@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 const STAGED: &str = ".tmp-";
 const REPLACED: &str = ".old-";
@@ -25,6 +27,17 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
         sync_dir(parent(path))
     };
     write().inspect_err(|_| _ = fs::remove_file(&staging)).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes a value as indented JSON. Not atomic: for files inside an [`AtomicDir`].
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    fs::write(path, serde_json::to_vec_pretty(value)?).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Reads what [`write_json`] wrote.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
 }
 
 /// A directory under construction. [`commit`](Self::commit) puts it in place; dropping it uncommitted removes it.

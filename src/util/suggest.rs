@@ -11,6 +11,11 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// ` Did you mean "x"?` for the end of a message, or nothing where no candidate is close.
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    closest(name, candidates).map_or(String::new(), |candidate| format!(" Did you mean \"{candidate}\"?"))
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

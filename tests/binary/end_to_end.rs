@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use burnish::algorithm::advantage::ESTIMATORS;
 use crate::common::{rows, succeed, trainer};
+use burnish::algorithm::advantage::ESTIMATORS;
 
 /// A run small enough for a test: two mini-batches per step, so that ratios are not all 1.
 const SMALL: &[&str] = &[
@@ -118,7 +118,8 @@ fn every_estimator_and_every_kind_of_option_trains() {
         assert_ne!(changed, plain, "{option} changed nothing");
     }
     // Memory options change no gradient beyond rounding.
-    let tokens = with("tokens", &["actor_rollout_ref.actor.use_dynamic_bsz=true", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=40"]);
+    let tokens =
+        with("tokens", &["actor_rollout_ref.actor.use_dynamic_bsz=true", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=40"]);
     let norm = |row: &serde_json::Map<String, serde_json::Value>| row["actor/grad_norm"].as_f64().unwrap();
     assert!((norm(&tokens) / norm(&plain) - 1.0).abs() < 1e-3, "{} and {}", norm(&tokens), norm(&plain));
 }
@@ -130,7 +131,12 @@ fn supervised_training_learns_resumes_and_its_model_trains_on() {
     let sft = |steps: usize| {
         let mut command = trainer(&["sft", "--config", "sft_trainer.yaml"]);
         command.arg(format!("trainer.default_local_dir={}", at.display())).arg(format!("trainer.total_training_steps={steps}"));
-        command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.save_freq=10", "trainer.test_freq=10"]);
+        command.args([
+            "data.train_batch_size=32",
+            "data.micro_batch_size_per_gpu=16",
+            "trainer.save_freq=10",
+            "trainer.test_freq=10",
+        ]);
         command.args(["trainer.logger=[file]", "optim.lr_scheduler=constant", "optim.lr_warmup_steps_ratio=0"]);
         succeed(command);
         rows(&at)

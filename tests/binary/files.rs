@@ -30,7 +30,14 @@ fn every_recipe_loads_and_resolves_to_itself() {
             if text.contains("/sft_trainer") {
                 command.arg("--sft");
             }
-            String::from_utf8(succeed({ command.arg("--config").arg(file); command }).stdout).unwrap()
+            String::from_utf8(
+                succeed({
+                    command.arg("--config").arg(file);
+                    command
+                })
+                .stdout,
+            )
+            .unwrap()
         };
         let resolved = show(&recipe);
         let again = folder.path().join("resolved.yaml");

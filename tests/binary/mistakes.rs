@@ -8,16 +8,28 @@ const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ("wrong type", &["actor_rollout_ref.rollout.n=many"], &["actor_rollout_ref.rollout.n", "many"]),
     ("missing file", &["data.train_files=no/such.parquet"], &["data.train_files", "no/such.parquet"]),
     ("missing column", &["data.prompt_key=question"], &["question", "prompt", "train.parquet"]),
-    ("indivisible batch", &["data.train_batch_size=64", "actor_rollout_ref.actor.ppo_mini_batch_size=24"], &["ppo_mini_batch_size", "24", "64"]),
+    (
+        "indivisible batch",
+        &["data.train_batch_size=64", "actor_rollout_ref.actor.ppo_mini_batch_size=24"],
+        &["ppo_mini_batch_size", "24", "64"],
+    ),
     ("unknown estimator", &["algorithm.adv_estimator=rlo"], &["rlo", "rloo", "grpo", "reinforce_plus_plus"]),
     ("no critic yet", &["algorithm.adv_estimator=gae"], &["gae", "critic"]),
     ("missing config", &["--config", "ppo_trainr.yaml"], &["ppo_trainr.yaml", "ppo_trainer"]),
     ("missing model", &["actor_rollout_ref.model.path=no/model"], &["actor_rollout_ref.model.path", "no/model"]),
-    ("missing weights", &["actor_rollout_ref.model.path=tests/data/no-weights", "data.tokenizer=data/arithmetic/model"], &["model.safetensors", "random"]),
+    (
+        "missing weights",
+        &["actor_rollout_ref.model.path=tests/data/no-weights", "data.tokenizer=data/arithmetic/model"],
+        &["model.safetensors", "random"],
+    ),
     ("no scorer", &["data.val_files=tests/data/unknown-source.jsonl"], &["custom/source", "openai/gsm8k"]),
     ("overlong prompt", &["data.max_prompt_length=3"], &["data.max_prompt_length", "filter_overlong_prompts", "truncation"]),
     ("unavailable tracker", &["trainer.logger=[console,wandb]"], &["trainer.logger", "wandb", "console"]),
-    ("bad resume path", &["trainer.resume_mode=resume_path", "trainer.resume_from_path=nowhere/global_step_3"], &["resume_from_path", "nowhere"]),
+    (
+        "bad resume path",
+        &["trainer.resume_mode=resume_path", "trainer.resume_from_path=nowhere/global_step_3"],
+        &["resume_from_path", "nowhere"],
+    ),
     #[cfg(not(feature = "cuda"))]
     ("no CUDA", &["trainer.device=cuda"], &["trainer.device", "--features cuda"]),
 ];

@@ -23,10 +23,4 @@ impl OptimConfig {
     pub fn schedule_steps(&self, run_steps: usize) -> usize {
         usize::try_from(self.total_training_steps).unwrap_or(run_steps)
     }
-
-    /// Steps of warm-up, for a run of `run_steps`: `lr_warmup_steps`, or the ratio rounded down where that is negative.
-    pub fn warmup_steps(&self, run_steps: usize) -> usize {
-        let by_ratio = (self.lr_warmup_steps_ratio * self.schedule_steps(run_steps) as f64) as usize;
-        usize::try_from(self.lr_warmup_steps).unwrap_or(by_ratio)
-    }
 }

@@ -204,6 +204,13 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
             "write actor_rollout_ref.rollout.n=2 or more, or algorithm.adv_estimator=reinforce_plus_plus",
         );
     }
+    if !rollout.do_sample && GROUP_ESTIMATORS.contains(&estimator) {
+        report.wrong(
+            "actor_rollout_ref.rollout.do_sample",
+            format!("`{estimator}` compares the responses to one prompt, which are all the same without sampling"),
+            "write actor_rollout_ref.rollout.do_sample=true",
+        );
+    }
     let mirrors = [
         ("actor_rollout_ref.rollout.prompt_length", rollout.prompt_length, "data.max_prompt_length", data.max_prompt_length),
         (

@@ -1,12 +1,17 @@
 //! A task that a tiny model learns in minutes: "37+58=" is to be continued with "95".
+//!
+//! The demonstrations (`extra_info.answer`) are those of a careless pupil, who mostly forgets to carry: "85". A model that
+//! imitates them is right where nothing is carried and mostly wrong elsewhere; reinforcement learning sees only the true
+//! result (`reward_model.ground_truth`) and finds what the demonstrations rarely show.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
 use super::char_tokenizer::write_char_tokenizer;
 use super::{PrepareArgs, PrepareReport, Problem, write_parquet};
-use crate::data::sampler::{choose, keyed_rng};
+use crate::util::rng::Stream;
 
 pub const DATA_SOURCE: &str = "burnish/arithmetic";
 
@@ -21,18 +26,21 @@ pub struct ArithmeticOptions {
     pub max_operand: u32,
     /// Characters of "+-*".
     pub ops: String,
+    /// How often a demonstration forgets to carry, where there is something to carry.
+    pub careless: f64,
 }
 
 impl ArithmeticOptions {
-    /// `seed=0 train=4096 test=512 max_operand=99 ops=+-` unless set otherwise.
+    /// `seed=0 train=4096 test=512 max_operand=99 ops=+ careless=0.75` unless set otherwise.
     pub fn from_settings(args: &PrepareArgs) -> Result<Self> {
-        args.only_settings(&["seed", "train", "test", "max_operand", "ops"])?;
+        args.only_settings(&["seed", "train", "test", "max_operand", "ops", "careless"])?;
         Ok(Self {
             seed: args.setting("seed", 0)?,
             train: args.setting("train", 4096)?,
             test: args.setting("test", 512)?,
             max_operand: args.setting("max_operand", 99)?,
-            ops: args.setting("ops", "+-".into())?,
+            ops: args.setting("ops", "+".into())?,
+            careless: args.setting("careless", 0.75)?,
         })
     }
 }
@@ -49,17 +57,21 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
     if options.train == 0 || options.test == 0 {
         bail!("train={} test={}: both must have rows", options.train, options.test);
     }
-    let operands = u64::from(options.max_operand) + 1;
-    let existing = operands.saturating_mul(operands).saturating_mul(ops.len() as u64);
+    if !(0.0..=1.0).contains(&options.careless) {
+        bail!("careless={}: a probability, from 0 to 1", options.careless);
+    }
+    let operands = options.max_operand as usize + 1;
+    let existing = operands.saturating_mul(operands).saturating_mul(ops.len());
     let wanted = options.train + options.test;
-    if wanted as u64 > existing {
+    if wanted > existing {
         bail!("train={} and test={} need {wanted} problems, but only {existing} exist", options.train, options.test);
     }
 
-    let numbers = choose(existing, wanted, &mut keyed_rng("arithmetic", options.seed, 0));
-    let problem = |number: &u64| {
-        let (pair, op) = (number / ops.len() as u64, ops[(number % ops.len() as u64) as usize]);
-        solve(pair / operands, op, pair % operands)
+    let numbers = choose(existing, wanted, options.seed);
+    let problem = |&number: &usize| {
+        let (pair, op) = (number / ops.len(), ops[number % ops.len()]);
+        let careless = Stream::new(options.seed, "careless", &[number as u64]).uniform() < options.careless;
+        solve(pair / operands, op, pair % operands, careless)
     };
     let problems: Vec<Problem> = numbers.iter().map(problem).collect();
     let (test, train) = problems.split_at(options.test);
@@ -73,13 +85,34 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
     Ok(PrepareReport { files })
 }
 
-fn solve(left: u64, op: char, right: u64) -> Problem {
-    let (a, b) = (i128::from(left), i128::from(right));
+/// The problem with its true result; the demonstration of a `careless` pupil forgets to carry (or borrow) a ten.
+fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
+    let (a, b) = (left as i128, right as i128);
     let result = match op {
         '+' => a + b,
         '-' => a - b,
         _ => a * b,
     };
-    let (question, answer) = (format!("{left}{op}{right}="), result.to_string());
-    Problem { prompt: question.clone(), ground_truth: answer.clone(), question, answer }
+    let forgotten = match op {
+        '+' if a % 10 + b % 10 >= 10 => -10,
+        '-' if a >= b && a % 10 < b % 10 => 10,
+        _ => 0,
+    };
+    let question = format!("{left}{op}{right}=");
+    let demonstration = if careless { result + forgotten } else { result };
+    Problem { prompt: question.clone(), ground_truth: result.to_string(), question, answer: demonstration.to_string() }
+}
+
+/// `k` different numbers of 0..n in random order. Fisher–Yates on an array that is stored only where it was touched.
+fn choose(n: usize, k: usize, seed: u64) -> Vec<usize> {
+    let mut stream = Stream::new(seed, "arithmetic", &[]);
+    let mut moved: HashMap<usize, usize> = HashMap::new();
+    let mut draw = |i: usize| {
+        let j = i + stream.below(n - i);
+        let chosen = moved.get(&j).copied().unwrap_or(j);
+        let displaced = moved.get(&i).copied().unwrap_or(i);
+        moved.insert(j, displaced);
+        chosen
+    };
+    (0..k.min(n)).map(&mut draw).collect()
 }

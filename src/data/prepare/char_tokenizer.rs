@@ -1,12 +1,11 @@
 //! A tokenizer of single characters in Hugging Face's format, for arithmetic: no training, no download.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use crate::data::files::write_atomic;
+use crate::util::fs::write_atomic;
 
 /// `<pad>` is id 0; the characters follow the special tokens.
 const SPECIAL: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
@@ -45,7 +44,7 @@ pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
         "model_max_length": 1024,
     });
     for (name, value) in [("tokenizer.json", tokenizer), ("tokenizer_config.json", config)] {
-        write_atomic(&folder.join(name), |file| Ok(writeln!(file, "{value:#}")?))?;
+        write_atomic(&folder.join(name), format!("{value:#}\n").as_bytes())?;
     }
     Ok(())
 }

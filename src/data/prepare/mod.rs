@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::did_you_mean;
-
 pub mod arithmetic;
 pub mod char_tokenizer;
 pub mod gsm8k;
 pub mod schema;
 
+use crate::util::suggest::did_you_mean;
 pub use schema::{Problem, write_parquet};
 
 /// What a preparer is given: two folders and `key=value` settings.
@@ -45,7 +44,7 @@ pub static PREPARERS: &[Preparer] = &[
     },
     Preparer {
         name: "arithmetic",
-        doc: "sums and differences, with a character tokenizer; settings seed train test max_operand ops",
+        doc: "sums whose demonstrations are careless, with a character tokenizer; settings seed train test max_operand ops careless",
         run: |args| {
             args.no_input()?;
             arithmetic::arithmetic(&args.output, &arithmetic::ArithmeticOptions::from_settings(args)?)

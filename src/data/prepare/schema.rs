@@ -11,7 +11,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use crate::data::files::write_atomic;
+use crate::util::fs::write_atomic;
 
 /// One problem: `prompt` is what the user says, `ground_truth` what the scorer compares with; `question` and `answer` are
 /// the source's own texts, kept under `extra_info`.
@@ -48,13 +48,10 @@ pub fn write_parquet(path: &Path, data_source: &str, ability: &str, split: &str,
         ("reward_model", reward_model, true),
         ("extra_info", extra_info, true),
     ])?;
-    write_atomic(path, |file| {
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
-        writer.write(&batch)?;
-        writer.close()?;
-        Ok(())
-    })
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    write_atomic(path, &writer.into_inner()?)
 }
 
 fn structure(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {

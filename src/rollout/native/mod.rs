@@ -78,7 +78,7 @@ impl Engine for NativeEngine {
 
         loop {
             // Fill the free slots.
-            while !free.is_empty() && !(ready.is_empty() && waiting.is_empty()) {
+            while !(free.is_empty() || ready.is_empty() && waiting.is_empty()) {
                 if ready.is_empty() {
                     ready.extend(prefill::run(model, request.prompts, &mut waiting, free.len().div_ceil(request.n)));
                 }

@@ -1,0 +1,140 @@
+//! The generated documentation is up to date, and what the written one points at exists.
+//!
+//! `BURNISH_BLESS=1 cargo test --release --test docs` writes docs/config.md and docs/algorithms.md anew.
+
+use std::path::{Path, PathBuf};
+
+use burnish::algorithm::{advantage, aggregate, kl, policy_loss};
+use burnish::data::prepare::PREPARERS;
+use burnish::model::FAMILIES;
+use burnish::optim::schedule::SCHEDULES;
+use burnish::reward::SCORERS;
+use burnish::tracking::TRACKERS;
+use regex::Regex;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Compares a generated page with its file, or writes it.
+fn check(file: &str, page: &str) {
+    let path = root().join(file);
+    if std::env::var_os("BURNISH_BLESS").is_some() {
+        std::fs::write(&path, page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "{file} is out of date: run BURNISH_BLESS=1 cargo test --release --test docs");
+}
+
+/// One entry of a registry. `doc` is a summary, then lines such as `Formula: …`, which become a list.
+fn entry(name: &str, aliases: &[&str], doc: &str, notes: &[String]) -> String {
+    let (summary, facts) = doc.split_once('\n').unwrap_or((doc, ""));
+    let (first, rest) = summary.split_at(summary.chars().next().map_or(0, char::len_utf8));
+    let full_stop = if summary.ends_with('.') { "" } else { "." };
+    let mut text = format!("\n### `{name}`\n\n{}{}{full_stop}\n", first.to_uppercase(), rest.replace('<', "\\<"));
+    let also = (!aliases.is_empty()).then(|| format!("Also written: `{}`.", aliases.join("`, `")));
+    let facts = facts.lines().filter(|line| !line.is_empty()).map(|fact| match fact.split_once(": ") {
+        Some((label @ ("Formula" | "verl"), value)) => format!("{label}: `{}`", value.trim_end_matches('.')),
+        _ => fact.to_owned(),
+    });
+    let facts: Vec<String> = facts.chain(also).chain(notes.iter().cloned()).map(|fact| format!("- {fact}\n")).collect();
+    if !facts.is_empty() {
+        text.push('\n');
+        text.push_str(&facts.concat());
+    }
+    text
+}
+
+fn algorithms() -> String {
+    let mut page = "# What there is to choose from\n\n\
+        <!-- Rendered from the registries; `BURNISH_BLESS=1 cargo test --release --test docs` writes it. -->\n\n\
+        Every name that a setting, a data row or a model may give. To add one, see [extending.md](extending.md).\n"
+        .to_owned();
+    let mut part = |title: &str, chosen_by: &str, entries: Vec<String>| {
+        page.push_str(&format!("\n## {title}\n\nChosen by {chosen_by}.\n{}", entries.concat()));
+    };
+    let estimators = advantage::ESTIMATORS.iter().map(|e| {
+        let group = e.needs_group.then(|| "Needs `actor_rollout_ref.rollout.n` of at least 2.".to_owned());
+        let critic = e.needs_critic.then(|| "Needs a critic.".to_owned());
+        entry(e.name, e.aliases, e.doc, &group.into_iter().chain(critic).collect::<Vec<_>>())
+    });
+    part("Advantage estimators", "`algorithm.adv_estimator`", estimators.collect());
+    let losses = policy_loss::POLICY_LOSSES.iter().map(|l| entry(l.name, l.aliases, l.doc, &[]));
+    part("Policy losses", "`actor_rollout_ref.actor.policy_loss.loss_mode`", losses.collect());
+    let modes = aggregate::AGGREGATIONS.iter().map(|a| entry(a.name, &[], a.doc, &[]));
+    let mode = "`actor_rollout_ref.actor.loss_agg_mode`: the weight w of each trained token, where N counts the trained tokens of the \
+                mini-batch and S its sequences that have any";
+    part("Loss aggregation", mode, modes.collect());
+    let divergences = kl::KL_ESTIMATORS.iter().map(|k| entry(k.name, k.aliases, k.doc, &[]));
+    let by = "`actor_rollout_ref.actor.kl_loss_type` and `algorithm.kl_penalty`. With a `+` behind the name (`k3+`) the value is the \
+              estimator's and the gradient that of `k2`; d = log π − log π_ref";
+    part("KL estimators", by, divergences.collect());
+    let schedules = SCHEDULES.iter().map(|s| entry(s.name, &[], s.doc, &[]));
+    part(
+        "Learning-rate schedules",
+        "`actor_rollout_ref.actor.optim.lr_scheduler_type` and, in `trainer sft`, `optim.lr_scheduler`",
+        schedules.collect(),
+    );
+    let scorers = SCORERS.iter().map(|s| {
+        let sources = s.data_sources.join("`, `");
+        entry(s.name, &[], s.doc, &[format!("Data sources: `{sources}`")])
+    });
+    part("Scorers", "the data source of each row (the column that `data.reward_fn_key` names)", scorers.collect());
+    let trackers = TRACKERS.iter().map(|t| entry(t.name, &[], t.doc, &[]));
+    part("Trackers", "`trainer.logger`, one or a list", trackers.collect());
+    let families = FAMILIES.iter().map(|f| entry(f.model_type, &[], f.doc, &[]));
+    part("Model families", "`model_type` in the model's `config.json`", families.collect());
+    let preparers = PREPARERS.iter().map(|p| entry(p.name, &[], p.doc, &[]));
+    part("Data sets", "`trainer data NAME --output FOLDER`", preparers.collect());
+    page
+}
+
+#[test]
+fn generated_pages_are_up_to_date() {
+    check("docs/config.md", &burnish::config::docs::page().unwrap());
+    check("docs/algorithms.md", &algorithms());
+}
+
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.extension() {
+            Some(extension) if extension == "md" => found.push(path),
+            None if path.is_dir() => pages(&path, found),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn links_and_paths_lead_somewhere() {
+    let mut files = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"].map(|name| root().join(name)).to_vec();
+    pages(&root().join("docs"), &mut files);
+    let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
+    // Paths with a placeholder (NAME) are patterns, not files.
+    let path = Regex::new(r"`((?:src|config|recipes|tests|docs)/[a-z0-9_./-]+)`").unwrap();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let from = |base: &Path, target: &str| assert!(base.join(target).exists(), "{}: there is no {target}", file.display());
+        link.captures_iter(&text).for_each(|found| from(file.parent().unwrap(), &found[1]));
+        path.captures_iter(&text).for_each(|found| from(&root(), &found[1]));
+    }
+}
+
+/// Every key that the pages set or name is a key of one of the two configurations.
+#[test]
+fn keys_that_pages_name_exist() {
+    let config = burnish::config::docs::page().unwrap();
+    let mut files = ["README.md", "data/README.md"].map(|name| root().join(name)).to_vec();
+    pages(&root().join("docs"), &mut files);
+    let key =
+        Regex::new(r"(?:^|[^.\w/])((?:data|actor_rollout_ref|algorithm|trainer|reward_model|critic)(?:\.[a-z_]+)+)").unwrap();
+    for file in files.iter().filter(|file| !file.ends_with("docs/config.md")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        for found in key.captures_iter(&text).map(|found| found[1].to_owned()) {
+            let is_file = [".rs", ".yaml", ".json", ".md"].iter().any(|end| found.ends_with(end));
+            let known = config.contains(&format!("`{found}`")) || config.contains(&format!("### {found}\n"));
+            assert!(is_file || known, "{}: there is no key {found}", file.display());
+        }
+    }
+}
