@@ -55,7 +55,7 @@ fn defaults_load_and_every_key_has_a_field_and_the_reverse() {
         assert_eq!(in_yaml, in_struct);
     }
     assert_eq!(loaded.config.trainer.default_local_dir.to_string(), "checkpoints/burnish_examples/arithmetic");
-    assert_eq!(loaded.config.actor_rollout_ref.actor.optim.lr, 1e-3);
+    assert_eq!(loaded.config.actor_rollout_ref.actor.optim.lr, 4e-4);
     assert_eq!(loaded.config.critic.optim.lr, 1e-5);
 }
 
@@ -336,7 +336,7 @@ fn groups_packages_and_search_folders() {
     assert_eq!((config.actor_rollout_ref.actor.optim.lr, config.critic.optim.lr), (0.5, 1e-5));
     assert_eq!((config.trainer.seed, config.actor_rollout_ref.rollout.response_length), (9, 77));
     assert_eq!(with(&["trainer=long"]).trainer.total_epochs, 99);
-    assert_eq!(with(&["optim@actor_rollout_ref.actor.optim=adamw"]).actor_rollout_ref.actor.optim.lr, 1e-3);
+    assert_eq!(with(&["optim@actor_rollout_ref.actor.optim=adamw"]).actor_rollout_ref.actor.optim.lr, 4e-4);
     assert_eq!(with(&["+seeds@data=nine"]).data.seed, Some(9));
     let dirs = Request { config_dirs: vec![folder.path().into()], ..request(&["trainer=long"]) };
     assert_eq!(

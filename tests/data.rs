@@ -86,7 +86,7 @@ fn gsm8k_becomes_verl_rows() {
 #[test]
 fn arithmetic_is_distinct_disjoint_and_repeatable() {
     let folder = tempfile::tempdir().unwrap();
-    let pairs = [("train", "150"), ("test", "50"), ("max_operand", "9"), ("seed", "5")];
+    let pairs = [("train", "150"), ("test", "50"), ("max_operand", "9"), ("ops", "+-"), ("seed", "5")];
     let make = |name: &str| {
         let output = folder.path().join(name);
         let args = PrepareArgs { input: None, output: output.clone(), settings: settings(&pairs) };

@@ -111,11 +111,27 @@ pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
 
 /// Every parameter of a network: name, shape and values, in Hugging Face's names.
 pub fn parameters(net: &Decoder) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-    struct Visitor(Vec<String>, Vec<(String, Vec<usize>, Vec<f32>)>);
-    impl ModuleVisitor for Visitor {
+    let mut all = Vec::new();
+    visit(net, &mut |name, shape, values| all.push((name, shape, values())));
+    all
+}
+
+/// The number of elements of every parameter.
+pub fn sizes(net: &Decoder) -> BTreeMap<String, usize> {
+    let mut all = BTreeMap::new();
+    visit(net, &mut |name, shape, _| {
+        all.insert(name, shape.iter().product());
+    });
+    all
+}
+
+/// Calls `see` with every parameter's name, shape, and a way to its values.
+fn visit(net: &Decoder, see: &mut dyn FnMut(String, Vec<usize>, &dyn Fn() -> Vec<f32>)) {
+    struct Visitor<'a>(Vec<String>, &'a mut dyn FnMut(String, Vec<usize>, &dyn Fn() -> Vec<f32>));
+    impl ModuleVisitor for Visitor<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let tensor = param.val().inner();
-            self.1.push((self.0.join("."), tensor.dims().to_vec(), to_host(tensor)));
+            (self.1)(self.0.join("."), tensor.dims().to_vec(), &|| to_host(tensor.clone()));
         }
         fn enter_module(&mut self, name: &str, _: &str) {
             self.0.push(name.to_owned());
@@ -124,9 +140,7 @@ pub fn parameters(net: &Decoder) -> Vec<(String, Vec<usize>, Vec<f32>)> {
             self.0.pop();
         }
     }
-    let mut visitor = Visitor(Vec::new(), Vec::new());
-    net.visit(&mut visitor);
-    visitor.1
+    net.visit(&mut Visitor(Vec::new(), see));
 }
 
 /// Writes named f32 tensors as one safetensors file. The caller makes the write atomic (see `util::fs`).

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use crate::model::Gradients;
 use crate::model::decoder::Decoder;
 use crate::model::ops::{AdamwStep, adamw_row, f32s, flex_f32, tensor_from_vec, to_host};
+use crate::model::weights::sizes;
 
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWConfig {
@@ -64,22 +65,29 @@ impl AdamW {
         self.state.iter().flat_map(|(name, (m, v))| [named(name, "exp_avg", m), named(name, "exp_avg_sq", v)]).collect()
     }
 
-    /// Restores what [`tensors`](AdamW::tensors) gave.
-    pub fn restore(&mut self, step: u64, tensors: BTreeMap<String, Vec<f32>>, device: &Device) -> Result<()> {
+    /// Restores what [`tensors`](AdamW::tensors) gave, for the parameters of `net`.
+    ///
+    /// # Errors
+    /// A moment that is missing, of another size than its parameter, or of a parameter the network does not have.
+    pub fn restore(&mut self, step: u64, mut tensors: BTreeMap<String, Vec<f32>>, net: &Decoder, device: &Device) -> Result<()> {
         self.step = step;
         self.state.clear();
-        for (name, m) in &tensors {
-            let Some(parameter) = name.strip_suffix(".exp_avg") else {
-                if !name.ends_with(".exp_avg_sq") {
-                    bail!("optimizer state: unknown tensor `{name}`");
+        for (parameter, size) in sizes(net) {
+            let mut moment = |kind: &str| {
+                let name = format!("{parameter}.{kind}");
+                let values = tensors.remove(&name).with_context(|| format!("optimizer state: `{name}` is missing"))?;
+                if values.len() != size {
+                    bail!("optimizer state: `{name}` has {} elements, its parameter {size}", values.len());
                 }
-                continue;
+                Ok(tensor_from_vec(values, [size], device))
             };
-            let v = tensors.get(&format!("{name}_sq")).with_context(|| format!("optimizer state: `{name}_sq` is missing"))?;
-            let tensor = |x: &Vec<f32>| tensor_from_vec(x.clone(), [x.len()], device);
-            self.state.insert(parameter.to_owned(), (tensor(m), tensor(v)));
+            let moments = (moment("exp_avg")?, moment("exp_avg_sq")?);
+            self.state.insert(parameter, moments);
         }
-        Ok(())
+        match tensors.keys().next() {
+            None => Ok(()),
+            Some(name) => bail!("optimizer state: `{name}` belongs to no parameter of this model"),
+        }
     }
 }
 

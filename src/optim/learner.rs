@@ -89,7 +89,7 @@ impl Learner {
         if optimizer {
             let state: State = read_json(&folder.join(STATE))?;
             let tensors = read_safetensors(&folder.join(OPTIMIZER))?;
-            self.optimizer.restore(state.optimizer_step, tensors, &self.model.device)?;
+            self.optimizer.restore(state.optimizer_step, tensors, &self.model.net, &self.model.device)?;
         }
         Ok(())
     }

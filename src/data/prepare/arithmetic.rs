@@ -31,16 +31,16 @@ pub struct ArithmeticOptions {
 }
 
 impl ArithmeticOptions {
-    /// `seed=0 train=4096 test=512 max_operand=99 ops=+ careless=0.75` unless set otherwise.
+    /// `seed=0 train=6144 test=512 max_operand=99 ops=+ careless=0.7` unless set otherwise.
     pub fn from_settings(args: &PrepareArgs) -> Result<Self> {
         args.only_settings(&["seed", "train", "test", "max_operand", "ops", "careless"])?;
         Ok(Self {
             seed: args.setting("seed", 0)?,
-            train: args.setting("train", 4096)?,
+            train: args.setting("train", 6144)?,
             test: args.setting("test", 512)?,
             max_operand: args.setting("max_operand", 99)?,
             ops: args.setting("ops", "+".into())?,
-            careless: args.setting("careless", 0.75)?,
+            careless: args.setting("careless", 0.7)?,
         })
     }
 }
