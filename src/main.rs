@@ -1,5 +1,6 @@
 //! `trainer`: parse, set up logging, run, and turn a failure into a message and an exit code.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use burnish::cli::{Cli, Failure, run};
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         .with_writer(move || above_bar.stderr())
         .without_time()
         .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     match run(cli, progress) {
         Ok(()) => ExitCode::SUCCESS,

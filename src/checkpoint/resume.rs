@@ -3,9 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::{Checkpoints, Manifest, TRACKER_FILE, step_of, verify};
 
@@ -18,19 +17,6 @@ pub enum ResumeMode {
     Disable,
     /// From `trainer.resume_from_path`.
     Path,
-}
-
-impl FromStr for ResumeMode {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "disable" => Ok(Self::Disable),
-            "resume_path" => Ok(Self::Path),
-            _ => bail!("resume_mode is '{text}'; it can be auto, disable or resume_path"),
-        }
-    }
 }
 
 impl Checkpoints {

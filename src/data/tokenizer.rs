@@ -28,18 +28,15 @@ const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     chat: ChatTemplate,
-    special_tokens: Map<String, Value>,
     files: Vec<PathBuf>,
     vocab_size: usize,
-    bos_id: Option<u32>,
     eos_id: u32,
-    pad_id: u32,
     eos_ids: Vec<u32>,
 }
 
 impl Tokenizer {
     /// Reads a folder. `tokenizer.json` is required. The end-of-text token comes from tokenizer_config.json or
-    /// special_tokens_map.json, then from generation_config.json or config.json; the padding token falls back to it.
+    /// special_tokens_map.json, then from generation_config.json or config.json.
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         if !path.is_file() {
@@ -62,25 +59,16 @@ impl Tokenizer {
         }
         let (eos_id, eos_ids) = ends_of_text(folder, &inner, named_eos, vocab_size)?;
         let template = chat_template(folder, &config)?;
-        let chat = ChatTemplate::new(template.as_deref(), special_tokens.clone())
+        let chat = ChatTemplate::new(template.as_deref(), special_tokens)
             .with_context(|| format!("in the tokenizer folder {}", folder.display()))?;
         Ok(Self {
-            bos_id: id_of("bos_token"),
-            pad_id: id_of("pad_token").unwrap_or(eos_id),
             files: FILES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect(),
             inner,
             chat,
-            special_tokens,
             vocab_size,
             eos_id,
             eos_ids,
         })
-    }
-
-    /// The same tokenizer with another chat template (Jinja).
-    pub fn with_chat_template(mut self, source: &str) -> Result<Self> {
-        self.chat = ChatTemplate::new(Some(source), self.special_tokens.clone())?;
-        Ok(self)
     }
 
     /// The ids of `text`, no special tokens added; those written out in `text` are recognised.
@@ -109,10 +97,6 @@ impl Tokenizer {
         self.vocab_size
     }
 
-    pub fn bos_id(&self) -> Option<u32> {
-        self.bos_id
-    }
-
     /// The token that ends a supervised response.
     pub fn eos_id(&self) -> u32 {
         self.eos_id
@@ -121,10 +105,6 @@ impl Tokenizer {
     /// Every token that ends a generation, ascending; [`Self::eos_id`] is one of them.
     pub fn eos_ids(&self) -> &[u32] {
         &self.eos_ids
-    }
-
-    pub fn pad_id(&self) -> u32 {
-        self.pad_id
     }
 
     /// The folder's tokenizer files, to be copied beside an exported model.

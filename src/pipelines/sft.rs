@@ -14,7 +14,7 @@ use crate::model::token_stats::TokenGrads;
 use crate::model::{self, CausalLm, Cut, Gradients, Sequence};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
-use crate::trainer::{check_model, check_step, open_device, resume_mode, truncation};
+use crate::trainer::{check_model, check_step, find_checkpoint, open_device, truncation};
 use crate::util::fs::{read_json, write_json};
 
 /// The names that registries give to keys of the configuration, for its validation.
@@ -164,8 +164,7 @@ impl Sft {
             grad_clip: optim.clip_grad,
         };
         let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.max_ckpt_to_keep)?;
-        let from = config.trainer.resume_from_path.as_ref().map(|p| p.as_path());
-        let resume = checkpoints.resolve(resume_mode(config.trainer.resume_mode), from)?;
+        let resume = find_checkpoint(&checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let mut step = 0;
         if let Some(folder) = &resume {
             step = restore(folder, &mut learner, &mut sampler, total_steps)

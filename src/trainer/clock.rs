@@ -35,7 +35,7 @@ impl Clock {
     /// The times of a whole training step, per token too, its throughput and the memory in use.
     ///
     /// `timing_per_token_ms/gen` is per response token, the others per prompt and response token (verl's
-    /// `compute_timing_metrics`). On CPU `perf/max_memory_allocated_gb` is the peak resident memory of the process.
+    /// `compute_timing_metrics`). `perf/max_memory_allocated_gb` is the peak resident memory of the process, on every device.
     pub fn report_step(&self, batch: &Batch, metrics: &mut Metrics) {
         let step = self.start.elapsed().as_secs_f64();
         self.report(metrics);

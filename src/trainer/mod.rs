@@ -22,7 +22,7 @@ use anyhow::Result;
 
 pub use self::batch::Batch;
 use self::clock::Clock;
-pub use self::setup::{check_model, check_step, choices, open_device, resume_mode, truncation};
+pub use self::setup::{check_model, check_step, choices, find_checkpoint, open_device, truncation};
 use crate::algorithm::advantage::Estimator;
 use crate::algorithm::aggregate::Aggregation;
 use crate::algorithm::kl::{KlController, KlPenalty};

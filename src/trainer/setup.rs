@@ -111,8 +111,7 @@ impl Trainer {
         };
 
         let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.checkpoints_to_keep())?;
-        let mode = resume_mode(config.trainer.resume_mode);
-        let resume = checkpoints.resolve(mode, config.trainer.resume_from_path.as_ref().map(|p| p.as_path()))?;
+        let resume = find_checkpoint(&checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let session = Session {
             project: config.trainer.project_name.clone(),
             experiment: config.trainer.experiment_name.clone(),
@@ -153,8 +152,14 @@ impl Trainer {
             trainer.restore(&folder).with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
-        // Last: opening a metrics file drops the rows that this run will write again.
-        trainer.trackers = Trackers::open(&trainer.config.trainer.logger, &session)?;
+        // Last: opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
+        // leaves the files of one as they are.
+        let mut loggers = trainer.config.trainer.logger.0.clone();
+        if trainer.config.trainer.val_only {
+            tracing::info!("trainer.val_only=true: metrics go to the console alone");
+            loggers = vec!["console".to_owned()];
+        }
+        trainer.trackers = Trackers::open(&loggers, &session)?;
         trainer.announce();
         Ok(trainer)
     }
@@ -243,13 +248,21 @@ pub fn open_device(device: Device) -> Result<burn::tensor::Device> {
     })
 }
 
-/// The checkpoint layer's name for `trainer.resume_mode`.
-pub fn resume_mode(mode: schema::ResumeMode) -> ResumeMode {
-    match mode {
+/// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
+pub fn find_checkpoint(
+    checkpoints: &Checkpoints,
+    mode: schema::ResumeMode,
+    from: Option<&schema::Location>,
+) -> Result<Option<PathBuf>> {
+    let mode = match mode {
         schema::ResumeMode::Auto => ResumeMode::Auto,
         schema::ResumeMode::Disable => ResumeMode::Disable,
         schema::ResumeMode::ResumePath => ResumeMode::Path,
+    };
+    if let Some(from) = from.filter(|_| mode != ResumeMode::Path) {
+        tracing::warn!("ignored: trainer.resume_from_path={from}: it needs trainer.resume_mode=resume_path");
     }
+    checkpoints.resolve(mode, from.map(|path| path.as_path()))
 }
 
 /// The data layer's name for `data.truncation`.

@@ -25,7 +25,10 @@ impl Trainer {
                 totals.add_mean("actor/skipped_updates", if update.applied { 0.0 } else { 1.0 });
             }
         }
+        let before = metrics.get("actor/entropy");
         totals.report(self.plan.updates_per_step, metrics);
+        // Where a pass before the update measured the entropy, that of the policy that generated stands, as in verl.
+        metrics.extend(before.map(|entropy| ("actor/entropy", entropy)));
         if let Some((_, coef)) = &self.objective.kl_loss {
             metrics.set("actor/kl_coef", *coef);
         }
@@ -117,6 +120,6 @@ impl Totals {
 
     fn report(self, updates: usize, metrics: &mut Metrics) {
         metrics.extend(self.per_update.into_iter().map(|(name, total)| (name, total / updates as f64)));
-        metrics.extend(self.per_token.into_iter().map(|(name, sum, count)| (name, sum / count.max(1.0))));
+        metrics.extend(self.per_token.into_iter().map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0))); // + 0.0: never −0
     }
 }

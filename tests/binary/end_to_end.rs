@@ -101,21 +101,26 @@ fn every_estimator_and_every_kind_of_option_trains() {
     assert!(kl["actor/kl_loss"].as_f64().unwrap() > 0.0, "{kl:?}");
     let plain = with("plain", &[]);
     for (name, option) in [
-        ("kl-coef", "actor_rollout_ref.actor.use_kl_loss=true actor_rollout_ref.actor.kl_loss_coef=10"),
         ("entropy", "actor_rollout_ref.actor.entropy_coeff=0.1"),
         ("epochs", "actor_rollout_ref.actor.ppo_epochs=2"),
-        ("clip", "actor_rollout_ref.actor.ppo_epochs=3 actor_rollout_ref.actor.clip_ratio=0.001"),
         ("aggregation", "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-sum"),
         ("shuffle", "actor_rollout_ref.actor.shuffle=true"),
         ("temperature", "actor_rollout_ref.rollout.temperature=0.7"),
         ("top-k", "actor_rollout_ref.rollout.top_k=3"),
         ("top-p", "actor_rollout_ref.rollout.top_p=0.8"),
         ("decay", "actor_rollout_ref.actor.optim.weight_decay=5"),
-        ("grad-clip", "actor_rollout_ref.actor.grad_clip=0.001 actor_rollout_ref.actor.optim.eps=1"),
         ("data-seed", "data.seed=7"),
     ] {
-        let changed = with(name, &option.split(' ').collect::<Vec<_>>());
-        assert_ne!(changed, plain, "{option} changed nothing");
+        assert_ne!(with(name, &[option]), plain, "{option} changed nothing");
+    }
+    // Options that show only beside another one; the coefficient is logged too, so the gradient must tell.
+    for (name, beside, option, metric) in [
+        ("kl-coef", "actor_rollout_ref.actor.use_kl_loss=true", "actor_rollout_ref.actor.kl_loss_coef=10", "actor/grad_norm"),
+        ("clip", "actor_rollout_ref.actor.ppo_epochs=3", "actor_rollout_ref.actor.clip_ratio=0.001", "actor/pg_clipfrac"),
+        ("grad-clip", "actor_rollout_ref.actor.optim.eps=1", "actor_rollout_ref.actor.grad_clip=0.001", "actor/grad_norm"),
+    ] {
+        let (without, changed) = (with(&format!("without-{name}"), &[beside]), with(name, &[beside, option]));
+        assert_ne!(changed[metric], without[metric], "{option} changed nothing");
     }
     // Memory options change no gradient beyond rounding.
     let tokens =

@@ -44,7 +44,7 @@ fn mistakes_are_named_and_cost_nothing() {
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{what}: {message}");
-        assert!(message.contains("error"), "{what}: {message}");
+        assert_eq!(message.matches("error:").count(), 1, "{what}: {message}");
         for part in *expected {
             assert!(message.contains(part), "{what}: the message does not mention {part}:\n{message}");
         }
