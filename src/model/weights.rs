@@ -125,9 +125,12 @@ pub fn sizes(net: &Decoder) -> BTreeMap<String, usize> {
     all
 }
 
-/// Calls `see` with every parameter's name, shape, and a way to its values.
-fn visit(net: &Decoder, see: &mut dyn FnMut(String, Vec<usize>, &dyn Fn() -> Vec<f32>)) {
-    struct Visitor<'a>(Vec<String>, &'a mut dyn FnMut(String, Vec<usize>, &dyn Fn() -> Vec<f32>));
+/// Receives a parameter's name, its shape, and a way to its values.
+type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, &dyn Fn() -> Vec<f32>);
+
+/// Shows every parameter to `see`.
+fn visit(net: &Decoder, see: See) {
+    struct Visitor<'a>(Vec<String>, See<'a>);
     impl ModuleVisitor for Visitor<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let tensor = param.val().inner();

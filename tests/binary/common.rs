@@ -33,3 +33,8 @@ pub fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
     };
     text.lines().map(row).collect()
 }
+
+/// [`rows`] as text: what must be the same, byte for byte.
+pub fn text(run: &Path) -> String {
+    rows(run).into_iter().map(|(step, data)| format!("{step} {}\n", Value::Object(data))).collect()
+}
