@@ -9,8 +9,8 @@ use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
 impl Trainer {
-    /// `val-core/<data_source>/<acc or reward>/mean@N`, with the scorer's other numbers and standard deviations under
-    /// `val-aux/`, as in verl: over the N samples of each prompt, then over prompts.
+    /// `val-core/<data_source>/<acc or reward>/mean@N`, with `best@N` beside it, and the scorer's other numbers, smaller N,
+    /// `worst@` and `std@` under `val-aux/`, as in verl: over the N samples of each prompt, then over prompts.
     pub(super) fn validate(&mut self) -> Result<Metrics> {
         let kwargs = &self.config.actor_rollout_ref.rollout.val_kwargs;
         let sampling = Sampling {
@@ -93,9 +93,37 @@ impl Samples {
             if self.n > 1 {
                 metrics.set(format!("val-aux/{source}/{variable}/std@{}", self.n), over_prompts(&deviation));
             }
+            for draws in draws(self.n) {
+                let best = if draws == self.n { kind } else { "val-aux" };
+                for (name, kind, sign) in [("best", best, 1.0), ("worst", "val-aux", -1.0)] {
+                    let moment = |i: usize| over_prompts(&|values| extreme(values, draws, sign)[i]);
+                    metrics.set(format!("{kind}/{source}/{variable}/{name}@{draws}/mean"), moment(0));
+                    metrics.set(format!("{kind}/{source}/{variable}/{name}@{draws}/std"), moment(1));
+                }
+            }
         }
         metrics
     }
+}
+
+/// 2, 4, 8, … below N, and N: the sizes for which verl reports the best and the worst; none for N = 1.
+fn draws(n: usize) -> Vec<usize> {
+    let mut sizes: Vec<usize> = std::iter::successors(Some(2), |k| Some(k * 2)).take_while(|&k| k < n).collect();
+    sizes.extend((n > 1).then_some(n));
+    sizes
+}
+
+/// Mean and standard deviation of the largest (sign 1) or smallest (sign −1) of `draws` values drawn with replacement.
+///
+/// verl estimates them from 1,000 such draws (`bootstrap_metric`); here they are exact: the i-th smallest of N values is the
+/// largest of k draws with probability (i/N)ᵏ − ((i−1)/N)ᵏ.
+fn extreme(values: &[f64], draws: usize, sign: f64) -> [f64; 2] {
+    let mut sorted: Vec<f64> = values.iter().map(|x| sign * x).collect();
+    sorted.sort_by(f64::total_cmp);
+    let below = |i: usize| (i as f64 / sorted.len() as f64).powi(draws as i32);
+    let moment = |power: i32| -> f64 { sorted.iter().enumerate().map(|(i, x)| (below(i + 1) - below(i)) * x.powi(power)).sum() };
+    let m = moment(1);
+    [sign * m, (moment(2) - m * m).max(0.0).sqrt()]
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -106,4 +134,21 @@ fn mean(values: &[f64]) -> f64 {
 fn deviation(values: &[f64]) -> f64 {
     let m = mean(values);
     (values.iter().map(|x| (x - m) * (x - m)).sum::<f64>() / values.len() as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn best_and_worst_of_draws() {
+        assert_eq!(draws(1), [0; 0]);
+        assert_eq!(draws(2), [2]);
+        assert_eq!(draws(12), [2, 4, 8, 12]);
+        // Of two draws from {0, 1}, three outcomes in four have a 1, one in four has only ones.
+        let [best, std] = extreme(&[1.0, 0.0], 2, 1.0);
+        assert!((best - 0.75).abs() < 1e-12 && (std - 0.1875f64.sqrt()).abs() < 1e-12);
+        assert!((extreme(&[1.0, 0.0], 2, -1.0)[0] - 0.25).abs() < 1e-12);
+        assert_eq!(extreme(&[3.0, 3.0, 3.0], 3, -1.0)[0], 3.0);
+    }
 }
