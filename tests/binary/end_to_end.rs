@@ -48,7 +48,8 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 fn killed_and_resumed_equals_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let options = [
-        "trainer.total_training_steps=8",
+        // Long enough that a busy machine still kills it on the way.
+        "trainer.total_training_steps=24",
         "trainer.save_freq=2",
         "trainer.max_actor_ckpt_to_keep=2",
         // Everything with state: KL controller, reference, schedule, shuffled mini-batches.
@@ -72,11 +73,11 @@ fn killed_and_resumed_equals_never_stopped() {
     assert!(!child.wait().unwrap().success(), "the run ended before it could be killed");
     let before = rows(&killed).len();
     succeed(run(&killed, &options));
-    assert!(before < 9, "the run was killed too late to prove anything");
+    assert!(before < 25, "the run was killed too late to prove anything");
     assert_eq!(text(&killed), text(&whole));
-    let read = |run: &Path| std::fs::read(run.join("global_step_8/actor/huggingface/model.safetensors")).unwrap();
+    let read = |run: &Path| std::fs::read(run.join("global_step_24/actor/huggingface/model.safetensors")).unwrap();
     assert!(read(&killed) == read(&whole), "the resumed run ended with other weights");
-    assert!(!whole.join("global_step_2").exists() && whole.join("global_step_6").exists(), "retention");
+    assert!(!whole.join("global_step_2").exists() && whole.join("global_step_22").exists(), "retention");
 }
 
 #[test]
