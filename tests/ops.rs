@@ -166,10 +166,20 @@ fn head() {
     let mut dw = Tensor::zeros([v, h], &plain);
     let dh = head_backward(&hid, &wt, &targets, &gl, &ge, &mut dw);
     let tensor = |x: Vec<f32>| Tensor::<2>::from_data(TensorData::new(x, [n, 1]), &plain);
-    close("log-prob", tensor(lp), log_prob.inner());
-    close("entropy", tensor(ent), entropy.inner());
+    close("log-prob", tensor(lp), log_prob.clone().inner());
+    close("entropy", tensor(ent), entropy.clone().inner());
     close("d hidden", dh, hidden.grad(&grads).unwrap());
     close("d w", dw, w.grad(&grads).unwrap());
+
+    // The composed body, which CUDA runs: on flex, f64 tensors take it.
+    let (hid, wt) = (hid.cast(FloatDType::F64), wt.cast(FloatDType::F64));
+    let (lp, ent) = head_stats(&hid, &wt, &targets);
+    let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(FloatDType::F64);
+    let dh = head_backward(&hid, &wt, &targets, &gl, &ge, &mut dw);
+    close("composed log-prob", tensor(lp), log_prob.inner());
+    close("composed entropy", tensor(ent), entropy.inner());
+    close("composed d hidden", dh.cast(FloatDType::F32), hidden.grad(&grads).unwrap());
+    close("composed d w", dw.cast(FloatDType::F32), w.grad(&grads).unwrap());
 }
 
 /// The composed bodies, which CUDA runs, against the fused ones: on flex, f64 tensors take the composed path.

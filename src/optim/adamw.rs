@@ -143,3 +143,32 @@ const GRAIN: usize = 64 * 1024;
 fn whole(t: Tensor<1>) -> FlexTensor {
     crate::model::ops::own(t.try_into_primitive::<burn::backend::Flex>().expect("parameters and gradients share a device"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::FloatDType::{F32, F64};
+
+    /// The composed body, which CUDA runs, against the fused one: on flex, f64 tensors take it.
+    #[test]
+    fn composed_equals_fused() {
+        let constants = AdamwStep {
+            lr: 1e-2,
+            beta1: 0.9,
+            beta2: 0.99,
+            eps: 1e-8,
+            keep: 0.999,
+            correction1: 0.19,
+            correction2_sqrt: 0.141,
+            grad_scale: 0.5,
+        };
+        let column = |k: f32| tensor_from_vec((0..1000).map(|i| (i as f32 * k).sin()).collect(), [1000], &Device::flex());
+        let (w, m, v, g) = (column(0.3), column(0.7), column(1.1).square(), column(1.9));
+        let fused = step(w.clone(), m.clone(), v.clone(), g.clone(), constants);
+        let composed = step(w.cast(F64), m.cast(F64), v.cast(F64), g.cast(F64), constants);
+        for (a, b) in [(fused.0, composed.0), (fused.1, composed.1), (fused.2, composed.2)] {
+            let error: f32 = (a - b.cast(F32)).abs().max().into_scalar();
+            assert!(error < 1e-6, "{error}");
+        }
+    }
+}

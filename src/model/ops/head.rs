@@ -4,7 +4,7 @@
 //!
 //! d logits = g_logp·(onehot − p) − g_H·p·(log p + H)
 
-use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData, activation};
 use gemm::Parallelism;
 use rayon::prelude::*;
 
@@ -36,8 +36,8 @@ pub fn head_stats(hidden: &Tensor<2>, w: &Tensor<2>, targets: &[u32]) -> (Vec<f3
             let end = (start + CHUNK).min(n);
             let (lp, t) = (log_softmax(hidden, w, start, end), column(&targets[start..end], &hidden.device()));
             let ent = (lp.clone().exp() * lp.clone()).sum_dim(1).neg();
-            log_prob[start..end].copy_from_slice(&to_host(lp.gather(1, t)));
-            entropy[start..end].copy_from_slice(&to_host(ent));
+            log_prob[start..end].copy_from_slice(&to_host(lp.gather(1, t).cast(FloatDType::F32)));
+            entropy[start..end].copy_from_slice(&to_host(ent.cast(FloatDType::F32)));
         }
     }
     (log_prob, entropy)
@@ -77,7 +77,7 @@ pub fn head_backward(
     let mut dh = Vec::with_capacity(n.div_ceil(CHUNK));
     for start in (0..n).step_by(CHUNK) {
         let end = (start + CHUNK).min(n);
-        let col = |x: &[f32]| tensor_from_vec(x[start..end].to_vec(), [end - start, 1], &device);
+        let col = |x: &[f32]| tensor_from_vec(x[start..end].to_vec(), [end - start, 1], &device).cast(hidden.dtype());
         let (gl, ge) = (col(g_log_prob), col(g_entropy));
         let lp = log_softmax(hidden, w, start, end);
         let p = lp.clone().exp();
