@@ -281,10 +281,11 @@ fn names_that_a_registry_knows_are_checked_with_their_origin() {
 
 #[test]
 fn recipes_build_on_the_embedded_files_and_errors_point_into_them() {
-    let recipe = "# a recipe\ndefaults:\n  - /ppo_trainer\n  - _self_\nhydra:\n  searchpath: [file://nowhere]\ndata:\n  train_batch_size: 32\nactor_rollout_ref:\n  actor:\n    ppo_mini_batch_size: 32\n    optim: {lr: 5e-5}\n";
+    let recipe = "# a recipe\ndefaults:\n  - /ppo_trainer\n  - _self_\nhydra:\n  searchpath: [file://nowhere]\n  run: {dir: elsewhere}\ndata:\n  train_batch_size: 32\nactor_rollout_ref:\n  actor:\n    ppo_mini_batch_size: 32\n    optim: {lr: 5e-5}\n";
     let loaded = ppo_file(recipe, &["data.train_batch_size=96"]).unwrap();
     assert_eq!((loaded.config.data.train_batch_size, loaded.config.actor_rollout_ref.actor.optim.lr), (96, 5e-5));
-    assert!(loaded.tree.origin("actor_rollout_ref.actor.optim.lr").unwrap().to_string().ends_with("run.yaml:12:17"));
+    assert!(loaded.tree.origin("actor_rollout_ref.actor.optim.lr").unwrap().to_string().ends_with("run.yaml:13:17"));
+    assert_eq!(loaded.ignored.iter().map(|i| i.key.as_str()).collect::<Vec<_>>(), ["hydra.run"]);
 
     let cases = [
         (
@@ -296,6 +297,8 @@ fn recipes_build_on_the_embedded_files_and_errors_point_into_them() {
         ("defaults: [run]\n", vec!["`run` includes itself"]),
         ("data: 1\ndata: 2\n", vec!["the key `data` is here twice", "run.yaml:2:1"]),
         ("data: [1\n", vec!["this is not YAML", "run.yaml:"]),
+        ("hydra: {searchpath: [pkg://verl]}\n", vec!["hydra.searchpath", "file://FOLDER", "run.yaml:1:22"]),
+        ("defaults: [ppo_trainer]\ndata:\n  prompt_key: ${${algorithm}}\n", vec!["data.prompt_key", "is a mapping"]),
         (
             "defaults: [ppo_trainer, _self_]\ntrainer: &t\n  seed: 1.5\n",
             vec!["`trainer.seed` must be an integer", "run.yaml:3:9"],

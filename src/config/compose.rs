@@ -1,6 +1,7 @@
 //! One tree from many files: `defaults:` lists, groups, packages. Hydra's rules, as far as verl's files use them.
 
 use super::error::Problem;
+use super::ignored::Ignored;
 use super::lookup::SearchPath;
 use super::overrides::{Operation, Override};
 use super::provenance::{Origin, Source};
@@ -60,10 +61,12 @@ struct Composer<'a> {
     reading: Vec<Arc<Source>>,
 }
 
-/// Reads `primary` and everything that its `defaults:` list names. `groups` are the overrides that choose options of groups.
-pub fn compose(primary: Arc<Source>, search: &mut SearchPath, groups: &[Override]) -> Result<Node, Problem> {
+/// Reads `primary` and everything that its `defaults:` list names; also returns its settings of Hydra, which have no effect.
+/// `groups` are the overrides that choose options of groups.
+pub fn compose(primary: Arc<Source>, search: &mut SearchPath, groups: &[Override]) -> Result<(Node, Vec<Ignored>), Problem> {
     let mut body = yaml::parse(&primary)?;
-    search.folders.extend(hydra_search_path(&mut body));
+    let (folders, ignored) = take_hydra(&mut body)?;
+    search.folders.extend(folders);
     let mut entries = take_defaults(&mut body)?;
     let mut composer = Composer { search, choices: vec![], reading: vec![primary.clone()] };
     for group in groups {
@@ -97,7 +100,7 @@ pub fn compose(primary: Arc<Source>, search: &mut SearchPath, groups: &[Override
         Some(unused) => Err(Problem::new("", format!("no `defaults:` list has the group `{}@{}`", unused.group, unused.package))
             .at(&unused.origin)
             .help("to add it, put a + in front")),
-        None => Ok(root),
+        None => Ok((root, ignored)),
     }
 }
 
@@ -247,14 +250,27 @@ fn entry(item: &Node) -> Option<Entry> {
     Some(Entry { target, origin })
 }
 
-/// Takes Hydra's own settings out of the primary file; of them only `searchpath` means something here.
-fn hydra_search_path(body: &mut Node) -> Vec<std::path::PathBuf> {
-    let Some(Node { value: Value::List(items), .. }) = body.remove("hydra").and_then(|hydra| hydra.get("searchpath").cloned())
-    else {
-        return vec![];
-    };
-    let folder = |item: &Node| item.value.plain_text().and_then(|text| text.strip_prefix("file://").map(Into::into));
-    items.iter().filter_map(folder).collect()
+/// Takes Hydra's own settings out of the primary file: the folders of its `searchpath`, and what means nothing here.
+fn take_hydra(body: &mut Node) -> Result<(Vec<std::path::PathBuf>, Vec<Ignored>), Problem> {
+    let (mut folders, mut ignored) = (vec![], vec![]);
+    let Some(Node { value: Value::Map(settings), .. }) = body.remove("hydra") else { return Ok((folders, ignored)) };
+    for (name, node) in &settings {
+        match (name.as_str(), &node.value) {
+            ("searchpath", Value::List(items)) => {
+                for item in items {
+                    let text = item.value.plain_text();
+                    let folder = text.as_deref().and_then(|text| text.strip_prefix("file://")).ok_or_else(|| {
+                        Problem::new("hydra.searchpath", "`hydra.searchpath`: only folders can be searched")
+                            .at(&item.origin)
+                            .help("write file://FOLDER")
+                    })?;
+                    folders.push(folder.into());
+                }
+            }
+            _ => ignored.push(Ignored::hydra(format!("hydra.{name}"), &node.value)),
+        }
+    }
+    Ok((folders, ignored))
 }
 
 /// The package in a file's `# @package NAME` header.

@@ -11,6 +11,13 @@ pub struct Ignored {
     pub reason: &'static str,
 }
 
+impl Ignored {
+    /// A setting of Hydra's own.
+    pub(super) fn hydra(key: String, value: &Value) -> Self {
+        Self { key, value: value.to_yaml(), reason: "Hydra itself does not run here" }
+    }
+}
+
 const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
 const NO_CRITIC: &str = "no available estimator has a critic";
 const NO_REWARD_MODEL: &str = "there are no reward models";

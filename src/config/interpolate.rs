@@ -100,7 +100,14 @@ impl Resolver<'_> {
     /// What stands between `${` and `}`.
     fn expression(&mut self, key: &str, expression: &str, origin: &Origin) -> Result<Node, Problem> {
         let expression = match expression.contains("${") {
-            true => self.text(key, expression, origin)?.value.plain_text().unwrap_or_default(),
+            true => {
+                let name = self.text(key, expression, origin)?.value;
+                let no_name = || {
+                    let message = format!("`{key}` looks up `${{{expression}}}`, but what stands inside is a {}", name.kind());
+                    Problem::new(key, message).at(origin)
+                };
+                name.plain_text().ok_or_else(no_name)?
+            }
             false => expression.trim().to_string(),
         };
         let Some((function, arguments)) = expression.split_once(':') else {

@@ -138,17 +138,13 @@ fn compose_with_overrides(request: &Request, default_name: &str) -> Result<Writt
     let (parsed, mut problems) = parse_overrides(&request.overrides);
     let (hydra, parsed): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| o.key == "hydra" || o.key.starts_with("hydra."));
     let (groups, values): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| chooses_group(o, &search));
-    let mut root = match compose::compose(primary, &mut search, &groups) {
-        Ok(root) => root,
+    let (mut root, mut ignored) = match compose::compose(primary, &mut search, &groups) {
+        Ok(composed) => composed,
         Err(problem) => return Err(ConfigError { problems: problems.into_iter().chain([problem]).collect() }),
     };
     problems.extend(values.iter().filter_map(|value| value.apply(&mut root).err()));
-    let ignored = hydra.into_iter().map(|o| Ignored {
-        key: o.key,
-        value: o.value.map_or(String::new(), |node| node.value.to_yaml()),
-        reason: "Hydra itself does not run here",
-    });
-    Ok(Written { root, problems, ignored: ignored.collect() })
+    ignored.extend(hydra.into_iter().map(|o| Ignored::hydra(o.key, &o.value.map_or(Value::Null, |node| node.value))));
+    Ok(Written { root, problems, ignored })
 }
 
 fn parse_overrides(texts: &[String]) -> (Vec<Override>, Vec<Problem>) {
