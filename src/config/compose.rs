@@ -1,6 +1,7 @@
 //! One tree from many files: `defaults:` lists, groups, packages. Hydra's rules, as far as verl's files use them.
 
 use super::error::Problem;
+use super::hydra::Adapt;
 use super::ignored::Ignored;
 use super::lookup::SearchPath;
 use super::overrides::{Operation, Override};
@@ -57,18 +58,24 @@ struct Include {
 
 struct Composer<'a> {
     search: &'a SearchPath,
+    adapt: &'a dyn Adapt,
     choices: Vec<Choice>,
     reading: Vec<Arc<Source>>,
 }
 
 /// Reads `primary` and everything that its `defaults:` list names; also returns its settings of Hydra, which have no effect.
 /// `groups` are the overrides that choose options of groups.
-pub fn compose(primary: Arc<Source>, search: &mut SearchPath, groups: &[Override]) -> Result<(Node, Vec<Ignored>), Problem> {
+pub fn compose(
+    primary: Arc<Source>,
+    search: &mut SearchPath,
+    groups: &[Override],
+    adapt: &dyn Adapt,
+) -> Result<(Node, Vec<Ignored>), Problem> {
     let mut body = yaml::parse(&primary)?;
     let (folders, ignored) = take_hydra(&mut body)?;
     search.folders.extend(folders);
     let mut entries = take_defaults(&mut body)?;
-    let mut composer = Composer { search, choices: vec![], reading: vec![primary.clone()] };
+    let mut composer = Composer { search, adapt, choices: vec![], reading: vec![primary.clone()] };
     for group in groups {
         let option = group.value.as_ref().and_then(|node| node.value.plain_text()).filter(|text| text != "null");
         let package = group.package.clone().unwrap_or_else(|| group.key.replace('/', "."));
@@ -113,7 +120,11 @@ impl Composer<'_> {
         let mut body = Some(body);
         for entry in entries {
             match entry.target {
-                Target::Own => body.take().into_iter().for_each(|body| lay_at(root, &place.package, body)),
+                Target::Own => {
+                    if let Some(body) = body.take() {
+                        root.merge(self.adapt.file(laid_at(&place.package, body))?);
+                    }
+                }
                 Target::Choice(_) => {}
                 Target::File { path, package } => {
                     let path = absolute(&place.folder, &path);
@@ -300,11 +311,12 @@ fn join_package(parent: &str, package: &str) -> String {
     [parent, own].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
 }
 
-fn lay_at(root: &mut Node, package: &str, body: Node) {
-    let mut nested = Node::new(Value::Map(vec![]), body.origin.clone());
-    match package {
-        "" => nested = body,
-        package => drop(nested.put(package, body)),
+/// The keys of a file below its package.
+fn laid_at(package: &str, body: Node) -> Node {
+    if package.is_empty() {
+        return body;
     }
-    root.merge(nested);
+    let mut nested = Node::new(Value::Map(vec![]), body.origin.clone());
+    nested.put(package, body);
+    nested
 }

@@ -3,9 +3,10 @@
 //! The YAML is the only source: defaults appear as they are written, `${…}` included. A test keeps the file up to date.
 
 use super::error::ConfigError;
+use super::hydra::{self, Plain};
 use super::provenance::{Origin, Source};
 use super::tree::{Node, Value};
-use super::{Request, compose_with_overrides, ignored};
+use super::{Request, ignored};
 
 /// A built-in configuration and the command that reads it.
 const FILES: &[(&str, &str)] = &[("ppo_trainer", "trainer --config ppo_trainer.yaml"), ("sft_trainer", "trainer sft")];
@@ -26,7 +27,7 @@ configurations written for verl have it; a run that changes it is told so at sta
 pub fn page() -> Result<String, ConfigError> {
     let mut page = HEAD.to_string();
     for (name, command) in FILES {
-        let root = compose_with_overrides(&Request::default().built_in(name), name)?.root;
+        let root = hydra::compose(&Request::default().built_in(name), name, &Plain)?.root;
         page.push_str(&format!("\n## `{name}.yaml`\n\n`{command}`\n"));
         section("", &root, &mut page);
     }

@@ -13,6 +13,7 @@ mod compose;
 mod error;
 mod extract;
 mod grammar;
+mod hydra;
 mod interpolate;
 mod lookup;
 mod overrides;
@@ -29,7 +30,7 @@ pub use provenance::{Mark, Origin, Source};
 pub use schema::{PpoConfig, Schema, SftConfig};
 pub use tree::{Node, Value};
 
-use overrides::{Operation, Override};
+use hydra::Plain;
 use std::path::PathBuf;
 
 /// What the command line asks for.
@@ -92,8 +93,8 @@ impl Tree {
 /// # Errors
 /// Everything that is wrong with it, each with its place and what to do.
 pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<T>, ConfigError> {
-    let written = compose_with_overrides(request, T::DEFAULT_NAME)?;
-    let defaults = compose_with_overrides(&Request::default().built_in(T::DEFAULT_NAME), T::DEFAULT_NAME)?;
+    let written = hydra::compose(request, T::DEFAULT_NAME, &Plain)?;
+    let defaults = hydra::compose(&Request::default().built_in(T::DEFAULT_NAME), T::DEFAULT_NAME, &Plain)?;
     let mut problems = written.problems;
     let (resolved, unresolved) = interpolate::resolve(&written.root);
     let (resolved_defaults, _) = interpolate::resolve(&defaults.root);
@@ -119,51 +120,22 @@ pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<
     }
 }
 
+/// Composes any files by Hydra's rules alone: no types, no checks, no keys of ours. A value still to be given stays `???`.
+///
+/// # Errors
+/// What Hydra refuses too: files that are not there, overrides that cannot be applied, interpolations without a value.
+pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
+    let written = hydra::compose(request, PpoConfig::DEFAULT_NAME, &Plain)?;
+    let (root, problems) = interpolate::resolve(&written.root);
+    let problems: Vec<Problem> = written.problems.into_iter().chain(problems).collect();
+    if problems.is_empty() { Ok(Tree { root }) } else { Err(ConfigError { problems }) }
+}
+
 impl Request {
     /// The same request for the built-in file of this name, whatever the folders hold.
     fn built_in(self, name: &str) -> Self {
         Self { config: Some(format!("{}{name}", lookup::BUILT_IN)), ..self }
     }
-}
-
-/// The tree as it is written, before `${…}`.
-struct Written {
-    root: Node,
-    problems: Vec<Problem>,
-    ignored: Vec<Ignored>,
-}
-
-fn compose_with_overrides(request: &Request, default_name: &str) -> Result<Written, ConfigError> {
-    let (primary, mut search) = lookup::primary(request, default_name)?;
-    let (parsed, mut problems) = parse_overrides(&request.overrides);
-    let (hydra, parsed): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| o.key == "hydra" || o.key.starts_with("hydra."));
-    let (groups, values): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| chooses_group(o, &search));
-    let (mut root, mut ignored) = match compose::compose(primary, &mut search, &groups) {
-        Ok(composed) => composed,
-        Err(problem) => return Err(ConfigError { problems: problems.into_iter().chain([problem]).collect() }),
-    };
-    problems.extend(values.iter().filter_map(|value| value.apply(&mut root).err()));
-    ignored.extend(hydra.into_iter().map(|o| Ignored::hydra(o.key, &o.value.map_or(Value::Null, |node| node.value))));
-    Ok(Written { root, problems, ignored })
-}
-
-fn parse_overrides(texts: &[String]) -> (Vec<Override>, Vec<Problem>) {
-    let mut parsed = vec![];
-    let mut problems = vec![];
-    for text in texts {
-        match overrides::parse(text) {
-            Ok(one) => parsed.push(one),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    (parsed, problems)
-}
-
-/// Whether an override such as `critic=dp_critic` chooses an option of a group rather than setting a value.
-fn chooses_group(one: &Override, search: &lookup::SearchPath) -> bool {
-    let scalar = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Text(_) | Value::Null));
-    let named_as_group = one.package.is_some() || one.key.contains('/');
-    named_as_group || one.operation != Operation::Delete && scalar && !one.key.contains('.') && search.is_group(&one.key)
 }
 
 /// Collects what validation finds wrong, with the origin of the keys.
