@@ -2,6 +2,7 @@
 
 use super::error::Problem;
 use super::overrides::unknown_key;
+use super::provenance::Origin;
 use super::tree::{Node, Value};
 use figment::error::Kind;
 use figment::value::{Dict, Map, Value as FigmentValue};
@@ -12,7 +13,7 @@ use serde::de::DeserializeOwned;
 /// default until the rest fits.
 pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<T, Vec<Problem>> {
     let mut tree = resolved.clone();
-    let mut problems = missing_keys(&mut tree, defaults);
+    let mut problems = vec![];
     loop {
         let error = match Figment::from(TreeProvider(&tree)).extract::<T>() {
             Ok(config) if problems.is_empty() => return Ok(config),
@@ -54,27 +55,6 @@ fn replace_list(tree: &mut Node, key: &str, defaults: &Node) -> bool {
         }
     }
     false
-}
-
-/// Keys that the defaults have and the tree has not; serde would take a missing `Option` for null.
-fn missing_keys(tree: &mut Node, defaults: &Node) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = vec![];
-    let mut patches = vec![];
-    defaults.walk(&mut |key, default| {
-        let (parent, name) = key.rsplit_once('.').unwrap_or(("", key));
-        let parent_there = tree.get(parent).is_some_and(|node| matches!(node.value, Value::Map(_)));
-        let in_map = defaults.get(parent).is_some_and(|node| matches!(node.value, Value::Map(_)));
-        if in_map && parent_there && tree.get(parent).is_some_and(|node| node.child(name).is_none()) {
-            let problem = Problem::new(key, format!("`{key}` is missing: no file gives it, or an override deleted it"));
-            let help = default.value.plain_text().map(|text| format!("its default is {text}"));
-            problems.push(Problem { help, ..problem });
-            patches.push((key.to_string(), default.clone()));
-        }
-    });
-    for (key, default) in patches {
-        tree.put(&key, default);
-    }
-    problems
 }
 
 /// Figment's error in the user's terms.
@@ -138,14 +118,39 @@ fn readable(expected: &str) -> &str {
 }
 
 fn advice(expected: &str, node: Option<&Node>) -> Option<String> {
-    match (expected, &node?.value) {
+    let value = &node?.value;
+    let is_number = matches!(expected, "usize" | "u64" | "i64" | "f64");
+    match (expected, value) {
+        ("a boolean", Value::Text(text)) => Some(match text.to_ascii_lowercase().as_str() {
+            "yes" | "on" | "y" => format!("`{text}` is a string here, as in YAML 1.2: write true"),
+            "no" | "off" | "n" => format!("`{text}` is a string here, as in YAML 1.2: write false"),
+            _ => "write true or false".into(),
+        }),
         ("a boolean", _) => Some("write true or false".into()),
-        ("a string", Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
-            Some(format!("to make it a string, put it in quotes: 'KEY=\"{}\"'", node?.value.to_yaml()))
+        ("a string", Value::Bool(means)) => {
+            let written = literal(node?).unwrap_or_else(|| value.to_yaml());
+            Some(format!(
+                "`{written}` means {means} in YAML; for the text write KEY: \"{written}\", or 'KEY=\"{written}\"' as an override"
+            ))
+        }
+        ("a string", Value::Int(_) | Value::Float(_)) => {
+            Some(format!("to make it a string, put it in quotes: 'KEY=\"{}\"'", value.to_yaml()))
         }
         ("usize" | "u64" | "i64", Value::Float(value)) if value.fract() == 0.0 => Some(format!("write {}", *value as i64)),
+        (_, Value::Text(text)) if is_number => {
+            let longest = (1..text.len()).rev().filter_map(|end| text.get(..end));
+            let number = longest.map(super::scalar::from_yaml).find(|value| matches!(value, Value::Int(_) | Value::Float(_)))?;
+            Some(format!("`{text}` is a string: write the number alone, such as {}", number.to_yaml()))
+        }
         _ => None,
     }
+}
+
+/// The word as it stands in the file.
+fn literal(node: &Node) -> Option<String> {
+    let Origin::File { source, value, .. } = &node.origin else { return None };
+    let rest = source.text.lines().nth(value.line - 1)?.chars().skip(value.column - 1);
+    Some(rest.take_while(|c| c.is_ascii_alphanumeric()).collect()).filter(|word: &String| !word.is_empty())
 }
 
 struct TreeProvider<'a>(&'a Node);

@@ -3,12 +3,19 @@
 //! [`load`] is the reading order. Every value remembers where it was written, so that every message can say so. The YAML
 //! files of `config/` are the only place of defaults: the structs of [`schema`] have none.
 
+pub mod compat;
+pub mod complete;
+pub mod diff;
 pub mod docs;
 pub mod embedded;
-pub mod ignored;
+pub mod explain;
+pub mod from_verl;
+pub mod json_schema;
+pub mod kinds;
 pub mod plan;
 pub mod schema;
 
+mod comment;
 mod compose;
 mod error;
 mod extract;
@@ -19,18 +26,21 @@ mod lookup;
 mod overrides;
 mod provenance;
 mod scalar;
+mod show;
 mod suggest;
+mod traps;
 mod tree;
 mod yaml;
 
+pub use compat::{Ignored, Kind, Renamed};
 pub use error::{ConfigError, Problem};
-pub use ignored::Ignored;
 pub use plan::{BatchPlan, MicroBatch};
 pub use provenance::{Mark, Origin, Source};
 pub use schema::{PpoConfig, Schema, SftConfig};
 pub use tree::{Node, Value};
 
-use hydra::Plain;
+use compat::Verl;
+use hydra::{Plain, Written};
 use std::path::PathBuf;
 
 /// What the command line asks for.
@@ -58,6 +68,8 @@ pub struct Loaded<T> {
     pub tree: Tree,
     /// Keys that were set but have no effect here.
     pub ignored: Vec<Ignored>,
+    /// Keys that were written under a name that verl gave up.
+    pub renamed: Vec<Renamed>,
 }
 
 /// The resolved configuration in the order of its files, with the origin of every value.
@@ -67,6 +79,11 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// The tree itself.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
     /// The whole configuration as YAML, with nothing left to resolve: it can be loaded again.
     pub fn to_yaml(&self) -> String {
         format!("{}\n", self.root.value.to_yaml())
@@ -88,36 +105,70 @@ impl Tree {
     }
 }
 
-/// Loads a configuration: find, compose, override, interpolate, extract, validate.
+/// The settings of a request, resolved but not yet typed.
+#[derive(Debug)]
+pub struct Settled {
+    pub tree: Tree,
+    pub ignored: Vec<Ignored>,
+    pub renamed: Vec<Renamed>,
+    /// What is wrong so far.
+    pub problems: Vec<Problem>,
+    /// The keys of the tree that could not be resolved.
+    unresolved: Vec<String>,
+}
+
+/// Finds, composes, overrides and interpolates; takes out what is no setting.
+///
+/// # Errors
+/// If there is nothing to compose. Everything else that is wrong is among the problems.
+pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
+    let defaults = defaults(kind.default_file())?.root;
+    let verl = Verl::new(kind, &defaults);
+    let Written { mut root, mut problems, mut ignored } = hydra::compose(request, kind.default_file(), &verl)?;
+    problems.extend(verl.fill(&mut root));
+    verl.add_old_names(&mut root);
+    let aside = compat::set_aside(kind, &root, &defaults);
+    problems.extend(aside.problems);
+    ignored.extend(aside.ignored);
+    let (resolved, failed) = interpolate::resolve_in(&aside.settings, &root);
+    let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
+    problems.extend(failed);
+    Ok(Settled { tree: Tree { root: resolved }, ignored, renamed: verl.renamed(), problems, unresolved })
+}
+
+/// Loads a configuration: settle, extract, validate.
 ///
 /// # Errors
 /// Everything that is wrong with it, each with its place and what to do.
 pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<T>, ConfigError> {
-    let written = hydra::compose(request, T::DEFAULT_NAME, &Plain)?;
-    let defaults = hydra::compose(&Request::default().built_in(T::DEFAULT_NAME), T::DEFAULT_NAME, &Plain)?;
-    let mut problems = written.problems;
-    let (resolved, unresolved) = interpolate::resolve(&written.root);
-    let (resolved_defaults, _) = interpolate::resolve(&defaults.root);
-    let extracted = extract::extract::<T>(&resolved, &resolved_defaults).map_err(|mut wrong| {
-        wrong.retain(|problem| !unresolved.iter().any(|known| known.key == problem.key));
+    let Settled { tree, ignored, renamed, mut problems, unresolved } = settle(T::KIND, request)?;
+    let (defaults, _) = interpolate::resolve(defaults(T::KIND.default_file())?.root());
+    let extracted = extract::extract::<T>(&tree.root, &defaults).map_err(|mut wrong| {
+        wrong.retain(|problem| !unresolved.contains(&problem.key));
         wrong
     });
-    problems.extend(unresolved);
-    let mut report = Report { tree: &resolved, problems: vec![] };
+    let mut report = Report { tree: &tree.root, problems: vec![] };
     match &extracted {
         Ok(config) => config.validate(&mut report),
         Err(wrong) => report.problems.extend(wrong.iter().cloned()),
     }
     report.check_choices(choices);
     problems.extend(report.problems);
+    let mut traps = traps::find(&tree.root, &defaults);
+    traps.retain(|trap| problems.iter().all(|known| known.key != trap.key));
+    problems.extend(traps);
     match extracted {
-        Ok(config) if problems.is_empty() => {
-            let mut ignored = written.ignored;
-            ignored.extend(ignored::find(&written.root, &defaults.root));
-            Ok(Loaded { config, tree: Tree { root: resolved }, ignored })
-        }
+        Ok(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed }),
         _ => Err(ConfigError { problems }),
     }
+}
+
+/// The built-in configuration of this name as it is written, `${…}` included.
+///
+/// # Errors
+/// If it does not compose, which tests exclude.
+pub fn defaults(name: &str) -> Result<Tree, ConfigError> {
+    Ok(Tree { root: hydra::compose(&Request::default().built_in(name), name, &Plain)?.root })
 }
 
 /// Composes any files by Hydra's rules alone: no types, no checks, no keys of ours. A value still to be given stays `???`.
@@ -126,7 +177,7 @@ pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<
 /// What Hydra refuses too: files that are not there, overrides that cannot be applied, interpolations without a value.
 pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     let written = hydra::compose(request, PpoConfig::DEFAULT_NAME, &Plain)?;
-    let (root, problems) = interpolate::resolve(&written.root);
+    let (root, problems) = interpolate::resolve_given(&written.root);
     let problems: Vec<Problem> = written.problems.into_iter().chain(problems).collect();
     if problems.is_empty() { Ok(Tree { root }) } else { Err(ConfigError { problems }) }
 }

@@ -14,7 +14,6 @@ pub struct AlgorithmConfig {
     pub use_kl_in_reward: bool,
     pub kl_penalty: String,
     pub kl_ctrl: KlControllerConfig,
-    pub rollout_correction: RolloutCorrectionConfig,
 }
 
 /// Weight of the KL term of the rewards.
@@ -34,16 +33,4 @@ choices! {
         Fixed = "fixed",
         Adaptive = "adaptive",
     }
-}
-
-/// Correction for rollouts that another policy generated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RolloutCorrectionConfig {
-    pub rollout_is: Option<String>,
-    pub rollout_is_threshold: f64,
-    pub rollout_rs: Option<String>,
-    pub rollout_rs_threshold: Option<f64>,
-    pub rollout_rs_threshold_lower: Option<f64>,
-    pub rollout_token_veto_threshold: Option<f64>,
 }

@@ -1,8 +1,8 @@
 //! `critic.*`: the value model. Meaning and defaults: `config/critic/dp_critic.yaml`.
 
-use super::actor::{CheckpointConfig, FsdpConfig, Strategy};
+use super::actor::CheckpointConfig;
 use super::optim::OptimConfig;
-use super::types::{Location, OneOrMany, Open};
+use super::types::{Location, Open};
 use serde::{Deserialize, Serialize};
 
 /// The value model and its update.
@@ -10,11 +10,9 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct CriticConfig {
     pub enable: Option<bool>,
-    pub strategy: Strategy,
     pub optim: OptimConfig,
     pub model: CriticModelConfig,
     pub ppo_mini_batch_size: usize,
-    pub ppo_micro_batch_size: Option<usize>,
     pub ppo_micro_batch_size_per_gpu: Option<usize>,
     pub forward_micro_batch_size_per_gpu: Option<usize>,
     pub use_dynamic_bsz: bool,
@@ -26,7 +24,6 @@ pub struct CriticConfig {
     pub grad_clip: f64,
     pub cliprange_value: f64,
     pub loss_agg_mode: String,
-    pub ulysses_sequence_parallel_size: usize,
     pub checkpoint: CheckpointConfig,
 }
 
@@ -37,10 +34,5 @@ pub struct CriticModelConfig {
     pub path: Location,
     pub tokenizer_path: Location,
     pub override_config: Open,
-    pub external_lib: Option<OneOrMany<String>>,
-    pub trust_remote_code: bool,
     pub enable_gradient_checkpointing: bool,
-    pub enable_activation_offload: bool,
-    pub use_remove_padding: bool,
-    pub fsdp_config: FsdpConfig,
 }

@@ -18,19 +18,12 @@ pub struct DataConfig {
     pub max_response_length: usize,
     pub train_batch_size: usize,
     pub val_batch_size: Option<usize>,
-    pub return_raw_input_ids: bool,
-    pub return_raw_chat: bool,
-    pub return_full_prompt: bool,
     pub shuffle: bool,
     pub validation_shuffle: bool,
     pub seed: Option<u64>,
     pub filter_overlong_prompts: bool,
-    pub filter_overlong_prompts_workers: usize,
     pub truncation: Truncation,
     pub apply_chat_template_kwargs: Open,
-    pub image_key: String,
-    pub trust_remote_code: bool,
-    pub custom_cls: CustomClassConfig,
 }
 
 choices! {
@@ -42,12 +35,4 @@ choices! {
         /// Keeps the first half and the last.
         Middle = "middle",
     }
-}
-
-/// A Python class by file and name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CustomClassConfig {
-    pub path: Option<Location>,
-    pub name: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! `reward_model.*` and `custom_reward_function.*`. Meaning and defaults: `config/reward_model/`, `config/ppo_trainer.yaml`.
 
-use super::types::{Location, OneOrMany};
+use super::types::Location;
 use serde::{Deserialize, Serialize};
 
 /// The reward manager, and a model that scores.
@@ -20,17 +20,6 @@ pub struct RewardModelConfig {
 pub struct RewardModelModelConfig {
     pub input_tokenizer: Option<Location>,
     pub path: Option<Location>,
-    pub external_lib: Option<OneOrMany<String>>,
-    pub trust_remote_code: bool,
-    pub fsdp_config: RewardModelFsdpConfig,
-}
-
-/// Sharding of the model that scores.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RewardModelFsdpConfig {
-    pub min_num_params: u64,
-    pub param_offload: bool,
 }
 
 /// A reward function of the user's.

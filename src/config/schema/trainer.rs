@@ -13,8 +13,6 @@ pub struct TrainerConfig {
     pub experiment_name: String,
     pub logger: OneOrMany<String>,
     pub log_val_generations: usize,
-    pub nnodes: usize,
-    pub n_gpus_per_node: usize,
     pub device: Device,
     pub seed: u64,
     pub save_freq: i64,
@@ -23,22 +21,11 @@ pub struct TrainerConfig {
     pub test_freq: i64,
     pub critic_warmup: usize,
     pub default_local_dir: Location,
-    pub default_hdfs_dir: Option<Location>,
     pub resume_mode: ResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_actor_ckpt_to_keep: Option<usize>,
-    pub remove_previous_ckpt_in_save: bool,
-    pub del_local_ckpt_after_load: bool,
     pub rollout_data_dir: Option<Location>,
     pub validation_data_dir: Option<Location>,
-    pub ray_wait_register_center_timeout: u64,
-}
-
-impl TrainerConfig {
-    /// How many checkpoints are kept, the newest; `None` keeps all. `remove_previous_ckpt_in_save` is an older spelling of 1.
-    pub fn checkpoints_to_keep(&self) -> Option<usize> {
-        self.max_actor_ckpt_to_keep.or(self.remove_previous_ckpt_in_save.then_some(1))
-    }
 }
 
 choices! {

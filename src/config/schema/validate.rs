@@ -17,93 +17,23 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     }
 }
 
-/// Settings that mean something but do not work yet; refused, so that no run silently does something else.
+/// Values that mean something but do not work yet; refused, so that no run silently does something else. Whole keys of that
+/// kind are in the table of `compat`.
 fn not_available(config: &PpoConfig, report: &mut Report) {
-    let actor = &config.actor_rollout_ref.actor;
-    let correction = &config.algorithm.rollout_correction;
-    let rows = [
-        (
-            config.algorithm.adv_estimator == "gae",
-            "algorithm.adv_estimator",
-            "`algorithm.adv_estimator=gae` needs the critic, which does not exist yet",
+    if config.algorithm.adv_estimator == "gae" {
+        let key = "algorithm.adv_estimator";
+        report.wrong(
+            key,
+            format!("`{key}=gae` needs the critic, which does not exist yet"),
             "use rloo, grpo or reinforce_plus_plus",
-        ),
-        (config.critic.enable == Some(true), "critic.enable", "the critic does not exist yet", "write critic.enable=null"),
-        (
-            config.reward_model.enable,
-            "reward_model.enable",
-            "reward models are not available yet",
-            "write reward_model.enable=false; rewards come from the scorer of each row's data source",
-        ),
-        (
-            config.reward_model.reward_manager != "naive",
-            "reward_model.reward_manager",
-            "the only reward manager so far is `naive`",
-            "write reward_model.reward_manager=naive",
-        ),
-        (
-            config.custom_reward_function.path.is_some(),
-            "custom_reward_function.path",
-            "reward functions of your own are not available yet",
-            "write custom_reward_function.path=null",
-        ),
-        (
-            config.data.custom_cls.path.is_some(),
-            "data.custom_cls.path",
-            "dataset classes of your own cannot be run",
-            "write data.custom_cls.path=null",
-        ),
-        (
-            is_full(&config.algorithm.kl_penalty),
-            "algorithm.kl_penalty",
-            "the `full` divergence is not available yet",
-            "use kl, abs, mse or low_var_kl",
-        ),
-        (
-            is_full(&actor.kl_loss_type),
-            "actor_rollout_ref.actor.kl_loss_type",
-            "the `full` divergence is not available yet",
-            "use kl, abs, mse or low_var_kl",
-        ),
-        (
-            correction.rollout_is.is_some(),
-            "algorithm.rollout_correction.rollout_is",
-            "rollout correction is not available yet",
-            "write algorithm.rollout_correction.rollout_is=null",
-        ),
-        (
-            correction.rollout_rs.is_some(),
-            "algorithm.rollout_correction.rollout_rs",
-            "rollout correction is not available yet",
-            "write algorithm.rollout_correction.rollout_rs=null",
-        ),
-        (
-            correction.rollout_token_veto_threshold.is_some(),
-            "algorithm.rollout_correction.rollout_token_veto_threshold",
-            "rollout correction is not available yet",
-            "write algorithm.rollout_correction.rollout_token_veto_threshold=null",
-        ),
-    ];
-    for (wrong, key, message, help) in rows {
-        if wrong {
-            report.wrong(key, message, help);
-        }
+        );
     }
-    replaced(config, report);
-}
-
-/// Older spellings that verl divides among the devices; with one device they would mean the same, but two keys for one size
-/// would contradict each other.
-fn replaced(config: &PpoConfig, report: &mut Report) {
-    let parts = &config.actor_rollout_ref;
-    let rows = [
-        ("actor_rollout_ref.actor.ppo_micro_batch_size", parts.actor.ppo_micro_batch_size),
-        ("actor_rollout_ref.ref.log_prob_micro_batch_size", parts.reference.log_prob_micro_batch_size),
-        ("actor_rollout_ref.rollout.log_prob_micro_batch_size", parts.rollout.log_prob_micro_batch_size),
-    ];
-    for (key, size) in rows {
-        if let Some(size) = size {
-            report.wrong(key, format!("`{key}` was replaced by `{key}_per_gpu`"), format!("write {key}_per_gpu={size}"));
+    for (key, kl) in [
+        ("algorithm.kl_penalty", &config.algorithm.kl_penalty),
+        ("actor_rollout_ref.actor.kl_loss_type", &config.actor_rollout_ref.actor.kl_loss_type),
+    ] {
+        if kl.trim_end_matches('+') == "full" {
+            report.wrong(key, "the `full` divergence is not available yet", "use kl, abs, mse or low_var_kl");
         }
     }
 }
@@ -114,12 +44,12 @@ pub(super) const POSITIVE: Bound = (|x| x > 0.0 && x.is_finite(), "above 0");
 pub(super) const NOT_NEGATIVE: Bound = (|x| x >= 0.0 && x.is_finite(), "0 or above");
 const FINITE: Bound = (f64::is_finite, "a finite number");
 pub(super) const FRACTION: Bound = (|x| (0.0..=1.0).contains(&x), "from 0 to 1");
-const PROBABILITY: Bound = (|x| x > 0.0 && x <= 1.0, "above 0 and at most 1");
+pub(super) const PROBABILITY: Bound = (|x| x > 0.0 && x <= 1.0, "above 0 and at most 1");
 pub(super) const DECAY: Bound = (|x| (0.0..1.0).contains(&x), "from 0 to below 1");
 const ABOVE_ONE: Bound = (|x| x > 1.0 && x.is_finite(), "above 1");
 pub(super) const COUNT: Bound = (|x| x >= 1.0, "at least 1");
 pub(super) const COUNT_OR_ALL: Bound = (|x| x >= 1.0 || x == -1.0, "-1 or at least 1");
-const TOP_K: Bound = (|x| x >= -1.0, "-1, 0 or a positive integer");
+pub(super) const TOP_K: Bound = (|x| x >= -1.0, "-1, 0 or a positive integer");
 
 fn ranges(config: &PpoConfig, report: &mut Report) {
     let (actor, rollout, reference) =
@@ -168,13 +98,18 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
     ];
     rows.extend(optional.into_iter().filter_map(|(key, value, bound)| Some((key, value?, bound))));
     check(rows, report);
+    let has_reference = actor.use_kl_loss || algorithm.use_kl_in_reward;
     let passes = [
-        ("actor_rollout_ref.ref", reference.log_prob_use_dynamic_bsz, reference.log_prob_micro_batch_size_per_gpu),
-        ("actor_rollout_ref.rollout", rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu),
+        (
+            "actor_rollout_ref.ref",
+            has_reference && !reference.log_prob_use_dynamic_bsz,
+            reference.log_prob_micro_batch_size_per_gpu,
+        ),
+        ("actor_rollout_ref.rollout", !rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu),
     ];
-    for (part, by_tokens, size) in passes {
+    for (part, by_trajectories, size) in passes {
         let key = format!("{part}.log_prob_micro_batch_size_per_gpu");
-        if !by_tokens && size.is_none_or(|size| size == 0) {
+        if by_trajectories && size.is_none_or(|size| size == 0) {
             report.wrong(
                 &key,
                 format!("`{key}` must be at least 1"),
@@ -253,15 +188,4 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
     }
-    if config.trainer.remove_previous_ckpt_in_save && config.trainer.max_actor_ckpt_to_keep.is_some_and(|count| count != 1) {
-        report.wrong(
-            "trainer.remove_previous_ckpt_in_save",
-            "`trainer.remove_previous_ckpt_in_save` keeps one checkpoint, `trainer.max_actor_ckpt_to_keep` more",
-            "set trainer.max_actor_ckpt_to_keep alone",
-        );
-    }
-}
-
-fn is_full(kl: &str) -> bool {
-    kl.trim_end_matches('+') == "full"
 }

@@ -1,0 +1,84 @@
+//! verl's own keys and defaults in three editions, as its files had them: `editions.tsv`.
+
+use super::super::provenance::{Origin, Source};
+use super::super::tree::{Node, Value};
+use super::super::yaml;
+use super::alike;
+use super::table::Kind;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// The editions, oldest first. The first is verl's settings page of mid-2025, which leaves out the critic and the frameworks'
+/// own groups; the others are complete.
+pub const EDITIONS: [&str; 3] = ["2025-06", "2026-01", "2026-08"];
+
+/// One key of one of verl's configurations.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// verl's file, such as `ppo_trainer`.
+    pub config: &'static str,
+    pub key: &'static str,
+    /// Its default in each edition as YAML; `None` where the edition does not have it.
+    pub defaults: [Option<&'static str>; 3],
+}
+
+/// All keys, in the order of the file.
+pub fn keys() -> impl Iterator<Item = Key> {
+    include_str!("editions.tsv").lines().skip(1).filter_map(|line| {
+        let mut cells = line.split('\t');
+        let (config, key) = (cells.next()?, cells.next()?);
+        let mut default = || cells.next().filter(|text| *text != "-");
+        Some(Key { config, key, defaults: [default(), default(), default()] })
+    })
+}
+
+/// The kind of configuration that a file of verl's is.
+pub fn kind_of(config: &str) -> Kind {
+    match config {
+        "sft_trainer" | "sft_trainer_engine" => Kind::Sft,
+        "evaluation" => Kind::Evaluation,
+        "generation" => Kind::Generation,
+        _ => Kind::Rl,
+    }
+}
+
+static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
+    let mut table: HashMap<(Kind, &str), Vec<&str>> = HashMap::new();
+    for key in keys() {
+        let [page, later @ ..] = key.defaults;
+        let known: Vec<&str> = later.into_iter().flatten().collect();
+        // The page of 2025 counts only for keys that the complete files no longer have.
+        let known = if known.is_empty() { page.into_iter().collect() } else { known };
+        table.entry((kind_of(key.config), key.key)).or_default().extend(known);
+    }
+    table
+});
+
+/// Whether an edition has this value as the default of the key, so that writing it says nothing. For a key of no edition that
+/// is a value that switches nothing on.
+pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
+    match DEFAULTS.get(&(kind, key)) {
+        Some(texts) => texts.iter().any(|text| is_written(text, value)),
+        None => matches!(value, Value::Bool(false) | Value::Int(0)) || *value == Value::Float(0.0),
+    }
+}
+
+fn is_written(text: &str, value: &Value) -> bool {
+    if matches!(value, Value::Text(written) if written.eq_ignore_ascii_case(text)) {
+        return true;
+    }
+    // The default of a `${oc.select:key,default}` is what it comes to where nothing else is set.
+    let fallback = text.strip_prefix("${").and_then(|inside| inside.strip_suffix('}')).map(|inside| inside.split_once(','));
+    match fallback {
+        None => parse(text).is_some_and(|default| alike(&default.value, value)),
+        Some(Some((_, default))) => parse(default.trim()).is_some_and(|default| alike(&default.value, value)),
+        Some(None) => false,
+    }
+}
+
+/// A default as a value; its text is its source.
+pub fn parse(text: &str) -> Option<Node> {
+    let source = Arc::new(Source { name: "verl's defaults".into(), text: format!("x: {text}") });
+    let node = yaml::parse(&source).ok()?.get("x").cloned()?;
+    Some(Node { origin: Origin::Override(Arc::from(text)), ..node })
+}

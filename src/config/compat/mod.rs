@@ -1,0 +1,124 @@
+//! Files and overrides written for verl: which of its keys are settings here, and what becomes of the others.
+//!
+//! [`table`] says it, [`adapt`] does it on the way in, [`set_aside`] takes out what is no setting and reports it.
+//! [`editions`] are verl's own keys and defaults, to tell what was changed and to check that the table knows them all.
+
+pub mod editions;
+pub mod page;
+pub mod table;
+
+mod adapt;
+mod set_aside;
+
+pub use adapt::{Renamed, Verl, leaves};
+pub use set_aside::{Aside, Ignored, inline, set_aside, summary};
+pub use table::{Fate, Kind};
+
+use super::tree::{Node, Value, segments};
+use std::sync::LazyLock;
+
+/// What the table says of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub pattern: String,
+    pub fate: Fate,
+    /// The key that holds it here, if it is called otherwise.
+    pub target: Option<String>,
+}
+
+/// The row of a key; `None` if it is a setting here, or unknown. `defaults` is the built-in configuration.
+pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
+    let parts: Vec<&str> = segments(key).collect();
+    let is_open = below_open_mapping(key, defaults);
+    let rows = &ROWS[kind as usize];
+    let (pattern, fate) = rows.iter().find(|(pattern, _)| fits(pattern, &parts) && !(is_open && pattern[0] == "**"))?;
+    let target = match fate {
+        Fate::Renamed(to) | Fate::RenamedUnless(to, _) | Fate::Means(to, _) => Some(filled(to, captures(pattern, &parts)?)),
+        Fate::Ignored(_) | Fate::Refused(_) => None,
+    };
+    Some(Row { pattern: pattern.join("."), fate: *fate, target })
+}
+
+/// The rows of each kind, with their patterns in parts: every key is held against every row.
+static ROWS: LazyLock<Vec<Vec<(Vec<&str>, Fate)>>> = LazyLock::new(|| {
+    let in_parts = |kind: Kind| kind.rows().map(|(pattern, fate)| (segments(pattern).collect(), *fate)).collect();
+    Kind::ALL.into_iter().map(in_parts).collect()
+});
+
+/// Why a key has no effect, or only its default; `None` for settings.
+pub fn reason(kind: Kind, key: &str, defaults: &Node) -> Option<&'static str> {
+    match row(kind, key, defaults)?.fate {
+        Fate::Ignored(reason) | Fate::Refused(reason) => Some(reason),
+        Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..) => None,
+    }
+}
+
+/// One sentence about a key of verl that is no setting here, for `config explain`.
+pub fn explain(kind: Kind, key: &str, defaults: &Node) -> Option<String> {
+    let row = row(kind, key, defaults)?;
+    Some(match (row.fate, row.target) {
+        (Fate::Means(_, value), Some(to)) => format!("`{key}=true` is written {to}={value} here"),
+        (_, Some(to)) => format!("`{key}` is called `{to}` here"),
+        (Fate::Ignored(reason), _) => format!("`{key}` is accepted and ignored: {reason}"),
+        (Fate::Refused(reason), _) => format!("`{key}` can only keep its default: {reason}"),
+        _ => return None,
+    })
+}
+
+/// Whether the key is inside a mapping that takes any key.
+fn below_open_mapping(key: &str, defaults: &Node) -> bool {
+    let ancestors = std::iter::successors(key.rsplit_once('.'), |(parent, _)| parent.rsplit_once('.'));
+    ancestors.map(|(parent, _)| parent).any(|parent| is_empty_mapping(defaults.get(parent)))
+}
+
+fn is_empty_mapping(node: Option<&Node>) -> bool {
+    matches!(node, Some(Node { value: Value::Map(entries), .. }) if entries.is_empty())
+}
+
+/// Whether two values say the same: numbers by what they are worth, texts and the rest as they are.
+pub fn alike(a: &Value, b: &Value) -> bool {
+    let number = |value: &Value| match value {
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        _ => None,
+    };
+    match (a, b) {
+        (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(&a.value, &b.value)),
+        _ => number(a).zip(number(b)).map_or_else(|| a.same(b), |(a, b)| a == b),
+    }
+}
+
+/// Whether a pattern fits a key.
+fn fits(pattern: &[&str], key: &[&str]) -> bool {
+    match (pattern, key) {
+        (["**", rest @ ..], _) => (0..=key.len()).any(|taken| fits(rest, &key[taken..])),
+        ([first, rest @ ..], [part, below @ ..]) => part_fits(first, part) && fits(rest, below),
+        _ => pattern.is_empty() && key.is_empty(),
+    }
+}
+
+fn part_fits(pattern: &str, part: &str) -> bool {
+    pattern == part || pattern.split_once('*').is_some_and(|(head, tail)| part.starts_with(head) && part.ends_with(tail))
+}
+
+/// What the wildcard parts of a pattern stand for in a key that fits.
+fn captures(pattern: &[&str], key: &[&str]) -> Option<Vec<String>> {
+    match (pattern, key) {
+        (["**", rest @ ..], _) => (0..=key.len()).find_map(|taken| {
+            let below = captures(rest, &key[taken..])?;
+            Some(std::iter::once(key[..taken].join(".")).chain(below).collect())
+        }),
+        ([first, rest @ ..], [part, below @ ..]) if part_fits(first, part) => {
+            let own = first.contains('*').then(|| part.to_string());
+            Some(own.into_iter().chain(captures(rest, below)?).collect())
+        }
+        _ => (pattern.is_empty() && key.is_empty()).then(Vec::new),
+    }
+}
+
+/// A new name, with what the wildcards of the old one stood for.
+fn filled(name: &str, captured: Vec<String>) -> String {
+    let mut captured = captured.into_iter();
+    let parts = name.split('.').map(|part| if part.contains('*') { captured.next().unwrap_or_default() } else { part.into() });
+    parts.filter(|part: &String| !part.is_empty()).collect::<Vec<_>>().join(".")
+}

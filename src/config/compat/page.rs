@@ -1,0 +1,83 @@
+//! The table as a part of `docs/from-verl.md`.
+
+use super::super::error::ConfigError;
+use super::super::tree::Node;
+use super::editions::{self, EDITIONS, Key};
+use super::row;
+use super::table::{EVERYWHERE, Fate, Kind, VALUES};
+
+const KINDS: [(Kind, &str); 4] = [
+    (Kind::Rl, "Reinforcement learning: `trainer`"),
+    (Kind::Sft, "Supervised fine-tuning: `trainer sft`"),
+    (Kind::Generation, "Generation: `trainer generate`"),
+    (Kind::Evaluation, "Evaluation: `trainer eval`"),
+];
+
+/// How many keys of each edition are what, then every row. Settings are in `docs/config.md`.
+///
+/// # Errors
+/// If a built-in file does not compose, which its tests exclude.
+pub fn page() -> Result<String, ConfigError> {
+    let mut page = String::from(
+        "| verl's file | edition | keys | settings | renamed | ignored | refused |\n|---|---|---|---|---|---|---|\n",
+    );
+    let files =
+        ["ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine", "generation", "evaluation"].into_iter();
+    for file in files {
+        let kind = editions::kind_of(file);
+        let defaults = super::super::defaults(kind.default_file())?;
+        for (index, edition) in EDITIONS.iter().enumerate() {
+            let has = |key: &Key| key.config == file && key.defaults[index].is_some();
+            let keys: Vec<Key> = editions::keys().filter(has).collect();
+            if !keys.is_empty() {
+                page.push_str(&format!(
+                    "| `{file}.yaml` | {edition} | {} |{}\n",
+                    keys.len(),
+                    counts(kind, &keys, defaults.root())
+                ));
+            }
+        }
+    }
+    for (kind, title) in KINDS {
+        let shared = EVERYWHERE.len();
+        let rows: Vec<_> = kind.rows().collect();
+        page.push_str(&format!("\n#### {title}\n\n{}", list(&rows[..rows.len() - shared])));
+    }
+    let everywhere: Vec<_> = EVERYWHERE.iter().collect();
+    page.push_str(&format!("\n#### Everywhere\n\n{}", list(&everywhere)));
+    page.push_str("\n#### Values\n\n");
+    for (key, values, instead, reason) in VALUES {
+        page.push_str(&format!("- `{key}`: `{}` become `{instead}`: {reason}\n", values.join("`, `")));
+    }
+    Ok(page)
+}
+
+fn counts(kind: Kind, keys: &[Key], defaults: &Node) -> String {
+    let fates: Vec<Option<Fate>> = keys.iter().map(|key| row(kind, key.key, defaults).map(|row| row.fate)).collect();
+    let count = |is: fn(&Option<Fate>) -> bool| fates.iter().filter(|fate| is(fate)).count();
+    let columns = [
+        count(|fate| fate.is_none()),
+        count(|fate| matches!(fate, Some(Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..)))),
+        count(|fate| matches!(fate, Some(Fate::Ignored(_)))),
+        count(|fate| matches!(fate, Some(Fate::Refused(_)))),
+    ];
+    columns.iter().map(|count| format!(" {count} |")).collect()
+}
+
+/// The rows, those of one reason together, in the order in which reasons first appear.
+fn list(rows: &[&(&str, Fate)]) -> String {
+    let mut reasons: Vec<(String, Vec<&str>)> = vec![];
+    for (pattern, fate) in rows {
+        let reason = match fate {
+            Fate::Renamed(to) | Fate::RenamedUnless(to, _) => format!("**renamed** `{to}`"),
+            Fate::Means(to, value) => format!("**renamed** `true` is `{to}={value}`"),
+            Fate::Ignored(reason) => format!("**ignored**, because {reason}"),
+            Fate::Refused(reason) => format!("**refused** unless at its default: {reason}"),
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, patterns)) => patterns.push(pattern),
+            None => reasons.push((reason, vec![pattern])),
+        }
+    }
+    reasons.into_iter().map(|(reason, patterns)| format!("- {reason}: `{}`\n", patterns.join("`, `"))).collect()
+}

@@ -1,0 +1,150 @@
+//! Keys that are no settings leave the tree here: silently at their defaults, otherwise reported or refused.
+
+use super::super::error::Problem;
+use super::super::interpolate;
+use super::super::tree::{Node, Value};
+use super::editions::is_default;
+use super::table::VALUES;
+use super::{Fate, Kind, alike, row};
+
+/// A key that was set away from its default and has no effect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ignored {
+    pub key: String,
+    /// What it was set to, as YAML.
+    pub value: String,
+    pub reason: &'static str,
+}
+
+impl Ignored {
+    /// A setting of Hydra's own.
+    pub fn hydra(key: String, value: &Value) -> Self {
+        Self { key, value: inline(value), reason: "Hydra itself does not run here" }
+    }
+}
+
+/// The block that a run prints: one line per reason, with the keys it is about.
+pub fn summary(ignored: &[Ignored]) -> String {
+    let mut reasons: Vec<(&str, Vec<String>)> = vec![];
+    for one in ignored {
+        let text = format!("{}={}", one.key, one.value);
+        match reasons.iter_mut().find(|(reason, _)| *reason == one.reason) {
+            Some((_, keys)) => keys.push(text),
+            None => reasons.push((one.reason, vec![text])),
+        }
+    }
+    let lines = reasons.into_iter().map(|(reason, keys)| format!("\n  {reason}: {}", keys.join(", ")));
+    format!("ignored, because{}", lines.collect::<String>())
+}
+
+/// A value on one line.
+pub fn inline(value: &Value) -> String {
+    match value {
+        Value::List(items) => format!("[{}]", items.iter().map(|item| inline(&item.value)).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|(key, node)| format!("{key}: {}", inline(&node.value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        scalar => scalar.to_yaml(),
+    }
+}
+
+/// What a tree holds beside settings.
+pub struct Aside {
+    /// The settings alone, as written.
+    pub settings: Node,
+    pub ignored: Vec<Ignored>,
+    pub problems: Vec<Problem>,
+}
+
+/// Takes everything out of a tree that the table knows and the built-in configuration does not have. Both are as written, with
+/// `${…}` unresolved, so that a key that merely follows another one is not reported.
+pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
+    let mut sorter = Sorter { kind, defaults, aside: vec![], ignored: vec![] };
+    let settings = sorter.settings("", written).unwrap_or_else(|| Node { value: Value::Map(vec![]), ..written.clone() });
+    let mut others = Node { value: Value::Map(vec![]), ..written.clone() };
+    for (key, node, _) in &sorter.aside {
+        others.put(key, node.clone());
+    }
+    let (others, _) = interpolate::resolve_in(&others, written);
+    let (mut ignored, mut problems) = (sorter.ignored, vec![]);
+    for (key, node, fate) in sorter.aside {
+        let value = others.get(&key).map_or(&node.value, |resolved| &resolved.value);
+        let is_default = [&node.value, value].into_iter().any(|value| says_nothing(kind, &key, value, defaults));
+        match fate {
+            _ if is_default => {}
+            Fate::Refused(reason) => {
+                let message = format!("`{key}` cannot be set: {reason}");
+                let default = defaults.get(&key).map_or(String::new(), |node| format!("={}", node.value.to_yaml()));
+                problems.push(
+                    Problem::new(&key, message).at(&node.origin).help(format!("remove it, or leave it at its default{default}")),
+                );
+            }
+            Fate::Ignored(reason) => ignored.push(Ignored { key, value: inline(value), reason }),
+            Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..) => {}
+        }
+    }
+    Aside { settings, ignored, problems }
+}
+
+struct Sorter<'a> {
+    kind: Kind,
+    defaults: &'a Node,
+    aside: Vec<(String, Node, Fate)>,
+    /// Values that were replaced.
+    ignored: Vec<Ignored>,
+}
+
+impl Sorter<'_> {
+    /// The settings at and below a key; `None` if there are none.
+    fn settings(&mut self, key: &str, node: &Node) -> Option<Node> {
+        let below = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
+        match &node.value {
+            Value::Map(entries) if !entries.is_empty() => {
+                let kept = entries.iter().filter_map(|(name, child)| Some((name.clone(), self.settings(&below(name), child)?)));
+                let kept: Vec<(String, Node)> = kept.collect();
+                let is_setting = !kept.is_empty() || self.defaults.get(key).is_some();
+                is_setting.then(|| Node { value: Value::Map(kept), ..node.clone() })
+            }
+            _ => {
+                let Some(row) = row(self.kind, key, self.defaults) else { return Some(self.available(key, node)) };
+                self.aside.push((key.to_string(), node.clone(), row.fate));
+                let default = self.defaults.get(key)?;
+                // What verl wants to be told is not wanted here.
+                Some(if matches!(&node.value, Value::Text(text) if text == "???") { default.clone() } else { node.clone() })
+            }
+        }
+    }
+}
+
+impl Sorter<'_> {
+    /// A setting with the values that do not exist here replaced.
+    fn available(&mut self, key: &str, node: &Node) -> Node {
+        let Some((_, absent, instead, reason)) = VALUES.iter().find(|(of, ..)| *of == key) else { return node.clone() };
+        let is_absent = |node: &Node| matches!(&node.value, Value::Text(name) if absent.contains(&name.as_str()));
+        let items = if let Value::List(items) = &node.value { items.clone() } else { vec![node.clone()] };
+        let (gone, mut kept): (Vec<Node>, Vec<Node>) = items.into_iter().partition(is_absent);
+        if gone.is_empty() {
+            return node.clone();
+        }
+        for item in &gone {
+            self.ignored.push(Ignored { key: key.to_string(), value: inline(&item.value), reason });
+        }
+        let instead = Value::Text(instead.to_string());
+        if !kept.iter().any(|item| item.value == instead) {
+            kept.push(Node::new(instead, node.origin.clone()));
+        }
+        Node { value: Value::List(kept), ..node.clone() }
+    }
+}
+
+/// Whether a value is what the key has anyway: not set, still to be given, or a default of verl's or of ours.
+fn says_nothing(kind: Kind, key: &str, value: &Value, defaults: &Node) -> bool {
+    let unset = match value {
+        Value::Null => true,
+        Value::Map(entries) => entries.is_empty(),
+        Value::Text(text) => text == "???",
+        _ => false,
+    };
+    unset || defaults.get(key).is_some_and(|default| alike(&default.value, value)) || is_default(kind, key, value)
+}

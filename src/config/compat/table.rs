@@ -1,0 +1,391 @@
+//! The one table of verl's keys that are not settings here: which are called otherwise, which are ignored and which are
+//! refused, with the reason. A key without a row is a setting, listed in `docs/config.md`.
+//!
+//! A pattern is a dotted key. `*` stands for one part or its end, `**` for any number of parts, none included. The first row that fits
+//! counts. To make one of these keys a setting: give it a default under `config/`, a field, and delete its row.
+
+/// What becomes of a key of verl.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Another key holds it here; a final `**` takes along what is below.
+    Renamed(&'static str),
+    /// As [`Fate::Renamed`], but this value says nothing.
+    RenamedUnless(&'static str, &'static str),
+    /// `true` means this key and value where that key is not set, `false` nothing.
+    Means(&'static str, &'static str),
+    /// Accepted; changes nothing, because.
+    Ignored(&'static str),
+    /// Accepted at its default; anything else would change the run, and is not possible, because.
+    Refused(&'static str),
+}
+use Fate::{Ignored, Means, Refused, Renamed, RenamedUnless};
+
+const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
+const ONE_DTYPE: &str = "numbers are float32 on the CPU; the device decides, not the configuration";
+const GENERATION_READS: &str = "generation reads model.path, rollout and its own data alone";
+const NATIVE: &str = "the native engine generates, with the trained weights themselves";
+const NO_ACTIVATIONS: &str = "activations are kept on the device";
+const NO_AGENT: &str = "responses have one turn, without tools";
+const NO_ASYNC: &str = "generation and training take turns";
+const NO_CORRECTION: &str = "there is no rollout correction";
+const NO_CRITIC: &str = "no available estimator has a critic";
+const NO_DISTILLATION: &str = "there is no distillation";
+const NO_DYNAMIC_SAMPLING: &str = "there is no dynamic sampling";
+const NO_IMAGES: &str = "prompts are text";
+const NO_LORA: &str = "there are no LoRA adapters";
+const NO_LOSS: &str = "no available policy loss reads it";
+const NO_MOE: &str = "there are no mixture-of-experts models";
+const NO_MTP: &str = "there is no multi-token prediction";
+const NO_PADDING: &str = "sequences of like length are batched together, and padding never counts";
+const NO_PROFILER: &str = "there is no profiler; timing_s/* has the time of each phase";
+const NO_PYTHON: &str = "no Python code is run";
+const NO_QAT: &str = "there is no quantisation";
+const NO_RAY: &str = "there is no Ray";
+const NO_REWARD_FUNCTION: &str = "reward functions of your own are not available yet";
+const NO_REWARD_MODEL: &str = "there are no reward models";
+const NO_SANDBOX: &str = "there is no sandbox";
+const NO_SKIP: &str = "every response is generated anew";
+const NO_TORCH: &str = "there is no torch: the fused operations are built in";
+const NO_TRANSFER_QUEUE: &str = "data stays in one process";
+const NO_READER: &str = "nothing reads it: every prompt keeps its ids and its messages";
+const OWN_CONFIG: &str = "a model is what its own config.json says";
+const OWN_OPTIMIZER: &str = "AdamW is built in";
+const PER_DEVICE: &str = "the schedule has a linear warm-up from 0, then constant or cosine";
+const SAVES_AT_ONCE: &str = "a checkpoint is written before the next step, and verified when it is loaded";
+
+/// Rows for every kind of configuration.
+pub const EVERYWHERE: &[(&str, Fate)] = &[
+    ("**._target_", Ignored("it names a Python class")),
+    ("**.profiler.**", Ignored(NO_PROFILER)),
+    ("global_profiler.**", Ignored(NO_PROFILER)),
+    ("trainer.npu_profile.**", Ignored(NO_PROFILER)),
+    ("trainer.profile_steps", Ignored(NO_PROFILER)),
+    ("trainer.profile_interval", Ignored(NO_PROFILER)),
+    ("trainer.controller_nsight_options.**", Ignored(NO_PROFILER)),
+    ("trainer.worker_nsight_options.**", Ignored(NO_PROFILER)),
+    ("ray_init.**", Ignored(NO_RAY)),
+    ("ray_kwargs.**", Ignored(NO_RAY)),
+    ("trainer.ray_wait_register_center_timeout", Ignored(NO_RAY)),
+    ("trainer.nnodes", Ignored(ONE_DEVICE)),
+    ("trainer.n_gpus_per_node", Ignored(ONE_DEVICE)),
+    ("trainer.balance_batch", Ignored(ONE_DEVICE)),
+    ("trainer.default_hdfs_dir", Ignored("checkpoints are local")),
+    ("trainer.del_local_ckpt_after_load", Ignored("a loaded checkpoint stays, so that a killed run loses nothing")),
+    ("trainer.esi_redundant_time", Ignored("there is no elastic server to make way for")),
+    ("trainer.use_legacy_worker_impl", Ignored("there is one implementation")),
+    ("trainer.use_v1", Ignored("there is one implementation")),
+    ("trainer.wandb_proxy", Ignored("no tracker talks to the network")),
+    ("trainer.rl_logging_board_dir", Ignored("there is no such tracker")),
+    ("trainer.tensorboard_dir", Ignored("the environment variable TENSORBOARD_DIR names the folder")),
+    ("**.external_lib", Ignored(NO_PYTHON)),
+    ("**.trust_remote_code", Ignored(NO_PYTHON)),
+    ("**.use_shm", Ignored("files are read in place")),
+    ("**.optim.optimizer", Refused(OWN_OPTIMIZER)),
+    ("**.optim.optimizer_impl", Ignored(OWN_OPTIMIZER)),
+    ("**.override_optimizer_config.optimizer_cpu_offload", Ignored(ONE_DEVICE)),
+    ("**.override_optimizer_config.optimizer_offload_fraction", Ignored(ONE_DEVICE)),
+    ("**.override_optimizer_config.overlap_cpu_optimizer_d2h_h2d", Ignored(ONE_DEVICE)),
+    ("**.override_optimizer_config.use_precision_aware_optimizer", Ignored(ONE_DTYPE)),
+    ("**.override_optimizer_config.**", Refused(OWN_OPTIMIZER)),
+    ("**.optim.zero_indexed_step", Refused("the first step has index 0 in the schedule")),
+    ("**.optim.lr_warmup_init", Refused(PER_DEVICE)),
+    ("**.optim.lr_decay_steps", Refused(PER_DEVICE)),
+    ("**.optim.lr_min", Refused("the floor is a fraction of lr: set min_lr_ratio")),
+    ("**.optim.min_lr", Refused("the floor is a fraction of lr: set min_lr_ratio")),
+    ("**.optim.weight_decay_incr_style", Refused("the weight decay is constant")),
+    ("**.optim.lr_wsd_decay_style", Ignored(PER_DEVICE)),
+    ("**.optim.lr_wsd_decay_steps", Ignored(PER_DEVICE)),
+    ("**.optim.use_checkpoint_opt_param_scheduler", Ignored(PER_DEVICE)),
+    ("**.checkpoint.async_save", Ignored(SAVES_AT_ONCE)),
+    ("**.checkpoint.strict", Ignored(SAVES_AT_ONCE)),
+    ("**.mtp.enable", Refused(NO_MTP)),
+    ("**.mtp.enable_*", Refused(NO_MTP)),
+    ("**.mtp.**", Ignored(NO_MTP)),
+    ("**.lora_rank", Refused(NO_LORA)),
+    ("**.lora_adapter_path", Refused(NO_LORA)),
+    ("**.lora.rank", Refused(NO_LORA)),
+    ("**.lora.adapter_path", Refused(NO_LORA)),
+    ("**.lora.**", Ignored(NO_LORA)),
+    ("**.lora_alpha", Ignored(NO_LORA)),
+    ("**.target_modules", Ignored(NO_LORA)),
+    ("**.exclude_modules", Ignored(NO_LORA)),
+    ("**.use_liger", Ignored(NO_TORCH)),
+    ("**.use_fused_kernels", Ignored(NO_TORCH)),
+    ("**.fused_kernel_options.**", Ignored(NO_TORCH)),
+    ("**.tiled_mlp.**", Ignored(NO_TORCH)),
+    ("**.use_torch_compile", Ignored(NO_TORCH)),
+    ("**.qat.enable", Refused(NO_QAT)),
+    ("**.qat.**", Ignored(NO_QAT)),
+    ("**.use_remove_padding", Ignored(NO_PADDING)),
+    ("**.use_prefix_grouper", Ignored(NO_PADDING)),
+    ("**.pad_to_length", Ignored(NO_PADDING)),
+    ("**.entropy_from_logits_with_chunking", Ignored("the head always works in chunks of tokens")),
+    ("**.entropy_from_logits_chunk_size", Ignored("the head always works in chunks of tokens")),
+    ("**.entropy_checkpointing", Ignored("the head always works in chunks of tokens")),
+    ("**.fsdp_config.**", Ignored(ONE_DEVICE)),
+    ("**.megatron.**", Ignored(ONE_DEVICE)),
+    ("**.strategy", Ignored(ONE_DEVICE)),
+    ("**.ulysses_sequence_parallel_size", Ignored(ONE_DEVICE)),
+    ("**.nccl_timeout", Ignored(ONE_DEVICE)),
+    ("**.enable_gradient_checkpointing", Ignored(NO_ACTIVATIONS)),
+    ("**.enable_activation_offload", Ignored(NO_ACTIVATIONS)),
+    ("**.load_weight", Refused("weights are read from the model's folder; init=random draws them instead")),
+    ("**.hf_config_path", Refused("config.json is read from the model's folder")),
+    ("**.router_replay.mode", Refused(NO_MOE)),
+    ("**.router_replay.**", Ignored(NO_MOE)),
+    ("**.enable_rollout_routing_replay", Ignored(NO_MOE)),
+    ("**.moe_load_balance_metrics_interval", Ignored(NO_MOE)),
+    ("**.freeze_vision_tower", Ignored(NO_IMAGES)),
+];
+
+/// Engine settings of a rollout group; `trainer generate` has the same group without the prefix.
+macro_rules! engine {
+    ($at:literal) => {
+        &[
+            (concat!($at, "name"), Ignored("the native engine generates")),
+            (concat!($at, "mode"), Ignored(NO_ASYNC)),
+            (concat!($at, "dtype"), Ignored("generation computes in the numbers of training")),
+            (concat!($at, "quantization"), Refused(NO_QAT)),
+            (concat!($at, "quantization_config_file"), Ignored(NO_QAT)),
+            (concat!($at, "gpu_memory_utilization"), Ignored(NATIVE)),
+            (concat!($at, "enforce_eager"), Ignored(NATIVE)),
+            (concat!($at, "cudagraph_capture_sizes"), Ignored(NATIVE)),
+            (concat!($at, "free_cache_engine"), Ignored(NATIVE)),
+            (concat!($at, "load_format"), Ignored(NATIVE)),
+            (concat!($at, "layered_summon"), Ignored(NATIVE)),
+            (concat!($at, "multi_stage_wake_up"), Ignored(NATIVE)),
+            (concat!($at, "disable_log_stats"), Ignored(NATIVE)),
+            (concat!($at, "skip_tokenizer_init"), Ignored(NATIVE)),
+            (concat!($at, "logprobs_mode"), Ignored(NATIVE)),
+            (concat!($at, "engine_kwargs.**"), Ignored(NATIVE)),
+            (concat!($at, "checkpoint_engine.**"), Ignored(NATIVE)),
+            (concat!($at, "layer_name_map.**"), Ignored(NATIVE)),
+            (concat!($at, "enable_chunked_prefill"), Ignored("max_num_seqs alone limits what is generated side by side")),
+            (concat!($at, "max_num_batched_tokens"), Ignored("max_num_seqs alone limits what is generated side by side")),
+            (concat!($at, "enable_prefix_caching"), Ignored("the samples of a prompt always share its prefill")),
+            (concat!($at, "scheduling_policy"), Ignored("prompts are taken in order")),
+            (concat!($at, "max_model_len"), Ignored("the longest sequence is the longest prompt and the longest response")),
+            (concat!($at, "seed"), Ignored("trainer.seed is the only seed")),
+            (concat!($at, "full_determinism"), Ignored("generation is always deterministic on the CPU")),
+            (concat!($at, "*_parallel_size"), Ignored(ONE_DEVICE)),
+            (concat!($at, "nnodes"), Ignored(ONE_DEVICE)),
+            (concat!($at, "n_gpus_per_node"), Ignored(ONE_DEVICE)),
+            (concat!($at, "disaggregation.enabled"), Refused(ONE_DEVICE)),
+            (concat!($at, "disaggregation.**"), Ignored(ONE_DEVICE)),
+            (concat!($at, "prometheus.**"), Ignored("there is no server to watch")),
+            (concat!($at, "trace.**"), Ignored("trajectories are not traced; trainer.rollout_data_dir writes them to files")),
+            (concat!($at, "skip_rollout"), Refused(NO_SKIP)),
+            (concat!($at, "skip_dump_dir"), Ignored(NO_SKIP)),
+            (concat!($at, "over_sample_rate"), Refused("as many responses are generated as are used")),
+            (concat!($at, "agent.agent_loop_config_path"), Refused(NO_AGENT)),
+            (concat!($at, "agent.default_agent_loop"), Refused(NO_AGENT)),
+            (concat!($at, "agent.**"), Ignored(NATIVE)),
+            (concat!($at, "multi_turn.enable"), Refused(NO_AGENT)),
+            (concat!($at, "multi_turn.**"), Ignored(NO_AGENT)),
+        ]
+    };
+}
+const RL_ENGINE: &[(&str, Fate)] = engine!("actor_rollout_ref.rollout.");
+const GENERATION_ENGINE: &[(&str, Fate)] = engine!("rollout.");
+
+/// Rows of reinforcement learning.
+const RL: &[(&str, Fate)] = &[
+    // Other spellings.
+    ("actor_rollout_ref.actor.ppo_micro_batch_size", Renamed("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu")),
+    ("actor_rollout_ref.*.log_prob_micro_batch_size", Renamed("actor_rollout_ref.*.log_prob_micro_batch_size_per_gpu")),
+    ("actor_rollout_ref.actor.optim.clip_grad", Renamed("actor_rollout_ref.actor.grad_clip")),
+    ("actor_rollout_ref.actor.optim.warmup_style", Renamed("actor_rollout_ref.actor.optim.lr_scheduler_type")),
+    ("actor_rollout_ref.actor.optim.lr_decay_style", Renamed("actor_rollout_ref.actor.optim.lr_scheduler_type")),
+    ("actor_rollout_ref.actor.rollout_correction.**", Renamed("algorithm.rollout_correction.**")),
+    ("actor_rollout_ref.model.tokenizer_path", Renamed("data.tokenizer")),
+    ("critic.ppo_micro_batch_size", Renamed("critic.ppo_micro_batch_size_per_gpu")),
+    ("critic.forward_micro_batch_size", Renamed("critic.forward_micro_batch_size_per_gpu")),
+    ("critic.optim.clip_grad", Renamed("critic.grad_clip")),
+    ("critic.optim.warmup_style", Renamed("critic.optim.lr_scheduler_type")),
+    ("critic.optim.lr_decay_style", Renamed("critic.optim.lr_scheduler_type")),
+    ("reward_manager.name", Renamed("reward_model.reward_manager")),
+    ("reward.reward_manager.name", Renamed("reward_model.reward_manager")),
+    ("reward.custom_reward_function.**", Renamed("custom_reward_function.**")),
+    ("reward.reward_model.enable", Renamed("reward_model.enable")),
+    ("reward.reward_model.model_path", Renamed("reward_model.model.path")),
+    ("reward_model.micro_batch_size", Renamed("reward_model.micro_batch_size_per_gpu")),
+    ("trainer.remove_previous_ckpt_in_save", Means("trainer.max_actor_ckpt_to_keep", "1")),
+    // The policy.
+    ("actor_rollout_ref.hybrid_engine", Refused("actor and rollout always share one set of weights")),
+    (
+        "actor_rollout_ref.model.custom_chat_template",
+        Refused("the chat template is the tokenizer's: put it into tokenizer_config.json"),
+    ),
+    ("actor_rollout_ref.model.override_config.attn_implementation", Ignored(NO_TORCH)),
+    ("actor_rollout_ref.model.override_config.moe_config.**", Ignored(NO_MOE)),
+    ("actor_rollout_ref.model.override_config.**", Refused(OWN_CONFIG)),
+    ("actor_rollout_ref.model.torch_dtype", Ignored(ONE_DTYPE)),
+    ("actor_rollout_ref.actor.calculate_entropy", Ignored("the entropy is always reported")),
+    ("actor_rollout_ref.*.rollout_n", Ignored("actor_rollout_ref.rollout.n alone counts the responses")),
+    ("actor_rollout_ref.actor.tau_*", Ignored(NO_LOSS)),
+    ("actor_rollout_ref.actor.policy_loss.clip_cov_*", Ignored(NO_LOSS)),
+    ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", Ignored(NO_LOSS)),
+    ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", Ignored(NO_LOSS)),
+    ("actor_rollout_ref.actor.policy_loss.dro_beta", Ignored(NO_LOSS)),
+    ("actor_rollout_ref.actor.calculate_sum_pi_squared", Ignored("no available estimator reads it")),
+    ("actor_rollout_ref.actor.sum_pi_squared_checkpointing", Ignored("no available estimator reads it")),
+    ("model_engine", Ignored(ONE_DEVICE)),
+    // Data.
+    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: no Python code is run")),
+    ("data.custom_cls.name", Ignored(NO_PYTHON)),
+    ("data.sampler.class_path", Refused(NO_PYTHON)),
+    ("data.sampler.class_name", Ignored(NO_PYTHON)),
+    ("data.datagen.path", Refused(NO_PYTHON)),
+    ("data.datagen.name", Ignored(NO_PYTHON)),
+    ("data.tool_config_path", Refused(NO_AGENT)),
+    ("data.function_tool_path", Refused(NO_AGENT)),
+    ("data.gen_batch_size", Refused(NO_DYNAMIC_SAMPLING)),
+    ("data.filter_overlong_prompts_workers", Ignored("the filter runs in one process")),
+    ("data.dataloader_num_workers", Ignored("rows are read before the first step")),
+    ("data.return_multi_modal_inputs", Ignored(NO_IMAGES)),
+    ("data.mm_processor_kwargs.**", Ignored(NO_IMAGES)),
+    ("data.image_*", Ignored(NO_IMAGES)),
+    ("data.video_key", Ignored(NO_IMAGES)),
+    ("data.audio_key", Ignored(NO_IMAGES)),
+    ("data.return_*", Ignored(NO_READER)),
+    // Critic and rewards.
+    ("critic.enable", Refused("the critic does not exist yet")),
+    ("critic.**", Ignored(NO_CRITIC)),
+    ("algorithm.lam", Ignored(NO_CRITIC)),
+    ("trainer.critic_warmup", Ignored(NO_CRITIC)),
+    ("trainer.max_critic_ckpt_to_keep", Ignored(NO_CRITIC)),
+    ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
+    ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
+    ("reward_model.enable", Refused("reward models are not available yet")),
+    ("reward_model.reward_manager", Refused("the only reward manager so far is `naive`")),
+    ("reward_model.reward_kwargs.**", Refused("the reward manager `naive` has no further settings")),
+    ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),
+    ("reward_model.reward_loop_module_path", Refused(NO_PYTHON)),
+    ("reward_model.sandbox_fusion.url", Refused(NO_SANDBOX)),
+    ("reward_model.sandbox_fusion.**", Ignored(NO_SANDBOX)),
+    ("reward_model.launch_reward_fn_async", Ignored("scoring follows generation")),
+    ("reward_model.num_workers", Ignored("scorers share the processor's cores")),
+    ("reward_model.**", Ignored(NO_REWARD_MODEL)),
+    ("reward_manager.module.path", Refused(NO_PYTHON)),
+    ("reward_manager.source", Refused(NO_PYTHON)),
+    ("reward_manager.**", Ignored(NO_PYTHON)),
+    ("reward.reward_manager.module.path", Refused(NO_PYTHON)),
+    ("reward.reward_manager.source", Refused(NO_PYTHON)),
+    ("reward.reward_manager.**", Ignored(NO_PYTHON)),
+    ("reward.num_workers", Ignored("scorers share the processor's cores")),
+    ("reward.sandbox_fusion.url", Refused(NO_SANDBOX)),
+    ("reward.sandbox_fusion.**", Ignored(NO_SANDBOX)),
+    ("reward.reward_model.**", Ignored(NO_REWARD_MODEL)),
+    ("sandbox_fusion.url", Refused(NO_SANDBOX)),
+    ("sandbox_fusion.**", Ignored(NO_SANDBOX)),
+    // The algorithm.
+    ("algorithm.rollout_correction.rollout_is", Refused(NO_CORRECTION)),
+    ("algorithm.rollout_correction.rollout_rs", Refused(NO_CORRECTION)),
+    ("algorithm.rollout_correction.rollout_token_veto_threshold", Refused(NO_CORRECTION)),
+    ("algorithm.rollout_correction.bypass_mode", Refused(NO_CORRECTION)),
+    ("algorithm.rollout_correction.**", Ignored(NO_CORRECTION)),
+    ("algorithm.use_pf_ppo", Refused("samples are not reweighted")),
+    ("algorithm.pf_ppo.**", Ignored("algorithm.use_pf_ppo is false")),
+    ("algorithm.filter_groups.enable", Refused(NO_DYNAMIC_SAMPLING)),
+    ("algorithm.filter_groups.**", Ignored(NO_DYNAMIC_SAMPLING)),
+    ("distillation.enabled", Refused(NO_DISTILLATION)),
+    ("distillation.**", Ignored(NO_DISTILLATION)),
+    // The run.
+    ("skip.*.enable", Refused(NO_SKIP)),
+    ("skip.**", Ignored(NO_SKIP)),
+    ("trainer.v1.trainer_mode", Refused(NO_ASYNC)),
+    ("trainer.v1.sampler.custom_sampler.path", Refused(NO_PYTHON)),
+    ("trainer.v1.**", Ignored(NO_ASYNC)),
+    ("transfer_queue.**", Ignored(NO_TRANSFER_QUEUE)),
+];
+
+/// Rows of supervised fine-tuning: `fsdp_sft_trainer` (until 2026-01) and `sft_trainer`.
+const SFT: &[(&str, Fate)] = &[
+    ("model.partial_pretrain", Renamed("model.path")),
+    ("data.micro_batch_size", Renamed("data.micro_batch_size_per_gpu")),
+    ("data.multiturn.enable", Means("data.messages_key", "messages")),
+    ("data.multiturn.messages_key", RenamedUnless("data.messages_key", "messages")),
+    ("data.multiturn.tools_key", Renamed("data.tools_key")),
+    ("data.multiturn.enable_thinking_key", Renamed("data.enable_thinking_key")),
+    ("data.chat_template", Renamed("model.custom_chat_template")),
+    ("data.enable_thinking_default", Refused("data.apply_chat_template_kwargs.enable_thinking holds for all examples")),
+    ("optim.lr_scheduler", Renamed("optim.lr_scheduler_type")),
+    ("optim.warmup_style", Renamed("optim.lr_scheduler_type")),
+    ("optim.lr_decay_style", Renamed("optim.lr_scheduler_type")),
+    ("trainer.checkpoint.**", Renamed("checkpoint.**")),
+    ("model.override_config.**", Refused(OWN_CONFIG)),
+    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: no Python code is run")),
+    ("data.custom_cls.name", Ignored(NO_PYTHON)),
+    ("data.ignore_input_ids_mismatch", Refused("an example whose messages do not add up is an error")),
+    ("data.pad_mode", Ignored(NO_PADDING)),
+    ("data.balance_dp_token", Ignored(ONE_DEVICE)),
+    ("data.num_workers", Ignored("rows are read before the first step")),
+    ("engine.qat.enable", Refused(NO_QAT)),
+    ("engine.**", Ignored(ONE_DEVICE)),
+];
+
+/// Rows of `trainer eval`.
+const EVALUATION: &[(&str, Fate)] = &[
+    ("data.prompt_key", Ignored("scorers read the response and the ground truth")),
+    ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
+    ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
+];
+
+/// Rows of `trainer generate`. verl's generation server takes the configuration of reinforcement learning.
+const GENERATION: &[(&str, Fate)] = &[
+    ("actor_rollout_ref.rollout.n", Renamed("data.n_samples")),
+    ("actor_rollout_ref.rollout.**", Renamed("rollout.**")),
+    ("actor_rollout_ref.model.path", Renamed("model.path")),
+    ("data.train_files", Renamed("data.path")),
+    ("actor_rollout_ref.**", Ignored(GENERATION_READS)),
+    ("actor.**", Ignored(GENERATION_READS)),
+    ("critic.**", Ignored(GENERATION_READS)),
+    ("algorithm.**", Ignored(GENERATION_READS)),
+    ("reward_model.**", Ignored(GENERATION_READS)),
+    ("custom_reward_function.**", Ignored(GENERATION_READS)),
+    ("rollout.n", Ignored("data.n_samples counts the responses")),
+    ("rollout.calculate_log_probs", Ignored("generation writes texts")),
+    ("rollout.log_prob_*", Ignored("generation writes texts")),
+];
+
+/// Values of settings that verl has and we have not: the key, the values, what is taken instead, and why.
+pub const VALUES: &[(&str, &[&str], &str, &str)] = &[(
+    "trainer.logger",
+    &["wandb", "mlflow", "swanlab", "vemlp_wandb", "clearml", "trackio", "rl_logging_board"],
+    "file",
+    "there is no such tracker yet; its numbers go to `file`, metrics.jsonl in trainer.default_local_dir",
+)];
+
+/// The kinds of configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Rl,
+    Sft,
+    Evaluation,
+    Generation,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Rl, Self::Sft, Self::Evaluation, Self::Generation];
+
+    /// The built-in file that holds its defaults.
+    pub fn default_file(self) -> &'static str {
+        match self {
+            Self::Rl => "ppo_trainer",
+            Self::Sft => "sft_trainer",
+            Self::Evaluation => "evaluation",
+            Self::Generation => "generation",
+        }
+    }
+
+    /// Its rows, in the order in which they count.
+    pub fn rows(self) -> impl Iterator<Item = &'static (&'static str, Fate)> {
+        let (own, engine): (&[_], &[_]) = match self {
+            Self::Rl => (RL, RL_ENGINE),
+            Self::Sft => (SFT, &[]),
+            Self::Evaluation => (EVALUATION, &[]),
+            Self::Generation => (GENERATION, GENERATION_ENGINE),
+        };
+        own.iter().chain(engine).chain(EVERYWHERE)
+    }
+}

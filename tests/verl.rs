@@ -1,0 +1,311 @@
+//! Keys, files and command lines written for verl.
+//!
+//! `BURNISH_BLESS=1 cargo test --release --test verl` writes config/verl/ anew.
+
+use burnish::config::compat::table::VALUES;
+use burnish::config::compat::{Fate, Kind, Row, alike, editions, row};
+use burnish::config::from_verl::{self, Converted, Source};
+use burnish::config::{ConfigError, Node, Request, Tree, Value, defaults, settle};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const KINDS: [Kind; 4] = Kind::ALL;
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn built_in(kind: Kind) -> Tree {
+    defaults(kind.default_file()).unwrap()
+}
+
+#[test]
+fn every_key_of_three_editions_is_a_setting_renamed_ignored_or_refused() {
+    let mut unknown = vec![];
+    for kind in KINDS {
+        let tree = built_in(kind);
+        for key in editions::keys().filter(|key| editions::kind_of(key.config) == kind) {
+            match row(kind, key.key, tree.root()) {
+                None if tree.value(key.key).is_none() => unknown.push(format!("{} {}: no row", key.config, key.key)),
+                Some(found) => {
+                    let lost = found.target.filter(|to| row(kind, to, tree.root()).is_none() && tree.value(to).is_none());
+                    unknown.extend(lost.map(|to| format!("{} {}: there is no {to}", key.config, key.key)));
+                }
+                None => {}
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn every_row_is_about_some_key() {
+    // Keys that real command lines and releases between the editions have.
+    let wild = include_str!("data/verl-wild-keys.txt");
+    let (mut rows, mut used) = (BTreeSet::new(), BTreeSet::new());
+    for kind in KINDS {
+        let tree = built_in(kind);
+        // The generation server reads the keys of reinforcement learning.
+        let reads = |key: &editions::Key| {
+            editions::kind_of(key.config) == kind || kind == Kind::Generation && key.config.starts_with("ppo_")
+        };
+        for key in editions::keys().filter(reads).map(|key| key.key).chain(wild.lines()) {
+            let found = row(kind, key, tree.root());
+            let target = found.as_ref().and_then(|found| row(kind, found.target.as_ref()?, tree.root()));
+            used.extend(found.into_iter().chain(target).map(|row| row.pattern));
+        }
+        rows.extend(kind.rows().map(|(pattern, _)| pattern.to_string()));
+    }
+    assert_eq!(rows.difference(&used).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+/// verl's defaults in the words of ours: what of them differs from our own.
+fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
+    let own = settle(kind, &Request::default()).unwrap().tree;
+    let written = built_in(kind);
+    let mut root = Node::new(Value::Map(vec![]), written.root().origin.clone());
+    let mut old = vec![];
+    for key in editions::keys().filter(|key| key.config == config) {
+        // A clip range on both sides would hide `clip_ratio`, as it does in verl; here null means `clip_ratio`.
+        let hides = ["clip_ratio_low", "clip_ratio_high"].iter().any(|name| key.key.ends_with(name));
+        let says = |text: &&str| !hides && !text.contains("${") && *text != "???";
+        let Some(text) = key.defaults[edition].filter(says) else { continue };
+        let value = editions::parse(text).unwrap();
+        match row(kind, key.key, written.root()) {
+            None => drop(root.put(key.key, value)),
+            Some(found) if matches!(found.fate, Fate::Renamed(_)) && value.value != Value::Null => {
+                old.push((found.target.unwrap(), value));
+            }
+            Some(_) => {}
+        }
+    }
+    for (to, value) in old {
+        if root.get(&to).is_none() && row(kind, &to, written.root()).is_none() {
+            root.put(&to, value);
+        }
+    }
+    let mut text = String::new();
+    let mut differing = Node::new(Value::Map(vec![]), root.origin.clone());
+    root.walk(&mut |key, node| {
+        let is_leaf = !matches!(&node.value, Value::Map(entries) if !entries.is_empty());
+        let in_list = key.rsplit('.').next().is_some_and(|last| last.parse::<usize>().is_ok());
+        if is_leaf && !in_list && !own.value(key).is_some_and(|ours| alike(ours, &node.value)) {
+            differing.put(key, node.clone());
+        }
+    });
+    // The page of 2025 has only what Megatron adds.
+    let is_partial = edition == 0 && config == "ppo_megatron_trainer";
+    if is_partial
+        || differing.value == Value::Map(vec![])
+            && !editions::keys().any(|key| key.config == config && key.defaults[edition].is_some())
+    {
+        return None;
+    }
+    text.push_str(&format!(
+        "# @package _global_\n# verl's defaults of {} for {config}, where they differ from those of {}.yaml.\n",
+        editions::EDITIONS[edition],
+        kind.default_file()
+    ));
+    text.push_str("# Rendered; `BURNISH_BLESS=1 cargo test --release --test verl` writes it.\n");
+    text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n\n{}\n", kind.default_file(), differing.value.to_yaml()));
+    Some(text)
+}
+
+#[test]
+fn verls_defaults_are_built_in() {
+    let files = [
+        ("ppo_trainer", "ppo_trainer", Kind::Rl),
+        ("ppo_megatron_trainer", "ppo_megatron_trainer", Kind::Rl),
+        ("sft_trainer", "sft_trainer", Kind::Sft),
+        ("sft_trainer_engine", "sft_trainer_engine", Kind::Sft),
+        ("evaluation", "evaluation", Kind::Evaluation),
+        ("generation", "generation", Kind::Generation),
+        ("generation_server", "ppo_trainer", Kind::Generation),
+    ];
+    for (index, edition) in editions::EDITIONS.iter().enumerate() {
+        for (name, config, kind) in files {
+            let path = repository().join(format!("config/verl/{edition}/{name}.yaml"));
+            let Some(text) = preset(index, config, kind) else {
+                assert!(!path.exists());
+                continue;
+            };
+            if std::env::var_os("BURNISH_BLESS").is_some() {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(&path, &text).unwrap();
+            }
+            assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "{} is out of date", path.display());
+        }
+    }
+}
+
+fn convert(command: &str) -> Result<Converted, ConfigError> {
+    from_verl::convert(&Source { name: "command", text: command, edition: None, environment: &|_| None })
+}
+
+/// Loads a recipe as far as types.
+fn resolved(converted: &Converted) -> Tree {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recipe.yaml");
+    std::fs::write(&path, &converted.recipe).unwrap();
+    let request = Request { config: Some(path.display().to_string()), ..Request::default() };
+    settle(converted.kind, &request).unwrap_or_else(|error| panic!("{error}\n{}", converted.recipe)).tree
+}
+
+fn golden_lines(file: &str) -> Vec<serde_json::Value> {
+    let folder = std::env::var("BURNISH_GOLDENS").unwrap_or_else(|_| repository().join("tests/golden").display().to_string());
+    let text = std::fs::read_to_string(Path::new(&folder).join("config").join(file)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn from_json(value: &serde_json::Value) -> Value {
+    editions::parse(&value.to_string()).unwrap().value
+}
+
+/// What is taken of values that do not exist here.
+fn available(key: &str, value: Value) -> Value {
+    let Some((_, absent, instead, _)) = VALUES.iter().find(|(of, ..)| *of == key) else { return value };
+    let Value::List(mut items) = value else { return value };
+    let before = items.len();
+    items.retain(|item| !matches!(&item.value, Value::Text(name) if absent.contains(&name.as_str())));
+    if items.len() < before {
+        items.push(editions::parse(instead).unwrap());
+    }
+    Value::List(items)
+}
+
+/// Every real command line converts, and its recipe gives every setting the value that Hydra gave it for verl.
+#[test]
+fn golden_command_lines_convert_and_resolve() {
+    let (mut commands, mut values, mut elsewhere) = (0, 0, 0);
+    for file in ["cmdlines.jsonl", "cmdlines_extra.jsonl", "cmdlines_sft_eval_gen.jsonl"] {
+        for line in golden_lines(file) {
+            let command = line["command"].as_str().unwrap();
+            let converted = convert(command).unwrap_or_else(|error| panic!("{command}\n{error}"));
+            let (written, tree) = (built_in(converted.kind), resolved(&converted));
+            for (key, expected) in line["resolved_diff_vs_default"].as_object().unwrap() {
+                let mut expected = available(key, from_json(expected));
+                let here = match row(converted.kind, key, written.root()) {
+                    Some(Row { fate: Fate::Means(to, value), .. }) => {
+                        expected = editions::parse(value).unwrap().value;
+                        Some(to.to_string())
+                    }
+                    Some(found) => found.target.filter(|to| row(converted.kind, to, written.root()).is_none()),
+                    // Keys of the generation server that generation does not read.
+                    None if written.value(key).is_none() && converted.preset.ends_with("generation_server") => None,
+                    None => Some(key.clone()),
+                };
+                let Some(here) = here else {
+                    elsewhere += 1;
+                    continue;
+                };
+                let Some(value) = tree.value(&here) else { panic!("{here} is not there\n{}", converted.recipe) };
+                let same = alike(value, &expected);
+                assert!(same, "{command}\n{key}: {} is not {expected:?}\n{}", value.to_yaml(), converted.recipe);
+                values += 1;
+            }
+            commands += 1;
+        }
+    }
+    println!("{commands} command lines, {values} settings equal, {elsewhere} keys that are no settings");
+    assert!(commands >= 31 && values > 300, "{commands} commands, {values} values");
+}
+
+#[test]
+fn golden_command_lines_that_verl_refuses_are_refused() {
+    for line in golden_lines("cmdlines_negative.jsonl") {
+        let command = line["command"].as_str().unwrap();
+        assert!(convert(command).is_err(), "{command}");
+    }
+}
+
+/// Without verl's folder its defaults are built in; renamed keys are named, also where `${…}` refers to them.
+#[test]
+fn a_file_written_for_verl_loads_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("my_trainer.yaml");
+    let text = "hydra: {searchpath: [file://verl/trainer/config]}\ndefaults: [ppo_trainer, _self_]\n\
+                data: {train_batch_size: 128}\nactor_rollout_ref:\n  hybrid_engine: true\n  actor:\n    ppo_micro_batch_size: 8\n    \
+                fsdp_config: {param_offload: true}\n    strategy: fsdp\ncritic: {ppo_epochs: '${actor_rollout_ref.actor.ppo_micro_batch_size}'}\n\
+                reward: {reward_manager: {name: naive}}\nreward_model: {enable: null}\n";
+    std::fs::write(&path, text).unwrap();
+    let overrides = ["trainer.remove_previous_ckpt_in_save=true", "trainer.nnodes=2", "actor_rollout_ref.rollout.name=vllm"];
+    let request = Request {
+        config: Some(path.display().to_string()),
+        overrides: overrides.map(str::to_string).to_vec(),
+        ..Request::default()
+    };
+    let settled = settle(Kind::Rl, &request).unwrap();
+    assert!(settled.problems.is_empty(), "{}", ConfigError { problems: settled.problems });
+    let value = |key: &str| settled.tree.value(key).unwrap().to_yaml();
+    assert_eq!(
+        (value("data.train_batch_size"), value("actor_rollout_ref.actor.ppo_mini_batch_size")),
+        ("128".into(), "256".into())
+    );
+    assert_eq!(value("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"), "8");
+    assert_eq!((value("critic.ppo_epochs"), value("trainer.max_actor_ckpt_to_keep")), ("8".into(), "1".into()));
+    let renamed: Vec<&str> = settled.renamed.iter().map(|one| one.from.as_str()).collect();
+    assert_eq!(renamed, ["actor_rollout_ref.actor.ppo_micro_batch_size", "trainer.remove_previous_ckpt_in_save"]);
+    let ignored: Vec<&str> = settled.ignored.iter().map(|one| one.key.as_str()).collect();
+    let expected = ["trainer.logger", "actor_rollout_ref.actor.fsdp_config.param_offload", "actor_rollout_ref.rollout.name"];
+    assert_eq!(ignored[..3], expected, "{ignored:?}");
+    assert!(ignored.contains(&"trainer.nnodes") && ignored.contains(&"critic.ppo_epochs"), "{ignored:?}");
+}
+
+#[test]
+fn what_would_change_a_run_is_refused_and_two_names_for_one_setting_too() {
+    let refused = |overrides: &[&str]| {
+        let request = Request { overrides: overrides.iter().map(|text| text.to_string()).collect(), ..Request::default() };
+        ConfigError { problems: settle(Kind::Rl, &request).unwrap().problems }.to_string()
+    };
+    assert_eq!(
+        refused(&[
+            "actor_rollout_ref.rollout.multi_turn.enable=False",
+            "actor_rollout_ref.model.lora_rank=0",
+            "actor_rollout_ref.hybrid_engine=True"
+        ]),
+        ""
+    );
+    let message = refused(&["+actor_rollout_ref.rollout.multi_turn.enable=True", "actor_rollout_ref.hybrid_engine=false"]);
+    for part in [
+        "2 problems",
+        "`actor_rollout_ref.rollout.multi_turn.enable` cannot be set: responses have one turn",
+        "share one set of weights",
+    ] {
+        assert!(message.contains(part), "no {part:?} in {message}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.yaml");
+    std::fs::write(
+        &path,
+        "defaults: [ppo_trainer]\nactor_rollout_ref:\n  actor: {ppo_micro_batch_size: 8, ppo_micro_batch_size_per_gpu: 4}\n",
+    )
+    .unwrap();
+    let request = Request { config: Some(path.display().to_string()), ..Request::default() };
+    let message = settle(Kind::Rl, &request).unwrap_err().to_string();
+    assert!(message.contains("the same setting, with two values") && message.contains("run.yaml:3:33"), "{message}");
+}
+
+#[test]
+fn scripts_are_read_without_being_run() {
+    let script = "#!/bin/bash\nset -x\n# comment\nexport N=$((2 * (3 + 1)))\nDIR=\"${DATA:-/data set}\"\nNOW=$(date +%s)\n\
+        FILES=\"['$DIR/a.parquet', '$DIR/b.parquet']\"\nCUDA_VISIBLE_DEVICES=0 python3 -m verl.trainer.main_ppo --config-name='ppo_trainer' \\\n  \
+        data.train_files=\"$FILES\" actor_rollout_ref.rollout.n=$N \\\n  trainer.experiment_name='a b' \"$@\" 2>&1 | tee log.txt\n";
+    let converted = convert(script).unwrap();
+    assert_eq!(
+        converted.overrides,
+        [
+            "data.train_files=['/data set/a.parquet', '/data set/b.parquet']",
+            "actor_rollout_ref.rollout.n=8",
+            "trainer.experiment_name=a b"
+        ]
+    );
+    for (script, parts) in [
+        ("X=$(hostname)\npython3 -m verl.trainer.main_ppo trainer.project_name=$X", ["command:1", "`$(hostname)` is not run"]),
+        ("python3 -m verl.trainer.main_ppo data.seed=$SEED", ["command:1", "`$SEED` is not set"]),
+        ("python3 -m verl.trainer.main_ppo data.seed='1", ["command:1", "not closed"]),
+        ("python3 train.py", ["no command of verl", "main_ppo"]),
+    ] {
+        let message = convert(script).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+}
