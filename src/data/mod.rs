@@ -1,18 +1,23 @@
 //! From files on disk to token ids.
 //!
 //! `rows` reads parquet and JSON into JSON objects; `tokenizer` and `chat` turn text and conversations into ids; `prompts`
-//! (RL) and `sft` (supervised) join the two; `sampler` decides the order of an epoch; `prepare` writes data sets.
+//! (RL), `sft` and `messages` (supervised) join the two; `sampler` decides the order of an epoch; `prepare` writes data sets,
+//! `table` a file's rows with a column more.
 
 pub mod chat;
+mod columns;
+pub mod messages;
 pub mod prepare;
 pub mod prompts;
 pub mod rows;
 pub mod sampler;
 pub mod sft;
+pub mod table;
 mod template_functions;
 pub mod tokenizer;
 
-pub use prompts::{Prompt, PromptOptions, Truncation, load_prompts, take_samples};
+pub use prompts::{Prompt, PromptOptions, PromptText, Truncation, load_prompts, take_samples};
 pub use sampler::{Sampler, SamplerState};
-pub use sft::{SftExample, SftOptions, load_sft};
+pub use sft::{SftColumns, SftExample, SftOptions, load_sft};
+pub use table::Table;
 pub use tokenizer::Tokenizer;

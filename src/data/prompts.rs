@@ -58,6 +58,32 @@ impl Truncation {
     }
 }
 
+/// A prompt as the model takes it, not yet truncated.
+#[derive(Clone, Debug)]
+pub struct PromptText {
+    /// Never empty.
+    pub ids: Vec<u32>,
+    /// The conversation; a plain text prompt appears as one user message.
+    pub messages: Value,
+    pub text: String,
+}
+
+impl PromptText {
+    /// From column `key` of a row: a list of messages, through the chat template, or text, used as it is.
+    pub fn of(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &Map<String, Value>) -> Result<Self> {
+        let (messages, text) = match row.column(key)? {
+            Value::String(text) => (json!([{"role": "user", "content": text}]), text.clone()),
+            messages @ Value::Array(_) => (messages.clone(), tokenizer.apply_chat_template(messages, true, chat_kwargs)?),
+            _ => bail!("column \"{key}\" must be a list of messages or text"),
+        };
+        let ids = tokenizer.encode(&text)?;
+        if ids.is_empty() {
+            bail!("the prompt is empty");
+        }
+        Ok(Self { ids, messages, text })
+    }
+}
+
 /// How rows become prompts: the `data` section of the configuration.
 #[derive(Clone, Debug)]
 pub struct PromptOptions {
@@ -124,18 +150,7 @@ pub fn take_samples<T: Clone>(mut samples: Vec<T>, max: Option<usize>, shuffle: 
 }
 
 fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Prompt> {
-    let (messages, text) = match row.column(&options.prompt_key)? {
-        Value::String(text) => (json!([{"role": "user", "content": text}]), text.clone()),
-        messages @ Value::Array(_) => {
-            let text = tokenizer.apply_chat_template(messages, true, &options.chat_kwargs)?;
-            (messages.clone(), text)
-        }
-        _ => bail!("column \"{}\" must be a list of messages or text", options.prompt_key),
-    };
-    let ids = tokenizer.encode(&text)?;
-    if ids.is_empty() {
-        bail!("the prompt is empty");
-    }
+    let PromptText { ids, messages, text } = PromptText::of(row, &options.prompt_key, tokenizer, &options.chat_kwargs)?;
     let data_source = row.column(&options.reward_fn_key)?.as_str();
     let data_source = data_source.with_context(|| format!("column \"{}\" must be text", options.reward_fn_key))?;
     let ground_truth = row.column(REWARD_MODEL_KEY)?.get("ground_truth").filter(|truth| !truth.is_null());

@@ -1,4 +1,4 @@
-//! Supervised examples: a prompt through the chat template, then the response and the end of text, which alone are learnt.
+//! Supervised examples: rows of a prompt and its response, or of a conversation, as token ids of which some are learnt.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::messages;
 use super::prompts::Truncation;
 use super::rows::{Row, read_rows};
 use super::tokenizer::Tokenizer;
@@ -17,17 +18,11 @@ pub struct SftExample {
     pub loss_mask: Vec<bool>,
 }
 
-/// How rows become examples (verl's SFTDataset).
+/// How rows become examples: the `data` section of the configuration.
 #[derive(Clone, Debug)]
 pub struct SftOptions {
-    /// Column of a list of messages, or of text, which becomes one user message.
-    pub prompt_key: String,
-    /// Keys followed inside the prompt column, outermost first; empty where the column itself is the prompt.
-    pub prompt_dict_keys: Vec<String>,
-    /// Column of the response, text.
-    pub response_key: String,
-    pub response_dict_keys: Vec<String>,
-    /// Tokens of prompt and response together.
+    pub columns: SftColumns,
+    /// Tokens of a whole example.
     pub max_length: usize,
     /// Error, left or right.
     pub truncation: Truncation,
@@ -35,12 +30,41 @@ pub struct SftOptions {
     pub chat_kwargs: Map<String, Value>,
 }
 
+/// Where an example is in its row.
+#[derive(Clone, Debug)]
+pub enum SftColumns {
+    /// A prompt and its response (verl's SFTDataset).
+    Response {
+        /// Column of a list of messages, or of text, which becomes one user message.
+        prompt_key: String,
+        /// Keys followed inside the prompt column, outermost first; empty where the column itself is the prompt.
+        prompt_dict_keys: Vec<String>,
+        /// Column of the response, text.
+        response_key: String,
+        response_dict_keys: Vec<String>,
+    },
+    /// A conversation (verl's MultiTurnSFTDataset).
+    Messages {
+        /// Column of a list of messages.
+        messages_key: String,
+        /// Column of the tools that the chat template describes; it may be missing, or null in a row.
+        tools_key: String,
+        /// Column of the chat template's `enable_thinking`; it may be missing, or null in a row.
+        enable_thinking_key: String,
+    },
+}
+
 /// Reads `files` in order. A row whose response is cut away entirely is left out, with one warning for all.
 pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<SftExample>> {
     if options.truncation == Truncation::Middle {
         bail!("truncation=middle is for prompts only; supervised examples take error, left or right");
     }
-    let rows = read_rows(files, &[&options.prompt_key, &options.response_key], &[])?;
+    let rows = match &options.columns {
+        SftColumns::Response { prompt_key, response_key, .. } => read_rows(files, &[prompt_key, response_key], &[])?,
+        SftColumns::Messages { messages_key, tools_key, enable_thinking_key } => {
+            read_rows(files, &[messages_key], &[tools_key, enable_thinking_key])?
+        }
+    };
     let read = |row: &Row| read_example(row, tokenizer, options).with_context(|| row.place());
     let examples: Vec<Result<SftExample>> = rows.par_iter().map(read).collect();
     let mut examples = examples.into_iter().collect::<Result<Vec<_>>>()?;
@@ -56,31 +80,55 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
 }
 
 fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<SftExample> {
-    let messages = match follow(row, &options.prompt_key, &options.prompt_dict_keys)? {
-        Value::String(text) => json!([{"role": "user", "content": text}]),
-        messages @ Value::Array(_) => messages.clone(),
-        _ => bail!("column \"{}\" must be a list of messages or text", options.prompt_key),
+    let SftExample { ids, loss_mask } = match &options.columns {
+        SftColumns::Response { prompt_key, prompt_dict_keys, response_key, response_dict_keys } => {
+            let prompt = follow(row, prompt_key, prompt_dict_keys)?;
+            let messages = match prompt {
+                Value::String(text) => json!([{"role": "user", "content": text}]),
+                messages @ Value::Array(_) => messages.clone(),
+                _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),
+            };
+            let response = follow(row, response_key, response_dict_keys)?;
+            let response = response.as_str().with_context(|| format!("column \"{response_key}\" must be text"))?;
+            respond(&messages, response, tokenizer, &options.chat_kwargs)?
+        }
+        SftColumns::Messages { messages_key, tools_key, enable_thinking_key } => {
+            let mut kwargs = options.chat_kwargs.clone();
+            for (name, key, fits, kind) in [
+                ("tools", tools_key, Value::is_array as fn(&Value) -> bool, "a list"),
+                ("enable_thinking", enable_thinking_key, Value::is_boolean, "true or false"),
+            ] {
+                let Some(value) = row.values.get(key).filter(|value| !value.is_null()) else { continue };
+                if !fits(value) {
+                    bail!("column \"{key}\" must be {kind}, or null");
+                }
+                kwargs.insert(name.to_owned(), value.clone());
+            }
+            let messages = row.column(messages_key)?;
+            messages::tokenize(messages, tokenizer, &kwargs).with_context(|| format!("column \"{messages_key}\""))?
+        }
     };
-    let response = follow(row, &options.response_key, &options.response_dict_keys)?;
-    let response = response.as_str().with_context(|| format!("column \"{}\" must be text", options.response_key))?;
-
-    let mut ids = tokenizer.encode(&tokenizer.apply_chat_template(&messages, true, &options.chat_kwargs)?)?;
-    let mut loss_mask = vec![false; ids.len()];
-    ids.extend(tokenizer.encode(response)?);
-    ids.push(tokenizer.eos_id());
-    loss_mask.resize(ids.len(), true);
-
     let (length, max) = (ids.len(), options.max_length);
     let too_long = || {
         anyhow!(
-            "prompt and response have {length} tokens, more than data.max_length={max}; raise it, or shorten such rows \
-             with data.truncation=left or right"
+            "the example has {length} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
+             data.truncation=left or right"
         )
     };
     Ok(SftExample {
         ids: options.truncation.apply(&ids, max).ok_or_else(too_long)?,
         loss_mask: options.truncation.apply(&loss_mask, max).ok_or_else(too_long)?,
     })
+}
+
+/// A prompt through the chat template, then the response and the end of text, which alone are learnt.
+fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs: &Map<String, Value>) -> Result<SftExample> {
+    let mut ids = tokenizer.encode(&tokenizer.apply_chat_template(messages, true, chat_kwargs)?)?;
+    let mut loss_mask = vec![false; ids.len()];
+    ids.extend(tokenizer.encode(response)?);
+    ids.push(tokenizer.eos_id());
+    loss_mask.resize(ids.len(), true);
+    Ok(SftExample { ids, loss_mask })
 }
 
 fn follow<'a>(row: &'a Row, column: &str, keys: &[String]) -> Result<&'a Value> {

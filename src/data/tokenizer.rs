@@ -1,5 +1,6 @@
 //! A Hugging Face tokenizer folder: `tokenizer.json`, the special tokens named beside it, and the chat template.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 
 use super::chat::ChatTemplate;
+
+/// The file of a chat template; it comes before the one in tokenizer_config.json.
+pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
 /// Everything that belongs to a tokenizer and travels with an exported model.
 const FILES: &[&str] = &[
@@ -17,7 +21,7 @@ const FILES: &[&str] = &[
     "vocab.json",
     "merges.txt",
     "tokenizer.model",
-    "chat_template.jinja",
+    CHAT_TEMPLATE,
     "generation_config.json",
 ];
 
@@ -32,12 +36,18 @@ pub struct Tokenizer {
     vocab_size: usize,
     eos_id: u32,
     eos_ids: Vec<u32>,
+    special_ids: BTreeSet<u32>,
 }
 
 impl Tokenizer {
     /// Reads a folder. `tokenizer.json` is required. The end-of-text token comes from tokenizer_config.json or
     /// special_tokens_map.json, then from generation_config.json or config.json.
     pub fn load(folder: &Path) -> Result<Self> {
+        Self::load_with_template(folder, None)
+    }
+
+    /// Reads a folder, with a chat template in place of its own, if there is one.
+    pub fn load_with_template(folder: &Path, template: Option<&str>) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         if !path.is_file() {
             let what = if folder.is_dir() { "has no tokenizer.json" } else { "is not a folder" };
@@ -58,10 +68,15 @@ impl Tokenizer {
             bail!("{}: its eos_token {text} is not in tokenizer.json", folder.display());
         }
         let (eos_id, eos_ids) = ends_of_text(folder, &inner, named_eos, vocab_size)?;
-        let template = chat_template(folder, &config)?;
-        let chat = ChatTemplate::new(template.as_deref(), special_tokens)
-            .with_context(|| format!("in the tokenizer folder {}", folder.display()))?;
+        let chat = match template {
+            Some(own) => ChatTemplate::new(Some(own), special_tokens)?,
+            None => ChatTemplate::new(chat_template(folder, &config)?.as_deref(), special_tokens)
+                .with_context(|| format!("in the tokenizer folder {}", folder.display()))?,
+        };
+        let added = inner.get_added_tokens_decoder();
+        let special_ids = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id);
         Ok(Self {
+            special_ids: special_ids.chain(eos_ids.iter().copied()).collect(),
             files: FILES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect(),
             inner,
             chat,
@@ -105,6 +120,11 @@ impl Tokenizer {
     /// Every token that ends a generation, ascending; [`Self::eos_id`] is one of them.
     pub fn eos_ids(&self) -> &[u32] {
         &self.eos_ids
+    }
+
+    /// Whether the token is a special one, which no text stands for; those that end a generation all are.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.special_ids.contains(&id)
     }
 
     /// The folder's tokenizer files, to be copied beside an exported model.
@@ -157,9 +177,9 @@ fn token_names(config: &Map<String, Value>) -> Map<String, Value> {
     config.iter().filter(|(name, _)| name.ends_with("_token")).filter_map(|(n, v)| Some((n.clone(), text(v)?))).collect()
 }
 
-/// A file chat_template.jinja, or tokenizer_config.json's text, or the "default" of its named templates.
+/// A file [`CHAT_TEMPLATE`], or tokenizer_config.json's text, or the "default" of its named templates.
 fn chat_template(folder: &Path, config: &Map<String, Value>) -> Result<Option<String>> {
-    let path = folder.join("chat_template.jinja");
+    let path = folder.join(CHAT_TEMPLATE);
     if path.is_file() {
         return Ok(Some(fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?));
     }

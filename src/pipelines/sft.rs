@@ -1,27 +1,30 @@
 //! Supervised fine-tuning: `trainer sft`. Loss = −Σ log π(token) over response tokens / their number in the whole batch
 //! (verl's SFT trainer); one AdamW update per batch.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use super::sft_inputs::{Inputs, cut};
 use crate::checkpoint::{Checkpoints, step_of};
-use crate::config::schema::Init;
+use crate::config::schema::{CheckpointContent, Frequency, Init};
 use crate::config::{Loaded, SftConfig};
-use crate::data::{Sampler, SamplerState, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
+use crate::data::tokenizer::CHAT_TEMPLATE;
+use crate::data::{Sampler, SamplerState, SftExample, Tokenizer};
 use crate::model::token_stats::TokenGrads;
-use crate::model::{self, CausalLm, Cut, Gradients, Sequence};
+use crate::model::{self, CausalLm, Gradients, Sequence};
+use crate::optim::learner::HUGGINGFACE;
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
-use crate::trainer::{check_model, check_step, find_checkpoint, open_device, truncation};
+use crate::trainer::{check_step, find_checkpoint, open_device};
 use crate::util::fs::{read_json, write_json};
 
 /// The names that registries give to keys of the configuration, for its validation.
 pub fn choices() -> Vec<(&'static str, Vec<String>)> {
     let schedules = schedule::names().into_iter().map(str::to_owned).collect();
     let trackers = crate::tracking::TRACKERS.iter().map(|t| t.name.to_owned()).collect();
-    vec![("optim.lr_scheduler", schedules), ("trainer.logger", trackers)]
+    vec![("optim.lr_scheduler_type", schedules), ("trainer.logger", trackers)]
 }
 
 /// A supervised run, set up from its configuration by [`Sft::new`].
@@ -48,7 +51,7 @@ impl Sft {
         while self.step < self.total_steps {
             self.step += 1;
             let mut metrics = self.train_step();
-            if self.is_due(self.config.trainer.test_freq) {
+            if !self.val.is_empty() && self.is_due(self.config.trainer.test_freq) {
                 metrics.set("val/loss", self.loss(&self.val));
             }
             self.trackers.log(self.step, &metrics)?;
@@ -70,7 +73,7 @@ impl Sft {
         let lengths: Vec<usize> = examples.iter().map(|e| e.sequence.len()).collect();
         let tokens: usize = lengths.iter().sum();
         let (mut loss, mut gradients) = (0.0, Gradients::default());
-        for micro in Cut::Sequences(self.config.data.micro_batch_size_per_gpu).micro_batches(&lengths) {
+        for micro in cut(&self.config).micro_batches(&lengths) {
             let sequences: Vec<Sequence> = micro.iter().map(|&i| examples[i].sequence).collect();
             let weights: Vec<f32> = micro.iter().flat_map(|&i| examples[i].weights(learnt)).collect();
             self.learner.model.backward(&sequences, 1.0, &mut gradients, |stats| {
@@ -99,7 +102,7 @@ impl Sft {
         let learnt: usize = examples.iter().map(|e| e.learnt).sum();
         let lengths: Vec<usize> = examples.iter().map(|e| e.sequence.len()).collect();
         let mut loss = 0.0;
-        for micro in Cut::Sequences(self.config.data.micro_batch_size_per_gpu).micro_batches(&lengths) {
+        for micro in cut(&self.config).micro_batches(&lengths) {
             let sequences: Vec<Sequence> = micro.iter().map(|&i| examples[i].sequence).collect();
             let weights = micro.iter().flat_map(|&i| examples[i].weights(learnt));
             let stats = model.token_stats(&sequences, 1.0);
@@ -108,15 +111,28 @@ impl Sft {
         loss
     }
 
-    /// Whether something done every `freq` steps is due: at the last step always, as in verl's SFT trainer.
-    fn is_due(&self, freq: i64) -> bool {
-        self.step == self.total_steps || freq > 0 && self.step.is_multiple_of(freq as u64)
+    /// Whether something done every so often is due: at the last step always, as in verl's SFT trainer.
+    fn is_due(&self, frequency: Frequency) -> bool {
+        let every = match frequency {
+            Frequency::Steps(steps) => u64::try_from(steps).unwrap_or(0),
+            Frequency::AfterEachEpoch => self.sampler.batches_per_epoch(),
+        };
+        self.step == self.total_steps || every > 0 && self.step.is_multiple_of(every)
     }
 
     fn save(&self) -> Result<()> {
+        let has = |content| self.config.checkpoint.save_contents.contains(&content);
+        let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
         self.checkpoints.save(self.step, |folder| {
-            self.learner.save(folder, true, true, self.tokenizer.files())?;
-            write_json(&folder.join(DATA), &self.sampler.state())
+            self.learner.save(folder, weights, has(CheckpointContent::Optimizer), self.tokenizer.files())?;
+            if let Some(template) = self.config.model.custom_chat_template.as_ref().filter(|_| weights) {
+                let path = folder.join(HUGGINGFACE).join(CHAT_TEMPLATE);
+                std::fs::write(&path, template).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            if has(CheckpointContent::Extra) {
+                write_json(&folder.join(DATA), &self.sampler.state())?;
+            }
+            Ok(())
         })?;
         Ok(())
     }
@@ -125,26 +141,14 @@ impl Sft {
     pub fn new(loaded: Loaded<SftConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(&config.model.partial_pretrain);
-        let tokenizer =
-            Tokenizer::load(tokenizer_folder.as_path()).context("data.tokenizer (by default model.partial_pretrain)")?;
-        let (train, val) = (examples(&config, &tokenizer, true)?, examples(&config, &tokenizer, false)?);
+        let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
         let init = match config.model.init {
             Init::Pretrained => model::Init::Pretrained,
             Init::Random => model::Init::Random { seed: config.trainer.seed },
         };
-        let model = CausalLm::load(config.model.partial_pretrain.as_path(), init, &device).context("model.partial_pretrain")?;
-        let longest = train.iter().chain(&val).map(|e| e.ids.len()).max().unwrap_or(0);
-        check_model(&model, &tokenizer, longest, "data.max_length")
-            .with_context(|| format!("the model in {} and the tokenizer in {tokenizer_folder}", config.model.partial_pretrain))?;
-        let seed = config.data.seed.unwrap_or(config.trainer.seed);
-        let mut sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
-            .context("data.train_batch_size")?;
-        let total_steps = match config.trainer.total_training_steps {
-            Some(steps) => steps as u64,
-            None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
-        };
+        let model = CausalLm::load(config.model.path.as_path(), init, &device).context("model.path")?;
         let optim = &config.optim;
+        let schedule_steps = usize::try_from(optim.total_training_steps).unwrap_or(total_steps as usize);
         let mut learner = Learner {
             model: model.trainable(),
             optimizer: AdamW::new(AdamWConfig {
@@ -154,9 +158,9 @@ impl Sft {
                 weight_decay: optim.weight_decay,
             }),
             schedule: Schedule {
-                kind: schedule::find(&optim.lr_scheduler).context("unknown lr_scheduler")?,
-                warmup_steps: schedule::warmup_steps(-1, optim.lr_warmup_steps_ratio, total_steps as usize),
-                total_steps: total_steps as usize,
+                kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
+                warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
+                total_steps: schedule_steps,
                 min_lr_ratio: optim.min_lr_ratio,
                 num_cycles: optim.num_cycles,
             },
@@ -167,7 +171,7 @@ impl Sft {
         let resume = find_checkpoint(&checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let mut step = 0;
         if let Some(folder) = &resume {
-            step = restore(folder, &mut learner, &mut sampler, total_steps)
+            step = restore(folder, &config.checkpoint.load_contents, &mut learner, &mut sampler, total_steps)
                 .with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
@@ -185,7 +189,7 @@ impl Sft {
         )?;
         tracing::info!(
             "{}: {} parameters; {} training and {} validation examples; {total_steps} steps",
-            config.model.partial_pretrain,
+            config.model.path,
             learner.model.num_parameters(),
             train.len(),
             val.len()
@@ -195,11 +199,27 @@ impl Sft {
 }
 
 /// Goes on from a checkpoint; its step.
-fn restore(folder: &Path, learner: &mut Learner, sampler: &mut Sampler, total_steps: u64) -> Result<u64> {
+fn restore(
+    folder: &Path,
+    contents: &[CheckpointContent],
+    learner: &mut Learner,
+    sampler: &mut Sampler,
+    total_steps: u64,
+) -> Result<u64> {
     let step = step_of(folder)?;
     check_step(step, total_steps)?;
-    learner.load(folder, true, true)?;
-    sampler.restore(read_json::<SamplerState>(&folder.join(DATA))?)?;
+    let has = |content| contents.contains(&content);
+    let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
+    let (optimizer, extra) = (has(CheckpointContent::Optimizer), has(CheckpointContent::Extra));
+    for (part, there) in [("model", weights), ("optimizer", optimizer), ("extra", extra)] {
+        if !there {
+            tracing::warn!("checkpoint.load_contents has no `{part}`: of that, step {step} goes on from a fresh start");
+        }
+    }
+    learner.load(folder, weights, optimizer)?;
+    if extra {
+        sampler.restore(read_json::<SamplerState>(&folder.join(DATA))?)?;
+    }
     Ok(step)
 }
 
@@ -221,26 +241,4 @@ impl<'a> Example<'a> {
     fn weights(&self, learnt: usize) -> impl Iterator<Item = f32> + use<'a> {
         self.loss_mask.iter().map(move |&l| if l { 1.0 / learnt as f32 } else { 0.0 })
     }
-}
-
-fn examples(config: &SftConfig, tokenizer: &Tokenizer, training: bool) -> Result<Vec<SftExample>> {
-    let data = &config.data;
-    let keys = |keys: &Option<crate::config::schema::OneOrMany<String>>| keys.as_ref().map(|k| k.0.clone()).unwrap_or_default();
-    let options = SftOptions {
-        prompt_key: data.prompt_key.clone(),
-        prompt_dict_keys: keys(&data.prompt_dict_keys),
-        response_key: data.response_key.clone(),
-        response_dict_keys: keys(&data.response_dict_keys),
-        max_length: data.max_length,
-        truncation: truncation(data.truncation),
-        chat_kwargs: Default::default(),
-    };
-    let (key, files, max) = match training {
-        true => ("data.train_files", &data.train_files, data.train_max_samples),
-        false => ("data.val_files", &data.val_files, data.val_max_samples),
-    };
-    let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
-    let examples = load_sft(&files, tokenizer, &options).context(key)?;
-    let seed = data.seed.unwrap_or(config.trainer.seed);
-    Ok(take_samples(examples, usize::try_from(max).ok(), training && data.shuffle, seed))
 }

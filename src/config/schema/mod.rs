@@ -4,6 +4,8 @@ mod actor;
 mod algorithm;
 mod critic;
 mod data;
+mod evaluation;
+mod generation;
 mod optim;
 mod reward;
 mod rollout;
@@ -17,6 +19,8 @@ pub use actor::*;
 pub use algorithm::*;
 pub use critic::*;
 pub use data::*;
+pub use evaluation::*;
+pub use generation::*;
 pub use optim::*;
 pub use reward::*;
 pub use rollout::*;
@@ -25,12 +29,15 @@ pub use trainer::*;
 pub use types::{Device, Init, Location, OneOrMany, Open};
 
 use super::Report;
+use super::compat::Kind;
 use serde::{Deserialize, Serialize};
 
 /// A configuration that [`super::load`] can load.
 pub trait Schema: serde::de::DeserializeOwned {
     /// The built-in file that holds all its defaults.
     const DEFAULT_NAME: &'static str;
+    /// Which of verl's configurations it answers to.
+    const KIND: Kind;
 
     /// Checks what types cannot: ranges, keys that must agree, and what is not available.
     fn validate(&self, report: &mut Report);
@@ -51,6 +58,7 @@ pub struct PpoConfig {
 
 impl Schema for PpoConfig {
     const DEFAULT_NAME: &'static str = "ppo_trainer";
+    const KIND: Kind = Kind::Rl;
 
     fn validate(&self, report: &mut Report) {
         validate::ppo(self, report);
@@ -59,8 +67,25 @@ impl Schema for PpoConfig {
 
 impl Schema for SftConfig {
     const DEFAULT_NAME: &'static str = "sft_trainer";
+    const KIND: Kind = Kind::Sft;
 
     fn validate(&self, report: &mut Report) {
         validate_sft::sft(self, report);
     }
+}
+
+impl Schema for GenerationConfig {
+    const DEFAULT_NAME: &'static str = "generation";
+    const KIND: Kind = Kind::Generation;
+
+    fn validate(&self, report: &mut Report) {
+        self.check(report);
+    }
+}
+
+impl Schema for EvalConfig {
+    const DEFAULT_NAME: &'static str = "evaluation";
+    const KIND: Kind = Kind::Evaluation;
+
+    fn validate(&self, _: &mut Report) {}
 }

@@ -1,10 +1,12 @@
 //! The supervised stage. Meaning and defaults: `config/sft_trainer.yaml`.
 
-use super::actor::WrapPolicyConfig;
+use super::actor::CheckpointConfig;
 use super::data::Truncation;
 use super::trainer::ResumeMode;
 use super::types::{Device, Init, Location, OneOrMany, Open};
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
 
 /// Everything that `trainer sft` reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,6 +15,7 @@ pub struct SftConfig {
     pub data: SftDataConfig,
     pub model: SftModelConfig,
     pub optim: SftOptimConfig,
+    pub checkpoint: CheckpointConfig,
     pub trainer: SftTrainerConfig,
 }
 
@@ -22,72 +25,51 @@ pub struct SftConfig {
 pub struct SftDataConfig {
     pub train_batch_size: usize,
     pub micro_batch_size_per_gpu: usize,
+    pub use_dynamic_bsz: bool,
+    pub max_token_len_per_gpu: usize,
     pub train_files: OneOrMany<Location>,
-    pub val_files: OneOrMany<Location>,
+    pub val_files: Option<OneOrMany<Location>>,
+    pub messages_key: Option<String>,
+    pub tools_key: String,
+    pub enable_thinking_key: String,
     pub prompt_key: String,
     pub response_key: String,
     pub prompt_dict_keys: Option<OneOrMany<String>>,
     pub response_dict_keys: Option<OneOrMany<String>>,
-    pub multiturn: MultiturnConfig,
     pub max_length: usize,
     pub truncation: Truncation,
     pub train_max_samples: i64,
     pub val_max_samples: i64,
     pub shuffle: bool,
     pub seed: Option<u64>,
-    pub tokenizer: Option<Location>,
-}
-
-/// Examples of several turns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MultiturnConfig {
-    pub enable: bool,
-    pub messages_key: String,
+    pub apply_chat_template_kwargs: Open,
 }
 
 /// The model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SftModelConfig {
-    pub partial_pretrain: Location,
+    pub path: Location,
     pub init: Init,
-    pub fsdp_config: SftFsdpConfig,
-    pub external_lib: Option<OneOrMany<String>>,
-    pub enable_gradient_checkpointing: bool,
-    pub trust_remote_code: bool,
-    pub lora_rank: usize,
-    pub lora_alpha: f64,
-    pub target_modules: OneOrMany<String>,
-    pub use_liger: bool,
+    pub tokenizer_path: Option<Location>,
+    pub custom_chat_template: Option<String>,
 }
 
-/// Sharding of the model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SftFsdpConfig {
-    pub model_dtype: String,
-    pub wrap_policy: WrapPolicyConfig,
-    pub cpu_offload: bool,
-    pub offload_params: bool,
-}
-
-/// AdamW and its schedule.
+/// [`OptimConfig`](super::OptimConfig) and the largest norm of the gradient, which the actor has beside its `optim`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SftOptimConfig {
-    pub optimizer: String,
-    pub optimizer_impl: String,
     pub lr: f64,
-    pub betas: [f64; 2],
-    pub eps: f64,
-    pub weight_decay: f64,
+    pub lr_warmup_steps: i64,
     pub lr_warmup_steps_ratio: f64,
-    pub clip_grad: f64,
-    pub lr_scheduler: String,
     pub min_lr_ratio: f64,
     pub num_cycles: f64,
-    pub override_optimizer_config: Option<Open>,
+    pub lr_scheduler_type: String,
+    pub total_training_steps: i64,
+    pub weight_decay: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+    pub clip_grad: f64,
 }
 
 /// Length, name, logs, checkpoints and device of a run.
@@ -100,14 +82,60 @@ pub struct SftTrainerConfig {
     pub experiment_name: String,
     pub logger: OneOrMany<String>,
     pub default_local_dir: Location,
-    pub default_hdfs_dir: Option<Location>,
-    pub save_freq: i64,
-    pub test_freq: i64,
+    pub save_freq: Frequency,
+    pub test_freq: Frequency,
     pub seed: u64,
     pub device: Device,
     pub resume_mode: ResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_ckpt_to_keep: Option<usize>,
-    pub nnodes: usize,
-    pub n_gpus_per_node: usize,
+}
+
+/// How often something is done, beside at the last step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frequency {
+    /// Every so many steps; never if not positive.
+    Steps(i64),
+    AfterEachEpoch,
+}
+
+const AFTER_EACH_EPOCH: &str = "after_each_epoch";
+
+impl Serialize for Frequency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Steps(steps) => serializer.serialize_i64(*steps),
+            Self::AfterEachEpoch => serializer.serialize_str(AFTER_EACH_EPOCH),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Frequency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FrequencyVisitor;
+
+        impl Visitor<'_> for FrequencyVisitor {
+            type Value = Frequency;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                write!(f, "an integer or {AFTER_EACH_EPOCH}")
+            }
+
+            fn visit_i64<E: de::Error>(self, steps: i64) -> Result<Self::Value, E> {
+                Ok(Frequency::Steps(steps))
+            }
+
+            fn visit_u64<E: de::Error>(self, steps: u64) -> Result<Self::Value, E> {
+                let too_many = |_| E::invalid_value(de::Unexpected::Unsigned(steps), &self);
+                i64::try_from(steps).map(Frequency::Steps).map_err(too_many)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                let other = || E::invalid_value(de::Unexpected::Str(text), &self);
+                (text == AFTER_EACH_EPOCH).then_some(Frequency::AfterEachEpoch).ok_or_else(other)
+            }
+        }
+
+        deserializer.deserialize_any(FrequencyVisitor)
+    }
 }

@@ -6,35 +6,7 @@ use crate::config::Report;
 use crate::config::plan::divides;
 
 pub fn sft(config: &SftConfig, report: &mut Report) {
-    let (data, model, optim, trainer) = (&config.data, &config.model, &config.optim, &config.trainer);
-    let not_available = [
-        (
-            data.multiturn.enable,
-            "data.multiturn.enable",
-            "examples of several turns are not available yet",
-            "write data.multiturn.enable=false",
-        ),
-        (
-            data.truncation == Truncation::Middle,
-            "data.truncation",
-            "an example cannot be cut in its middle",
-            "use error, left or right",
-        ),
-        (model.lora_rank > 0, "model.lora_rank", "LoRA is not available yet", "write model.lora_rank=0"),
-        (optim.optimizer != "AdamW", "optim.optimizer", "the only optimizer is AdamW", "write optim.optimizer=AdamW"),
-        (optim.lr_scheduler == "wsd", "optim.lr_scheduler", "the `wsd` schedule is not available yet", "use constant or cosine"),
-        (
-            optim.override_optimizer_config.is_some(),
-            "optim.override_optimizer_config",
-            "the optimizer has no further arguments",
-            "write optim.override_optimizer_config=null",
-        ),
-    ];
-    for (wrong, key, message, help) in not_available {
-        if wrong {
-            report.wrong(key, message, help);
-        }
-    }
+    let (data, optim, trainer) = (&config.data, &config.optim, &config.trainer);
     let mut rows = vec![
         ("data.train_batch_size", data.train_batch_size as f64, COUNT),
         ("data.max_length", data.max_length as f64, COUNT),
@@ -49,17 +21,34 @@ pub fn sft(config: &SftConfig, report: &mut Report) {
         ("optim.clip_grad", optim.clip_grad, POSITIVE),
         ("optim.min_lr_ratio", optim.min_lr_ratio, FRACTION),
         ("optim.num_cycles", optim.num_cycles, POSITIVE),
+        ("optim.total_training_steps", optim.total_training_steps as f64, COUNT_OR_ALL),
         ("trainer.total_epochs", trainer.total_epochs as f64, COUNT),
     ];
     rows.extend(trainer.total_training_steps.map(|steps| ("trainer.total_training_steps", steps as f64, COUNT)));
     rows.extend(trainer.max_ckpt_to_keep.map(|count| ("trainer.max_ckpt_to_keep", count as f64, COUNT)));
     check(rows, report);
-    let (batch, micro) = (data.train_batch_size, data.micro_batch_size_per_gpu);
-    if let Err(error) = divides("data.micro_batch_size_per_gpu", micro, "data.train_batch_size", batch, &batch.to_string()) {
-        report.wrong(error.key, error.message, error.help);
+    if data.truncation == Truncation::Middle {
+        report.wrong("data.truncation", "an example cannot be cut in its middle", "use error, left or right");
     }
     if trainer.resume_mode == ResumeMode::ResumePath && trainer.resume_from_path.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
+    }
+    micro_batches(config, report);
+}
+
+fn micro_batches(config: &SftConfig, report: &mut Report) {
+    let data = &config.data;
+    if data.use_dynamic_bsz {
+        let (budget, longest) = (data.max_token_len_per_gpu, data.max_length);
+        if budget < longest {
+            let message = format!("`data.max_token_len_per_gpu` is {budget}, but one example may have {longest} tokens");
+            report.wrong("data.max_token_len_per_gpu", message, format!("write data.max_token_len_per_gpu={longest} or more"));
+        }
+        return;
+    }
+    let (batch, micro) = (data.train_batch_size, data.micro_batch_size_per_gpu);
+    if let Err(error) = divides("data.micro_batch_size_per_gpu", micro, "data.train_batch_size", batch, &batch.to_string()) {
+        report.wrong(error.key, error.message, error.help);
     }
 }

@@ -7,11 +7,8 @@ use anyhow::Result;
 use arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::Field;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
 
-use crate::util::fs::write_atomic;
+use crate::data::table::write_batches;
 
 /// One problem: `prompt` is what the user says, `ground_truth` what the scorer compares with; `question` and `answer` are
 /// the source's own texts, kept under `extra_info`.
@@ -48,10 +45,7 @@ pub fn write_parquet(path: &Path, data_source: &str, ability: &str, split: &str,
         ("reward_model", reward_model, true),
         ("extra_info", extra_info, true),
     ])?;
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
-    writer.write(&batch)?;
-    write_atomic(path, &writer.into_inner()?)
+    write_batches(path, batch.schema(), [Ok(batch)])
 }
 
 fn structure(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {

@@ -1,0 +1,93 @@
+//! Responses to the prompts of a file. Meaning and defaults: `config/generation.yaml`.
+
+use super::data::Truncation;
+use super::types::{Device, Location, OneOrMany, Open};
+use super::validate::{COUNT, NOT_NEGATIVE, PROBABILITY, TOP_K, check};
+use crate::config::Report;
+use serde::{Deserialize, Serialize};
+
+/// Everything that `trainer generate` reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationConfig {
+    pub data: GenerationDataConfig,
+    pub model: GenerationModelConfig,
+    pub rollout: GenerationRolloutConfig,
+    pub trainer: GenerationTrainerConfig,
+}
+
+/// The prompts, and where the responses go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationDataConfig {
+    pub path: OneOrMany<Location>,
+    pub prompt_key: String,
+    pub n_samples: usize,
+    pub output_path: Location,
+    pub batch_size: usize,
+    pub truncation: Truncation,
+    pub apply_chat_template_kwargs: Open,
+}
+
+/// The model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationModelConfig {
+    pub path: Location,
+    pub tokenizer_path: Option<Location>,
+    pub custom_chat_template: Option<String>,
+}
+
+/// How responses are generated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationRolloutConfig {
+    pub do_sample: bool,
+    pub temperature: f64,
+    pub top_k: i64,
+    pub top_p: f64,
+    pub prompt_length: usize,
+    pub response_length: usize,
+    pub ignore_eos: bool,
+    pub max_num_seqs: usize,
+}
+
+/// Device and seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationTrainerConfig {
+    pub device: Device,
+    pub seed: u64,
+}
+
+impl GenerationConfig {
+    /// Checks what types cannot.
+    pub(super) fn check(&self, report: &mut Report) {
+        let (data, rollout) = (&self.data, &self.rollout);
+        let rows = vec![
+            ("data.n_samples", data.n_samples as f64, COUNT),
+            ("data.batch_size", data.batch_size as f64, COUNT),
+            ("rollout.temperature", rollout.temperature, NOT_NEGATIVE),
+            ("rollout.top_k", rollout.top_k as f64, TOP_K),
+            ("rollout.top_p", rollout.top_p, PROBABILITY),
+            ("rollout.prompt_length", rollout.prompt_length as f64, COUNT),
+            ("rollout.response_length", rollout.response_length as f64, COUNT),
+            ("rollout.max_num_seqs", rollout.max_num_seqs as f64, COUNT),
+        ];
+        check(rows, report);
+        let samples = data.n_samples;
+        for (greedy, key, help) in [
+            (!rollout.do_sample, "rollout.do_sample", "write data.n_samples=1, or rollout.do_sample=true"),
+            (rollout.temperature == 0.0, "rollout.temperature", "write data.n_samples=1, or a rollout.temperature above 0"),
+        ] {
+            if greedy && samples > 1 {
+                let message = format!("the {samples} responses to a prompt (`data.n_samples`) are all the same without sampling");
+                report.wrong(key, message, help);
+            }
+        }
+        if data.output_path.as_path().extension().is_none_or(|extension| extension != "parquet") {
+            let message = format!("`data.output_path` must end in .parquet, not {}", data.output_path);
+            report.wrong("data.output_path", message, "");
+        }
+    }
+}

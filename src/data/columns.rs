@@ -1,0 +1,72 @@
+//! JSON values as an arrow column, whose type is found out from them.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, NullArray, StringArray, StructArray, UInt64Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{Field, FieldRef};
+use serde_json::Value;
+
+/// The column of these values, which are of one kind or null. Integers and other numbers together are floating point.
+pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
+    let values: Vec<Option<&Value>> = values.iter().map(|value| value.filter(|value| !value.is_null())).collect();
+    let all = |holds: fn(&Value) -> bool| values.iter().flatten().all(|value| holds(value));
+    let each = || values.iter().copied();
+    let Some(first) = values.iter().flatten().next() else { return Ok(Arc::new(NullArray::new(values.len()))) };
+    Ok(match first {
+        Value::Bool(_) if all(Value::is_boolean) => Arc::new(each().map(|v| v?.as_bool()).collect::<BooleanArray>()),
+        Value::Number(_) if all(Value::is_i64) => Arc::new(each().map(|v| v?.as_i64()).collect::<Int64Array>()),
+        Value::Number(_) if all(Value::is_u64) => Arc::new(each().map(|v| v?.as_u64()).collect::<UInt64Array>()),
+        Value::Number(_) if all(Value::is_number) => Arc::new(each().map(|v| v?.as_f64()).collect::<Float64Array>()),
+        Value::String(_) if all(Value::is_string) => Arc::new(each().map(|v| v?.as_str()).collect::<StringArray>()),
+        Value::Array(_) if all(Value::is_array) => list(&values)?,
+        Value::Object(_) if all(Value::is_object) => structure(&values)?,
+        _ => bail!("values of several kinds, such as {first} and {}", other_kind(first, &values)),
+    })
+}
+
+fn list(values: &[Option<&Value>]) -> Result<ArrayRef> {
+    let lists: Vec<&[Value]> =
+        values.iter().map(|value| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice)).collect();
+    let flat: Vec<Option<&Value>> = lists.iter().copied().flatten().map(Some).collect();
+    let offsets = OffsetBuffer::from_lengths(lists.iter().map(|list| list.len()));
+    let elements = to_arrow(&flat)?;
+    Ok(Arc::new(ListArray::try_new(field("element", &elements), offsets, elements, Some(validity(values)))?))
+}
+
+fn structure(values: &[Option<&Value>]) -> Result<ArrayRef> {
+    let mut names: Vec<&String> = Vec::new();
+    for name in values.iter().flatten().filter_map(|value| value.as_object()).flat_map(|map| map.keys()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        // Parquet has no structs without fields.
+        return Ok(Arc::new(NullArray::new(values.len())));
+    }
+    let column = |name: &&String| {
+        let inner: Vec<Option<&Value>> = values.iter().map(|value| value.and_then(|value| value.get(name.as_str()))).collect();
+        to_arrow(&inner).with_context(|| format!("field \"{name}\""))
+    };
+    let columns = names.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let fields: Vec<FieldRef> = names.iter().zip(&columns).map(|(name, column)| field(name, column)).collect();
+    Ok(Arc::new(StructArray::try_new(fields.into(), columns, Some(validity(values)))?))
+}
+
+/// A nullable field for the column.
+pub fn field(name: &str, column: &ArrayRef) -> FieldRef {
+    Arc::new(Field::new(name, column.data_type().clone(), true))
+}
+
+fn validity(values: &[Option<&Value>]) -> NullBuffer {
+    values.iter().map(Option::is_some).collect()
+}
+
+fn other_kind(first: &Value, values: &[Option<&Value>]) -> String {
+    let kind = std::mem::discriminant(first);
+    values.iter().flatten().find(|value| std::mem::discriminant(**value) != kind).map_or(String::new(), |value| value.to_string())
+}

@@ -1,0 +1,49 @@
+//! Conversations as supervised examples: of every turn of the assistant, its text and the token that ends it are learnt.
+//!
+//! The whole conversation is rendered and tokenized once, as a model would see it. Where a turn begins and ends in it is found
+//! by rendering what comes before the turn, with the generation prompt, and what comes up to its end: the ids of both must be
+//! a prefix of the whole. A template that writes earlier turns differently once others follow, or a text whose first token
+//! merges with the template's, is an error rather than a mask that is a token off.
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+
+use super::sft::SftExample;
+use super::tokenizer::Tokenizer;
+
+/// The ids of a conversation, and which of them are learnt. `kwargs` are further variables of the chat template.
+pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, kwargs: &Map<String, Value>) -> Result<SftExample> {
+    let list = messages.as_array().context("a conversation must be a list of messages")?;
+    let encode = |count: usize, add_generation_prompt: bool| {
+        let part = Value::from(list[..count].to_vec());
+        tokenizer.encode(&tokenizer.apply_chat_template(&part, add_generation_prompt, kwargs)?)
+    };
+    let ids = encode(list.len(), false)?;
+    let mut loss_mask = vec![false; ids.len()];
+    let turns = list.iter().enumerate().filter(|(_, message)| message["role"] == "assistant").map(|(i, _)| i);
+    for turn in turns {
+        if turn == 0 {
+            bail!("message 0 is the assistant's: a message that it answers must come first");
+        }
+        let (before, through) = (encode(turn, true)?, encode(turn + 1, false)?);
+        if before.len() > through.len() || !ids.starts_with(&before) || !ids.starts_with(&through) {
+            bail!(
+                "message {turn}: the tokens of the conversation up to here are not the first ones of the whole conversation: the \
+                 chat template writes a turn differently when others follow (as some do with <think>), or the text begins or ends \
+                 with characters that merge with the template's; change the text, or the template (model.custom_chat_template)"
+            );
+        }
+        // What the template writes after the end of the turn, such as a newline, is never generated.
+        let Some(end) = (before.len()..through.len()).rev().find(|&i| tokenizer.is_special(ids[i])) else {
+            bail!(
+                "message {turn}: the chat template ends the assistant's turn with no special token, so a model could not learn to \
+                 stop; give another template (model.custom_chat_template)"
+            );
+        };
+        loss_mask[before.len()..=end].fill(true);
+    }
+    if !loss_mask.contains(&true) {
+        bail!("the conversation has no turn of the assistant");
+    }
+    Ok(SftExample { ids, loss_mask })
+}

@@ -1,0 +1,100 @@
+//! Data files as a whole table, to be written again with another column: parquet keeps its types, JSON gets those of its values.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use serde_json::Value;
+
+use super::columns::{field, to_arrow};
+use super::rows::read_rows;
+use crate::util::fs::write_atomic;
+
+/// All rows of some files.
+pub struct Table {
+    fields: Vec<FieldRef>,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    /// Reads and concatenates `files`, which are all parquet, of the same columns, or all JSON.
+    pub fn read(files: &[PathBuf]) -> Result<Self> {
+        let parquet = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "parquet");
+        match files.iter().filter(|file| parquet(file)).count() {
+            0 => Self::from_json(files),
+            count if count == files.len() => Self::from_parquet(files),
+            _ => bail!("parquet and JSON files cannot be joined into one table; give files of one kind"),
+        }
+    }
+
+    fn from_parquet(files: &[PathBuf]) -> Result<Self> {
+        let mut table = Self { fields: Vec::new(), batches: Vec::new() };
+        for path in files {
+            let read = || -> Result<(SchemaRef, Vec<RecordBatch>)> {
+                let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
+                Ok((builder.schema().clone(), builder.build()?.collect::<Result<_, _>>()?))
+            };
+            let (schema, batches) = read().with_context(|| format!("cannot read {}", path.display()))?;
+            let fields: Vec<FieldRef> = schema.fields().iter().cloned().collect();
+            if table.fields.is_empty() {
+                table.fields = fields;
+            } else if table.fields != fields {
+                bail!("{}: its columns are not those of {}", path.display(), files[0].display());
+            }
+            table.batches.extend(batches);
+        }
+        Ok(table)
+    }
+
+    fn from_json(files: &[PathBuf]) -> Result<Self> {
+        let rows = read_rows(files, &[], &[])?;
+        let mut names: Vec<&String> = Vec::new();
+        for name in rows.iter().flat_map(|row| row.values.keys()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let column = |name: &&String| -> Result<(FieldRef, ArrayRef)> {
+            let values: Vec<Option<&Value>> = rows.iter().map(|row| row.values.get(name.as_str())).collect();
+            let column = to_arrow(&values).with_context(|| format!("column \"{name}\" has no type"))?;
+            Ok((field(name, &column), column))
+        };
+        let (fields, columns): (Vec<_>, Vec<_>) = names.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let batches = vec![RecordBatch::try_new(Arc::new(Schema::new(fields.clone())), columns)?];
+        Ok(Self { fields, batches })
+    }
+
+    /// Writes the table as parquet, as a whole or not at all, with a column more; one of the same name gives way to it.
+    pub fn write_with(&self, path: &Path, name: &str, values: &[Value]) -> Result<()> {
+        let values: Vec<Option<&Value>> = values.iter().map(Some).collect();
+        let column = to_arrow(&values)?;
+        let kept: Vec<usize> = (0..self.fields.len()).filter(|&i| self.fields[i].name() != name).collect();
+        let fields = kept.iter().map(|&i| self.fields[i].clone()).chain([field(name, &column)]);
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let mut start = 0;
+        let batches = self.batches.iter().map(|batch| {
+            let more = column.slice(start, batch.num_rows());
+            start += batch.num_rows();
+            let columns = kept.iter().map(|&i| batch.column(i).clone()).chain([more]).collect();
+            RecordBatch::try_new(schema.clone(), columns).context("a column does not fit the table")
+        });
+        write_batches(path, schema.clone(), batches)
+    }
+}
+
+/// Writes record batches as one parquet file, which appears whole or not at all.
+pub fn write_batches(path: &Path, schema: SchemaRef, batches: impl IntoIterator<Item = Result<RecordBatch>>) -> Result<()> {
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))?;
+    for batch in batches {
+        writer.write(&batch?)?;
+    }
+    write_atomic(path, &writer.into_inner()?)
+}

@@ -1,0 +1,110 @@
+//! Responses to the prompts of a file: `trainer generate`. The rows come out as they went in, with the column `responses`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use rayon::prelude::*;
+use serde_json::Value;
+
+use crate::config::Loaded;
+use crate::config::schema::GenerationConfig;
+use crate::data::rows::{Row, read_rows};
+use crate::data::{PromptText, Table, Tokenizer};
+use crate::model::{CausalLm, Init};
+use crate::rollout::{Engine, NativeEngine, Request, Sampling};
+use crate::tracking::Progress;
+use crate::trainer::{check_model, open_device, truncation};
+use crate::util::rng::Stream;
+
+/// The column that is added, which `trainer eval` reads.
+const RESPONSES: &str = "responses";
+
+/// A generation, set up from its configuration by [`Generation::new`].
+pub struct Generation {
+    config: GenerationConfig,
+    model: CausalLm,
+    tokenizer: Tokenizer,
+    table: Table,
+    /// Ids of each row's prompt.
+    prompts: Vec<Vec<u32>>,
+    progress: Progress,
+}
+
+impl Generation {
+    /// Generates and writes the file.
+    pub fn run(self) -> Result<()> {
+        let (data, rollout) = (&self.config.data, &self.config.rollout);
+        let sampling = Sampling {
+            temperature: if rollout.do_sample { rollout.temperature as f32 } else { 0.0 },
+            top_k: usize::try_from(rollout.top_k).unwrap_or(0),
+            top_p: rollout.top_p as f32,
+            max_tokens: rollout.response_length,
+            ignore_eos: rollout.ignore_eos,
+        };
+        let mut engine = NativeEngine { max_num_seqs: rollout.max_num_seqs };
+        let mut responses: Vec<Value> = Vec::with_capacity(self.prompts.len());
+        self.progress.start(0, self.prompts.len().div_ceil(data.batch_size) as u64);
+        for (done, batch) in self.prompts.chunks(data.batch_size).enumerate() {
+            let start = Instant::now();
+            let prompts: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
+            let (seed, first) = (self.config.trainer.seed, responses.len());
+            // Keyed by the row, so that the size of a batch changes no response.
+            let stream = |prompt: usize, sample: usize| Stream::new(seed, "generate", &[(first + prompt) as u64, sample as u64]);
+            let request =
+                Request { prompts: &prompts, n: data.n_samples, sampling, eos: self.tokenizer.eos_ids(), stream: &stream };
+            let generated = engine.generate(&self.model, &request)?;
+            let texts = generated.iter().map(|response| self.tokenizer.decode(&response.ids, true).map(Value::from));
+            let texts = texts.collect::<Result<Vec<_>>>()?;
+            responses.extend(texts.chunks(data.n_samples).map(|texts| Value::from(texts.to_vec())));
+            let tokens: usize = generated.iter().map(|response| response.ids.len()).sum();
+            let length = tokens as f64 / generated.len() as f64;
+            self.progress.update(done as u64 + 1, ("length", length), tokens as f64 / start.elapsed().as_secs_f64());
+        }
+        self.progress.finish();
+        self.table.write_with(data.output_path.as_path(), RESPONSES, &responses).context("data.output_path")?;
+        let each = if data.n_samples == 1 { "1 response".to_owned() } else { format!("{} responses", data.n_samples) };
+        tracing::info!("{}: {} rows, {each} each", data.output_path, responses.len());
+        Ok(())
+    }
+
+    /// Reads the prompts and the model, and finds every mistake before the first response.
+    pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
+        let config = loaded.config;
+        let device = open_device(config.trainer.device)?;
+        let model = &config.model;
+        let folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
+        let tokenizer = Tokenizer::load_with_template(folder.as_path(), model.custom_chat_template.as_deref())
+            .context("model.tokenizer_path (by default model.path)")?;
+        let files: Vec<PathBuf> = config.data.path.iter().map(|file| file.as_path().to_owned()).collect();
+        let prompts = prompts(&files, &tokenizer, &config).context("data.path")?;
+        let table = Table::read(&files).context("data.path")?;
+        let model = CausalLm::load(model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
+        let longest = prompts.iter().map(Vec::len).max().unwrap_or(0) + config.rollout.response_length;
+        check_model(&model.config, &tokenizer, longest, "rollout.prompt_length or rollout.response_length")
+            .with_context(|| format!("the model in {} and the tokenizer in {folder}", config.model.path))?;
+        Ok(Self { config, model, tokenizer, table, prompts, progress })
+    }
+}
+
+/// The ids of every row's prompt.
+fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
+    let (data, max) = (&config.data, config.rollout.prompt_length);
+    let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
+    let rows = read_rows(files, &[&data.prompt_key], &[])?;
+    if rows.is_empty() {
+        bail!("no rows to respond to");
+    }
+    let read = |row: &Row| {
+        let ids = PromptText::of(row, &data.prompt_key, tokenizer, &chat_kwargs)?.ids;
+        truncation(data.truncation).apply(&ids, max).ok_or_else(|| {
+            anyhow!(
+                "the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
+                 data.truncation=left, right or middle",
+                ids.len()
+            )
+        })
+    };
+    let ids: Vec<Result<Vec<u32>>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
+    ids.into_iter().collect()
+}

@@ -1,0 +1,72 @@
+//! `trainer sft --dry-run`: everything that a run reads and checks, without weights and steps.
+
+use anyhow::{Context, Result};
+
+use super::sft_inputs::{Inputs, cut, decoder};
+use crate::config::{Loaded, SftConfig};
+use crate::data::SftExample;
+use crate::model::Cut;
+use crate::model::memory::Widest;
+use crate::trainer::dry_run::{Memory, check_weights, describe, names, report, resumed_step, steps};
+use crate::trainer::open_device;
+
+/// What a supervised run would do.
+///
+/// # Errors
+/// Whatever a run would refuse before its first step.
+pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
+    let config = loaded.config;
+    let (data, model, trainer) = (&config.data, &config.model, &config.trainer);
+    open_device(trainer.device)?;
+    let mut inputs = Inputs::read(&config)?;
+    let decoder = decoder(&config)?;
+    check_weights(&model.path, model.init).context("model.path")?;
+    let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
+    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps)?;
+
+    let (batch, cut) = (data.train_batch_size, cut(&config));
+    let per_epoch = inputs.sampler.batches_per_epoch();
+    // One epoch is enough to know: every later one has the same examples.
+    let batches: Vec<Vec<usize>> = (0..per_epoch.min(inputs.total_steps)).map(|_| inputs.sampler.next_batch()).collect();
+    let trained = batches.iter().map(|batch| widest(batch.iter().map(|&i| &inputs.train[i]), cut));
+    let mut memory = Memory::new(decoder.clone(), trainer.device);
+    memory.trained();
+    if !inputs.val.is_empty() {
+        memory.pass("validation", widest(inputs.val.iter(), cut));
+    }
+    let trained = trained.max_by_key(|widest| widest.sequences * widest.tokens).unwrap_or_default();
+    memory.update(trained, trained.sequences < batch);
+
+    let longest = inputs.train.iter().chain(&inputs.val).map(|e| e.ids.len()).max().unwrap_or(0);
+    let tokenizer = model.tokenizer_path.as_ref().unwrap_or(&model.path);
+    let validation = match &data.val_files {
+        Some(files) => format!("{} examples from {}", inputs.val.len(), names(files)),
+        None => "none: data.val_files is null".to_owned(),
+    };
+    let micro = match cut {
+        Cut::Sequences(examples) => format!("{examples}"),
+        Cut::Tokens(tokens) => format!("up to {tokens} tokens"),
+    };
+    let lines = [
+        ("model", describe(&model.path, &decoder, model.init)),
+        ("device", trainer.device.to_string()),
+        ("tokenizer", format!("{tokenizer}: {} tokens", inputs.tokenizer.vocab_size())),
+        ("training", format!("{} examples from {}", inputs.train.len(), names(&data.train_files))),
+        ("validation", validation),
+        ("longest", format!("{longest} tokens")),
+        ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
+        ("steps", steps(inputs.total_steps, per_epoch, resumed)),
+    ];
+    Ok(report(&lines, &memory))
+}
+
+/// The widest micro-batch of some examples: of each, every token but the first is predicted.
+fn widest<'a>(examples: impl Iterator<Item = &'a SftExample>, cut: Cut) -> Widest {
+    let lengths: Vec<usize> = examples.map(|example| example.ids.len()).collect();
+    let cuts = cut.micro_batches(&lengths);
+    let widths = cuts.iter().map(|cut| {
+        let longest = cut.iter().map(|&i| lengths[i]).max().unwrap_or(1);
+        Widest { sequences: cut.len(), tokens: longest, responses: longest - 1 }
+    });
+    widths.max_by_key(|widest| widest.sequences * widest.tokens).unwrap_or_default()
+}

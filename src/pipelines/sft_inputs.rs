@@ -1,0 +1,92 @@
+//! What a supervised run reads before it needs weights: the tokenizer, the examples, and how many steps they make.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::config::SftConfig;
+use crate::config::schema::{Frequency, OneOrMany};
+use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
+use crate::model::config::HfConfig;
+use crate::model::{Cut, DecoderConfig};
+use crate::trainer::{check_model, truncation};
+
+pub(super) struct Inputs {
+    pub tokenizer: Tokenizer,
+    pub train: Vec<SftExample>,
+    /// None where `data.val_files` is null.
+    pub val: Vec<SftExample>,
+    pub sampler: Sampler,
+    pub total_steps: u64,
+}
+
+impl Inputs {
+    /// Reads them all, and checks that the model that config.json describes can take them.
+    pub(super) fn read(config: &SftConfig) -> Result<Self> {
+        let model = &config.model;
+        let tokenizer_folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
+        let tokenizer = Tokenizer::load_with_template(tokenizer_folder.as_path(), model.custom_chat_template.as_deref())
+            .context("model.tokenizer_path (by default model.path)")?;
+        let (train, val) = (examples(config, &tokenizer, true)?, examples(config, &tokenizer, false)?);
+        if config.data.val_files.is_none() && !matches!(config.trainer.test_freq, Frequency::Steps(..=0)) {
+            tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");
+        }
+        let longest = train.iter().chain(&val).map(|e| e.ids.len()).max().unwrap_or(0);
+        check_model(&decoder(config)?, &tokenizer, longest, "data.max_length")
+            .with_context(|| format!("the model in {} and the tokenizer in {tokenizer_folder}", model.path))?;
+        let seed = config.data.seed.unwrap_or(config.trainer.seed);
+        let sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
+            .context("data.train_batch_size")?;
+        let total_steps = match config.trainer.total_training_steps {
+            Some(steps) => steps as u64,
+            None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
+        };
+        Ok(Self { tokenizer, train, val, sampler, total_steps })
+    }
+}
+
+/// The shape of the model, from its config.json.
+pub(super) fn decoder(config: &SftConfig) -> Result<DecoderConfig> {
+    let decoder = || HfConfig::read(config.model.path.as_path())?.decoder();
+    decoder().context("model.path")
+}
+
+/// How a batch is cut for the device.
+pub(super) fn cut(config: &SftConfig) -> Cut {
+    let data = &config.data;
+    if data.use_dynamic_bsz { Cut::Tokens(data.max_token_len_per_gpu) } else { Cut::Sequences(data.micro_batch_size_per_gpu) }
+}
+
+/// The examples of training or of validation; none where `data.val_files` is null.
+fn examples(config: &SftConfig, tokenizer: &Tokenizer, training: bool) -> Result<Vec<SftExample>> {
+    let data = &config.data;
+    let (key, files, max) = match (training, &data.val_files) {
+        (true, _) => ("data.train_files", &data.train_files, data.train_max_samples),
+        (false, Some(files)) => ("data.val_files", files, data.val_max_samples),
+        (false, None) => return Ok(Vec::new()),
+    };
+    let keys = |keys: &Option<OneOrMany<String>>| keys.as_ref().map(|keys| keys.0.clone()).unwrap_or_default();
+    let columns = match &data.messages_key {
+        Some(messages_key) => SftColumns::Messages {
+            messages_key: messages_key.clone(),
+            tools_key: data.tools_key.clone(),
+            enable_thinking_key: data.enable_thinking_key.clone(),
+        },
+        None => SftColumns::Response {
+            prompt_key: data.prompt_key.clone(),
+            prompt_dict_keys: keys(&data.prompt_dict_keys),
+            response_key: data.response_key.clone(),
+            response_dict_keys: keys(&data.response_dict_keys),
+        },
+    };
+    let options = SftOptions {
+        columns,
+        max_length: data.max_length,
+        truncation: truncation(data.truncation),
+        chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+    };
+    let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
+    let examples = load_sft(&files, tokenizer, &options).context(key)?;
+    let seed = data.seed.unwrap_or(config.trainer.seed);
+    Ok(take_samples(examples, usize::try_from(max).ok(), training && data.shuffle, seed))
+}
