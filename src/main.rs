@@ -34,5 +34,6 @@ fn main() -> ExitCode {
             eprintln!("error: {message}");
             ExitCode::FAILURE
         }
+        Err(Failure::Different) => ExitCode::FAILURE,
     }
 }

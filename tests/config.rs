@@ -1,7 +1,7 @@
 //! The configuration language: composition, overrides, interpolation, types, messages.
 
-use burnish::config::schema::{Device, Truncation};
-use burnish::config::{BatchPlan, ConfigError, Loaded, MicroBatch, PpoConfig, Request, SftConfig, embedded, ignored, load};
+use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Truncation};
+use burnish::config::{BatchPlan, ConfigError, Loaded, MicroBatch, PpoConfig, Request, SftConfig, embedded, load};
 use std::path::{Path, PathBuf};
 
 fn request(overrides: &[&str]) -> Request {
@@ -42,8 +42,12 @@ fn leaves(value: &serde_json::Value, key: String, into: &mut Vec<String>) {
 fn defaults_load_and_every_key_has_a_field_and_the_reverse() {
     let loaded = ppo(&[]).unwrap();
     let sft = load::<SftConfig>(&request(&[]), &[]).unwrap();
+    let generation = load::<GenerationConfig>(&request(&[]), &[]).unwrap();
+    let evaluation = load::<EvalConfig>(&request(&[]), &[]).unwrap();
     assert!(loaded.ignored.is_empty() && sft.ignored.is_empty());
     for (yaml, config) in [
+        (generation.tree.to_yaml(), serde_json::to_value(&generation.config).unwrap()),
+        (evaluation.tree.to_yaml(), serde_json::to_value(&evaluation.config).unwrap()),
         (loaded.tree.to_yaml(), serde_json::to_value(&loaded.config).unwrap()),
         (sft.tree.to_yaml(), serde_json::to_value(&sft.config).unwrap()),
     ] {
@@ -89,52 +93,12 @@ fn every_embedded_file_is_the_one_in_the_folder_and_explains_every_key() {
     found.sort();
     let table: Vec<(String, String)> = embedded::FILES.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
     assert_eq!(table, found);
-    for (name, text) in &found {
+    for (name, text) in found.iter().filter(|(name, _)| !name.starts_with("verl/")) {
         for pair in text.lines().collect::<Vec<_>>().windows(2) {
             let is_key = pair[1].contains(':') && !pair[1].trim_start().starts_with(['-', '#']) && pair[1] != "defaults:";
             assert!(!is_key || pair[0].trim_start().starts_with("# "), "{name}: no comment above `{}`", pair[1]);
         }
     }
-}
-
-#[test]
-fn keys_of_verl_2025_06_are_all_there() {
-    let list = include_str!("data/keys-2025-06.txt");
-    let keys = ppo(&[]).unwrap().tree.keys();
-    // verl itself moved these to `algorithm.rollout_correction`, where they are.
-    let moved = "actor_rollout_ref.actor.rollout_correction.";
-    let missing: Vec<&str> = list
-        .lines()
-        .map(|key| key.trim_end_matches(".*"))
-        .filter(|key| !keys.contains(&key.replace(moved, "algorithm.rollout_correction.")))
-        .collect();
-    assert_eq!(missing, Vec::<&str>::new());
-}
-
-#[test]
-fn golden_override_values_are_typed_as_hydra_does() {
-    let goldens =
-        std::env::var("BURNISH_GOLDENS").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden").into());
-    let text = std::fs::read_to_string(Path::new(&goldens).join("hydra-overrides.json")).unwrap();
-    // Infinity and NaN are no JSON; an open mapping holds them as null.
-    let cases: Vec<serde_json::Value> =
-        serde_json::from_str(&text.replace("Infinity", "null").replace(": NaN", ": null")).unwrap();
-    let mut checked = 0;
-    for case in cases.iter().filter(|case| case["overrides"].as_array().is_some_and(|list| list.len() == 1)) {
-        let text = case["overrides"][0].as_str().unwrap();
-        let Some(value) = text.strip_prefix("trainer.project_name=").filter(|v| !v.contains("${")) else { continue };
-        // An open mapping takes a value of any type.
-        let loaded = ppo(&[&format!("+data.apply_chat_template_kwargs.x={value}")]);
-        match (case.get("value"), case.get("error")) {
-            (Some(expected), None) => {
-                let loaded = loaded.unwrap_or_else(|error| panic!("{text}: {error}"));
-                assert_eq!(&loaded.config.data.apply_chat_template_kwargs["x"], expected, "{text}");
-            }
-            _ => assert!(loaded.is_err(), "{text} should be refused"),
-        }
-        checked += 1;
-    }
-    assert!(checked > 40, "only {checked} cases");
 }
 
 #[test]
@@ -178,14 +142,14 @@ fn wrong_overrides_say_what_to_do() {
         ),
         (&["actor.optim.lr=1"], &["did you mean `actor_rollout_ref.actor.optim.lr`?"]),
         (&["+trainer.sed=1"], &["no such key `trainer.sed`", "did you mean `trainer.seed`?", "override `+trainer.sed=1`"]),
-        (&["+trainer.nnodes=2"], &["already there", "trainer.nnodes=…"]),
+        (&["+trainer.seed=2"], &["already there", "trainer.seed=…"]),
         (&["~trainer.nope"], &["no such key `trainer.nope`"]),
-        (&["~trainer.seed"], &["`trainer.seed` is missing"]),
-        (&["~data.tokenizer"], &["`data.tokenizer` is missing"]),
+        (&["~trainer.seed"], &["`trainer.seed` cannot be deleted", "its default is 1", "override `~trainer.seed`"]),
+        (&["~data.tokenizer"], &["`data.tokenizer` cannot be deleted"]),
         (&["trainer.logger=console,file"], &["[a,b]"]),
         (&["trainer.logger=[a,]"], &["a value is missing"]),
         (&["trainer.logger[0]=x"], &["key.0=value"]),
-        (&["trainer.nnodes"], &["key=value"]),
+        (&["trainer.seed"], &["key=value"]),
         (&["data.apply_chat_template_kwargs={a: 1}"], &["no such key `data.apply_chat_template_kwargs.a`"]),
         (
             &["data.train_batch_size=abc"],
@@ -196,14 +160,15 @@ fn wrong_overrides_say_what_to_do() {
         ),
         (&["data.train_batch_size=64.0"], &["must be an integer", "write 64"]),
         (&["data.train_batch_size=-1"], &["an integer of at least 0, not the integer `-1`"]),
-        (&["data.shuffle=yes"], &["`data.shuffle` must be a bool, not the string `yes`", "true or false"]),
+        (&["data.shuffle=yes"], &["`data.shuffle` must be a bool, not the string `yes`", "write true"]),
         (&["trainer.project_name=123"], &["must be a string, not the integer `123`", "'trainer.project_name=\"123\"'"]),
         (&["data.truncation=midle"], &["must be one of error, left, right, middle", "did you mean `middle`?"]),
         (&["trainer.device=gpu"], &["cpu, cuda or cuda:N", "override `trainer.device=gpu`"]),
         (&["trainer.logger=[console,[1]]"], &["`trainer.logger.1` must be a string"]),
-        (&["algorithm.rollout_correction=null"], &["must be a mapping, not null"]),
-        (&["data=5"], &["`data` must be a mapping, not the integer `5`", "override `data=5`"]),
+        (&["algorithm.kl_ctrl=null"], &["must be a mapping, not null"]),
+        (&["data=5"], &["`data` is a group", "`data` has: legacy_data", "override `data=5`"]),
         (&["data.train_files="], &["`data.train_files` must be a path, not empty"]),
+        (&["data.train_files=['$DATA/train.parquet']"], &["`data.train_files.0` holds `$DATA`", "single quotes"]),
         (&["actor_rollout_ref.actor.ppo_epochs=x"], &["`actor_rollout_ref.actor.ppo_epochs` must be"]),
         (&["trainer.seed=${trainer.project_name}"], &["`trainer.seed` must be", "comes from `trainer.project_name`"]),
         (&["critic=other"], &["there is no configuration `critic/other`", "`critic` has: dp_critic", "override `critic=other`"]),
@@ -234,12 +199,11 @@ fn what_is_not_available_is_refused() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["algorithm.adv_estimator=gae"], &["needs the critic", "rloo, grpo or reinforce_plus_plus"]),
         (&["reward_model.enable=true"], &["reward models are not available"]),
-        (&["custom_reward_function.path=f.py"], &["custom_reward_function.path=null"]),
+        (&["custom_reward_function.path=f.py"], &["reward functions of your own", "its default=null"]),
         (&["actor_rollout_ref.actor.kl_loss_type=full"], &["actor_rollout_ref.actor.kl_loss_type=full", "low_var_kl"]),
         (&["algorithm.rollout_correction.rollout_is=token"], &["rollout correction"]),
         (&["actor_rollout_ref.rollout.n=1"], &["`rloo` compares the responses", "rollout.n=2"]),
         (&["actor_rollout_ref.rollout.temperature=0"], &["rollout.temperature` must be above 0"]),
-        (&["actor_rollout_ref.actor.ppo_micro_batch_size=8"], &["ppo_micro_batch_size_per_gpu=8"]),
         (&["actor_rollout_ref.rollout.response_length=9"], &["set data.max_response_length"]),
         (
             &["actor_rollout_ref.actor.use_dynamic_bsz=true", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9"],
@@ -252,8 +216,8 @@ fn what_is_not_available_is_refused() {
         assert_says(ppo(overrides), parts);
     }
     assert_says(
-        load::<SftConfig>(&request(&["model.lora_rank=8", "optim.lr_scheduler=wsd"]), &[]),
-        &["2 problems", "LoRA", "wsd"],
+        load::<SftConfig>(&request(&["model.lora_rank=8", "trainer.save_freq=after_epoch"]), &[]),
+        &["2 problems", "LoRA", "`trainer.save_freq` must be an integer or after_each_epoch"],
     );
     ppo(&[
         "algorithm.adv_estimator=reinforce_plus_plus",
@@ -292,7 +256,13 @@ fn recipes_build_on_the_embedded_files_and_errors_point_into_them() {
             "defaults: [ppo_trainer, _self_]\ndata:\n  train_batchsize: 3\n",
             vec!["run.yaml:3:3", "data.train_batch_size", "3 |   train_batchsize: 3", "^"],
         ),
-        ("defaults: [ppo_trainer]\ndata:\n  shuffle: on\n", vec!["run.yaml:3:12", "true or false"]),
+        ("defaults: [ppo_trainer]\ndata:\n  shuffle: onn\n", vec!["run.yaml:3:12", "true or false"]),
+        (
+            "defaults: [ppo_trainer]\ntrainer:\n  project_name: no\n",
+            vec!["not the bool `false`", "`no` means false in YAML", "\"no\""],
+        ),
+        ("defaults: [ppo_trainer]\ntrainer:\n  resume_from_path: None\n", vec!["run.yaml:3:21", "the string `None`", "=null"]),
+        ("defaults: [ppo_trainer]\nactor_rollout_ref: {actor: {optim: {lr: 1e-6x}}}\n", vec!["run.yaml:2:41", "such as 1e-6"]),
         ("defaults: [ppo_trainr]\n", vec!["no configuration `ppo_trainr`", "did you mean `ppo_trainer`?", "run.yaml:1:12"]),
         ("defaults: [run]\n", vec!["`run` includes itself"]),
         ("data: 1\ndata: 2\n", vec!["the key `data` is here twice", "run.yaml:2:1"]),
@@ -322,7 +292,7 @@ fn groups_packages_and_search_folders() {
     };
     write(
         "ppo_trainer.yaml",
-        "defaults:\n  - /ppo_trainer\n  - override /optim@actor_rollout_ref.actor.optim: big\n  - seeds@trainer: nine\n  - wide\n  - _self_\n",
+        "defaults:\n  - /ppo_trainer\n  - seeds@trainer: nine\n  - wide\n  - _self_\n  - override /optim@actor_rollout_ref.actor.optim: big\n",
     );
     write("optim/big.yaml", "defaults:\n  - adamw\n  - _self_\nlr: 0.5\n");
     write("seeds/nine.yaml", "seed: 9\n");
@@ -364,13 +334,6 @@ fn keys_without_effect_are_reported_and_only_when_set() {
     let keys: Vec<&str> = loaded.ignored.iter().map(|one| one.key.as_str()).collect();
     assert_eq!(keys, ["hydra.run.dir", "actor_rollout_ref.rollout.name", "critic.ppo_epochs", "trainer.nnodes"]);
     assert_eq!((loaded.ignored[1].value.as_str(), loaded.ignored[1].reason), ("vllm", "the native engine generates"));
-    let (ppo_keys, sft_keys) = (ppo(&[]).unwrap().tree.keys(), load::<SftConfig>(&request(&[]), &[]).unwrap().tree.keys());
-    for key in ignored::table_keys().map(|key| key.trim_end_matches('.').to_string()) {
-        assert!(
-            ppo_keys.contains(&key) || sft_keys.contains(&key),
-            "the table of ignored keys has `{key}`, which does not exist"
-        );
-    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn algorithms() -> String {
     let schedules = SCHEDULES.iter().map(|s| entry(s.name, &[], s.doc, &[]));
     part(
         "Learning-rate schedules",
-        "`actor_rollout_ref.actor.optim.lr_scheduler_type` and, in `trainer sft`, `optim.lr_scheduler`",
+        "`actor_rollout_ref.actor.optim.lr_scheduler_type` and, in `trainer sft`, `optim.lr_scheduler_type`",
         schedules.collect(),
     );
     let scorers = SCORERS.iter().map(|s| {
@@ -93,6 +93,10 @@ fn algorithms() -> String {
 fn generated_pages_are_up_to_date() {
     check("docs/config.md", &burnish::config::docs::page().unwrap());
     check("docs/algorithms.md", &algorithms());
+    // The end of the page is rendered, the rest is written.
+    let written = std::fs::read_to_string(root().join("docs/from-verl.md")).unwrap();
+    let (head, _) = written.split_once("writes what follows. -->\n\n").unwrap();
+    check("docs/from-verl.md", &format!("{head}writes what follows. -->\n\n{}", burnish::config::compat::page::page().unwrap()));
 }
 
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -133,7 +137,9 @@ fn keys_that_pages_name_exist() {
         let text = std::fs::read_to_string(file).unwrap();
         for found in key.captures_iter(&text).map(|found| found[1].to_owned()) {
             let is_file = [".rs", ".yaml", ".json", ".md"].iter().any(|end| found.ends_with(end));
-            let known = config.contains(&format!("`{found}`")) || config.contains(&format!("### {found}\n"));
+            let is_verls = burnish::config::compat::editions::keys()
+                .any(|key| key.key == found || key.key.starts_with(&format!("{found}.")));
+            let known = is_verls || config.contains(&format!("`{found}`")) || config.contains(&format!("### {found}\n"));
             assert!(is_file || known, "{}: there is no key {found}", file.display());
         }
     }

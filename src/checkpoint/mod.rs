@@ -40,6 +40,11 @@ impl Checkpoints {
         Ok(Self { dir, max_to_keep: max_to_keep.filter(|keep| *keep > 0) })
     }
 
+    /// `dir` as it is: nothing is created or cleared.
+    pub fn look(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), max_to_keep: None }
+    }
+
     /// The directory all checkpoints are in.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -2,14 +2,12 @@
 //!
 //! The YAML is the only source: defaults appear as they are written, `${…}` included. A test keeps the file up to date.
 
+use super::comment::{Comment, above, head};
+use super::compat;
 use super::error::ConfigError;
-use super::hydra::{self, Plain};
-use super::provenance::{Origin, Source};
+use super::kinds::KINDS;
+use super::provenance::Origin;
 use super::tree::{Node, Value};
-use super::{Request, ignored};
-
-/// A built-in configuration and the command that reads it.
-const FILES: &[(&str, &str)] = &[("ppo_trainer", "trainer --config ppo_trainer.yaml"), ("sft_trainer", "trainer sft")];
 
 const HEAD: &str = "# Settings
 
@@ -26,20 +24,20 @@ configurations written for verl have it; a run that changes it is told so at sta
 /// If a built-in file does not compose, which its tests exclude.
 pub fn page() -> Result<String, ConfigError> {
     let mut page = HEAD.to_string();
-    for (name, command) in FILES {
-        let root = hydra::compose(&Request::default().built_in(name), name, &Plain)?.root;
-        page.push_str(&format!("\n## `{name}.yaml`\n\n`{command}`\n"));
-        section("", &root, &mut page);
+    for known in KINDS {
+        let root = known.defaults()?.root;
+        page.push_str(&format!("\n## `{}.yaml`\n\n`{}`\n", known.file, known.command));
+        section("", &root, &|key| compat::reason(known.kind, key, &root), &mut page);
     }
     Ok(page)
 }
 
 /// A mapping: its meaning, its own keys, then the mappings in it.
-fn section(key: &str, node: &Node, page: &mut String) {
+fn section(key: &str, node: &Node, reason: &dyn Fn(&str) -> Option<&'static str>, page: &mut String) {
     let Value::Map(entries) = &node.value else { return };
     let full = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
     let (inner, own): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, node)| is_mapping(node));
-    let reasons: Vec<_> = own.iter().map(|(name, _)| ignored::reason(&full(name))).collect();
+    let reasons: Vec<_> = own.iter().map(|(name, _)| reason(&full(name))).collect();
     let note = |reason: Option<&str>| reason.map_or(String::new(), |reason| format!(" *No effect: {reason}.*"));
     // One reason for the whole section is said once.
     let common = reasons.first().copied().flatten().filter(|first| reasons.iter().all(|reason| *reason == Some(*first)));
@@ -47,14 +45,14 @@ fn section(key: &str, node: &Node, page: &mut String) {
         let name = key.rsplit('.').next().unwrap_or(key);
         page.push_str(&format!("\n### {key}\n\n{}{}\n\n", meaning_of_mapping(name, node), note(common)));
     }
-    for ((name, node), reason) in own.into_iter().zip(reasons) {
+    for ((name, node), own_reason) in own.into_iter().zip(reasons) {
         let (default, meaning) = default_and_meaning(node);
-        let note = note(reason.filter(|_| common.is_none()));
+        let note = note(own_reason.filter(|_| common.is_none()));
         let stop = if note.is_empty() || meaning.ends_with('.') { "" } else { "." };
         page.push_str(&format!("- `{}` = `{default}`: {meaning}{stop}{note}\n", full(name)));
     }
     for (name, node) in inner {
-        section(&full(name), node, page);
+        section(&full(name), node, reason, page);
     }
 }
 
@@ -64,14 +62,14 @@ fn is_mapping(node: &Node) -> bool {
 }
 
 fn default_and_meaning(node: &Node) -> (String, String) {
-    let Origin::File { source, key, value } = &node.origin else { return (node.value.to_yaml(), String::new()) };
+    let Origin::File { source, value, .. } = &node.origin else { return (node.value.to_yaml(), String::new()) };
     let line = source.text.lines().nth(value.line - 1).unwrap_or_default();
     let default: String = line.chars().skip(value.column - 1).collect();
-    (default.trim().to_string(), comment_above(source, key.line))
+    (default.trim().to_string(), Comment::of(node).text)
 }
 
 /// The comment above the mapping's own key, or the head of the file that was laid at its place.
-fn meaning_of_mapping(name: &str, node: &Node) -> String {
+pub fn meaning_of_mapping(name: &str, node: &Node) -> String {
     let Value::Map(entries) = &node.value else { return String::new() };
     let own = entries.iter().rev().find(|(_, node)| !is_mapping(node));
     for origin in std::iter::once(&node.origin).chain(own.map(|(_, node)| &node.origin)) {
@@ -81,22 +79,11 @@ fn meaning_of_mapping(name: &str, node: &Node) -> String {
         let is_own_key =
             |line: &str| line.trim_start().starts_with(&format!("{name}:")) && line.len() - line.trim_start().len() < indent;
         if let Some((index, _)) = upwards.take_while(|(_, line)| !line.is_empty()).find(|(_, line)| is_own_key(line)) {
-            return comment_above(source, index + 1);
+            return above(source, index + 1);
         }
     }
     match own.map_or(&node.origin, |(_, node)| &node.origin) {
-        Origin::File { source, .. } => comment(source.text.lines().take_while(|line| line.starts_with('#'))),
+        Origin::File { source, .. } => head(source),
         Origin::Override(_) => String::new(),
     }
-}
-
-/// The comment that ends just above a line, counted from 1.
-fn comment_above(source: &Source, line: usize) -> String {
-    let above: Vec<&str> = source.text.lines().take(line - 1).collect();
-    let start = above.iter().rposition(|line| !line.trim_start().starts_with('#')).map_or(0, |last| last + 1);
-    comment(above[start..].iter().copied())
-}
-
-fn comment<'a>(lines: impl Iterator<Item = &'a str>) -> String {
-    lines.map(|line| line.trim_start().trim_start_matches('#').trim()).collect::<Vec<_>>().join(" ")
 }

@@ -1,211 +1,286 @@
-//! The value grammar of Hydra's command line: scalars, quoted strings, lists, dicts, casts.
+//! The value grammar of Hydra's command line: words, quoted strings, lists, dicts, casts.
+
+mod casts;
 
 use super::provenance::Origin;
 use super::scalar;
 use super::tree::{Map, Node, Value};
-use std::iter::Peekable;
-use std::str::Chars;
+
+/// What is wrong with a text, and the byte at which it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    pub at: usize,
+    pub message: String,
+}
+
+/// Characters that a backslash takes their meaning from.
+pub const ESCAPABLE: &str = "\\()[]{}:=, \t";
 
 /// Parses what stands behind the `=` of an override.
 ///
 /// # Errors
 /// What is wrong with the text and how to write it instead.
-pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, String> {
-    let mut parser = ValueParser { chars: text.chars().peekable(), origin };
-    let value = parser.element("")?;
-    match parser.chars.peek() {
-        None => Ok(value),
-        Some(',') => Err("a bare `,` would mean several runs: write a list as [a,b], or put a text with commas in quotes".into()),
-        Some(other) => Err(unexpected(*other)),
+pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, Fault> {
+    let mut parser = ValueParser { text, at: 0, origin };
+    parser.skip_spaces();
+    if parser.peek().is_none() {
+        return Ok(Node::new(Value::Text(String::new()), origin.clone()));
     }
+    let value = parser.element()?;
+    match parser.peek() {
+        None => Ok(value),
+        Some(',') => {
+            parser.fail("a bare `,` would mean several runs: write a list as [a,b], or put a text with commas in quotes")
+        }
+        Some(' ' | '\t') => parser.fail("nothing may follow here, not even a space"),
+        Some(other) => parser.fail(unexpected(other)),
+    }
+}
+
+/// Whether a character can stand in an unquoted word.
+pub fn in_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_/-\\+.$%*@?|".contains(c)
+}
+
+/// What to say of a character that cannot stand in an unquoted value.
+pub fn unexpected(c: char) -> String {
+    format!("`{c}` cannot stand here: put the text in quotes, as in key=\"'text'\"")
 }
 
 struct ValueParser<'a> {
-    chars: Peekable<Chars<'a>>,
+    text: &'a str,
+    at: usize,
     origin: &'a Origin,
 }
 
-/// Casts that may be written around a value.
-const CASTS: &[&str] = &["int", "float", "str", "bool"];
+/// What an unquoted value is made of so far.
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// Whether anything in it was escaped or is an interpolation, so that it can only be a string.
+    special: bool,
+    /// Length of the text up to the last character that is no space at its end.
+    end: usize,
+}
+
+impl Word {
+    fn push(&mut self, part: &str, special: bool) {
+        self.text.push_str(part);
+        self.special |= special;
+        self.end = self.text.len();
+    }
+}
 
 impl ValueParser<'_> {
-    /// One value; it ends before a `,` or one of `closers`.
-    fn element(&mut self, closers: &str) -> Result<Node, String> {
-        self.skip_spaces();
-        let value = match self.chars.peek() {
+    /// One value; it ends before a `,`, a closing bracket or the end.
+    fn element(&mut self) -> Result<Node, Fault> {
+        let value = match self.peek() {
             Some('[') => self.list()?,
             Some('{') => self.dict()?,
             Some('\'' | '"') => Value::Text(self.quoted()?),
-            _ => self.primitive(closers)?,
+            _ => self.word()?,
         };
-        self.skip_spaces();
         Ok(Node::new(value, self.origin.clone()))
     }
 
-    fn list(&mut self) -> Result<Value, String> {
-        self.chars.next();
+    fn list(&mut self) -> Result<Value, Fault> {
         let mut items = vec![];
-        self.skip_spaces();
-        if self.chars.next_if_eq(&']').is_some() {
-            return Ok(Value::List(items));
-        }
-        loop {
-            self.not_empty("]")?;
-            items.push(self.element("]")?);
-            match self.chars.next() {
-                Some(',') => {}
-                Some(']') => return Ok(Value::List(items)),
-                Some(other) => return Err(unexpected(other)),
-                None => return Err("this list has no closing `]`".into()),
-            }
-        }
+        self.sequence(']', "this list has no closing `]`", |parser| {
+            items.push(parser.element()?);
+            Ok(())
+        })?;
+        Ok(Value::List(items))
     }
 
-    fn dict(&mut self) -> Result<Value, String> {
-        self.chars.next();
+    fn dict(&mut self) -> Result<Value, Fault> {
         let mut map: Map = vec![];
-        self.skip_spaces();
-        if self.chars.next_if_eq(&'}').is_some() {
-            return Ok(Value::Map(map));
-        }
-        loop {
-            let key = self.key()?;
-            self.not_empty("}")?;
-            let value = self.element("}")?;
+        self.sequence('}', "this mapping has no closing `}`", |parser| {
+            let key = parser.key()?;
+            parser.skip_spaces();
+            parser.not_empty()?;
+            let value = parser.element()?;
             map.retain(|(known, _)| *known != key);
             map.push((key, value));
-            match self.chars.next() {
-                Some(',') => self.skip_spaces(),
-                Some('}') => return Ok(Value::Map(map)),
-                Some(other) => return Err(unexpected(other)),
-                None => return Err("this mapping has no closing `}`".into()),
+            Ok(())
+        })?;
+        Ok(Value::Map(map))
+    }
+
+    /// What stands between brackets, the opening one being next, with commas between the items.
+    fn sequence(
+        &mut self,
+        close: char,
+        unclosed: &str,
+        mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let start = self.at;
+        self.at += 1;
+        self.skip_spaces();
+        if self.eat(close) {
+            return Ok(());
+        }
+        loop {
+            self.not_empty()?;
+            item(self)?;
+            self.skip_spaces();
+            match self.peek() {
+                Some(',') => self.at += 1,
+                Some(c) if c == close => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(other) => return self.fail(unexpected(other)),
+                None => return Err(Fault { at: start, message: unclosed.into() }),
             }
+            self.skip_spaces();
         }
     }
 
     /// The key of a dict entry, and its `:`.
-    fn key(&mut self) -> Result<String, String> {
-        let mut key = String::new();
-        loop {
-            match self.chars.next() {
-                Some(':') if !key.trim().is_empty() => return Ok(key.trim().to_string()),
-                Some('\'' | '"') => return Err("keys are written without quotes: {key: value}".into()),
-                Some('=') => return Err("a mapping is written with `:`, as in {key: value}".into()),
-                Some(c) if c.is_ascii_alphanumeric() || "_-./$%*@?| ".contains(c) => key.push(c),
-                _ => return Err("a mapping is written as {key: value, key: value}".into()),
+    fn key(&mut self) -> Result<String, Fault> {
+        let start = self.at;
+        let mut word = Word::default();
+        while let Some(c) = self.peek() {
+            match c {
+                ':' if word.end > 0 => {
+                    self.at += 1;
+                    let key = self.typed(word, start)?;
+                    return key.plain_text().filter(|_| key != Value::Null).ok_or_else(|| self.fault("a key cannot be null"));
+                }
+                '\'' | '"' => return self.fail("keys are written without quotes: {key: value}"),
+                '=' => return self.fail("a mapping is written with `:`, as in {key: value}"),
+                '\\' => self.backslash(&mut word),
+                ' ' | '\t' => self.space(&mut word),
+                '$' if self.rest().starts_with("${") => return self.fail("a key cannot be an interpolation"),
+                c if in_word(c) => self.plain(c, &mut word),
+                _ => break,
             }
         }
+        self.fail("a mapping is written as {key: value, key: value}")
     }
 
     /// A quoted string. A backslash escapes the quote; before anything else it is itself.
-    fn quoted(&mut self) -> Result<String, String> {
-        let Some(quote) = self.chars.next() else { return Err("expected a quote".into()) };
+    fn quoted(&mut self) -> Result<String, Fault> {
+        let start = self.at;
+        let quote = self.peek().unwrap_or_default();
         let mut text = String::new();
         let mut backslashes = 0;
-        for c in self.chars.by_ref() {
+        for (index, c) in self.rest().char_indices().skip(1) {
             if c == quote {
                 text.truncate(text.len() - backslashes);
                 text.push_str(&"\\".repeat(backslashes / 2));
                 if backslashes % 2 == 0 {
+                    self.at += index + 1;
                     return Ok(text);
                 }
             }
             backslashes = if c == '\\' { backslashes + 1 } else { 0 };
             text.push(c);
         }
-        Err(format!("the quote {quote} is not closed"))
+        Err(Fault { at: start, message: format!("the quote {quote} is not closed") })
     }
 
     /// Unquoted text, a cast, or a text with interpolations.
-    fn primitive(&mut self, closers: &str) -> Result<Value, String> {
-        let mut text = String::new();
-        let mut plain = true;
-        while let Some(&c) = self.chars.peek() {
-            if c == ',' || closers.contains(c) {
-                break;
-            }
-            self.chars.next();
+    fn word(&mut self) -> Result<Value, Fault> {
+        let start = self.at;
+        let mut word = Word::default();
+        while let Some(c) = self.peek() {
             match c {
-                '\\' => match self.chars.peek() {
-                    Some(&escaped) if "\\()[]{}:=, \t".contains(escaped) => {
-                        self.chars.next();
-                        plain = false;
-                        text.push(escaped);
-                    }
-                    _ => text.push('\\'),
-                },
-                '$' if self.chars.peek() == Some(&'{') => {
-                    plain = false;
-                    text.push_str(&self.interpolation()?);
+                ',' | ']' | '}' | ')' => break,
+                '\\' => self.backslash(&mut word),
+                '$' if self.rest().starts_with("${") => self.interpolation(&mut word)?,
+                ' ' | '\t' => self.space(&mut word),
+                ':' => {
+                    // A colon takes the spaces around it along.
+                    let spaces = self.rest()[1..].len() - self.rest()[1..].trim_start_matches([' ', '\t']).len();
+                    word.push(&self.rest()[..=spaces], true);
+                    self.at += 1 + spaces;
                 }
-                '(' => return self.cast(&text),
-                c if c.is_ascii_alphanumeric() || "_/-+.$%*@?|: \t".contains(c) => text.push(c),
-                other => return Err(unexpected(other)),
+                '(' if is_name(word.text.trim_end()) && !word.special => return self.cast(word.text.trim_end(), start),
+                c if in_word(c) => self.plain(c, &mut word),
+                other => return self.fail(unexpected(other)),
             }
         }
-        let text = if plain { text.trim() } else { text.trim_end() };
-        Ok(if plain && !text.is_empty() { scalar::from_override(text) } else { Value::Text(text.to_string()) })
+        if word.end == 0 {
+            return self.fail(self.peek().map_or("a value is missing".into(), |c| format!("a value is missing before `{c}`")));
+        }
+        self.typed(word, start)
+    }
+
+    /// The value of a word that has ended.
+    fn typed(&self, word: Word, start: usize) -> Result<Value, Fault> {
+        let text = &word.text[..word.end];
+        let value = if word.special { Ok(Value::Text(text.to_string())) } else { scalar::from_word(text) };
+        value.map_err(|message| Fault { at: start, message })
+    }
+
+    fn plain(&mut self, c: char, word: &mut Word) {
+        word.push(c.encode_utf8(&mut [0; 4]), false);
+        self.at += 1;
+    }
+
+    fn space(&mut self, word: &mut Word) {
+        word.text.extend(self.peek());
+        self.at += 1;
+    }
+
+    fn backslash(&mut self, word: &mut Word) {
+        let escaped = self.rest()[1..].chars().next().filter(|c| ESCAPABLE.contains(*c));
+        word.push(escaped.unwrap_or('\\').encode_utf8(&mut [0; 4]), escaped.is_some());
+        self.at += 1 + usize::from(escaped.is_some());
     }
 
     /// `${…}` as it stands; it is resolved once the whole configuration is there.
-    fn interpolation(&mut self) -> Result<String, String> {
-        let mut text = String::from("$");
-        for c in self.chars.by_ref() {
-            if c == '{' && text.len() > 1 {
-                return Err("`${…}` inside `${…}` must be in quotes".into());
-            }
-            text.push(c);
-            if c == '}' {
-                return Ok(text);
-            }
-        }
-        Err("this `${` has no closing `}`".into())
-    }
-
-    fn cast(&mut self, name: &str) -> Result<Value, String> {
-        if !CASTS.contains(&name) {
-            let reason = format!("`{name}(…)` is not available; a text with ( or ) must be in quotes");
-            return Err(if name.is_empty() { unexpected('(') } else { reason });
-        }
-        let argument = self.element(")")?.value;
-        if self.chars.next() != Some(')') {
-            return Err(format!("`{name}(…)` takes one value"));
-        }
-        let text = argument.plain_text().ok_or_else(|| format!("`{name}(…)` takes a number, a text or a bool"))?;
-        let number = match argument {
-            Value::Int(value) => Some(value as f64),
-            Value::Float(value) => Some(value),
-            Value::Bool(value) => Some(f64::from(value)),
-            _ => text.parse().ok(),
+    fn interpolation(&mut self, word: &mut Word) -> Result<(), Fault> {
+        let Some(length) = self.rest().find('}').filter(|length| *length > 2) else {
+            return self.fail("this `${` has no closing `}`");
         };
-        let wrong = || format!("`{text}` cannot be made a {name}");
-        match name {
-            "str" => Ok(Value::Text(text)),
-            "int" => number.map(|value| Value::Int(value as i64)).ok_or_else(wrong),
-            "float" => number.map(Value::Float).ok_or_else(wrong),
-            _ => match (text.to_ascii_lowercase().as_str(), number) {
-                ("true" | "yes" | "on", _) => Ok(Value::Bool(true)),
-                ("false" | "no" | "off", _) => Ok(Value::Bool(false)),
-                (_, Some(value)) => Ok(Value::Bool(value != 0.0)),
-                _ => Err(wrong()),
-            },
+        let text = &self.rest()[..=length];
+        if text[2..].contains('{') {
+            return self.fail("`${…}` with further braces inside must be in quotes");
         }
+        word.push(text, true);
+        self.at += length + 1;
+        Ok(())
     }
 
     /// Refuses `[a,]` and `{a: }`.
-    fn not_empty(&mut self, closers: &str) -> Result<(), String> {
-        self.skip_spaces();
-        match self.chars.peek() {
-            Some(c) if *c == ',' || closers.contains(*c) => Err(format!("a value is missing before `{c}`")),
+    fn not_empty(&self) -> Result<(), Fault> {
+        match self.peek() {
+            Some(c @ (',' | ']' | '}' | ')')) => self.fail(format!("a value is missing before `{c}`")),
             _ => Ok(()),
         }
     }
 
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        let is_next = self.peek() == Some(c);
+        self.at += if is_next { c.len_utf8() } else { 0 };
+        is_next
+    }
+
     fn skip_spaces(&mut self) {
-        while self.chars.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
+        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+    }
+
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault { at: self.at, message: message.into() }
+    }
+
+    fn fail<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+        Err(self.fault(message))
     }
 }
 
-fn unexpected(c: char) -> String {
-    format!("`{c}` cannot stand here: put the text in quotes, as in key=\"'text'\"")
+/// Whether a text is a name: letters, digits, `_` and `-`, no digit first.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }

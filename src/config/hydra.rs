@@ -1,11 +1,11 @@
 //! Hydra's part: files and overrides to one tree, before `${…}` and before any types.
 
 use super::Request;
-use super::compose;
+use super::compat::Ignored;
+use super::compose::{self, File};
 use super::error::{ConfigError, Problem};
-use super::ignored::Ignored;
 use super::lookup;
-use super::overrides::{self, Operation, Override};
+use super::overrides::{self, Override};
 use super::tree::{Node, Value};
 
 /// What is changed on the way in, so that files and overrides written for other programs fit the keys of this one.
@@ -39,11 +39,12 @@ pub struct Written {
 
 /// Finds the file that the request names, composes it and applies the overrides in order.
 pub fn compose(request: &Request, default_name: &str, adapt: &dyn Adapt) -> Result<Written, ConfigError> {
-    let (primary, mut search) = lookup::primary(request, default_name)?;
     let (parsed, mut problems) = parse_overrides(&request.overrides);
-    let (hydra, parsed): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| o.key == "hydra" || o.key.starts_with("hydra."));
-    let (groups, values): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| chooses_group(o, &search));
-    let (mut root, mut ignored) = match compose::compose(primary, &mut search, &groups, adapt) {
+    let (hydra, parsed): (Vec<_>, Vec<_>) = parsed.into_iter().partition(|o| is_hydras(&o.key));
+    let (searchpath, hydra): (Vec<_>, Vec<_>) = hydra.into_iter().partition(|o| o.key == "hydra.searchpath");
+    let from_override = searchpath.first().and_then(|one| one.value.as_ref());
+    let composed = files(request, default_name, from_override, parsed, adapt);
+    let (mut root, mut ignored, values) = match composed {
         Ok(composed) => composed,
         Err(problem) => return Err(ConfigError { problems: problems.into_iter().chain([problem]).collect() }),
     };
@@ -53,6 +54,27 @@ pub fn compose(request: &Request, default_name: &str, adapt: &dyn Adapt) -> Resu
     }
     ignored.extend(hydra.into_iter().map(|o| Ignored::hydra(o.key, &o.value.map_or(Value::Null, |node| node.value))));
     Ok(Written { root, problems, ignored })
+}
+
+/// The files alone, with the options of groups that overrides choose; also the overrides that set values.
+fn files(
+    request: &Request,
+    default_name: &str,
+    searchpath: Option<&Node>,
+    overrides: Vec<Override>,
+    adapt: &dyn Adapt,
+) -> Result<(Node, Vec<Ignored>, Vec<Override>), Problem> {
+    let (primary, mut search) = lookup::primary(request, default_name)?;
+    let file = File::read(primary)?;
+    search.folders.extend(file.search_folders(searchpath)?);
+    search.built_in_groups = file.uses_built_in(&search);
+    let (groups, values): (Vec<_>, Vec<_>) = overrides.into_iter().partition(|one| chooses_group(one, &search));
+    let (root, ignored) = compose::compose(file, &search, &groups, adapt)?;
+    Ok((root, ignored, values))
+}
+
+fn is_hydras(key: &str) -> bool {
+    key == "hydra" || key.starts_with("hydra.") || key.starts_with("hydra/")
 }
 
 fn parse_overrides(texts: &[String]) -> (Vec<Override>, Vec<Problem>) {
@@ -69,7 +91,6 @@ fn parse_overrides(texts: &[String]) -> (Vec<Override>, Vec<Problem>) {
 
 /// Whether an override such as `critic=dp_critic` chooses an option of a group rather than setting a value.
 fn chooses_group(one: &Override, search: &lookup::SearchPath) -> bool {
-    let scalar = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Text(_) | Value::Null));
-    let named_as_group = one.package.is_some() || one.key.contains('/');
-    named_as_group || one.operation != Operation::Delete && scalar && !one.key.contains('.') && search.is_group(&one.key)
+    let is_map = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Map(_)));
+    !is_map && search.is_group(&one.key)
 }

@@ -1,199 +1,333 @@
-//! `${…}`: absolute keys, relative keys (`${.x}`, `${..x}`), `${oc.env:NAME,default}`, `${oc.select:key,default}` and
-//! `${oc.decode:text}`, alone or inside a longer text.
+//! `${…}`: absolute keys, relative keys (`${.x}`, `${..x}`), and functions such as `${oc.env:NAME,default}`, alone or inside a
+//! longer text.
+
+mod clock;
+mod functions;
+mod syntax;
 
 use super::error::Problem;
-use super::grammar;
+use super::grammar::Fault;
 use super::overrides::unknown_key;
 use super::provenance::Origin;
-use super::tree::{Node, Value, segments};
+use super::scalar;
+use super::tree::{Node, Value, below, segments};
+use syntax::{Interpolation, Name, Part};
+
+/// The text that stands for a value still to be given.
+const MISSING: &str = "???";
 
 /// Replaces every interpolation by its value and reports those that have none, and values still to be given (`???`).
 pub fn resolve(root: &Node) -> (Node, Vec<Problem>) {
-    let mut resolver = Resolver { root, resolving: vec![] };
+    resolve_in(root, root)
+}
+
+/// As [`resolve`], for a part of a tree whose other keys may be referred to but are not resolved themselves.
+pub fn resolve_in(part: &Node, root: &Node) -> (Node, Vec<Problem>) {
+    resolve_with(part, root, Missing::IsWrong)
+}
+
+/// As [`resolve`], but a value still to be given stays `???`.
+pub fn resolve_given(root: &Node) -> (Node, Vec<Problem>) {
+    resolve_with(root, root, Missing::Stays)
+}
+
+fn resolve_with(part: &Node, root: &Node, missing: Missing) -> (Node, Vec<Problem>) {
+    let mut resolver = Resolver { root, missing, open: vec![] };
     let mut problems = vec![];
-    let resolved = resolver.tree("", root, &mut problems);
+    let resolved = resolver.tree("", part, &mut problems);
     (resolved, problems)
+}
+
+/// The present value of a key, with interpolations followed; `None` if there is none, or it is null or still to be given.
+pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
+    let mut resolver = Resolver { root, missing: Missing::Stays, open: vec![] };
+    let names: Vec<String> = segments(key).map(str::to_string).collect();
+    let found = match resolver.look_up(&names)? {
+        LookUp::At(found) => found,
+        _ => return Ok(None),
+    };
+    let node = found.node().clone();
+    let is_given = node.value != Value::Null && !is_missing(&node);
+    Ok(is_given.then_some(node))
+}
+
+/// The key at which the node of a key is once interpolations are followed, on the way and at the end; `None` if it is nowhere.
+pub fn place(root: &Node, key: &str) -> Option<String> {
+    let mut resolver = Resolver { root, missing: Missing::Stays, open: vec![] };
+    let names: Vec<String> = segments(key).map(str::to_string).collect();
+    match resolver.look_up(&names) {
+        Ok(LookUp::At(Found::At(key, _))) => Some(key),
+        _ => None,
+    }
+}
+
+/// The value of a text that stands nowhere in the tree.
+pub fn text(root: &Node, text: &str, origin: &Origin) -> Result<Node, Problem> {
+    let mut resolver = Resolver { root, missing: Missing::Stays, open: vec![] };
+    resolver.leaf("", text, origin)
+}
+
+/// The first text in a value that does not follow the grammar.
+pub fn check(value: &Value) -> Option<Fault> {
+    match value {
+        Value::Text(text) if text.contains("${") => syntax::parse_text(text).err(),
+        Value::Map(map) => map.iter().find_map(|(_, node)| check(&node.value)),
+        Value::List(items) => items.iter().find_map(|node| check(&node.value)),
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Missing {
+    Stays,
+    IsWrong,
 }
 
 struct Resolver<'a> {
     root: &'a Node,
+    missing: Missing,
     /// The keys whose values are being worked out, outermost first.
-    resolving: Vec<String>,
+    open: Vec<String>,
 }
 
-impl Resolver<'_> {
+/// What an interpolation comes to.
+enum Found<'a> {
+    /// A node of the tree, as written but no interpolation itself, and its key.
+    At(String, &'a Node),
+    Made(Node),
+}
+
+/// What is under a key.
+enum LookUp<'a> {
+    At(Found<'a>),
+    Nothing,
+    /// A value on the way is no mapping or list.
+    NoContainer,
+    /// A list has no item of this name.
+    NoIndex,
+    /// The value at this key is still to be given.
+    Missing(String),
+}
+
+impl Found<'_> {
+    fn node(&self) -> &Node {
+        match self {
+            Self::At(_, node) => node,
+            Self::Made(node) => node,
+        }
+    }
+}
+
+impl<'a> Resolver<'a> {
     /// Resolves everything below a node; what fails stays as it is.
     fn tree(&mut self, key: &str, node: &Node, problems: &mut Vec<Problem>) -> Node {
-        let below = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
         let value = match &node.value {
             Value::Map(map) => {
-                Value::Map(map.iter().map(|(name, node)| (name.clone(), self.tree(&below(name), node, problems))).collect())
+                Value::Map(map.iter().map(|(name, node)| (name.clone(), self.tree(&below(key, name), node, problems))).collect())
             }
             Value::List(items) => {
                 let items = items.iter().enumerate();
-                Value::List(items.map(|(index, node)| self.tree(&below(&index.to_string()), node, problems)).collect())
+                Value::List(items.map(|(index, node)| self.tree(&below(key, &index.to_string()), node, problems)).collect())
             }
-            _ => match self.node(key, node) {
-                Ok(resolved) => return resolved,
-                Err(problem) => {
+            Value::Text(text) if text.contains("${") || text == MISSING => {
+                let resolved = match text.as_str() {
+                    MISSING if self.missing == Missing::Stays => return node.clone(),
+                    MISSING => Err(must_be_given(key, &node.origin)),
+                    text => self.leaf(key, text, &node.origin),
+                };
+                return resolved.unwrap_or_else(|problem| {
                     // Everything that refers to a failed value fails with that value's own problem.
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }
-                    return node.clone();
-                }
-            },
+                    node.clone()
+                });
+            }
+            _ => return node.clone(),
         };
         Node { value, ..node.clone() }
     }
 
-    /// Resolves one node and all below it; the first failure ends it.
-    fn node(&mut self, key: &str, node: &Node) -> Result<Node, Problem> {
-        match &node.value {
-            Value::Text(text) if text == "???" => {
-                Err(Problem::new(key, format!("`{key}` must be given")).at(&node.origin).help(format!("write {key}=VALUE")))
-            }
-            Value::Text(text) if text.contains("${") => {
-                if self.resolving.iter().any(|open| open == key) {
-                    let start = self.resolving.iter().position(|open| open == key).unwrap_or(0);
-                    let circle = format!("{} → {key}", self.resolving[start..].join(" → "));
-                    return Err(Problem::new(key, format!("these values refer to each other: {circle}")).at(&node.origin));
-                }
-                self.resolving.push(key.to_string());
-                let resolved = self.text(key, text, &node.origin);
-                self.resolving.pop();
-                resolved
-            }
-            Value::Map(_) | Value::List(_) => {
+    /// The value of a text with interpolations, with everything below it.
+    fn leaf(&mut self, key: &str, text: &str, origin: &Origin) -> Result<Node, Problem> {
+        self.opened(key, origin, |resolver| {
+            let found = resolver.parts(key, &parsed(key, text, origin)?, origin)?;
+            resolver.whole(found, origin)
+        })
+    }
+
+    /// What was found with everything below it resolved, as the value of what is written at `origin`.
+    fn whole(&mut self, found: Found, origin: &Origin) -> Result<Node, Problem> {
+        let (node, through) = match found {
+            Found::Made(node) => return Ok(node),
+            Found::At(key, node) => {
                 let mut problems = vec![];
-                let resolved = self.tree(key, node, &mut problems);
-                problems.into_iter().next().map_or(Ok(resolved), Err)
+                let resolved = self.tree(&key, node, &mut problems);
+                if let Some(problem) = problems.into_iter().next() {
+                    return Err(problem);
+                }
+                (resolved, key)
             }
-            _ => Ok(node.clone()),
-        }
-    }
-
-    /// A text with interpolations. If it is nothing but one, it takes the value of that with its type.
-    fn text(&mut self, key: &str, text: &str, origin: &Origin) -> Result<Node, Problem> {
-        let mut whole = String::new();
-        let mut rest = text;
-        while let Some(start) = rest.find("${") {
-            whole.push_str(&rest[..start]);
-            let inside = &rest[start + 2..];
-            let length = closing_brace(inside).ok_or_else(|| Problem::new(key, "this `${` has no closing `}`").at(origin))?;
-            let node = self.expression(key, &inside[..length], origin)?;
-            rest = &inside[length + 1..];
-            if whole.is_empty() && start == 0 && rest.is_empty() {
-                return Ok(node);
-            }
-            let part = node.value.plain_text().ok_or_else(|| {
-                let message =
-                    format!("`{key}` puts `${{{}}}` into a text, but that is a {}", &inside[..length], node.value.kind());
-                Problem::new(key, message).at(origin)
-            })?;
-            whole.push_str(&part);
-        }
-        whole.push_str(rest);
-        Ok(Node::new(Value::Text(whole), origin.clone()))
-    }
-
-    /// What stands between `${` and `}`.
-    fn expression(&mut self, key: &str, expression: &str, origin: &Origin) -> Result<Node, Problem> {
-        let expression = match expression.contains("${") {
-            true => {
-                let name = self.text(key, expression, origin)?.value;
-                let no_name = || {
-                    let message = format!("`{key}` looks up `${{{expression}}}`, but what stands inside is a {}", name.kind());
-                    Problem::new(key, message).at(origin)
-                };
-                name.plain_text().ok_or_else(no_name)?
-            }
-            false => expression.trim().to_string(),
         };
-        let Some((function, arguments)) = expression.split_once(':') else {
-            let target = absolute(key, &expression);
-            return match self.look_up(&target)? {
-                Some(node) => Ok(Node { value: node.value, origin: origin.clone(), through: node.through.or(Some(target)) }),
-                None => {
-                    let unknown = unknown_key(&target, &self.root.keys(), false);
-                    let problem = Problem::new(key, format!("`{key}` refers to `{target}`, which does not exist")).at(origin);
-                    Err(unknown.help.into_iter().fold(problem, Problem::help))
+        Ok(Node { value: node.value, origin: origin.clone(), through: node.through.or(Some(through)) })
+    }
+
+    /// What a node comes to if it is an interpolation: the node that it leads to.
+    fn follow(&mut self, key: &str, node: &'a Node) -> Result<Found<'a>, Problem> {
+        match &node.value {
+            Value::Text(text) if text.contains("${") => {
+                self.opened(key, &node.origin, |resolver| resolver.parts(key, &parsed(key, text, &node.origin)?, &node.origin))
+            }
+            _ => Ok(Found::At(key.to_string(), node)),
+        }
+    }
+
+    /// Does something while a key counts as being worked out.
+    fn opened<T>(
+        &mut self,
+        key: &str,
+        origin: &Origin,
+        work: impl FnOnce(&mut Self) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        if let Some(start) = self.open.iter().position(|open| open == key) {
+            let circle = format!("{} → {key}", self.open[start..].join(" → "));
+            return Err(Problem::new(key, format!("these values refer to each other: {circle}")).at(origin));
+        }
+        self.open.push(key.to_string());
+        let done = work(self);
+        self.open.pop();
+        done
+    }
+
+    /// A text in its parts. If it is nothing but one interpolation, it takes the value of that with its type.
+    fn parts(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<Found<'a>, Problem> {
+        match parts {
+            [Part::Inter(only)] => self.interpolation(key, only, origin),
+            parts => Ok(Found::Made(Node::new(Value::Text(self.joined(key, parts, origin)?), origin.clone()))),
+        }
+    }
+
+    /// The parts of a text as one string.
+    fn joined(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<String, Problem> {
+        let mut whole = String::new();
+        for part in parts {
+            match part {
+                Part::Text(text) => whole.push_str(text),
+                Part::Inter(inter) => {
+                    let found = self.interpolation(key, inter, origin)?;
+                    whole.push_str(&scalar::python_text(&found.node().value));
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    fn interpolation(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<Found<'a>, Problem> {
+        match inter {
+            Interpolation::Key { dots, names } => {
+                let names = names.iter().map(|name| self.name(key, name, origin)).collect::<Result<Vec<_>, _>>()?;
+                let Some(target) = absolute(key, *dots, &names) else {
+                    let written = format!("{}{}", ".".repeat(*dots), names.join("."));
+                    let message = format!("`{key}` refers to `{written}`, which is above the top of the configuration");
+                    return Err(Problem::new(key, message).at(origin));
+                };
+                match self.look_up(&target)? {
+                    LookUp::At(found) => Ok(found),
+                    LookUp::Missing(missing) => Err(self.refers_to_missing(key, &missing, origin)),
+                    _ => {
+                        let target = target.join(".");
+                        let unknown = unknown_key(&target, &self.root.keys(), false);
+                        let problem = Problem::new(key, format!("`{key}` refers to `{target}`, which does not exist")).at(origin);
+                        Err(unknown.help.into_iter().fold(problem, Problem::help))
+                    }
+                }
+            }
+            Interpolation::Call { function, arguments } => {
+                let names = function.iter().map(|name| self.name(key, name, origin)).collect::<Result<Vec<_>, _>>()?;
+                self.call(key, &names.join("."), arguments, origin)
+            }
+        }
+    }
+
+    fn name(&mut self, key: &str, name: &Name, origin: &Origin) -> Result<String, Problem> {
+        let nested = match name {
+            Name::Plain(name) => return Ok(name.clone()),
+            Name::Nested(nested) => nested,
+        };
+        let found = self.interpolation(key, nested, origin)?;
+        match &found.node().value {
+            Value::Text(name) => Ok(name.clone()),
+            other => {
+                let message = format!("`{key}` looks up a key whose name is given by `${{…}}`, but that is a {}", other.kind());
+                Err(Problem::new(key, message).at(origin).help("the name of a key is a string"))
+            }
+        }
+    }
+
+    /// What is under a key. Interpolations on the way are followed.
+    fn look_up(&mut self, names: &[String]) -> Result<LookUp<'a>, Problem> {
+        let mut at = Found::At(String::new(), self.root);
+        for name in names {
+            let index_given = name.parse::<usize>().is_ok();
+            match &at.node().value {
+                Value::Map(_) => {}
+                Value::List(_) if index_given => {}
+                Value::List(_) => return Ok(LookUp::NoIndex),
+                _ => return Ok(LookUp::NoContainer),
+            }
+            at = match at {
+                Found::At(key, node) => {
+                    let Some(child) = node.child(name) else { return Ok(LookUp::Nothing) };
+                    let key = below(&key, name);
+                    if is_missing(child) {
+                        return Ok(LookUp::Missing(key));
+                    }
+                    self.follow(&key, child)?
+                }
+                Found::Made(node) => {
+                    let Some(child) = node.child(name) else { return Ok(LookUp::Nothing) };
+                    Found::Made(child.clone())
                 }
             };
-        };
-        let (first, default) = split_argument(arguments);
-        let fallback = |missing: String| match default {
-            Some(text) => grammar::parse_value(text, origin).map_err(|message| Problem::new(key, message).at(origin)),
-            None => Err(Problem::new(key, missing).at(origin).help("a default may follow a comma")),
-        };
-        match function {
-            "oc.env" => match std::env::var(first) {
-                Ok(text) => Ok(Node::new(Value::Text(text), origin.clone())),
-                Err(_) => fallback(format!("`{key}` needs the environment variable `{first}`, which is not set")),
-            },
-            "oc.select" => {
-                let target = absolute(key, first);
-                match self.look_up(&target)? {
-                    Some(node) => Ok(Node { value: node.value, origin: origin.clone(), through: Some(target) }),
-                    None if default.is_none() => Ok(Node::new(Value::Null, origin.clone())),
-                    None => fallback(String::new()),
-                }
-            }
-            "oc.decode" => {
-                let text = arguments.trim_matches(['\'', '"']);
-                grammar::parse_value(text, origin).map_err(|message| Problem::new(key, message).at(origin))
-            }
-            _ => Err(Problem::new(key, format!("`{key}` uses `${{{function}:…}}`, which is not available"))
+        }
+        Ok(LookUp::At(at))
+    }
+
+    /// A value refers to one that is still to be given; that one's own problem is enough where it is one.
+    fn refers_to_missing(&self, key: &str, missing: &str, origin: &Origin) -> Problem {
+        match (self.missing, self.root.get(missing)) {
+            (Missing::IsWrong, Some(node)) => must_be_given(missing, &node.origin),
+            _ => Problem::new(key, format!("`{key}` refers to `{missing}`, which must be given"))
                 .at(origin)
-                .help("available are oc.env, oc.select and oc.decode")),
+                .help(format!("write {missing}=VALUE")),
         }
-    }
-
-    /// The resolved node at a key. A text on the way that is an interpolation itself is followed.
-    fn look_up(&mut self, target: &str) -> Result<Option<Node>, Problem> {
-        let mut at = self.root.clone();
-        let mut key = String::new();
-        for segment in segments(target) {
-            if matches!(at.value, Value::Text(_)) {
-                at = self.node(&key, &at)?;
-            }
-            let Some(child) = at.child(segment) else { return Ok(None) };
-            at = child.clone();
-            key = if key.is_empty() { segment.to_string() } else { format!("{key}.{segment}") };
-        }
-        self.node(&key, &at).map(Some)
     }
 }
 
-/// A key as written at `key`: each leading dot goes one mapping up, one dot being the mapping that `key` is in.
-fn absolute(key: &str, written: &str) -> String {
-    let name = written.trim_start_matches('.');
-    let dots = written.len() - name.len();
+fn must_be_given(key: &str, origin: &Origin) -> Problem {
+    Problem::new(key, format!("`{key}` must be given")).at(origin).help(format!("write {key}=VALUE"))
+}
+
+fn is_missing(node: &Node) -> bool {
+    matches!(&node.value, Value::Text(text) if text == MISSING)
+}
+
+fn parsed(key: &str, text: &str, origin: &Origin) -> Result<Vec<Part>, Problem> {
+    syntax::parse_text(text).map_err(|fault| {
+        let message = format!("`{key}` has an interpolation that cannot be read: {}", fault.message);
+        Problem::new(key, message)
+            .at(origin)
+            .help(format!("it is about `{}`; a text with ${{ is written as \\${{", &text[fault.at..]))
+    })
+}
+
+/// A key as written at `key`: each leading dot goes one mapping up, one dot being the mapping that `key` is in. `None` if that
+/// is above the top.
+fn absolute(key: &str, dots: usize, names: &[String]) -> Option<Vec<String>> {
     if dots == 0 {
-        return name.to_string();
+        return Some(names.to_vec());
     }
-    let parts: Vec<&str> = key.split('.').collect();
-    let kept = &parts[..parts.len().saturating_sub(dots)];
-    kept.iter().copied().chain([name]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
-}
-
-/// Length of the text before the `}` that closes an already open `${`.
-fn closing_brace(text: &str) -> Option<usize> {
-    let mut depth = 1;
-    for (index, c) in text.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(index);
-        }
-    }
-    None
-}
-
-/// `name,default` as its two parts.
-fn split_argument(text: &str) -> (&str, Option<&str>) {
-    text.split_once(',').map_or((text.trim(), None), |(first, rest)| (first.trim(), Some(rest.trim())))
+    let parts: Vec<&str> = segments(key).collect();
+    let kept = parts.len().checked_sub(dots)?;
+    Some(parts[..kept].iter().map(|part| part.to_string()).chain(names.iter().cloned()).collect())
 }

@@ -13,9 +13,20 @@ const USUAL_FOLDERS: &[&str] = &["config", "recipes"];
 /// In front of a name, it stands for the built-in file and no other.
 pub const BUILT_IN: &str = "built-in:";
 
+/// verl's folder of settings, and the built-in files that stand in for it where it is not on disk.
+const VERLS_FOLDER: &str = "verl/trainer/config";
+const VERLS_DEFAULTS: &str = "verl/2026-01/";
+
+/// How messages call the folder of the built-in files.
+const BUILT_IN_FOLDER: &str = "built-in config/";
+
 /// Where included files are looked for, in this order: these folders, then the built-in files.
 pub struct SearchPath {
     pub folders: Vec<PathBuf>,
+    /// The name of the primary file below the first folder, without `.yaml`.
+    pub primary: String,
+    /// Whether the folders of built-in files are groups, too.
+    pub built_in_groups: bool,
 }
 
 /// Finds the file that the request names, or else the one called `default_name`; also where its includes are looked for.
@@ -29,20 +40,26 @@ pub fn primary(request: &Request, default_name: &str) -> Result<(Arc<Source>, Se
         (None, None) => folders.iter().cloned().chain(usual).collect(),
         (Some(_), _) => here.chain(folders.iter().cloned()).chain(usual).collect(),
     };
+    let search = |folders, primary: &str| SearchPath { folders, primary: primary.into(), built_in_groups: false };
     if let Some(source) = wanted.strip_prefix(BUILT_IN).and_then(built_in) {
-        return Ok((source, SearchPath { folders: vec![] }));
+        return Ok((source, search(vec![], wanted.trim_start_matches(BUILT_IN))));
     }
     let name = without_extension(wanted);
-    let candidates: Vec<PathBuf> = places.iter().flat_map(|place| spellings(place, wanted)).collect();
-    if let Some(path) = candidates.iter().find(|path| path.is_file()) {
-        let own_folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    let candidates: Vec<(&PathBuf, PathBuf)> =
+        places.iter().flat_map(|place| spellings(place, wanted).into_iter().map(move |path| (place, path))).collect();
+    if let Some((place, path)) = candidates.iter().find(|(_, path)| path.is_file()) {
+        // The folder of a file given as a path is where its names count from; a name may itself lead into a group's folder.
+        let (own_folder, name) = match request.config {
+            Some(_) => (path.parent().unwrap_or(Path::new("")).to_path_buf(), name.rsplit('/').next().unwrap_or(name)),
+            None => (place.to_path_buf(), name),
+        };
         let folders = std::iter::once(own_folder).chain(folders).collect();
-        return Ok((read(path)?, SearchPath { folders }));
+        return Ok((read(path)?, search(folders, name)));
     }
     if let Some(source) = built_in(name) {
-        return Ok((source, SearchPath { folders }));
+        return Ok((source, search(folders, name)));
     }
-    let tried: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
+    let tried: Vec<String> = candidates.iter().map(|(_, path)| path.display().to_string()).collect();
     let mut known: Vec<String> = embedded::FILES.iter().map(|(name, _)| name.to_string()).filter(|n| !n.contains('/')).collect();
     places.iter().for_each(|place| known.extend(names_in(place, "")));
     let meant = suggest::did_you_mean(suggest::closest(name, known.iter().map(String::as_str)));
@@ -62,12 +79,17 @@ impl SearchPath {
                 return Ok(Some(source));
             }
         }
-        Ok(built_in(path).filter(|source| !reading.iter().any(|open| open.name == source.name)))
+        let verls = self.folders.iter().any(|folder| folder.ends_with(VERLS_FOLDER) && !folder.is_dir());
+        let verls = verls.then(|| built_in(&format!("{VERLS_DEFAULTS}{path}"))).flatten();
+        let mut found = verls.into_iter().chain(built_in(path));
+        Ok(found.find(|source| !reading.iter().any(|open| open.name == source.name)))
     }
 
-    /// Whether there are files in a folder of this name.
+    /// Whether there is a folder of this name.
     pub fn is_group(&self, name: &str) -> bool {
-        !self.options(name).is_empty()
+        let built_in =
+            || embedded::FILES.iter().any(|(file, _)| file.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
+        self.folders.iter().any(|folder| folder.join(name).is_dir()) || self.built_in_groups && built_in()
     }
 
     /// The names of the files in a group's folder.
@@ -104,9 +126,14 @@ fn read(path: &Path) -> Result<Arc<Source>, Problem> {
     }
 }
 
+/// Whether a text is one of the built-in files.
+pub fn is_built_in(source: &Source) -> bool {
+    source.name.starts_with(BUILT_IN_FOLDER)
+}
+
 fn built_in(name: &str) -> Option<Arc<Source>> {
     let (name, text) = embedded::FILES.iter().find(|(known, _)| *known == name)?;
-    Some(Arc::new(Source { name: format!("built-in config/{name}.yaml"), text: text.to_string() }))
+    Some(Arc::new(Source { name: format!("{BUILT_IN_FOLDER}{name}.yaml"), text: text.to_string() }))
 }
 
 fn built_in_names() -> Vec<&'static str> {

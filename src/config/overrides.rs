@@ -1,10 +1,12 @@
 //! Overrides of the command line: `key=value`, `+key=value`, `++key=value`, `~key`, `group=option`.
 
+use super::compose::merge::{self, Keys};
 use super::error::Problem;
-use super::grammar;
-use super::provenance::Origin;
+use super::grammar::{self, Fault};
+use super::interpolate;
+use super::provenance::{Mark, Origin, Source};
 use super::suggest;
-use super::tree::{Node, Value};
+use super::tree::{Node, Value, below};
 use std::sync::Arc;
 
 /// What an override does to its key.
@@ -36,79 +38,174 @@ pub struct Override {
 /// Parses one command-line word.
 pub fn parse(text: &str) -> Result<Override, Problem> {
     let origin = Origin::Override(Arc::from(text));
-    let problem = |message: &str| Problem::new("", message).at(&origin);
-    let operations = [("++", Operation::Force), ("+", Operation::Add), ("~", Operation::Delete), ("", Operation::Change)];
-    let (rest, operation) = operations
-        .iter()
-        .find_map(|(prefix, operation)| Some((text.strip_prefix(prefix)?, *operation)))
-        .unwrap_or((text, Operation::Change));
+    let operations = [("++", Operation::Force), ("+", Operation::Add), ("~", Operation::Delete)];
+    let (sign, operation) = operations.into_iter().find(|(sign, _)| text.starts_with(sign)).unwrap_or(("", Operation::Change));
+    let rest = &text[sign.len()..];
     let (name, value) = match rest.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None if operation == Operation::Delete => (rest, None),
-        None => return Err(problem("an override is written as key=value").help("to delete a key, write ~key")),
+        None => {
+            let message = format!("`{text}` is no override: one is written as key=value");
+            return Err(Problem::new("", message).at(&origin).help("to delete a key, write ~key"));
+        }
     };
-    if let Some(bad) = name.chars().find(|c| !(c.is_ascii_alphanumeric() || "_-./@$".contains(*c))) {
-        let help =
-            if bad == '[' { "an item of a list is written as key.0=value" } else { "keys are words with dots between them" };
-        return Err(problem(&format!("`{bad}` cannot stand in a key")).help(help));
-    }
     let (key, package) = name.split_once('@').map_or((name, None), |(key, package)| (key, Some(package.to_string())));
-    if key.split('.').any(str::is_empty) {
-        return Err(problem("a key is written as part.part.part"));
+    check_key(name, key, package.as_deref())
+        .map_err(|(fault, help)| Problem::new("", fault.message).at(&place(text, sign.len() + fault.at)).help(help))?;
+    let start = text.len() - value.map_or(0, str::len);
+    let read = |value| {
+        let node = grammar::parse_value(value, &origin)?;
+        interpolate::check(&node.value).map_or(Ok(node), |fault| Err(Fault { at: 0, ..fault }))
+    };
+    let node = value.map(read);
+    let node = node.transpose().map_err(|fault| {
+        let message = format!("the value of `{key}` cannot be read: {}", fault.message);
+        Problem::new(key, message).at(&place(text, start + fault.at))
+    })?;
+    Ok(Override { operation, key: key.to_string(), package, value: node, origin })
+}
+
+/// A byte of an override as a place that can be shown.
+fn place(text: &str, at: usize) -> Origin {
+    let mark = Mark { line: 1, column: 1 + text[..at.min(text.len())].chars().count() };
+    let source = Arc::new(Source { name: "override".into(), text: text.to_string() });
+    Origin::File { source, key: mark, value: mark }
+}
+
+/// Whether the part before the `=` is a dotted key or a group, with its package; else what is wrong and what to do.
+fn check_key(name: &str, key: &str, package: Option<&str>) -> Result<(), (Fault, &'static str)> {
+    if let Some((at, bad)) = name.char_indices().find(|(_, c)| !(c.is_ascii_alphanumeric() || "_-./@$".contains(*c))) {
+        let help = match bad {
+            '[' => "an item of a list is written as key.0=value",
+            ' ' => "there is no space before the key or around the =",
+            _ => "keys are words with dots between them",
+        };
+        return Err((Fault { at, message: format!("`{bad}` cannot stand in a key") }, help));
     }
-    let parsed = value
-        .map(|value| grammar::parse_value(value, &origin))
-        .transpose()
-        .map_err(|message| Problem::new(key, format!("the value of `{key}` cannot be read: {message}")).at(&origin))?;
-    Ok(Override { operation, key: key.to_string(), package, value: parsed, origin })
+    let word = |part: &str| part.replace('$', "_").starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let number =
+        |part: &str| part == "0" || !part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty();
+    let dotted = |key: &str| key.split('.').all(|part| word(part) || number(part)) && (key.contains('.') || word(key));
+    let is_group = key.contains('/') && key.split('/').all(grammar::is_name);
+    if !(is_group || dotted(key)) || !package.is_none_or(dotted) {
+        let message = format!("`{name}` is no key");
+        return Err((Fault { at: 0, message }, "a key is written as part.part.part, a group as group/group@part.part"));
+    }
+    Ok(())
 }
 
 impl Override {
     /// Applies the override to the tree, by Hydra's rules.
-    pub fn apply(&self, root: &mut Node) -> Result<(), Problem> {
-        let problem = |message: String| Problem::new(&self.key, message).at(&self.origin);
-        let Some(current) = root.get(&self.key) else {
-            return match (self.operation, &self.value) {
-                (Operation::Add | Operation::Force, Some(value)) => {
-                    root.put(&self.key, value.clone()).ok_or_else(|| problem(format!("`{}` is no mapping", self.parent())))
-                }
-                _ => Err(unknown_key(&self.key, &root.keys(), self.operation != Operation::Delete).at(&self.origin)),
-            };
-        };
-        let Some(value) = &self.value else {
-            root.remove(&self.key);
-            return Ok(());
-        };
-        let both_maps = matches!((&current.value, &value.value), (Value::Map(_), Value::Map(_)));
-        match self.operation {
-            Operation::Delete if current.value.same(&value.value) => {
-                root.remove(&self.key);
-            }
-            Operation::Delete => {
-                return Err(problem(format!("`{}` is {}, not {}", self.key, current.value.to_yaml(), value.value.to_yaml())));
-            }
-            Operation::Add if !both_maps => {
-                let message = format!("`{}` is already there, so `+` cannot add it", self.key);
-                return Err(
-                    problem(message).help(format!("to change it, write {0}=…, or ++{0}=… to set it in any case", self.key))
-                );
-            }
-            Operation::Change if both_maps => {
-                let keys = current.keys();
-                if let Some(new) = value.keys().iter().find(|key| !keys.contains(key)) {
-                    let key = format!("{}.{new}", self.key);
-                    return Err(unknown_key(&key, &root.keys(), true).at(&self.origin));
-                }
-                root.get_mut(&self.key).into_iter().for_each(|node| node.merge(value.clone()));
-            }
-            _ if both_maps => root.get_mut(&self.key).into_iter().for_each(|node| node.merge(value.clone())),
-            _ => root.get_mut(&self.key).into_iter().for_each(|node| *node = value.clone()),
+    pub fn apply(self, root: &mut Node) -> Result<(), Problem> {
+        if let Some(package) = &self.package {
+            let message = format!("there is no group `{}`, so `@{package}` has no meaning", self.key);
+            return Err(self.problem(message).help("a group is a folder with configuration files; a key is set as key=value"));
         }
-        Ok(())
+        match self.operation {
+            Operation::Delete => self.delete(root),
+            Operation::Add => {
+                let is_container = matches!(self.value, Some(Node { value: Value::Map(_) | Value::List(_), .. }));
+                if !is_container && interpolate::select(root, &self.key).map_err(|problem| self.because(&problem))?.is_some() {
+                    let message = format!("`{}` is already there, so `+` cannot add it", self.key);
+                    let help = format!("to change it, write {0}=…, or ++{0}=… to set it in any case", self.key);
+                    return Err(self.problem(message).help(help));
+                }
+                self.set(root, Keys::MayBeNew)
+            }
+            Operation::Force => self.set(root, Keys::MayBeNew),
+            Operation::Change => self.set(root, Keys::MustExist),
+        }
     }
 
-    fn parent(&self) -> &str {
-        self.key.rsplit_once('.').map_or("", |(parent, _)| parent)
+    fn delete(self, root: &mut Node) -> Result<(), Problem> {
+        let Some(current) = interpolate::select(root, &self.key).map_err(|problem| self.because(&problem))? else {
+            return Err(match root.get(&self.key) {
+                Some(_) => self.problem(format!("`{}` cannot be deleted: it is null or still to be given", self.key)),
+                None => unknown_key(&self.key, &root.keys(), false).at(&self.origin),
+            });
+        };
+        if let Some(value) = self.value.as_ref().map(|node| &node.value).filter(|value| **value != Value::Null)
+            && !python_equal(&current.value, value)
+        {
+            return Err(self.problem(format!("`{}` is {}, not {}", self.key, current.value.to_yaml(), value.to_yaml())));
+        }
+        // What an interpolation on the way leads to loses the key, as it does with Hydra.
+        let (parent, last) = self.key.rsplit_once('.').unwrap_or(("", &self.key));
+        match interpolate::place(root, parent).and_then(|parent| root.remove(&below(&parent, last))) {
+            Some(_) => Ok(()),
+            None => Err(self
+                .problem(format!("`{}` cannot be deleted: it is an item of a list", self.key))
+                .help("give the whole list: key=[a,b]")),
+        }
+    }
+
+    /// Puts the value at its key. What stands on the way and is no mapping or list gives way to a mapping if keys may be new.
+    fn set(self, root: &mut Node, keys: Keys) -> Result<(), Problem> {
+        let (parent, last) = self.key.rsplit_once('.').unwrap_or(("", &self.key));
+        let mut path = String::new();
+        for part in parent.split('.').filter(|part| !part.is_empty()) {
+            let key = below(&path, part);
+            let is_container = root.get(&key).is_some_and(|node| matches!(node.value, Value::Map(_) | Value::List(_)));
+            if !is_container && keys == Keys::MustExist {
+                return Err(unknown_key(&self.key, &root.keys(), true).at(&self.origin));
+            }
+            if !is_container {
+                self.place_one(root, &path, part, Node::new(Value::Map(vec![]), self.origin.clone()), keys)?;
+            }
+            path = key;
+        }
+        let Some(value) = self.value.clone() else { return Ok(()) };
+        let both_containers = matches!(value.value, Value::Map(_) | Value::List(_))
+            && root.get(&self.key).is_some_and(|node| matches!(node.value, Value::Map(_) | Value::List(_)));
+        if both_containers {
+            return merge::merge(root, &self.key, value, keys);
+        }
+        self.place_one(root, &path, last, value, keys)
+    }
+
+    /// Puts a node under a name of the mapping or list at `parent`.
+    fn place_one(&self, root: &mut Node, parent: &str, name: &str, node: Node, keys: Keys) -> Result<(), Problem> {
+        let Some(at) = root.get_mut(parent) else { return Ok(()) };
+        if let Some(there) = at.child_mut(name) {
+            *there = node;
+            return Ok(());
+        }
+        match &mut at.value {
+            Value::List(items) => {
+                let (parent, length) = (parent.to_string(), items.len());
+                let message = format!("`{parent}` is a list of {length}, so there is no item `{name}`: items are counted from 0");
+                Err(self.problem(message).help(format!("give the whole list: {parent}=[a,b]")))
+            }
+            Value::Map(map) if keys == Keys::MayBeNew => {
+                map.push((name.to_string(), node));
+                Ok(())
+            }
+            _ => Err(unknown_key(&self.key, &root.keys(), true).at(&self.origin)),
+        }
+    }
+
+    fn problem(&self, message: impl Into<String>) -> Problem {
+        Problem::new(&self.key, message).at(&self.origin)
+    }
+
+    /// The override fails because the value that is there now cannot be worked out.
+    fn because(&self, problem: &Problem) -> Problem {
+        let at = problem.origin.as_ref().map_or(String::new(), |origin| format!(" ({origin})"));
+        self.problem(format!("the present value of `{}` cannot be worked out: {}{at}", self.key, problem.message))
+    }
+}
+
+/// Equality as Python has it: `1`, `1.0` and `true` are equal.
+fn python_equal(a: &Value, b: &Value) -> bool {
+    let number = |value: &Value| match value {
+        Value::Bool(value) => Some(f64::from(*value)),
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        _ => None,
+    };
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.same(b),
     }
 }
 

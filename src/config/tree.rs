@@ -1,5 +1,7 @@
 //! The configuration as a tree of values that know where they were written, before any types.
 
+mod emit;
+
 use super::provenance::Origin;
 
 /// A mapping; keys keep the order in which they were first written.
@@ -29,7 +31,7 @@ pub enum Value {
 impl Value {
     /// The YAML of this value, on one line where it is a scalar.
     pub fn to_yaml(&self) -> String {
-        serde_yaml::to_string(&self.to_serde()).unwrap_or_default().trim_end().to_string()
+        emit::yaml(self)
     }
 
     /// What kind of value this is, for messages.
@@ -54,23 +56,17 @@ impl Value {
         }
     }
 
-    fn to_serde(&self) -> serde_yaml::Value {
-        match self {
-            Self::Null => serde_yaml::Value::Null,
-            Self::Bool(value) => (*value).into(),
-            Self::Int(value) => (*value).into(),
-            Self::Float(value) => (*value).into(),
-            Self::Text(value) => value.as_str().into(),
-            Self::List(items) => items.iter().map(|item| item.value.to_serde()).collect(),
-            Self::Map(map) => {
-                serde_yaml::Value::Mapping(map.iter().map(|(k, n)| (k.as_str().into(), n.value.to_serde())).collect())
-            }
-        }
-    }
-
-    /// Whether two values are equal, wherever they were written.
+    /// Whether two values are equal, wherever they were written and in whatever order.
     pub fn same(&self, other: &Self) -> bool {
-        self.to_serde() == other.to_serde()
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => a == b || a.is_nan() && b.is_nan(),
+            (Self::List(a), Self::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.value.same(&b.value)),
+            (Self::Map(a), Self::Map(b)) => {
+                let in_b = |key: &str| b.iter().find(|(known, _)| known == key).map(|(_, node)| &node.value);
+                a.len() == b.len() && a.iter().all(|(key, node)| in_b(key).is_some_and(|value| node.value.same(value)))
+            }
+            _ => self == other,
+        }
     }
 }
 
@@ -132,25 +128,6 @@ impl Node {
         Some(map.remove(index).1)
     }
 
-    /// Lays `over` upon this node: mappings are merged key by key, anything else is replaced.
-    pub fn merge(&mut self, over: Node) {
-        match (&mut self.value, over.value) {
-            (Value::Map(_), Value::Map(entries)) => {
-                for (key, node) in entries {
-                    match self.child_mut(&key) {
-                        Some(below) => below.merge(node),
-                        None => {
-                            if let Value::Map(map) = &mut self.value {
-                                map.push((key, node));
-                            }
-                        }
-                    }
-                }
-            }
-            (_, value) => *self = Node { value, origin: over.origin, through: over.through },
-        }
-    }
-
     /// Calls `visit` with the dotted key of every node below this one, parents first.
     pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&str, &'a Node)) {
         self.walk_from("", visit);
@@ -158,7 +135,7 @@ impl Node {
 
     fn walk_from<'a>(&'a self, prefix: &str, visit: &mut impl FnMut(&str, &'a Node)) {
         let mut go = |name: &str, node: &'a Node| {
-            let key = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+            let key = below(prefix, name);
             visit(&key, node);
             node.walk_from(&key, visit);
         };
@@ -172,17 +149,35 @@ impl Node {
     /// The dotted keys of all mapping entries below this node.
     pub fn keys(&self) -> Vec<String> {
         let mut keys = vec![];
-        self.walk(&mut |key, _| {
-            let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
-            if self.get(parent).is_some_and(|node| matches!(node.value, Value::Map(_))) {
-                keys.push(key.to_string());
-            }
-        });
+        self.keys_from("", &mut keys);
         keys
+    }
+
+    fn keys_from(&self, prefix: &str, keys: &mut Vec<String>) {
+        match &self.value {
+            Value::Map(map) => {
+                for (name, node) in map {
+                    let key = below(prefix, name);
+                    keys.push(key.clone());
+                    node.keys_from(&key, keys);
+                }
+            }
+            Value::List(items) => {
+                for (index, node) in items.iter().enumerate() {
+                    node.keys_from(&below(prefix, &index.to_string()), keys);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
 /// The parts of a dotted key.
 pub fn segments(key: &str) -> impl Iterator<Item = &str> {
     key.split('.').filter(|segment| !segment.is_empty())
+}
+
+/// The dotted key of an entry of the mapping at `prefix`.
+pub fn below(prefix: &str, name: &str) -> String {
+    if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") }
 }

@@ -1,6 +1,7 @@
 //! YAML text to [`Node`]s with their places. The only file that knows the YAML parser.
 
 use super::error::Problem;
+use super::interpolate;
 use super::provenance::{Mark, Origin, Source};
 use super::scalar;
 use super::tree::{Map, Node, Value};
@@ -59,7 +60,12 @@ impl<'a> Reader<'a> {
                     return Err(self.problem(at, "tags (`!…`) have no meaning here"));
                 }
                 let plain = style == ScalarStyle::Plain;
-                (if plain { scalar::from_yaml(&text) } else { Value::Text(text.into_owned()) }, anchor)
+                let value = if plain { scalar::read_yaml(&text) } else { Ok(Value::Text(text.into_owned())) };
+                let value = value.and_then(|value| match interpolate::check(&value) {
+                    Some(fault) => Err(format!("this `${{…}}` cannot be read: {}", fault.message)),
+                    None => Ok(value),
+                });
+                (value.map_err(|message| self.problem(at, &message))?, anchor)
             }
             Event::SequenceStart(_, anchor, _) => (Value::List(self.items()?), anchor),
             Event::MappingStart(_, anchor, _) => (Value::Map(self.entries()?), anchor),
@@ -95,6 +101,9 @@ impl<'a> Reader<'a> {
             let at = mark(span.start);
             let name = match event {
                 Event::MappingEnd => break,
+                Event::Scalar(text, ScalarStyle::Plain, ..) if matches!(scalar::read_yaml(&text), Ok(Value::Null)) => {
+                    return Err(self.problem(at, "a key cannot be null: put it in quotes"));
+                }
                 Event::Scalar(text, ..) => text.into_owned(),
                 _ => return Err(self.problem(at, "a key must be a plain word")),
             };

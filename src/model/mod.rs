@@ -10,6 +10,7 @@ pub mod decoder;
 pub mod device;
 pub mod gradients;
 mod llama;
+pub mod memory;
 pub mod micro_batch;
 pub mod ops;
 mod qwen2;

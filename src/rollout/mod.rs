@@ -8,7 +8,7 @@ pub mod sampling;
 
 use anyhow::Result;
 
-pub use native::NativeEngine;
+pub use native::{NativeEngine, PREFILL_TOKENS};
 pub use sampling::Sampling;
 
 use crate::model::CausalLm;

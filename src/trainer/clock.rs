@@ -58,7 +58,7 @@ impl Clock {
 }
 
 /// A memory figure of this process in GiB, where /proc has it.
-fn resident_gib(field: &str) -> Option<f64> {
+pub(super) fn resident_gib(field: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -7,7 +7,9 @@
 mod advantage;
 mod batch;
 mod clock;
+pub mod dry_run;
 mod generate;
+mod inputs;
 mod log_prob;
 mod metrics;
 mod score;
@@ -22,6 +24,7 @@ use anyhow::Result;
 
 pub use self::batch::Batch;
 use self::clock::Clock;
+pub use self::dry_run::dry_run;
 pub use self::setup::{check_model, check_step, choices, find_checkpoint, open_device, truncation};
 use crate::algorithm::advantage::Estimator;
 use crate::algorithm::aggregate::Aggregation;

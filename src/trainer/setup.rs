@@ -1,21 +1,20 @@
 //! From a configuration to a [`Trainer`]: every name resolved, every file read, every mistake reported before the first step.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
 use super::Trainer;
+use super::inputs::Inputs;
 use crate::algorithm::loss::PolicyObjective;
 use crate::algorithm::policy_loss::ClipOptions;
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
+use crate::config::Loaded;
 use crate::config::schema::{self, CheckpointContent, Device, Init, KlControllerKind, PpoConfig};
-use crate::config::{BatchPlan, Loaded};
-use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, Truncation, load_prompts, take_samples};
-use crate::model::{self, CausalLm};
+use crate::data::{Tokenizer, Truncation};
+use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
-use crate::reward;
 use crate::rollout::{NativeEngine, Sampling};
 use crate::tracking::{Progress, Session, TRACKERS, Trackers};
 
@@ -38,36 +37,16 @@ impl Trainer {
     /// the run's folder.
     pub fn new(loaded: Loaded<PpoConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
-        let plan = BatchPlan::new(&config).map_err(|e| anyhow::anyhow!("{}; {}", e.message, e.help))?;
         let device = open_device(config.trainer.device)?;
+        let Inputs { plan, tokenizer, train, val, sampler, total_steps } = Inputs::read(&config)?;
         let actor_config = &config.actor_rollout_ref.actor;
-        let model_config = &config.actor_rollout_ref.model;
         let rollout = &config.actor_rollout_ref.rollout;
 
-        let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(&model_config.path);
-        let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {
-            Some(_) => "data.tokenizer".to_owned(),
-            None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
-        })?;
-        let train = prompts(&config, &tokenizer, true)?;
-        let val = prompts(&config, &tokenizer, false)?;
-        reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
-
         let model = load_model(&config, &device)?;
-        let longest = train.iter().chain(&val).map(|p| p.ids.len()).max().unwrap_or(0) + config.data.max_response_length;
-        check_model(&model, &tokenizer, longest, "data.max_prompt_length or data.max_response_length")
-            .with_context(|| format!("the model in {} and the tokenizer in {tokenizer_folder}", model_config.path))?;
         let kl_penalty = |name: &str| kl::find(name).with_context(|| format!("unknown KL estimator `{name}`"));
         let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
         let reference = needs_reference.then(|| model.clone());
 
-        let seed = config.data.seed.unwrap_or(config.trainer.seed);
-        let sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
-            .context("data.train_batch_size")?;
-        let total_steps = match config.trainer.total_training_steps {
-            Some(steps) => steps as u64,
-            None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
-        };
         let optim = &actor_config.optim;
         let schedule_steps = optim.schedule_steps(total_steps as usize);
         let actor = Learner {
@@ -110,7 +89,7 @@ impl Trainer {
             false => None,
         };
 
-        let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.checkpoints_to_keep())?;
+        let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.max_actor_ckpt_to_keep)?;
         let resume = find_checkpoint(&checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let session = Session {
             project: config.trainer.project_name.clone(),
@@ -216,12 +195,12 @@ fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Causa
 
 /// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.
 /// `shorten`: the keys to lower in the latter case.
-pub fn check_model(model: &CausalLm, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
-    let (tokens, rows) = (tokenizer.vocab_size(), model.config.vocab_size);
+pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
+    let (tokens, rows) = (tokenizer.vocab_size(), model.vocab_size);
     if tokens > rows {
         bail!("the tokenizer has {tokens} tokens, the model an embedding for {rows}");
     }
-    let limit = model.config.max_position_embeddings;
+    let limit = model.max_position_embeddings;
     if longest > limit {
         bail!("a sequence may have {longest} tokens, the model's max_position_embeddings is {limit}; lower {shorten}");
     }
@@ -273,25 +252,4 @@ pub fn truncation(truncation: schema::Truncation) -> Truncation {
         schema::Truncation::Right => Truncation::Right,
         schema::Truncation::Middle => Truncation::Middle,
     }
-}
-
-fn prompts(config: &PpoConfig, tokenizer: &Tokenizer, training: bool) -> Result<Vec<Arc<Prompt>>> {
-    let data = &config.data;
-    let options = PromptOptions {
-        prompt_key: data.prompt_key.clone(),
-        reward_fn_key: data.reward_fn_key.clone(),
-        max_prompt_length: data.max_prompt_length,
-        truncation: truncation(data.truncation),
-        filter_overlong_prompts: data.filter_overlong_prompts,
-        chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
-    };
-    let (key, files, max, shuffle) = match training {
-        true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
-        false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
-    };
-    let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
-    let prompts = load_prompts(&files, tokenizer, &options).context(key)?;
-    let seed = data.seed.unwrap_or(config.trainer.seed);
-    let prompts = take_samples(prompts, usize::try_from(max).ok(), shuffle, seed);
-    Ok(prompts.into_iter().map(Arc::new).collect())
 }

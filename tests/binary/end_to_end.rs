@@ -144,7 +144,7 @@ fn supervised_training_learns_resumes_and_its_model_trains_on() {
             "trainer.save_freq=10",
             "trainer.test_freq=10",
         ]);
-        command.args(["trainer.logger=[file]", "optim.lr_scheduler=constant", "optim.lr_warmup_steps_ratio=0"]);
+        command.args(["trainer.logger=[file]", "optim.lr_scheduler_type=constant", "optim.lr_warmup_steps_ratio=0"]);
         succeed(command);
         rows(&at)
     };

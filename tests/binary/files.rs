@@ -26,18 +26,9 @@ fn every_recipe_loads_and_resolves_to_itself() {
         let text = std::fs::read_to_string(&recipe).unwrap();
         assert!(text.starts_with('#'), "{}: a recipe begins with a comment: goal, command, expected result", recipe.display());
         let show = |file: &Path| {
-            let mut command = trainer(&["config", "show"]);
-            if text.contains("/sft_trainer") {
-                command.arg("--sft");
-            }
-            String::from_utf8(
-                succeed({
-                    command.arg("--config").arg(file);
-                    command
-                })
-                .stdout,
-            )
-            .unwrap()
+            let mut command = trainer(&["config", "show", "--config"]);
+            command.arg(file);
+            String::from_utf8(succeed(command).stdout).unwrap()
         };
         let resolved = show(&recipe);
         let again = folder.path().join("resolved.yaml");

@@ -1,6 +1,10 @@
 //! Tests of the real `trainer` binary.
 
 mod common;
+mod console;
 mod end_to_end;
 mod files;
+mod generation;
+mod inspect;
 mod mistakes;
+mod supervised;

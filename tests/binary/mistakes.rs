@@ -3,7 +3,7 @@
 use crate::common::trainer;
 
 /// (what is wrong, arguments, what the message must say)
-const MISTAKES: &[(&str, &[&str], &[&str])] = &[
+pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ("wrong key", &["algorithm.adv_estimatr=rloo"], &["algorithm.adv_estimatr", "algorithm.adv_estimator"]),
     ("wrong type", &["actor_rollout_ref.rollout.n=many"], &["actor_rollout_ref.rollout.n", "many"]),
     ("missing file", &["data.train_files=no/such.parquet"], &["data.train_files", "no/such.parquet"]),
@@ -24,7 +24,7 @@ const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("no scorer", &["data.val_files=tests/data/unknown-source.jsonl"], &["custom/source", "openai/gsm8k"]),
     ("overlong prompt", &["data.max_prompt_length=3"], &["data.max_prompt_length", "filter_overlong_prompts", "truncation"]),
-    ("unavailable tracker", &["trainer.logger=[console,wandb]"], &["trainer.logger", "wandb", "console"]),
+    ("unknown tracker", &["trainer.logger=[console,wandbb]"], &["trainer.logger", "wandbb", "console"]),
     (
         "bad resume path",
         &["trainer.resume_mode=resume_path", "trainer.resume_from_path=nowhere/global_step_3"],

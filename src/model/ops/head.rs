@@ -12,7 +12,7 @@ use super::flex::{f32s, flex_f32, matmul as mm, tensor_from_vec, to_host, uninit
 use super::simd;
 
 /// Tokens per chunk: within 6 % of the fastest on CPU, and 100 MB of logits at a vocabulary of 50,000.
-const CHUNK: usize = 512;
+pub(crate) const CHUNK: usize = 512;
 const ALL_THREADS: Parallelism = Parallelism::Rayon(0);
 
 /// Log-probability of each target and entropy of each distribution, both natural logarithms. hidden [n, h], w [v, h].

@@ -5,6 +5,8 @@
 
 mod prefill;
 
+pub use self::prefill::TOKEN_BUDGET as PREFILL_TOKENS;
+
 use std::collections::VecDeque;
 
 use anyhow::{Result, bail};

@@ -9,7 +9,7 @@ use crate::model::causal_lm::{KvCache, index};
 use crate::model::ops::to_host;
 
 /// Tokens of one prefill pass.
-const TOKEN_BUDGET: usize = 4096;
+pub const TOKEN_BUDGET: usize = 4096;
 
 /// A prompt whose samples are being admitted.
 pub struct Prefilled {

@@ -1,0 +1,83 @@
+//! The arguments that name a configuration, and loading it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::kinds::with_choices;
+use crate::config::kinds::by_name;
+use crate::config::{self, ConfigError, Ignored, Kind, Loaded, Problem, Request, Schema};
+
+/// Which configuration, and what is changed in it.
+#[derive(Args, Clone, Default)]
+pub struct ConfigArgs {
+    /// Configuration: a path, or a name found in --config-dir, ./config, ./recipes or built in
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Name of the configuration in --config-path (as Hydra's)
+    #[arg(long, value_name = "NAME")]
+    pub config_name: Option<String>,
+    /// Folder of --config-name (as Hydra's)
+    #[arg(long, value_name = "FOLDER")]
+    pub config_path: Option<PathBuf>,
+    /// Further folders to look in
+    #[arg(long, value_name = "FOLDER")]
+    pub config_dir: Vec<PathBuf>,
+    /// key=value, +key=value, ++key=value, ~key, group=option; later ones win
+    #[arg(value_name = "OVERRIDE")]
+    pub overrides: Vec<String>,
+}
+
+impl ConfigArgs {
+    /// What the config layer is asked for.
+    pub fn request(&self) -> Request {
+        Request {
+            config: self.config.clone(),
+            config_name: self.config_name.clone(),
+            config_path: self.config_path.clone(),
+            config_dirs: self.config_dir.clone(),
+            overrides: self.overrides.clone(),
+        }
+    }
+
+    /// Loads the configuration of a run, and reports what is called otherwise here and what has no effect.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load<T: Schema>(&self) -> Result<Loaded<T>, ConfigError> {
+        let request = self.request();
+        let loaded = with_choices(T::KIND, |choices| config::load::<T>(&request, choices));
+        let loaded = loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?;
+        for renamed in &loaded.renamed {
+            tracing::warn!("`{}` is called `{}` now ({})", renamed.from, renamed.to, renamed.origin);
+        }
+        if !loaded.ignored.is_empty() {
+            tracing::warn!("ignored, because{}", because(&loaded.ignored));
+        }
+        Ok(loaded)
+    }
+}
+
+/// The one mistake behind many problems: a file for another command.
+fn other_kind(request: &Request, wanted: Kind) -> Option<ConfigError> {
+    let file = request.config.as_ref().or(request.config_name.as_ref())?;
+    let known = by_name(request).ok()?.filter(|known| known.kind != wanted)?;
+    let problem = Problem::new("", format!("`{file}` is a configuration for another command"));
+    let command = known.command.replace(&format!("{}.yaml", known.file), file);
+    Some(problem.help(format!("run it as `{command}`")).into())
+}
+
+/// Each reason once, with the settings that it is for.
+fn because(ignored: &[Ignored]) -> String {
+    let mut reasons: Vec<&str> = vec![];
+    ignored.iter().map(|one| one.reason).for_each(|reason| {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    });
+    let settings = |reason: &str| {
+        let settings = ignored.iter().filter(|one| one.reason == reason);
+        settings.map(|one| format!("\n    {}={}", one.key, one.value)).collect::<String>()
+    };
+    reasons.iter().map(|reason| format!("\n  {reason}:{}", settings(reason))).collect()
+}

@@ -1,0 +1,145 @@
+//! `trainer config`: look at a configuration without running it.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::kinds::with_choices;
+use super::{ConfigArgs, Failure, print};
+use crate::config::diff::diff;
+use crate::config::explain::explain;
+use crate::config::kinds::{KINDS, Known, infer, named};
+use crate::config::{ConfigError, Request, Tree, compose_untyped};
+
+#[derive(Subcommand)]
+pub enum ConfigCommand {
+    /// Print the resolved configuration
+    Show(ShowArgs),
+    /// Say what a key means, what it may be, what it is and where that was set
+    Explain(ExplainArgs),
+    /// Compare two configurations; exit code 1 if they differ
+    Diff(DiffArgs),
+}
+
+#[derive(Args)]
+pub struct ShowArgs {
+    /// How to print it
+    #[arg(long, value_enum, default_value = "yaml")]
+    format: Format,
+    /// Say where each value was written
+    #[arg(long)]
+    sources: bool,
+    /// Only compose, as Hydra does: any files, no types, no checks
+    #[arg(long, conflicts_with = "kind")]
+    untyped: bool,
+    #[command(flatten)]
+    kind: KindArgs,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+#[derive(Args)]
+pub struct ExplainArgs {
+    /// A dotted key
+    key: String,
+    #[command(flatten)]
+    kind: KindArgs,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+#[derive(Args)]
+pub struct DiffArgs {
+    /// A configuration: a name or a path, or in quotes `NAME OVERRIDE …`
+    a: String,
+    /// Another one
+    b: String,
+    #[command(flatten)]
+    kind: KindArgs,
+}
+
+#[derive(Args)]
+struct KindArgs {
+    /// Kind of configuration, where its name and its keys do not tell
+    #[arg(long = "for", value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS.iter().map(|known| known.name)))]
+    kind: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Yaml,
+    Json,
+}
+
+impl KindArgs {
+    fn of(&self, request: &Request) -> Result<&'static Known, ConfigError> {
+        self.kind.as_deref().and_then(named).map_or_else(|| infer(request), Ok)
+    }
+
+    /// The resolved configuration, checked as a run checks it.
+    fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
+        let known = self.of(request)?;
+        with_choices(known.kind, |choices| known.load(request, choices))
+    }
+}
+
+pub fn run(command: ConfigCommand) -> Result<(), Failure> {
+    match command {
+        ConfigCommand::Show(args) => show(&args),
+        ConfigCommand::Explain(args) => {
+            let request = args.config.request();
+            let known = args.kind.of(&request)?;
+            print(&with_choices(known.kind, |choices| explain(known, &request, choices, &args.key))?)
+        }
+        ConfigCommand::Diff(args) => differences(&args),
+    }
+}
+
+fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let request = args.config.request();
+    let tree = if args.untyped { compose_untyped(&request)? } else { args.kind.load(&request)? };
+    print(&match (args.format, args.sources) {
+        (Format::Yaml, false) => tree.to_yaml(),
+        (Format::Yaml, true) => tree.to_yaml_with_sources(),
+        (Format::Json, false) => format!("{:#}\n", tree.to_json()),
+        (Format::Json, true) => format!("{:#}\n", tree.to_json_with_sources()),
+    })
+}
+
+fn differences(args: &DiffArgs) -> Result<(), Failure> {
+    let [a, b] = [&args.a, &args.b].map(|text| args.kind.load(&request(text)));
+    let (a, b) = (a?, b?);
+    let found = diff(&a, &b);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let lines: String = found.iter().map(|difference| format!("{difference}\n")).collect();
+    print(&format!("--- {}\n+++ {}\n{lines}", args.a, args.b))?;
+    Err(Failure::Different)
+}
+
+/// `NAME OVERRIDE …` as a request; without a name, of the default configuration.
+fn request(text: &str) -> Request {
+    let mut words = words(text);
+    let is_override = |word: &String| word.contains('=') || word.starts_with(['+', '~']);
+    let config = words.first().is_some_and(|word| !is_override(word)).then(|| words.remove(0));
+    Request { config, overrides: words, ..Request::default() }
+}
+
+/// A text cut at its spaces, but not inside quotes that a shell would take away, nor inside brackets.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut depth) = (vec![], String::new(), None, 0);
+    for c in text.chars() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => quote = Some(c),
+            (c, None) if c.is_whitespace() && depth == 0 => words.push(std::mem::take(&mut word)),
+            _ => {
+                depth += i32::from("[{".contains(c)) - i32::from("]}".contains(c));
+                word.push(c);
+            }
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}

@@ -1,0 +1,42 @@
+//! `trainer data`: a data set in verl's parquet schema.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use super::Failure;
+use crate::data::prepare;
+
+#[derive(Args)]
+pub struct DataArgs {
+    /// gsm8k or arithmetic
+    name: String,
+    /// Folder of the published files
+    #[arg(long, value_name = "FOLDER")]
+    input: Option<PathBuf>,
+    /// Folder to write to
+    #[arg(long, value_name = "FOLDER")]
+    output: PathBuf,
+    /// key=value settings of the data set
+    settings: Vec<String>,
+}
+
+pub fn run(args: DataArgs) -> Result<(), Failure> {
+    let prepare = || {
+        let preparer = prepare::find(&args.name)?;
+        if let Some(folder) = args.input.as_ref().filter(|folder| !folder.is_dir()) {
+            bail!("--input {}: there is no such folder", folder.display());
+        }
+        let settings = args.settings.iter().map(|text| {
+            let (key, value) = text.split_once('=').with_context(|| format!("`{text}` is not key=value"))?;
+            Ok((key.to_owned(), value.to_owned()))
+        });
+        let settings = settings.collect::<Result<_>>()?;
+        (preparer.run)(&prepare::PrepareArgs { input: args.input.clone(), output: args.output.clone(), settings })
+    };
+    for (file, rows) in prepare().map_err(Failure::of)?.files {
+        tracing::info!("{}: {rows} rows", file.display());
+    }
+    Ok(())
+}

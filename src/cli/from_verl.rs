@@ -1,0 +1,64 @@
+//! `trainer from-verl`: a command or script of verl as a command and a recipe of ours.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+
+use super::Failure;
+use crate::config::compat::summary;
+use crate::config::from_verl::{self, Converted, Source};
+use crate::util::fs::write_atomic;
+
+/// Prints the recipe on standard output and what is to be known about it on standard error.
+#[derive(Args)]
+pub struct FromVerlArgs {
+    /// The command in quotes, such as 'python3 -m verl.trainer.main_ppo data.train_batch_size=64', or @script.sh
+    command: String,
+    /// Write the recipe to this file instead of printing it
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Edition of verl whose keys and defaults count: 2025-06, 2026-01 or 2026-08 [default: the first of the last two that fits]
+    #[arg(long)]
+    edition: Option<String>,
+}
+
+pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
+    let (name, text) = match args.command.strip_prefix('@') {
+        Some(file) => {
+            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}")).map_err(Failure::setup)?;
+            (file, text)
+        }
+        None => ("command", args.command.clone()),
+    };
+    let environment = |variable: &str| std::env::var(variable).ok();
+    let source = Source { name, text: &text, edition: args.edition.as_deref(), environment: &environment };
+    let converted = from_verl::convert(&source)?;
+    let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
+    match &args.output {
+        Some(path) if path.exists() => return Err(Failure::setup(anyhow!("{} exists already", path.display()))),
+        Some(path) => {
+            write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::setup)?;
+            super::print(&format!("trainer {subcommand}--config {}\n", path.display()))?;
+        }
+        None => super::print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
+    }
+    for renamed in &converted.renamed {
+        tracing::warn!("`{}` is called `{}` here", renamed.from, renamed.to);
+    }
+    if !converted.ignored.is_empty() {
+        tracing::warn!("{}", summary(&converted.ignored));
+    }
+    for refused in &converted.refused {
+        tracing::warn!("a run will refuse {}={}: {}", refused.key, refused.value, refused.reason);
+    }
+    Ok(())
+}
+
+/// The same as one command line, with the overrides as they were.
+fn command(converted: &Converted, subcommand: &str) -> String {
+    let is_plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-+./:=@%,".contains(c));
+    let quoted = |word: &String| if is_plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    let words: Vec<String> = converted.overrides.iter().map(quoted).collect();
+    format!("trainer {subcommand}--config {} {}", converted.preset, words.join(" "))
+}

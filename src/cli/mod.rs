@@ -1,0 +1,91 @@
+//! The command line. Without a subcommand it trains by reinforcement learning.
+//!
+//! A subcommand is one file here: its arguments, and `run`, which does it. Added below: its module, its variant, its arm.
+
+mod args;
+mod completions;
+mod config;
+mod data;
+mod eval;
+mod export;
+mod failure;
+mod from_verl;
+mod generate;
+mod kinds;
+mod sft;
+mod train;
+
+pub use args::ConfigArgs;
+pub use failure::Failure;
+pub use kinds::with_choices;
+
+use std::io::{self, Write};
+
+use clap::{Parser, Subcommand};
+
+use crate::tracking::Progress;
+
+/// Reinforcement-learning post-training of language models.
+///
+///   trainer --config ppo_trainer.yaml algorithm.adv_estimator=rloo
+#[derive(Parser)]
+#[command(name = "trainer", version, args_conflicts_with_subcommands = true, verbatim_doc_comment)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    train: train::TrainArgs,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Supervised fine-tuning (sft_trainer.yaml)
+    Sft(sft::SftArgs),
+    /// Write responses to the prompts of a file (generation.yaml)
+    Generate(generate::GenerateArgs),
+    /// Score the responses in a file (evaluation.yaml)
+    Eval(eval::EvalArgs),
+    /// Write a data set in verl's parquet schema
+    Data(data::DataArgs),
+    /// Copy the model of a checkpoint, as a folder that transformers loads
+    Export(export::ExportArgs),
+    /// Turn a command line or script of verl into a recipe
+    FromVerl(from_verl::FromVerlArgs),
+    /// Look at a configuration without running it
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Print a script that completes commands, flags and overrides in a shell
+    Completions(completions::CompletionsArgs),
+    /// What such a script asks for
+    #[command(hide = true)]
+    Complete(completions::CompleteArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What went wrong, and whether the input or the run is to blame.
+pub fn run(cli: Cli, progress: Progress) -> Result<(), Failure> {
+    match cli.command {
+        None => train::run(&cli.train, progress),
+        Some(Command::Sft(args)) => sft::run(&args, progress),
+        Some(Command::Generate(args)) => generate::run(&args, progress),
+        Some(Command::Eval(args)) => eval::run(&args),
+        Some(Command::Data(args)) => data::run(args),
+        Some(Command::Export(args)) => export::run(&args),
+        Some(Command::FromVerl(args)) => from_verl::run(&args),
+        Some(Command::Config(command)) => config::run(command),
+        Some(Command::Completions(args)) => completions::script(&args),
+        Some(Command::Complete(args)) => completions::run(&args),
+    }
+}
+
+/// Prints on standard output. A reader that has seen enough, such as `head`, is no failure.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Run(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,27 @@
+//! `trainer sft`: supervised fine-tuning.
+
+use clap::Args;
+
+use super::{ConfigArgs, Failure, print};
+use crate::config::SftConfig;
+use crate::pipelines::sft::Sft;
+use crate::pipelines::sft_dry_run;
+use crate::tracking::Progress;
+
+#[derive(Args)]
+pub struct SftArgs {
+    /// Build and check everything but the weights, print the plan and the memory it would take, and stop
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub fn run(args: &SftArgs, progress: Progress) -> Result<(), Failure> {
+    let loaded = args.config.load::<SftConfig>()?;
+    if args.dry_run {
+        return print(&sft_dry_run::dry_run(loaded).map_err(Failure::setup)?);
+    }
+    let sft = Sft::new(loaded, progress).map_err(Failure::setup)?;
+    sft.run().map_err(Failure::run)
+}

@@ -1,0 +1,26 @@
+//! `trainer` without a subcommand: reinforcement learning.
+
+use clap::Args;
+
+use super::{ConfigArgs, Failure, print};
+use crate::config::PpoConfig;
+use crate::tracking::Progress;
+use crate::trainer::{self, Trainer};
+
+#[derive(Args)]
+pub struct TrainArgs {
+    /// Build and check everything but the weights, print the plan and the memory it would take, and stop
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub fn run(args: &TrainArgs, progress: Progress) -> Result<(), Failure> {
+    let loaded = args.config.load::<PpoConfig>()?;
+    if args.dry_run {
+        return print(&trainer::dry_run(loaded).map_err(Failure::setup)?);
+    }
+    let trainer = Trainer::new(loaded, progress).map_err(Failure::setup)?;
+    trainer.run().map_err(Failure::run)
+}

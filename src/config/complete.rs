@@ -1,0 +1,79 @@
+//! Completion of overrides on the command line: keys one level at a time, then the values that a key takes.
+
+use super::comment::{Accepts, Comment, like};
+use super::error::ConfigError;
+use super::interpolate;
+use super::kinds::Known;
+use super::tree::{Node, Value};
+use super::{Choices, diff};
+
+/// What the begun override `word` may become. A key that others are below ends in a dot.
+///
+/// # Errors
+/// If the built-in files do not compose, which tests exclude.
+pub fn complete(known: &Known, choices: &[Choices], word: &str) -> Result<Vec<String>, ConfigError> {
+    let written = known.defaults()?.root;
+    let prefix = ["++", "+", "~"].into_iter().find(|prefix| word.starts_with(prefix)).unwrap_or("");
+    let rest = &word[prefix.len()..];
+    Ok(match rest.split_once('=') {
+        Some((key, begun)) => {
+            let values = values(&written, choices, key);
+            values.iter().filter(|value| value.starts_with(begun)).map(|value| format!("{prefix}{key}={value}")).collect()
+        }
+        None => keys(&written, prefix, rest).into_iter().map(|key| format!("{prefix}{key}")).collect(),
+    })
+}
+
+/// The keys that begin so, each up to its next dot. `+` adds, so only to mappings that take any key.
+fn keys(written: &Node, prefix: &str, begun: &str) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
+    written.walk(&mut |key, node| {
+        let end = match &node.value {
+            Value::Map(entries) if entries.is_empty() => ".",
+            Value::Map(_) => return,
+            _ if prefix == "+" => return,
+            _ if prefix == "~" => "",
+            _ => "=",
+        };
+        let Some(more) = key.strip_prefix(begun) else { return };
+        let shown = match more.find('.') {
+            Some(dot) => format!("{begun}{}", &more[..=dot]),
+            None if key.rsplit_once('.').is_some_and(|(parent, _)| !is_mapping(written, parent)) => return,
+            None => format!("{key}{end}"),
+        };
+        if !found.contains(&shown) {
+            found.push(shown);
+        }
+    });
+    found
+}
+
+fn is_mapping(written: &Node, key: &str) -> bool {
+    written.get(key).is_some_and(|node| matches!(node.value, Value::Map(_)))
+}
+
+/// The values of a key that can be listed: names, `null`, `true`, `false`, and its default.
+pub fn values(written: &Node, choices: &[Choices], key: &str) -> Vec<String> {
+    let Some(node) = written.get(key) else { return vec![] };
+    let (resolved, _) = interpolate::resolve(written);
+    let default = resolved.get(key).map_or(&node.value, |node| &node.value);
+    let mut values: Vec<String> = vec![];
+    let mut add = |value: String| {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    };
+    if let Some((_, names)) = choices.iter().find(|(known, _)| *known == key) {
+        names.iter().for_each(|name| add(name.to_string()));
+    }
+    for accepts in Comment::of(node).accepts().unwrap_or_else(|| like(default)) {
+        if let Accepts::One(value) = accepts {
+            add(diff::on_one_line(&value));
+        }
+    }
+    let default = diff::on_one_line(default);
+    if !default.contains(' ') {
+        add(default);
+    }
+    values
+}

@@ -1,0 +1,78 @@
+//! Laying one part of a configuration upon another, as OmegaConf merges.
+
+use super::super::error::Problem;
+use super::super::interpolate;
+use super::super::overrides::unknown_key;
+use super::super::tree::{Map, Node, Value, below};
+
+/// Whether a merge may bring keys that are not there yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    MayBeNew,
+    MustExist,
+}
+
+/// Lays `over` upon the mapping or list at `key` of the tree. Mappings are merged key by key; lists and scalars are replaced;
+/// `???` leaves what is there; a mapping and a list do not go together.
+pub fn merge(root: &mut Node, key: &str, over: Node, keys: Keys) -> Result<(), Problem> {
+    if root.get(key).is_some_and(|under| follows_under(under, &over)) {
+        follow(root, key, &over);
+    }
+    let known = if keys == Keys::MustExist { root.keys() } else { vec![] };
+    match root.get_mut(key) {
+        Some(under) => lay(under, over, key, keys, &known),
+        None => Ok(()),
+    }
+}
+
+fn lay(under: &mut Node, over: Node, key: &str, keys: Keys, known: &[String]) -> Result<(), Problem> {
+    match (&mut under.value, over.value) {
+        (Value::Map(map), Value::Map(entries)) => {
+            for (name, node) in entries {
+                let key = below(key, &name);
+                match position(map, &name) {
+                    Some(index) => lay(&mut map[index].1, node, &key, keys, known)?,
+                    None if keys == Keys::MayBeNew => map.push((name, node)),
+                    None => return Err(unknown_key(&key, known, true).at(&node.origin)),
+                }
+            }
+        }
+        (_, Value::Text(text)) if text == "???" => {}
+        (Value::Map(_), Value::List(_)) | (Value::List(_), Value::Map(_)) => {
+            let (was, is) = if matches!(under.value, Value::Map(_)) { ("mapping", "list") } else { ("list", "mapping") };
+            let message = format!("`{key}` is a {was}, so it cannot become a {is}; the {was} is at {}", under.origin);
+            return Err(Problem::new(key, message).at(&over.origin).help(format!("to replace it, delete it first: ~{key}")));
+        }
+        (_, value) => *under = Node { value, origin: over.origin, through: over.through },
+    }
+    Ok(())
+}
+
+fn position(map: &Map, name: &str) -> Option<usize> {
+    map.iter().position(|(key, _)| key == name)
+}
+
+/// Whether `over` brings a mapping or list where there is an interpolation.
+fn follows_under(under: &Node, over: &Node) -> bool {
+    match (&under.value, &over.value) {
+        (Value::Text(text), Value::Map(_) | Value::List(_)) => text.contains("${"),
+        (Value::Map(map), Value::Map(entries)) => {
+            entries.iter().any(|(name, node)| position(map, name).is_some_and(|index| follows_under(&map[index].1, node)))
+        }
+        _ => false,
+    }
+}
+
+/// Puts a copy of what an interpolation refers to in its place, so that the merge adds to that.
+fn follow(root: &mut Node, key: &str, over: &Node) {
+    if let (Some(Value::Text(_)), Value::Map(_) | Value::List(_)) = (root.get(key).map(|node| &node.value), &over.value)
+        && let Ok(Some(target)) = interpolate::select(root, key)
+        && matches!(target.value, Value::Map(_) | Value::List(_))
+        && let Some(node) = root.get_mut(key)
+    {
+        *node = target;
+    }
+    if let Value::Map(entries) = &over.value {
+        entries.iter().for_each(|(name, node)| follow(root, &below(key, name), node));
+    }
+}

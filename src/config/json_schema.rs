@@ -1,0 +1,169 @@
+//! `config/schema/*.json`: JSON Schemas for editors, from the defaults, comments and types of the built-in YAML files.
+//!
+//! Nothing is required: a file may hold any part. Every scalar may be an interpolation, and every mapping that a group file fills
+//! may have a `defaults:` list.
+
+use super::comment::{Accepts, Comment, Range, like};
+use super::docs::meaning_of_mapping;
+use super::error::ConfigError;
+use super::interpolate;
+use super::kinds::Known;
+use super::provenance::Origin;
+use super::show::json_value;
+use super::tree::{Node, Value};
+use super::{Choices, Tree};
+use serde_json::{Map, Value as Json, json};
+
+/// The schema of one kind of configuration. `choices` are names that registries know.
+///
+/// # Errors
+/// If its built-in files do not compose, which tests exclude.
+pub fn schema(known: &Known, choices: &[Choices]) -> Result<Json, ConfigError> {
+    let written = known.defaults()?;
+    let (resolved, _) = interpolate::resolve(&written.root);
+    let packages = packages(&written);
+    let writer = Writer { resolved: &resolved, choices, packages: &packages };
+    let mut root = writer.mapping("", &written.root);
+    let head = [
+        ("$schema", json!("http://json-schema.org/draft-07/schema#")),
+        ("title", json!(format!("{}.yaml: {}", known.file, known.command))),
+    ];
+    let mut schema: Map<String, Json> = head.map(|(name, value)| (name.to_string(), value)).into_iter().collect();
+    if let Some(Json::Object(properties)) = root.get_mut("properties") {
+        properties.insert("defaults".into(), defaults_list());
+        properties.insert(
+            "hydra".into(),
+            json!({ "type": "object", "description": "Hydra's own settings; searchpath alone has a meaning here" }),
+        );
+    }
+    if let Json::Object(root) = root {
+        schema.extend(root);
+    }
+    Ok(schema.into())
+}
+
+/// The built-in group files and the key at which each stands in a configuration, the first if there are several.
+pub fn packages(written: &Tree) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = vec![];
+    written.root.walk(&mut |key, node| {
+        let Origin::File { source, key: place, .. } = &node.origin else { return };
+        let Some((parent, _)) = key.rsplit_once('.') else { return };
+        let is_mapping = matches!(node.value, Value::Map(_));
+        if place.column == 1 && !is_mapping && !found.iter().any(|(file, _)| *file == source.name) {
+            found.push((source.name.clone(), parent.to_string()));
+        }
+    });
+    found
+}
+
+/// The place of a dotted key in a schema, as a JSON pointer.
+pub fn pointer(key: &str) -> String {
+    key.split('.').map(|part| format!("/properties/{part}")).collect()
+}
+
+struct Writer<'a> {
+    resolved: &'a Node,
+    choices: &'a [Choices<'a>],
+    packages: &'a [(String, String)],
+}
+
+impl Writer<'_> {
+    fn mapping(&self, key: &str, node: &Node) -> Json {
+        let Value::Map(entries) = &node.value else { return json!({}) };
+        let full = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
+        let mut properties: Map<String, Json> = entries
+            .iter()
+            .map(|(name, node)| {
+                let is_section = matches!(&node.value, Value::Map(entries) if !entries.is_empty());
+                let schema = if is_section { self.mapping(&full(name), node) } else { self.value(&full(name), node) };
+                (name.clone(), schema)
+            })
+            .collect();
+        if self.packages.iter().any(|(_, package)| package == key) {
+            properties.insert("defaults".into(), defaults_list());
+        }
+        let mut schema = Map::new();
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let meaning = if key.is_empty() { String::new() } else { meaning_of_mapping(name, node) };
+        if !meaning.is_empty() {
+            schema.insert("description".into(), meaning.into());
+        }
+        schema.insert("type".into(), "object".into());
+        schema.insert("properties".into(), properties.into());
+        schema.insert("additionalProperties".into(), false.into());
+        schema.into()
+    }
+
+    fn value(&self, key: &str, node: &Node) -> Json {
+        let comment = Comment::of(node);
+        let default = self.resolved.get(key).map_or(&node.value, |node| &node.value);
+        let mut accepts = comment.accepts().unwrap_or_else(|| like(default));
+        if let Some((_, names)) = self.choices.iter().find(|(known, _)| *known == key) {
+            registered(&mut accepts, names);
+        }
+        let mut any = alternatives(&accepts);
+        if !accepts.contains(&Accepts::Text) {
+            any.push(json!({ "type": "string", "pattern": "\\$\\{|^\\?\\?\\?$" }));
+        }
+        let head = json!({ "description": comment.text, "default": json_value(&node.value) });
+        let parts =
+            [head, any_of(any)].into_iter().filter_map(|part| if let Json::Object(part) = part { Some(part) } else { None });
+        parts.flatten().collect::<Map<_, _>>().into()
+    }
+}
+
+/// Puts the names of a registry in place of those that the comment lists.
+fn registered(accepts: &mut Vec<Accepts>, names: &[&str]) {
+    let names: Vec<Accepts> = names.iter().map(|name| Accepts::One(Value::Text(name.to_string()))).collect();
+    accepts.retain(|accepts| !matches!(accepts, Accepts::One(Value::Text(_)) | Accepts::Text));
+    for list in accepts.iter_mut() {
+        if let Accepts::List(_, items) = list {
+            *items = names.clone();
+        }
+    }
+    accepts.extend(names);
+}
+
+/// Any of some schemas.
+fn any_of(mut schemas: Vec<Json>) -> Json {
+    if schemas.len() == 1 { schemas.remove(0) } else { json!({ "anyOf": schemas }) }
+}
+
+/// Literals as one `enum`, then everything else.
+fn alternatives(accepts: &[Accepts]) -> Vec<Json> {
+    let literals: Vec<Json> =
+        accepts.iter().filter_map(|one| if let Accepts::One(value) = one { Some(json_value(value)) } else { None }).collect();
+    let others = accepts.iter().filter_map(|accepts| match accepts {
+        Accepts::One(_) => None,
+        Accepts::Prefix(start) => Some(json!({ "type": "string", "pattern": format!("^{start}") })),
+        Accepts::Integer(range) => Some(bounded("integer", range)),
+        Accepts::Number(range) => Some(bounded("number", range)),
+        Accepts::Text => Some(json!({ "type": "string" })),
+        Accepts::Mapping => Some(json!({ "type": "object" })),
+        Accepts::List(length, items) => {
+            let mut list = json!({ "type": "array", "items": any_of(alternatives(items)) });
+            if let (Some(length), Json::Object(list)) = (length, &mut list) {
+                list.insert("minItems".into(), (*length).into());
+                list.insert("maxItems".into(), (*length).into());
+            }
+            Some(list)
+        }
+    });
+    let others: Vec<Json> = others.collect();
+    (!literals.is_empty()).then(|| json!({ "enum": literals })).into_iter().chain(others).collect()
+}
+
+fn bounded(kind: &str, range: &Range) -> Json {
+    let bounds =
+        [("exclusiveMinimum", range.above), ("minimum", range.least), ("exclusiveMaximum", range.below), ("maximum", range.most)];
+    let bounds = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_string(), json!(bound? as i64))));
+    std::iter::once(("type".to_string(), json!(kind))).chain(bounds).collect::<Map<_, _>>().into()
+}
+
+fn defaults_list() -> Json {
+    json!({
+        "type": "array",
+        "description": "What this file is composed from (Hydra's defaults list)",
+        "items": { "anyOf": [{ "type": "string" }, { "type": "object" }] }
+    })
+}

@@ -1,0 +1,86 @@
+//! `config show`: the resolved configuration as YAML or JSON, with the origin of every value if wanted.
+
+use super::Tree;
+use super::provenance::Origin;
+use super::tree::{Node, Value};
+use serde_json::{Map, json};
+
+impl Tree {
+    /// As [`Tree::to_yaml`], with a comment behind every value that says where it was written.
+    pub fn to_yaml_with_sources(&self) -> String {
+        let mut text = String::new();
+        yaml(&self.root, 0, &mut text);
+        text
+    }
+
+    /// The whole configuration as JSON. Numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
+    pub fn to_json(&self) -> serde_json::Value {
+        json_value(&self.root.value)
+    }
+
+    /// As [`Tree::to_json`], with every value as `{"value": …, "source": "…"}`.
+    pub fn to_json_with_sources(&self) -> serde_json::Value {
+        json_with_sources(&self.root)
+    }
+}
+
+/// Where a value was written, in a few words.
+pub fn source(origin: &Origin) -> String {
+    match origin {
+        Origin::File { .. } => origin.to_string(),
+        Origin::Override(text) => format!("override {text}"),
+    }
+}
+
+/// Entries of mappings on lines of their own; a list is one value.
+fn yaml(node: &Node, indent: usize, text: &mut String) {
+    let Value::Map(entries) = &node.value else { return };
+    let margin = "  ".repeat(indent);
+    for (name, node) in entries {
+        let name = Value::Text(name.clone()).to_yaml();
+        if is_section(node) {
+            text.push_str(&format!("{margin}{name}:\n"));
+            yaml(node, indent + 1, text);
+            continue;
+        }
+        let value = node.value.to_yaml();
+        let comment = format!("  # {}", source(&node.origin).replace('\n', "\\n"));
+        let (first, rest) = value.split_once('\n').unwrap_or((&value, ""));
+        let is_block = matches!(&node.value, Value::List(items) if !items.is_empty());
+        match is_block {
+            true => text.push_str(&format!("{margin}{name}:{comment}\n{margin}{first}\n")),
+            false => text.push_str(&format!("{margin}{name}: {first}{comment}\n")),
+        }
+        rest.lines().for_each(|line| text.push_str(&format!("{margin}{line}\n")));
+    }
+}
+
+/// A mapping with entries; an empty one is a value, `{}`.
+fn is_section(node: &Node) -> bool {
+    matches!(&node.value, Value::Map(entries) if !entries.is_empty())
+}
+
+pub fn json_value(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Bool(value) => json!(value),
+        Value::Int(value) => json!(value),
+        Value::Float(value) if value.is_nan() => json!("NaN"),
+        Value::Float(value) if value.is_infinite() => json!(if *value > 0.0 { "Infinity" } else { "-Infinity" }),
+        Value::Float(value) => json!(value),
+        Value::Text(text) => json!(text),
+        Value::List(items) => items.iter().map(|item| json_value(&item.value)).collect(),
+        Value::Map(entries) => {
+            entries.iter().map(|(name, node)| (name.clone(), json_value(&node.value))).collect::<Map<_, _>>().into()
+        }
+    }
+}
+
+fn json_with_sources(node: &Node) -> serde_json::Value {
+    match &node.value {
+        Value::Map(entries) if is_section(node) => {
+            entries.iter().map(|(name, node)| (name.clone(), json_with_sources(node))).collect::<Map<_, _>>().into()
+        }
+        value => json!({ "value": json_value(value), "source": source(&node.origin) }),
+    }
+}

@@ -1,0 +1,90 @@
+//! A value as YAML text, in blocks, quoted wherever this or another reader would take a string for something else.
+
+use super::super::scalar;
+use super::{Map, Node, Value};
+
+/// The YAML of a value, without a line break at the end.
+pub fn yaml(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, 0, &mut out);
+    out
+}
+
+/// Writes a value whose first line is already indented.
+fn write(value: &Value, indent: usize, out: &mut String) {
+    match value {
+        Value::Map(map) if !map.is_empty() => entries(map, indent, out),
+        Value::List(items) if !items.is_empty() => list(items, indent, out),
+        Value::Map(_) => out.push_str("{}"),
+        Value::List(_) => out.push_str("[]"),
+        Value::Null => out.push_str("null"),
+        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Value::Int(value) => out.push_str(&value.to_string()),
+        Value::Float(value) if value.is_nan() => out.push_str(".nan"),
+        Value::Float(value) if value.is_infinite() => out.push_str(if *value > 0.0 { ".inf" } else { "-.inf" }),
+        Value::Float(value) => out.push_str(&format!("{value:?}")),
+        Value::Text(text) => out.push_str(&quoted(text)),
+    }
+}
+
+fn entries(map: &Map, indent: usize, out: &mut String) {
+    for (index, (key, node)) in map.iter().enumerate() {
+        if index > 0 {
+            new_line(indent, out);
+        }
+        out.push_str(&quoted(key));
+        out.push(':');
+        match &node.value {
+            Value::Map(map) if !map.is_empty() => {
+                new_line(indent + 2, out);
+                entries(map, indent + 2, out);
+            }
+            Value::List(items) if !items.is_empty() => {
+                new_line(indent, out);
+                list(items, indent, out);
+            }
+            value => {
+                out.push(' ');
+                write(value, indent, out);
+            }
+        }
+    }
+}
+
+fn list(items: &[Node], indent: usize, out: &mut String) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            new_line(indent, out);
+        }
+        out.push_str("- ");
+        write(&item.value, indent + 2, out);
+    }
+}
+
+fn new_line(indent: usize, out: &mut String) {
+    out.push('\n');
+    out.push_str(&" ".repeat(indent));
+}
+
+fn quoted(text: &str) -> String {
+    if text.chars().any(char::is_control) {
+        let escape = |c: char| match c {
+            '"' | '\\' => format!("\\{c}"),
+            '\n' => "\\n".into(),
+            '\t' => "\\t".into(),
+            c if c.is_control() => format!("\\u{:04x}", c as u32),
+            c => c.to_string(),
+        };
+        return format!("\"{}\"", text.chars().map(escape).collect::<String>());
+    }
+    if is_plain(text) { text.to_string() } else { format!("'{}'", text.replace('\'', "''")) }
+}
+
+/// Whether every reader takes the unquoted text for this very string.
+fn is_plain(text: &str) -> bool {
+    let starts_well = !text.starts_with(|c: char| "?:,[]{}#&*!|>'\"%@`".contains(c)) && text != "-" && !text.starts_with("- ");
+    let no_number = text.parse::<f64>().is_err() && !text.starts_with("0o") && !matches!(text, "y" | "Y" | "n" | "N");
+    let no_mark = !text.contains(": ") && !text.ends_with(':') && !text.contains(" #") && !matches!(text, "---" | "...");
+    let is_text = matches!(scalar::read_yaml(text), Ok(Value::Text(_)));
+    text.trim() == text && starts_well && no_number && no_mark && is_text
+}

@@ -1,0 +1,247 @@
+//! `--dry-run`: everything that a run reads and checks, without weights and steps; then what it would do, and the memory it
+//! would take.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::clock::resident_gib;
+use super::inputs::Inputs;
+use super::{check_step, find_checkpoint, open_device};
+use crate::checkpoint::{Checkpoints, step_of};
+use crate::config::schema::{Device, Init, Location, ResumeMode};
+use crate::config::{Loaded, MicroBatch, PpoConfig};
+use crate::model::DecoderConfig;
+use crate::model::memory::{BYTES, Widest};
+use crate::model::weights::WeightFiles;
+use crate::rollout::PREFILL_TOKENS;
+
+/// What a run of reinforcement learning would do.
+///
+/// # Errors
+/// Whatever a run would refuse before its first step.
+pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
+    let config = loaded.config;
+    open_device(config.trainer.device)?;
+    let mut inputs = Inputs::read(&config)?;
+    let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
+    let decoder = inputs.decoder(&config)?;
+    check_weights(&parts.model.path, parts.model.init).context("actor_rollout_ref.model.path")?;
+    let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
+    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps)?;
+
+    let per_epoch = inputs.sampler.batches_per_epoch();
+    let (response, plan) = (config.data.max_response_length, inputs.plan);
+    let longest = longest_trained(&mut inputs) + response;
+    let widest = |sequences: usize| Widest { sequences: sequences.max(1), tokens: longest, responses: response };
+    let micro = match plan.micro_batch {
+        MicroBatch::Trajectories(count) => count.min(plan.mini_batch_trajectories),
+        MicroBatch::Tokens(budget) => (budget / longest).clamp(1, plan.mini_batch_trajectories),
+    };
+    let mut memory = Memory::new(decoder.clone(), trainer.device);
+    memory.trained();
+    let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
+    let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
+    let validated = if validates { validated * parts.rollout.val_kwargs.n } else { 0 };
+    let slots = parts.rollout.max_num_seqs.min(plan.trajectories_per_step.max(validated));
+    memory.generation(slots, inputs.longest_prompt() + response);
+    let sequences = |by_tokens: bool, tokens: usize, count: Option<usize>| match by_tokens {
+        true => (tokens / longest).min(plan.trajectories_per_step),
+        false => count.unwrap_or(plan.trajectories_per_step).min(plan.trajectories_per_step),
+    };
+    let (rollout, reference) = (&parts.rollout, &parts.reference);
+    if !plan.on_policy() || config.algorithm.use_kl_in_reward || rollout.calculate_log_probs {
+        let (tokens, count) = (rollout.log_prob_max_token_len_per_gpu, rollout.log_prob_micro_batch_size_per_gpu);
+        memory.pass("old log-probabilities", widest(sequences(rollout.log_prob_use_dynamic_bsz, tokens, count)));
+    }
+    if parts.actor.use_kl_loss || config.algorithm.use_kl_in_reward {
+        memory.reference();
+        let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
+        memory.pass("reference", widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
+    }
+    memory.update(widest(micro), micro < plan.mini_batch_trajectories);
+
+    let lines = [
+        ("model", describe(&parts.model.path, &decoder, parts.model.init)),
+        ("device", trainer.device.to_string()),
+        (
+            "tokenizer",
+            format!("{}: {} tokens", config.data.tokenizer.as_ref().unwrap_or(&parts.model.path), inputs.tokenizer.vocab_size()),
+        ),
+        ("training", format!("{} prompts from {}", inputs.train.len(), names(&config.data.train_files))),
+        ("validation", format!("{} prompts from {}", inputs.val.len(), names(&config.data.val_files))),
+        ("longest", format!("{} tokens of prompt, {response} of response", inputs.longest_prompt())),
+        ("plan", plan.to_string().replace('\n', "\n            ")),
+        ("steps", steps(inputs.total_steps, per_epoch, resumed)),
+    ];
+    Ok(report(&lines, &memory))
+}
+
+/// Tokens of the longest prompt that the run will train on: an epoch cut short does not see them all.
+fn longest_trained(inputs: &mut Inputs) -> usize {
+    let length = |i: usize| inputs.train[i].ids.len();
+    if inputs.total_steps >= inputs.sampler.batches_per_epoch() {
+        return (0..inputs.train.len()).map(length).max().unwrap_or(0);
+    }
+    (0..inputs.total_steps).flat_map(|_| inputs.sampler.next_batch()).map(length).max().unwrap_or(0)
+}
+
+/// The whole report: lines with their names, and the memory.
+pub fn report(lines: &[(&str, String)], memory: &Memory) -> String {
+    let lines: String = lines.iter().map(|(name, text)| format!("{name:10}  {text}\n")).collect();
+    format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
+}
+
+/// The model in a few words.
+pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init) -> String {
+    let d = decoder;
+    let weights = if init == Init::Random { "random weights" } else { "its own weights" };
+    format!(
+        "{path}: {} parameters, {} layers, hidden size {}, vocabulary {}; {weights}",
+        d.num_parameters(),
+        d.num_hidden_layers,
+        d.hidden_size,
+        d.vocab_size
+    )
+}
+
+/// The number of steps and where they start.
+pub fn steps(total: u64, per_epoch: u64, resumed: Option<u64>) -> String {
+    let epochs = total as f64 / per_epoch as f64;
+    let from = resumed.map_or(String::new(), |step| format!("; {} left after the checkpoint of step {step}", total - step));
+    format!("{total}, {per_epoch} per epoch, {:.3} epochs{from}", epochs).replace(".000 epochs", " epochs")
+}
+
+/// File names for people.
+pub fn names(files: &[Location]) -> String {
+    files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether weights are there where they are wanted; only their headers are read.
+pub fn check_weights(model: &Location, init: Init) -> Result<()> {
+    if init == Init::Pretrained {
+        WeightFiles::open(model.as_path())?.tensors()?;
+    }
+    Ok(())
+}
+
+/// The step of the checkpoint that a run would go on from. Unlike a run, this creates and clears nothing.
+pub fn resumed_step(dir: &Path, mode: ResumeMode, from: Option<&Location>, total_steps: u64) -> Result<Option<u64>> {
+    if mode != ResumeMode::ResumePath && !dir.is_dir() {
+        return Ok(None);
+    }
+    let Some(folder) = find_checkpoint(&Checkpoints::look(dir), mode, from)? else { return Ok(None) };
+    let resume = || -> Result<Option<u64>> {
+        let step = step_of(&folder)?;
+        check_step(step, total_steps)?;
+        Ok(Some(step))
+    };
+    resume().with_context(|| format!("cannot resume from {}", folder.display()))
+}
+
+/// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
+pub struct Memory {
+    decoder: DecoderConfig,
+    on_cpu: bool,
+    held: Vec<Part>,
+    phases: Vec<(&'static str, Vec<Part>)>,
+}
+
+struct Part {
+    name: &'static str,
+    bytes: usize,
+    note: String,
+}
+
+impl Memory {
+    /// Weights, and what this process holds already.
+    pub fn new(decoder: DecoderConfig, device: Device) -> Self {
+        let on_cpu = device == Device::Cpu;
+        let mut memory = Self { decoder, on_cpu, held: vec![], phases: vec![] };
+        if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
+            memory.held.push(Part {
+                name: "process so far",
+                bytes: (gib * GIB) as usize,
+                note: "program, tokenizer and data".into(),
+            });
+        }
+        memory.hold("weights", memory.decoder.num_parameters(), "");
+        memory
+    }
+
+    fn hold(&mut self, name: &'static str, numbers: usize, note: &str) {
+        self.held.push(Part { name, bytes: numbers * BYTES, note: note.to_owned() });
+    }
+
+    /// The state of AdamW.
+    pub fn trained(&mut self) {
+        self.hold("optimizer state", 2 * self.decoder.num_parameters(), "two moments of each weight");
+    }
+
+    /// A frozen copy of the initial weights.
+    pub fn reference(&mut self) {
+        self.hold("reference model", self.decoder.num_parameters(), "shared with the weights until the first update");
+    }
+
+    /// Generation of so many sequences side by side, each of up to `longest` tokens.
+    pub fn generation(&mut self, slots: usize, longest: usize) {
+        let cache = part("KV cache", self.decoder.kv_cache(slots, longest), format!("{slots} sequences × {longest} tokens"));
+        let rest = part("logits, prefill", self.decoder.decoding(slots, PREFILL_TOKENS.min(slots * longest)), String::new());
+        self.phases.push(("generation", vec![cache, rest]));
+    }
+
+    /// A forward pass without gradients.
+    pub fn pass(&mut self, name: &'static str, widest: Widest) {
+        let note = format!("{} sequences × {} tokens", widest.sequences, widest.tokens);
+        self.phases.push((name, vec![part("forward pass", self.decoder.forward(widest, self.on_cpu), note)]));
+    }
+
+    /// Forward, backward and update; with `several` micro-batches, gradients are added to those of the ones before.
+    pub fn update(&mut self, widest: Widest, several: bool) {
+        let (d, note) = (&self.decoder, format!("{} sequences × {} tokens", widest.sequences, widest.tokens));
+        let chunk = d.vocabulary_chunk(widest, self.on_cpu);
+        let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
+        let gradients = d.num_parameters() * if several { 2 } else { 1 };
+        let which = if several { "of a micro-batch, and their sum" } else { "" };
+        self.phases.push((
+            "update",
+            vec![
+                part("gradients", gradients, which.into()),
+                part("activations", d.activations(widest), note),
+                part("vocabulary chunk", chunk, String::new()),
+                part("backward pass", backward, String::new()),
+            ],
+        ));
+    }
+
+    /// The most that is held at once, and the phase that holds it.
+    pub fn peak(&self) -> (usize, &'static str) {
+        let total = |parts: &[Part]| parts.iter().map(|part| part.bytes).sum::<usize>();
+        let phases = self.phases.iter().map(|(name, parts)| (total(parts), *name));
+        let (bytes, name) = phases.max_by_key(|(bytes, _)| *bytes).unwrap_or((0, "start"));
+        (total(&self.held) + bytes, name)
+    }
+}
+
+fn part(name: &'static str, numbers: usize, note: String) -> Part {
+    Part { name, bytes: numbers * BYTES, note }
+}
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+impl Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let groups = std::iter::once(("throughout", &self.held)).chain(self.phases.iter().map(|(name, parts)| (*name, parts)));
+        writeln!(f, "memory      of float32 numbers, for responses as long as they may be")?;
+        for (group, parts) in groups {
+            for (index, Part { name, bytes, note }) in parts.iter().enumerate() {
+                let group = if index == 0 { group } else { "" };
+                let line = format!("  {group:22}{name:17}{:>8.3} GiB  {note}", *bytes as f64 / GIB);
+                writeln!(f, "{}", line.trim_end())?;
+            }
+        }
+        let (bytes, phase) = self.peak();
+        writeln!(f, "  {:22}{:17}{:>8.3} GiB  in: {phase}", "peak", "", bytes as f64 / GIB)
+    }
+}

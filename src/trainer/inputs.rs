@@ -1,0 +1,85 @@
+//! What a run reads before it needs a model: the batch plan, the tokenizer, the prompts, and how many steps they make.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::{check_model, truncation};
+use crate::config::{BatchPlan, PpoConfig};
+use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, load_prompts, take_samples};
+use crate::model::DecoderConfig;
+use crate::model::config::HfConfig;
+use crate::reward;
+
+pub struct Inputs {
+    pub plan: BatchPlan,
+    pub tokenizer: Tokenizer,
+    pub train: Vec<Arc<Prompt>>,
+    pub val: Vec<Arc<Prompt>>,
+    pub sampler: Sampler,
+    pub total_steps: u64,
+}
+
+impl Inputs {
+    /// Reads them all, and checks that the model that config.json describes can take them.
+    ///
+    /// # Errors
+    /// The first thing that is missing or does not fit, with its key.
+    pub fn read(config: &PpoConfig) -> Result<Self> {
+        let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
+        let model = &config.actor_rollout_ref.model.path;
+        let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(model);
+        let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {
+            Some(_) => "data.tokenizer".to_owned(),
+            None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
+        })?;
+        let train = prompts(config, &tokenizer, true)?;
+        let val = prompts(config, &tokenizer, false)?;
+        reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
+        let seed = config.data.seed.unwrap_or(config.trainer.seed);
+        let sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
+            .context("data.train_batch_size")?;
+        let total_steps = match config.trainer.total_training_steps {
+            Some(steps) => steps as u64,
+            None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
+        };
+        let inputs = Self { plan, tokenizer, train, val, sampler, total_steps };
+        let longest = inputs.longest_prompt() + config.data.max_response_length;
+        check_model(&inputs.decoder(config)?, &inputs.tokenizer, longest, "data.max_prompt_length or data.max_response_length")
+            .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;
+        Ok(inputs)
+    }
+
+    /// The shape of the model, from its config.json.
+    pub fn decoder(&self, config: &PpoConfig) -> Result<DecoderConfig> {
+        let decoder = || HfConfig::read(config.actor_rollout_ref.model.path.as_path())?.decoder();
+        decoder().context("actor_rollout_ref.model.path")
+    }
+
+    /// Tokens of the longest prompt of training and validation.
+    pub fn longest_prompt(&self) -> usize {
+        self.train.iter().chain(&self.val).map(|p| p.ids.len()).max().unwrap_or(0)
+    }
+}
+
+fn prompts(config: &PpoConfig, tokenizer: &Tokenizer, training: bool) -> Result<Vec<Arc<Prompt>>> {
+    let data = &config.data;
+    let options = PromptOptions {
+        prompt_key: data.prompt_key.clone(),
+        reward_fn_key: data.reward_fn_key.clone(),
+        max_prompt_length: data.max_prompt_length,
+        truncation: truncation(data.truncation),
+        filter_overlong_prompts: data.filter_overlong_prompts,
+        chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+    };
+    let (key, files, max, shuffle) = match training {
+        true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
+        false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
+    };
+    let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
+    let prompts = load_prompts(&files, tokenizer, &options).context(key)?;
+    let seed = data.seed.unwrap_or(config.trainer.seed);
+    let prompts = take_samples(prompts, usize::try_from(max).ok(), shuffle, seed);
+    Ok(prompts.into_iter().map(Arc::new).collect())
+}

@@ -1,0 +1,220 @@
+//! Looking without running: `config show | explain | diff`, `--dry-run`, completion, and exit codes.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::common::{succeed, trainer};
+use crate::mistakes::MISTAKES;
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn output_of(args: &[&str]) -> String {
+    stdout(&succeed(trainer(args)))
+}
+
+#[test]
+fn show_prints_one_tree_in_every_format() {
+    let with = |options: &[&str]| {
+        output_of(&[&["config", "show", "--config", "recipes/gsm8k/grpo.yaml", "data.seed=7"], options].concat())
+    };
+    let (yaml, sourced) = (with(&[]), with(&["--sources"]));
+    let json: Value = serde_json::from_str(&with(&["--format", "json"])).unwrap();
+    let parsed = |text: &str| serde_yaml::from_str::<Value>(text).unwrap();
+    assert_eq!(parsed(&yaml), json);
+    assert_eq!(parsed(&sourced), json, "comments changed a value");
+    for line in [
+        "  seed: 7  # override data.seed=7",
+        "  adv_estimator: grpo  # recipes/gsm8k/grpo.yaml:",
+        "    n: 5  # recipes/gsm8k/rloo.yaml:",
+    ] {
+        assert!(sourced.contains(line), "{line}\n{sourced}");
+    }
+    let with_sources: Value = serde_json::from_str(&with(&["--format", "json", "--sources"])).unwrap();
+    assert_eq!(with_sources["data"]["seed"], json!({ "value": 7, "source": "override data.seed=7" }));
+
+    let untyped = ["config", "show", "--untyped", "--format", "json", "+a=inf", "+b=-inf", "+c=nan", "+d=[1e400,'x']"];
+    let untyped: Value = serde_json::from_str(&output_of(&untyped)).unwrap();
+    assert_eq!([&untyped["a"], &untyped["b"], &untyped["c"]], ["Infinity", "-Infinity", "NaN"]);
+}
+
+#[test]
+fn explain_names_value_meaning_default_and_every_place_that_set_it() {
+    let text = output_of(&[
+        "config",
+        "explain",
+        "algorithm.adv_estimator",
+        "--config",
+        "recipes/gsm8k/grpo.yaml",
+        "algorithm.adv_estimator=rloo",
+    ]);
+    assert!(text.starts_with("algorithm.adv_estimator = rloo\nAdvantage estimator.\n"), "{text}");
+    let places: Vec<usize> = [
+        "config/algorithm/default.yaml:",
+        "recipes/gsm8k/rloo.yaml:",
+        "recipes/gsm8k/grpo.yaml:",
+        "override algorithm.adv_estimator=rloo",
+    ]
+    .iter()
+    .map(|place| text.find(place).unwrap_or_else(|| panic!("{place} is not there:\n{text}")))
+    .collect();
+    assert!(places.is_sorted(), "{text}");
+    assert!(text.contains("reinforce_plus_plus"), "{text}");
+
+    let follows = output_of(&["config", "explain", "actor_rollout_ref.rollout.prompt_length", "data.max_prompt_length=9"]);
+    assert!(
+        follows.contains(" = 9\n")
+            && follows.contains("${data.max_prompt_length}")
+            && follows.contains("override data.max_prompt_length=9"),
+        "{follows}"
+    );
+
+    let sft = output_of(&["config", "explain", "--config", "recipes/arithmetic/sft.yaml", "optim.lr"]);
+    assert!(sft.contains("number >= 0") && sft.contains("0.003  recipes/arithmetic/sft.yaml"), "{sft}");
+
+    let ignored = output_of(&["config", "explain", "actor_rollout_ref.actor.fsdp_config.param_offload"]);
+    assert!(ignored.contains("ignored") && ignored.contains("one device"), "{ignored}");
+
+    let unknown = trainer(&["config", "explain", "algorithm.adv_estimatr"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `algorithm.adv_estimator`?"));
+}
+
+#[test]
+fn diff_compares_like_diff() {
+    let differing = trainer(&[
+        "config",
+        "diff",
+        "recipes/gsm8k/rloo.yaml",
+        "recipes/gsm8k/rloo.yaml data.seed=7 'trainer.logger=[console, file]' +data.apply_chat_template_kwargs.x=1",
+    ]);
+    let output = { differing }.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = stdout(&output);
+    let seed = "data.seed\n  - 42   built-in config/data/legacy_data.yaml";
+    assert!(text.contains("override data.seed=7") && text.contains("data.apply_chat_template_kwargs"), "{text}");
+    assert!(text.contains(seed) || text.contains(&seed.replace("built-in ", "")), "{text}");
+    assert!(!text.contains("logger"), "the same list is no difference:\n{text}");
+
+    let of_another = trainer(&["--config", "recipes/arithmetic/sft.yaml"]).output().unwrap();
+    let message = String::from_utf8_lossy(&of_another.stderr);
+    assert!(message.matches("error:").count() == 1 && message.contains("trainer sft"), "{message}");
+
+    let same = trainer(&["config", "diff", "ppo_trainer data.seed=42", "ppo_trainer.yaml"]).output().unwrap();
+    assert_eq!((same.status.code(), stdout(&same)), (Some(0), String::new()));
+    let wrong = trainer(&["config", "diff", "ppo_trainer", "no_such_file"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// Small enough for a test, large enough that the estimate is not all overhead.
+const MEASURED: &[&str] = &[
+    "trainer.total_training_steps=2",
+    "trainer.test_freq=-1",
+    "trainer.val_before_train=false",
+    "trainer.logger=[file]",
+    "algorithm.use_kl_in_reward=true",
+];
+
+#[test]
+fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let at = format!("trainer.default_local_dir={}", run.display());
+    let report = output_of(&[MEASURED, &[&at, "--dry-run"]].concat());
+    assert!(!run.exists(), "a dry run made a folder");
+    for part in [
+        "2, 96 per epoch",
+        "6144 prompts",
+        "512 prompts",
+        "64 prompts × 8 samples = 512 trajectories",
+        "KV cache",
+        "reference model",
+        "optimizer state",
+    ] {
+        assert!(report.contains(part), "{part} is not there:\n{report}");
+    }
+    let peak = report.lines().find(|line| line.contains("peak")).unwrap().split_whitespace().nth(1).unwrap();
+    succeed(trainer(&[MEASURED, &[&at]].concat()));
+    let rows = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let row: Value = serde_json::from_str(rows.lines().last().unwrap()).unwrap();
+    let measured = row["data"]["perf/max_memory_allocated_gb"].as_f64().unwrap();
+    let ratio = peak.parse::<f64>().unwrap() / measured;
+    assert!((0.7..1.5).contains(&ratio), "estimated {peak} GiB, measured {measured} GiB");
+
+    let sft = folder.path().join("sft");
+    let sft_at = format!("trainer.default_local_dir={}", sft.display());
+    let report = output_of(&["sft", "--dry-run", "--config", "recipes/arithmetic/sft.yaml", &sft_at]);
+    assert!(report.contains("300, 24 per epoch, 12.500 epochs") && report.contains("activations"), "{report}");
+    assert!(!sft.exists());
+}
+
+#[test]
+fn a_dry_run_finds_what_a_run_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = format!("trainer.default_local_dir={}", folder.path().join("run").display());
+    for (what, arguments, _) in MISTAKES {
+        let run = trainer(&[arguments, &[at.as_str()]].concat()).output().unwrap();
+        let dry = trainer(&[arguments, &[at.as_str(), "--dry-run"]].concat()).output().unwrap();
+        let message = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((dry.status.code(), message(&dry)), (run.status.code(), message(&run)), "{what}");
+    }
+}
+
+#[test]
+fn words_are_completed() {
+    let complete =
+        |words: &[&str]| output_of(&[&["complete", "--"], words].concat()).lines().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(complete(&["algorithm.adv_e"]), ["algorithm.adv_estimator="]);
+    assert_eq!(complete(&["algorithm.adv_estimator=g"]), ["algorithm.adv_estimator=grpo"]);
+    assert_eq!(complete(&["actor_rollout_ref.ro"]), ["actor_rollout_ref.rollout."]);
+    assert_eq!(complete(&["++trainer.dev"]), ["++trainer.device="]);
+    assert_eq!(complete(&["~trainer.dev"]), ["~trainer.device"]);
+    assert_eq!(complete(&["+data.apply"]), ["+data.apply_chat_template_kwargs."]);
+    assert_eq!(complete(&["data.shuffle="]), ["data.shuffle=true", "data.shuffle=false"]);
+    assert_eq!(complete(&["sft", "data.max_l"]), ["data.max_length="]);
+    assert_eq!(complete(&["--config", "recipes/arithmetic/sft.yaml", "data.max_l"]), ["data.max_length="]);
+    assert!(complete(&["data.max_l"]).is_empty());
+    assert_eq!(complete(&["config", "ex"]), ["explain"]);
+    assert_eq!(complete(&["config", "show", "--for", "s"]), ["sft"]);
+    assert_eq!(complete(&["config", "show", "--so"]), ["--sources"]);
+    assert_eq!(complete(&["completions", "b"]), ["bash"]);
+}
+
+/// The script in a real bash, whose readline cuts words at `=`.
+#[test]
+fn bash_completes() {
+    let script = r#"
+        source <("$TRAINER" completions bash)
+        try() { COMP_LINE=$1; COMP_POINT=${#1}; COMPREPLY=(); _trainer; echo "${COMPREPLY[*]}"; }
+        compopt() { :; }
+        try "$TRAINER algorithm.adv_estimator=g"
+        try "$TRAINER --config recipes/arithmetic/sft.yaml data.max_l"
+        try "$TRAINER conf"
+        try "$TRAINER trainer.device=cuda:"
+        try "$TRAINER data.shuffle=true data."
+    "#;
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", script]).env("TRAINER", env!("CARGO_BIN_EXE_trainer")).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let text = stdout(&succeed(bash));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..4], ["grpo", "data.max_length=", "config", ""], "{text}");
+    assert!(lines[4].contains("data.train_batch_size="), "{text}");
+}
+
+#[test]
+fn wrong_input_is_2_and_a_failure_while_running_is_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let code = |args: &[&str]| trainer(args).output().unwrap().status.code();
+    assert_eq!(code(&["data", "gsm", "--output", &at("a")]), Some(2));
+    assert_eq!(code(&["data", "gsm8k", "--output", &at("a"), "--input", "no/such/folder"]), Some(2));
+    assert_eq!(code(&["data", "arithmetic", "--output", &at("a"), "train=many"]), Some(2));
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let below_a_file = at("file/b");
+    assert_eq!(code(&["data", "arithmetic", "--output", &below_a_file, "train=4", "test=4"]), Some(1));
+    assert_eq!(code(&["export", "no/such/global_step_1", "--output", &at("c")]), Some(2));
+    assert!(!Path::new(&at("a")).exists() && !Path::new(&at("c")).exists());
+}

@@ -1,0 +1,195 @@
+//! The JSON Schemas for editors are up to date, fit every YAML file that is shipped, and catch mistakes.
+//!
+//! `BURNISH_BLESS=1 cargo test --release --test schemas` writes config/schema/*.json anew.
+
+use std::path::{Path, PathBuf};
+
+use burnish::cli::with_choices;
+use burnish::config::json_schema::{packages, pointer, schema};
+use burnish::config::kinds::{KINDS, Known, infer};
+use burnish::config::{Request, complete};
+use regex::Regex;
+use serde_json::{Value, json};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn generated(known: &Known) -> Value {
+    with_choices(known.kind, |choices| schema(known, choices)).unwrap()
+}
+
+#[test]
+fn schemas_are_up_to_date() {
+    for known in KINDS {
+        let path = root().join(format!("config/schema/{}.json", known.file));
+        let text = format!("{:#}\n", generated(known));
+        if std::env::var_os("BURNISH_BLESS").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == text, "{} is out of date: run BURNISH_BLESS=1 cargo test --release --test schemas", path.display());
+    }
+}
+
+/// What is wrong with a value; nothing where it fits. The part of JSON Schema that the generated schemas use.
+fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
+    if let Some(any) = schema["anyOf"].as_array() {
+        let fits = any.iter().any(|schema| problems(at, value, schema).is_empty());
+        return if fits { vec![] } else { vec![format!("{at}: {value} fits none of {any:?}")] };
+    }
+    let mut wrong = vec![];
+    let mut check = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(format!("{at}: {value}: {what}"));
+        }
+    };
+    for (keyword, expected) in schema.as_object().expect("a schema is an object") {
+        let number = || value.as_f64().zip(expected.as_f64());
+        match keyword.as_str() {
+            "type" => check(is_a(value, expected.as_str().unwrap()), &format!("not of type {expected}")),
+            "enum" => check(expected.as_array().unwrap().contains(value), &format!("not one of {expected}")),
+            "minimum" => check(number().is_none_or(|(x, bound)| x >= bound), "too small"),
+            "exclusiveMinimum" => check(number().is_none_or(|(x, bound)| x > bound), "too small"),
+            "maximum" => check(number().is_none_or(|(x, bound)| x <= bound), "too large"),
+            "exclusiveMaximum" => check(number().is_none_or(|(x, bound)| x < bound), "too large"),
+            "pattern" => {
+                let pattern = Regex::new(expected.as_str().unwrap()).unwrap();
+                check(value.as_str().is_none_or(|text| pattern.is_match(text)), &format!("does not match {expected}"));
+            }
+            "minItems" | "maxItems" => {
+                check(value.as_array().is_none_or(|items| items.len() as u64 == expected.as_u64().unwrap()), "length")
+            }
+            "items" | "properties" | "additionalProperties" | "description" | "default" | "title" | "$schema" => {}
+            other => panic!("the checker does not know `{other}`"),
+        }
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate().filter(|_| schema["items"].is_object()) {
+        wrong.extend(problems(&format!("{at}.{index}"), item, &schema["items"]));
+    }
+    for (name, value) in value.as_object().into_iter().flatten() {
+        match &schema["properties"][name] {
+            Value::Null if schema["additionalProperties"] == json!(false) => wrong.push(format!("{at}.{name}: no such key")),
+            Value::Null => {}
+            below => wrong.extend(problems(&format!("{at}.{name}"), value, below)),
+        }
+    }
+    wrong
+}
+
+fn is_a(value: &Value, kind: &str) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.as_f64().is_some_and(|x| x.fract() == 0.0),
+        "number" => value.is_number(),
+        other => panic!("the checker does not know the type {other}"),
+    }
+}
+
+fn yaml_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        // What `config/verl` holds is rendered, and for no one to edit.
+        if path.is_dir() && !path.ends_with("config/verl") {
+            yaml_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            found.push(path);
+        }
+    }
+}
+
+/// The schema of a file, relative to the root, with a pointer to the part that a group file fills.
+fn schema_of(file: &Path) -> String {
+    let relative = file.strip_prefix(root()).unwrap();
+    let name = format!("built-in {}", relative.display());
+    for known in KINDS {
+        let parts = packages(&known.defaults().unwrap());
+        if let Some((_, package)) = parts.iter().find(|(file, package)| *file == name && !package.is_empty()) {
+            return format!("config/schema/{}.json#{}", known.file, pointer(package));
+        }
+    }
+    let request = Request { config: Some(file.display().to_string()), ..Request::default() };
+    format!("config/schema/{}.json", infer(&request).unwrap().file)
+}
+
+/// Every file names its schema for the editor, and fits it.
+#[test]
+fn every_file_points_at_the_schema_that_it_fits() {
+    let mut files = vec![];
+    yaml_files(&root().join("config"), &mut files);
+    yaml_files(&root().join("recipes"), &mut files);
+    assert!(files.len() > 12);
+    for file in files {
+        let wanted = schema_of(&file);
+        let inside = file.strip_prefix(root()).unwrap();
+        let up = |path: &Path| "../".repeat(path.components().count() - 1);
+        let relative = match inside.strip_prefix("config") {
+            Ok(inside) => up(inside) + &wanted["config/".len()..],
+            Err(_) => up(inside) + &wanted,
+        };
+        let header = format!("# yaml-language-server: $schema={relative}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            text.lines().take(2).any(|line| line == header),
+            "{}: its first or second line must be\n{header}",
+            file.display()
+        );
+
+        let (path, part) = wanted.split_once('#').unwrap_or((&wanted, ""));
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(root().join(path)).unwrap()).unwrap();
+        let value: Value = serde_yaml::from_str(&text).unwrap();
+        let wrong = problems("", &value, schema.pointer(part).expect("the part exists"));
+        assert!(wrong.is_empty(), "{}: {wrong:#?}", file.display());
+    }
+}
+
+#[test]
+fn mistakes_do_not_fit() {
+    let schema = generated(&KINDS[0]);
+    let fits = |yaml: &str| problems("", &serde_yaml::from_str(yaml).unwrap(), &schema).is_empty();
+    assert!(fits(
+        "{defaults: [/ppo_trainer, _self_], algorithm: {adv_estimator: grpo}, data: {seed: null, train_files: [a, b]}}"
+    ));
+    assert!(fits("{trainer: {logger: console, device: 'cuda:3'}, data: {max_prompt_length: '${data.max_response_length}'}}"));
+    assert!(fits("actor_rollout_ref: {actor: {kl_loss_type: k3+, optim: {betas: [0.9, 0.95], lr: 1}}}"));
+    for wrong in [
+        "algorithm: {adv_estimatr: grpo}",
+        "algorithm: {adv_estimator: grop}",
+        "data: {max_prompt_length: 0}",
+        "data: {max_prompt_length: 1.5}",
+        "data: {shuffle: 'yes'}",
+        "actor_rollout_ref: {actor: {optim: {betas: [0.9]}}}",
+        "actor_rollout_ref: {actor: {optim: {betas: [0.9, 1]}}}",
+        "actor_rollout_ref: {rollout: {top_p: 0}}",
+        "trainer: {device: gpu}",
+        "trainer: {logger: [consle]}",
+    ] {
+        assert!(!fits(wrong), "{wrong}");
+    }
+}
+
+/// What completion offers and a schema lists is accepted: comments say nothing that is not so.
+#[test]
+fn every_value_that_is_offered_is_accepted() {
+    let mut offered = 0;
+    for known in KINDS {
+        let keys = known.defaults().unwrap();
+        for key in keys.keys() {
+            let words = with_choices(known.kind, |choices| complete::complete(known, choices, &format!("{key}="))).unwrap();
+            for word in words {
+                offered += 1;
+                let request = Request { overrides: vec![word.clone()], config: Some(known.file.into()), ..Request::default() };
+                let error = with_choices(known.kind, |choices| known.load(&request, choices)).err();
+                let wrong = error
+                    .iter()
+                    .flat_map(|error| &error.problems)
+                    .find(|problem| problem.key == key && problem.message.contains("must be"));
+                assert!(wrong.is_none(), "{word}: {}", wrong.unwrap());
+            }
+        }
+    }
+    assert!(offered > 150, "{offered}");
+}
