@@ -49,7 +49,7 @@ fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
         let number = || value.as_f64().zip(expected.as_f64());
         match keyword.as_str() {
             "type" => check(is_a(value, expected.as_str().unwrap()), &format!("not of type {expected}")),
-            "enum" => check(expected.as_array().unwrap().contains(value), &format!("not one of {expected}")),
+            "enum" => check(expected.as_array().unwrap().iter().any(|one| same(one, value)), &format!("not one of {expected}")),
             "minimum" => check(number().is_none_or(|(x, bound)| x >= bound), "too small"),
             "exclusiveMinimum" => check(number().is_none_or(|(x, bound)| x > bound), "too small"),
             "maximum" => check(number().is_none_or(|(x, bound)| x <= bound), "too large"),
@@ -76,6 +76,11 @@ fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// 0 and 0.0 are one value in JSON Schema.
+fn same(a: &Value, b: &Value) -> bool {
+    a == b || a.is_number() && a.as_f64() == b.as_f64()
 }
 
 fn is_a(value: &Value, kind: &str) -> bool {

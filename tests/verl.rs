@@ -68,19 +68,24 @@ fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     for key in editions::keys().filter(|key| key.config == config) {
         // A clip range on both sides would hide `clip_ratio`, as it does in verl; here null means `clip_ratio`.
         let hides = ["clip_ratio_low", "clip_ratio_high"].iter().any(|name| key.key.ends_with(name));
-        let says = |text: &&str| !hides && !text.contains("${") && *text != "???";
-        let Some(text) = key.defaults[edition].filter(says) else { continue };
+        let Some(mut text) = key.defaults[edition].filter(|text| !hides && *text != "???") else { continue };
+        if text.contains("${") {
+            // What a default follows is here, too, but for the generation server.
+            let fallback = text.strip_suffix('}').and_then(|text| text.rsplit_once(','));
+            let Some((_, literal)) = fallback.filter(|_| kind == Kind::Generation) else { continue };
+            text = literal.trim();
+        }
         let value = editions::parse(text).unwrap();
         match row(kind, key.key, written.root()) {
-            None => drop(root.put(key.key, value)),
+            None if written.value(key.key).is_some() => drop(root.put(key.key, value)),
             Some(found) if matches!(found.fate, Fate::Renamed(_)) && value.value != Value::Null => {
                 old.push((found.target.unwrap(), value));
             }
-            Some(_) => {}
+            _ => {}
         }
     }
     for (to, value) in old {
-        if root.get(&to).is_none() && row(kind, &to, written.root()).is_none() {
+        if root.get(&to).is_none() && row(kind, &to, written.root()).is_none() && written.value(&to).is_some() {
             root.put(&to, value);
         }
     }

@@ -6,7 +6,10 @@ use crate::trainer;
 
 type Names = Vec<(&'static str, Vec<String>)>;
 
-const REGISTERED: &[(Kind, fn() -> Names)] = &[(Kind::Rl, trainer::choices), (Kind::Sft, sft::choices)];
+/// A kind and what gives its names.
+type Registered = (Kind, fn() -> Names);
+
+const REGISTERED: &[Registered] = &[(Kind::Rl, trainer::choices), (Kind::Sft, sft::choices)];
 
 /// Calls `with` with the keys of a kind that hold a name of a registry, and the names.
 pub fn with_choices<R>(kind: Kind, with: impl FnOnce(&[Choices]) -> R) -> R {

@@ -54,7 +54,8 @@ fn is_mapping(written: &Node, key: &str) -> bool {
 
 /// The values of a key that can be listed: names, `null`, `true`, `false`, and its default.
 pub fn values(written: &Node, choices: &[Choices], key: &str) -> Vec<String> {
-    let Some(node) = written.get(key) else { return vec![] };
+    let is_section = |node: &&Node| matches!(&node.value, Value::Map(entries) if !entries.is_empty());
+    let Some(node) = written.get(key).filter(|node| !is_section(node)) else { return vec![] };
     let (resolved, _) = interpolate::resolve(written);
     let default = resolved.get(key).map_or(&node.value, |node| &node.value);
     let mut values: Vec<String> = vec![];

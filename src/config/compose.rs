@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A file that was read, without its `defaults:` list.
+#[derive(Clone)]
 pub struct File {
     source: Arc<Source>,
     body: Node,

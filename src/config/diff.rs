@@ -60,7 +60,6 @@ pub fn on_one_line(value: &Value) -> String {
             let entries = entries.iter().map(|(name, node)| format!("{name}: {}", on_one_line(&node.value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
-        Value::Text(text) if text.contains('\n') => format!("{text:?}"),
         scalar => scalar.to_yaml(),
     }
 }

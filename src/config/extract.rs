@@ -122,8 +122,8 @@ fn advice(expected: &str, node: Option<&Node>) -> Option<String> {
     let is_number = matches!(expected, "usize" | "u64" | "i64" | "f64");
     match (expected, value) {
         ("a boolean", Value::Text(text)) => Some(match text.to_ascii_lowercase().as_str() {
-            "yes" | "on" | "y" => format!("`{text}` is a string here, as in YAML 1.2: write true"),
-            "no" | "off" | "n" => format!("`{text}` is a string here, as in YAML 1.2: write false"),
+            "yes" | "on" | "y" => format!("`{text}` is a string in an override: write true"),
+            "no" | "off" | "n" => format!("`{text}` is a string in an override: write false"),
             _ => "write true or false".into(),
         }),
         ("a boolean", _) => Some("write true or false".into()),

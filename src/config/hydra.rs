@@ -44,10 +44,11 @@ pub fn compose(request: &Request, default_name: &str, adapt: &dyn Adapt) -> Resu
     let (searchpath, hydra): (Vec<_>, Vec<_>) = hydra.into_iter().partition(|o| o.key == "hydra.searchpath");
     let from_override = searchpath.first().and_then(|one| one.value.as_ref());
     let composed = files(request, default_name, from_override, parsed, adapt);
-    let (mut root, mut ignored, values) = match composed {
+    let Files { mut root, mut ignored, values, problem } = match composed {
         Ok(composed) => composed,
         Err(problem) => return Err(ConfigError { problems: problems.into_iter().chain([problem]).collect() }),
     };
+    problems.extend(problem);
     for value in values {
         let applied = adapt.overriding(value, &root).and_then(|value| value.map_or(Ok(()), |value| value.apply(&mut root)));
         problems.extend(applied.err());
@@ -56,21 +57,36 @@ pub fn compose(request: &Request, default_name: &str, adapt: &dyn Adapt) -> Resu
     Ok(Written { root, problems, ignored })
 }
 
-/// The files alone, with the options of groups that overrides choose; also the overrides that set values.
+/// The files alone, with the options of groups that overrides choose.
+struct Files {
+    root: Node,
+    ignored: Vec<Ignored>,
+    /// The overrides that set values.
+    values: Vec<Override>,
+    /// What is wrong with the choice of groups; the files are then composed without it, to find what else is wrong.
+    problem: Option<Problem>,
+}
+
 fn files(
     request: &Request,
     default_name: &str,
     searchpath: Option<&Node>,
     overrides: Vec<Override>,
     adapt: &dyn Adapt,
-) -> Result<(Node, Vec<Ignored>, Vec<Override>), Problem> {
+) -> Result<Files, Problem> {
     let (primary, mut search) = lookup::primary(request, default_name)?;
     let file = File::read(primary)?;
     search.folders.extend(file.search_folders(searchpath)?);
     search.built_in_groups = file.uses_built_in(&search);
     let (groups, values): (Vec<_>, Vec<_>) = overrides.into_iter().partition(|one| chooses_group(one, &search));
-    let (root, ignored) = compose::compose(file, &search, &groups, adapt)?;
-    Ok((root, ignored, values))
+    match compose::compose(file.clone(), &search, &groups, adapt) {
+        Ok((root, ignored)) => Ok(Files { root, ignored, values, problem: None }),
+        Err(problem) if groups.is_empty() => Err(problem),
+        Err(problem) => match compose::compose(file, &search, &[], adapt) {
+            Ok((root, ignored)) => Ok(Files { root, ignored, values, problem: Some(problem) }),
+            Err(_) => Err(problem),
+        },
+    }
 }
 
 fn is_hydras(key: &str) -> bool {

@@ -213,7 +213,5 @@ fn python_equal(a: &Value, b: &Value) -> bool {
 pub fn unknown_key(key: &str, known: &[String], could_add: bool) -> Problem {
     let meant = suggest::did_you_mean(suggest::closest_key(key, known).as_deref());
     let add = could_add.then(|| format!("to add a key to a mapping that takes any, write +{key}=…"));
-    let help: Vec<String> = meant.into_iter().chain(add).collect();
-    let problem = Problem::new(key, format!("no such key `{key}`"));
-    if help.is_empty() { problem } else { problem.help(help.join("\n")) }
+    meant.or(add).into_iter().fold(Problem::new(key, format!("no such key `{key}`")), Problem::help)
 }

@@ -29,7 +29,7 @@ fn show_prints_one_tree_in_every_format() {
     for line in [
         "  seed: 7  # override data.seed=7",
         "  adv_estimator: grpo  # recipes/gsm8k/grpo.yaml:",
-        "    n: 5  # recipes/gsm8k/rloo.yaml:",
+        "  train_batch_size: 1024  # recipes/gsm8k/rloo.yaml:",
     ] {
         assert!(sourced.contains(line), "{line}\n{sourced}");
     }
@@ -73,7 +73,10 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
     );
 
     let sft = output_of(&["config", "explain", "--config", "recipes/arithmetic/sft.yaml", "optim.lr"]);
-    assert!(sft.contains("number >= 0") && sft.contains("0.003  recipes/arithmetic/sft.yaml"), "{sft}");
+    assert!(
+        sft.contains("number >= 0") && sft.starts_with("optim.lr = 0.003\n") && sft.contains("recipes/arithmetic/sft.yaml:"),
+        "{sft}"
+    );
 
     let ignored = output_of(&["config", "explain", "actor_rollout_ref.actor.fsdp_config.param_offload"]);
     assert!(ignored.contains("ignored") && ignored.contains("one device"), "{ignored}");
@@ -97,7 +100,7 @@ fn diff_compares_like_diff() {
     let seed = "data.seed\n  - 42   built-in config/data/legacy_data.yaml";
     assert!(text.contains("override data.seed=7") && text.contains("data.apply_chat_template_kwargs"), "{text}");
     assert!(text.contains(seed) || text.contains(&seed.replace("built-in ", "")), "{text}");
-    assert!(!text.contains("logger"), "the same list is no difference:\n{text}");
+    assert!(!text.contains("\ntrainer.logger"), "the same list is no difference:\n{text}");
 
     let of_another = trainer(&["--config", "recipes/arithmetic/sft.yaml"]).output().unwrap();
     let message = String::from_utf8_lossy(&of_another.stderr);
@@ -156,8 +159,8 @@ fn a_dry_run_finds_what_a_run_would() {
     let folder = tempfile::tempdir().unwrap();
     let at = format!("trainer.default_local_dir={}", folder.path().join("run").display());
     for (what, arguments, _) in MISTAKES {
-        let run = trainer(&[arguments, &[at.as_str()]].concat()).output().unwrap();
-        let dry = trainer(&[arguments, &[at.as_str(), "--dry-run"]].concat()).output().unwrap();
+        let run = trainer(&[arguments, &[at.as_str()][..]].concat()).output().unwrap();
+        let dry = trainer(&[arguments, &[at.as_str(), "--dry-run"][..]].concat()).output().unwrap();
         let message = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((dry.status.code(), message(&dry)), (run.status.code(), message(&run)), "{what}");
     }

@@ -103,7 +103,7 @@ impl<'a> Verl<'a> {
             (Fate::Means(_, means), Value::Bool(true)) => Some((to, grammar::parse_value(means, origin).ok()?)),
             (Fate::Means(..), Value::Bool(false)) => None,
             (Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..), _) => Some((to, as_written)),
-            (Fate::Ignored(_) | Fate::Refused(_), _) => None,
+            (Fate::Ignored(_) | Fate::Unread(_) | Fate::Refused(_), _) => None,
         }
     }
 

@@ -31,16 +31,27 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
     let parts: Vec<&str> = segments(key).collect();
     let is_open = below_open_mapping(key, defaults);
     let rows = &ROWS[kind as usize];
-    let (pattern, fate) = rows.iter().find(|(pattern, _)| fits(pattern, &parts) && !(is_open && pattern[0] == "**"))?;
+    let counts = |(pattern, fate): &&Parts| {
+        let is_setting = match fate {
+            Fate::Unread(_) => defaults.get(key).is_some(),
+            _ => is_open && pattern[0] == "**",
+        };
+        !is_setting && fits(pattern, &parts)
+    };
+    let (pattern, fate) = rows.iter().find(counts)?;
+    let fate = if let Fate::Unread(reason) = fate { &Fate::Ignored(reason) } else { fate };
     let target = match fate {
         Fate::Renamed(to) | Fate::RenamedUnless(to, _) | Fate::Means(to, _) => Some(filled(to, captures(pattern, &parts)?)),
-        Fate::Ignored(_) | Fate::Refused(_) => None,
+        Fate::Ignored(_) | Fate::Unread(_) | Fate::Refused(_) => None,
     };
     Some(Row { pattern: pattern.join("."), fate: *fate, target })
 }
 
+/// A pattern in parts, and its fate.
+type Parts = (Vec<&'static str>, Fate);
+
 /// The rows of each kind, with their patterns in parts: every key is held against every row.
-static ROWS: LazyLock<Vec<Vec<(Vec<&str>, Fate)>>> = LazyLock::new(|| {
+static ROWS: LazyLock<Vec<Vec<Parts>>> = LazyLock::new(|| {
     let in_parts = |kind: Kind| kind.rows().map(|(pattern, fate)| (segments(pattern).collect(), *fate)).collect();
     Kind::ALL.into_iter().map(in_parts).collect()
 });
@@ -48,7 +59,7 @@ static ROWS: LazyLock<Vec<Vec<(Vec<&str>, Fate)>>> = LazyLock::new(|| {
 /// Why a key has no effect, or only its default; `None` for settings.
 pub fn reason(kind: Kind, key: &str, defaults: &Node) -> Option<&'static str> {
     match row(kind, key, defaults)?.fate {
-        Fate::Ignored(reason) | Fate::Refused(reason) => Some(reason),
+        Fate::Ignored(reason) | Fate::Unread(reason) | Fate::Refused(reason) => Some(reason),
         Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..) => None,
     }
 }

@@ -69,9 +69,10 @@ fn list(rows: &[&(&str, Fate)]) -> String {
     let mut reasons: Vec<(String, Vec<&str>)> = vec![];
     for (pattern, fate) in rows {
         let reason = match fate {
-            Fate::Renamed(to) | Fate::RenamedUnless(to, _) => format!("**renamed** `{to}`"),
-            Fate::Means(to, value) => format!("**renamed** `true` is `{to}={value}`"),
+            Fate::Renamed(to) | Fate::RenamedUnless(to, _) => format!("**renamed** to `{to}`"),
+            Fate::Means(to, value) => format!("**renamed**: `true` is written `{to}={value}`"),
             Fate::Ignored(reason) => format!("**ignored**, because {reason}"),
+            Fate::Unread(reason) => format!("**ignored**, unless a setting, because {reason}"),
             Fate::Refused(reason) => format!("**refused** unless at its default: {reason}"),
         };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {

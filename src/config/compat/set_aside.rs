@@ -80,7 +80,7 @@ pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
                     Problem::new(&key, message).at(&node.origin).help(format!("remove it, or leave it at its default{default}")),
                 );
             }
-            Fate::Ignored(reason) => ignored.push(Ignored { key, value: inline(value), reason }),
+            Fate::Ignored(reason) | Fate::Unread(reason) => ignored.push(Ignored { key, value: inline(value), reason }),
             Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..) => {}
         }
     }

@@ -15,10 +15,12 @@ pub enum Fate {
     Means(&'static str, &'static str),
     /// Accepted; changes nothing, because.
     Ignored(&'static str),
+    /// As [`Fate::Ignored`], unless the key is a setting.
+    Unread(&'static str),
     /// Accepted at its default; anything else would change the run, and is not possible, because.
     Refused(&'static str),
 }
-use Fate::{Ignored, Means, Refused, Renamed, RenamedUnless};
+use Fate::{Ignored, Means, Refused, Renamed, RenamedUnless, Unread};
 
 const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
 const ONE_DTYPE: &str = "numbers are float32 on the CPU; the device decides, not the configuration";
@@ -337,6 +339,11 @@ const GENERATION: &[(&str, Fate)] = &[
     ("actor_rollout_ref.rollout.**", Renamed("rollout.**")),
     ("actor_rollout_ref.model.path", Renamed("model.path")),
     ("data.train_files", Renamed("data.path")),
+    ("data.max_prompt_length", Renamed("rollout.prompt_length")),
+    ("data.max_response_length", Renamed("rollout.response_length")),
+    ("data.tokenizer", Renamed("model.tokenizer_path")),
+    ("data.**", Unread(GENERATION_READS)),
+    ("trainer.**", Unread(GENERATION_READS)),
     ("actor_rollout_ref.**", Ignored(GENERATION_READS)),
     ("actor.**", Ignored(GENERATION_READS)),
     ("critic.**", Ignored(GENERATION_READS)),
@@ -344,6 +351,7 @@ const GENERATION: &[(&str, Fate)] = &[
     ("reward_model.**", Ignored(GENERATION_READS)),
     ("custom_reward_function.**", Ignored(GENERATION_READS)),
     ("rollout.n", Ignored("data.n_samples counts the responses")),
+    ("rollout.val_kwargs.**", Ignored(GENERATION_READS)),
     ("rollout.calculate_log_probs", Ignored("generation writes texts")),
     ("rollout.log_prob_*", Ignored("generation writes texts")),
 ];
