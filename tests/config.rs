@@ -84,7 +84,7 @@ fn every_embedded_file_is_the_one_in_the_folder_and_explains_every_key() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
                 let name = path.strip_prefix(&root).unwrap().with_extension("");
                 found.push((name.display().to_string(), std::fs::read_to_string(&path).unwrap()));
             }

@@ -135,7 +135,8 @@ fn keys_that_pages_name_exist() {
         Regex::new(r"(?:^|[^.\w/])((?:data|actor_rollout_ref|algorithm|trainer|reward_model|critic)(?:\.[a-z_]+)+)").unwrap();
     for file in files.iter().filter(|file| !file.ends_with("docs/config.md")) {
         let text = std::fs::read_to_string(file).unwrap();
-        // What the console shows may be a mistake.
+        // What the console shows may be a mistake, and what is rendered are patterns.
+        let text = text.split("writes what follows. -->").next().unwrap();
         let text: String = text.split("```console").map(|part| part.split_once("```").map_or(part, |(_, rest)| rest)).collect();
         for found in key.captures_iter(&text).map(|found| found[1].to_owned()) {
             let is_file = [".rs", ".yaml", ".json", ".md"].iter().any(|end| found.ends_with(end));
