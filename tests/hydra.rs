@@ -136,11 +136,7 @@ const MESSAGES: &[(Files, &str, &[&str])] = &[
     (&[("main.yaml", "a: 1\n")], "a=int(x)", &["`x` cannot be made a int"]),
     (&[("main.yaml", "a: 1\n")], "a=${b:${c}}", &["must be in quotes"]),
     (&[("main.yaml", "a: 1\n")], "a[0]=1", &["`[` cannot stand in a key", "key.0=value", "  |  ^"]),
-    (
-        &[("main.yaml", "number: 1\n")],
-        "nuber=1",
-        &["no such key `nuber`", "did you mean `number`?", "override `nuber=1`"],
-    ),
+    (&[("main.yaml", "number: 1\n")], "nuber=1", &["no such key `nuber`", "did you mean `number`?", "override `nuber=1`"]),
     (&[("main.yaml", "a: 1\n")], "b@c=1", &["there is no group `b`"]),
     (&[("main.yaml", "a: [1]\n")], "a.1=2", &["`a` is a list of 1", "no item `1`"]),
     (&[("main.yaml", "a: [1]\n")], "a={b: 1}", &["`a` is a list, so it cannot become a mapping", "main.yaml:1:4"]),
