@@ -115,6 +115,8 @@ pub struct Settled {
     pub problems: Vec<Problem>,
     /// The keys of the tree that could not be resolved.
     unresolved: Vec<String>,
+    /// The built-in configuration, as written.
+    defaults: Node,
 }
 
 /// Finds, composes, overrides and interpolates; takes out what is no setting.
@@ -133,7 +135,7 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     let (resolved, failed) = interpolate::resolve_in(&aside.settings, &root);
     let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
     problems.extend(failed);
-    Ok(Settled { tree: Tree { root: resolved }, ignored, renamed: verl.renamed(), problems, unresolved })
+    Ok(Settled { tree: Tree { root: resolved }, ignored, renamed: verl.renamed(), problems, unresolved, defaults })
 }
 
 /// Loads a configuration: settle, extract, validate.
@@ -141,8 +143,8 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
 /// # Errors
 /// Everything that is wrong with it, each with its place and what to do.
 pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<T>, ConfigError> {
-    let Settled { tree, ignored, renamed, mut problems, unresolved } = settle(T::KIND, request)?;
-    let (defaults, _) = interpolate::resolve(defaults(T::KIND.default_file())?.root());
+    let Settled { tree, ignored, renamed, mut problems, unresolved, defaults } = settle(T::KIND, request)?;
+    let (defaults, _) = interpolate::resolve(&defaults);
     let extracted = extract::extract::<T>(&tree.root, &defaults).map_err(|mut wrong| {
         wrong.retain(|problem| !unresolved.contains(&problem.key));
         wrong

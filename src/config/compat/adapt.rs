@@ -12,8 +12,10 @@ use super::{Fate, Kind, Row, alike, row};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Sections whose nulls mean "not set": verl of 2026-08 keeps their old names as empty places.
-const NULL_IS_UNSET: &[&str] = &["reward_model.", "custom_reward_function."];
+/// Sections whose nulls mean "not set": verl of 2026-08 keeps old names as empty places, verl of 2025 wrote null for 0 and -1 in
+/// the schedules, and null for the tokenizer of the critic's own model.
+const NULL_IS_UNSET: &[&str] =
+    &["reward_model.", "custom_reward_function.", "critic.", "actor_rollout_ref.actor.optim.", "optim."];
 
 /// A key that was written under another name.
 #[derive(Debug, Clone, PartialEq)]
