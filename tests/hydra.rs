@@ -206,3 +206,44 @@ fn messages_name_the_place_the_reason_and_the_way_out() {
         }
     }
 }
+
+#[test]
+fn what_is_nested_too_deeply_or_grows_without_end_is_an_ordinary_error() {
+    let message = |text: &str, one: &str| {
+        let overrides: Vec<String> = Some(one.to_string()).filter(|one| !one.is_empty()).into_iter().collect();
+        compose_files(&[("main.yaml", text)], "main", &overrides).map(|_| ()).unwrap_err().to_string()
+    };
+    let nested = |open: &str, middle: &str, close: &str, depth| format!("{}{middle}{}", open.repeat(depth), close.repeat(depth));
+    for (open, middle, close) in [("[", "1", "]"), ("{a: ", "1", "}"), ("int(", "1", ")")] {
+        let one = |depth| format!("a={}", nested(open, middle, close, depth));
+        assert!(message("a: 1\n", &one(60_000)).contains("nested too deeply"), "{open}");
+        assert!(message("a: 1\n", &one(201)).contains("nested too deeply"), "{open}");
+        compose_files(&[("main.yaml", "a: 1\n")], "main", &[one(150)]).unwrap();
+    }
+    for text in [
+        nested("${oc.env:BURNISH_NOT_SET,", "1", "}", 10_000),
+        nested("${b.", "c", "}", 10_000),
+        format!("${{oc.decode:'{}'}}", nested("[", "1", "]", 10_000)),
+        format!("\n  {}1", "- ".repeat(1_000)),
+        format!("1\n{}", (0..300).map(|i| format!("k{i}: ${{k{}}}\n", i + 1)).collect::<String>() + "k300: 1"),
+    ] {
+        assert!(message(&format!("a: {text}\n"), "").contains("nested too deeply"), "{}", &text[..20.min(text.len())]);
+    }
+    assert!(message("a: 1\n", &format!("+{}b=1", "a.".repeat(100))).contains("more than 100 parts"));
+    assert!(
+        message("a: 1\n", &format!("a={}", nested("json_str(", "\"", ")", 30).replace('"', "'\"'"))).contains("more than 1 MB")
+    );
+
+    let level = |i: usize| format!("k{i}: &k{i} [{}]\n", vec![format!("*k{}", i - 1); 10].join(", "));
+    let bomb = format!("k0: &k0 1\n{}", (1..10).map(level).collect::<String>());
+    let refused = message(&bomb, "");
+    assert!(refused.contains("more than 1,000,000 values") && refused.contains("main.yaml:7:"), "{refused}");
+    let doubled = |start: &str, twice: fn(usize) -> String| {
+        let rest: String = (1..40).map(|i| format!("k{i}: {}\n", twice(i - 1))).collect();
+        message(&format!("k0: {start}\n{rest}"), "")
+    };
+    let text = doubled(&"x".repeat(10_000), |i| format!("${{k{i}}}${{k{i}}}"));
+    assert!(text.contains("`k7` comes to a text of more than 1 MB"), "{text}");
+    let list = doubled("[1]", |i| format!("['${{k{i}}}', '${{k{i}}}']"));
+    assert!(list.contains("more than 1,000,000 values") && list.contains("`k"), "{list}");
+}

@@ -5,7 +5,7 @@
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{Fate, Kind, Row, alike, editions, row};
 use burnish::config::from_verl::{self, Converted, Source};
-use burnish::config::{ConfigError, Node, Request, Tree, Value, defaults, settle};
+use burnish::config::{ConfigError, Node, Request, Settled, Tree, Value, defaults, settle};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -219,7 +219,17 @@ fn golden_command_lines_convert_and_resolve() {
 fn golden_command_lines_that_verl_refuses_are_refused() {
     for line in golden_lines("cmdlines_negative.jsonl") {
         let command = line["command"].as_str().unwrap();
-        assert!(convert(command).is_err(), "{command}");
+        // Hydra names the key or the whole word; so do we.
+        let word = line["error"]
+            .as_str()
+            .unwrap()
+            .split(['\'', ' '])
+            .rev()
+            .find(|word| word.trim_end_matches('.').contains('.'))
+            .unwrap();
+        let key = word.split(['=', '[']).next().unwrap().trim_end_matches('.');
+        let message = convert(command).unwrap_err().to_string();
+        assert!(message.contains(key), "{command}: no {key} in\n{message}");
     }
 }
 
@@ -256,38 +266,116 @@ fn a_file_written_for_verl_loads_as_it_is() {
     assert!(ignored.contains(&"trainer.nnodes") && ignored.contains(&"critic.ppo_epochs"), "{ignored:?}");
 }
 
-#[test]
-fn what_would_change_a_run_is_refused_and_two_names_for_one_setting_too() {
-    let refused = |overrides: &[&str]| {
-        let request = Request { overrides: overrides.iter().map(|text| text.to_string()).collect(), ..Request::default() };
-        ConfigError { problems: settle(Kind::Rl, &request).unwrap().problems }.to_string()
-    };
-    assert_eq!(
-        refused(&[
-            "actor_rollout_ref.rollout.multi_turn.enable=False",
-            "actor_rollout_ref.model.lora_rank=0",
-            "actor_rollout_ref.hybrid_engine=True"
-        ]),
-        ""
-    );
-    let message = refused(&["+actor_rollout_ref.rollout.multi_turn.enable=True", "actor_rollout_ref.hybrid_engine=false"]);
-    for part in [
-        "2 problems",
-        "`actor_rollout_ref.rollout.multi_turn.enable` cannot be set: responses have one turn",
-        "share one set of weights",
-    ] {
-        assert!(message.contains(part), "no {part:?} in {message}");
-    }
+/// Settles a file of this text (none: the defaults) with overrides.
+fn settled(kind: Kind, file: &str, overrides: &[&str]) -> Result<Settled, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.yaml");
-    std::fs::write(
-        &path,
-        "defaults: [ppo_trainer]\nactor_rollout_ref:\n  actor: {ppo_micro_batch_size: 8, ppo_micro_batch_size_per_gpu: 4}\n",
-    )
-    .unwrap();
-    let request = Request { config: Some(path.display().to_string()), ..Request::default() };
-    let message = settle(Kind::Rl, &request).unwrap_err().to_string();
-    assert!(message.contains("the same setting, with two values") && message.contains("run.yaml:3:33"), "{message}");
+    std::fs::write(&path, file).unwrap();
+    let config = (!file.is_empty()).then(|| path.display().to_string());
+    let overrides = overrides.iter().map(|text| text.to_string()).collect();
+    settle(kind, &Request { config, overrides, ..Request::default() })
+}
+
+/// However a key of verl is written, the setting that answers to it gets the value.
+#[test]
+fn old_names_work_in_files_mappings_and_references() {
+    let (micro, grad) = ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "actor_rollout_ref.actor.grad_clip");
+    let old_micro = "actor_rollout_ref: {actor: {ppo_micro_batch_size: 4}}";
+    let cases: &[(Kind, &str, &[&str], &str, &str)] = &[
+        (Kind::Rl, "", &["actor_rollout_ref.actor.optim={lr: 1e-5, clip_grad: 0.5}"], grad, "0.5"),
+        (Kind::Rl, "", &["++actor_rollout_ref.actor={ppo_micro_batch_size: 4}"], micro, "4"),
+        (Kind::Rl, "", &["++trainer={remove_previous_ckpt_in_save: true}"], "trainer.max_actor_ckpt_to_keep", "1"),
+        (Kind::Rl, old_micro, &[], micro, "4"),
+        (Kind::Rl, old_micro, &["~actor_rollout_ref.actor.ppo_micro_batch_size"], micro, "128"),
+        (Kind::Rl, old_micro, &["actor_rollout_ref.actor.ppo_micro_batch_size=null"], micro, "128"),
+        (Kind::Rl, old_micro, &["actor_rollout_ref.actor.ppo_micro_batch_size=2", &format!("{micro}=16")], micro, "16"),
+        (Kind::Rl, "actor_rollout_ref: {actor: {optim: {lr: 0.25, clip_grad: '${.lr}'}}}", &[], grad, "0.25"),
+        (
+            Kind::Rl,
+            "trainer: {remove_previous_ckpt_in_save: true, max_actor_ckpt_to_keep: 5}",
+            &[],
+            "trainer.max_actor_ckpt_to_keep",
+            "5",
+        ),
+        (Kind::Rl, "", &["trainer.experiment_name='x${trainer.nnodes}'"], "trainer.experiment_name", "x1"),
+        (Kind::Rl, "", &["trainer.nnodes=2", "trainer.experiment_name='x${trainer.nnodes}'"], "trainer.experiment_name", "x2"),
+        (
+            Kind::Rl,
+            "",
+            &["critic.enable=false", "reward_model.enable=null", "algorithm.filter_groups.enable=false"],
+            micro,
+            "128",
+        ),
+        (Kind::Sft, "", &["data.multiturn={enable: true}"], "data.messages_key", "messages"),
+        (Kind::Sft, "data: {multiturn: {enable: true, messages_key: msgs}}", &[], "data.messages_key", "msgs"),
+        (Kind::Sft, "data: {multiturn: {enable: false, messages_key: messages}}", &[], "data.messages_key", "null"),
+    ];
+    for (kind, file, overrides, key, expected) in cases {
+        let settled = settled(*kind, file, overrides).unwrap_or_else(|error| panic!("{file} {overrides:?}: {error}"));
+        assert!(settled.problems.is_empty(), "{file} {overrides:?}: {}", ConfigError { problems: settled.problems });
+        assert_eq!(settled.tree.value(key).unwrap().to_yaml(), *expected, "{file} {overrides:?}");
+    }
+}
+
+#[test]
+fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        (
+            "",
+            &["+actor_rollout_ref.rollout.multi_turn.enable=True", "actor_rollout_ref.hybrid_engine=false"],
+            &[
+                "2 problems",
+                "`actor_rollout_ref.rollout.multi_turn.enable` cannot be set: responses have one turn",
+                "one set of weights",
+            ],
+        ),
+        ("", &["reward.reward_manager={name: dapo}"], &["`reward_model.reward_manager` cannot be set"]),
+        ("", &["+reward={reward_manager: {name: dapo}}"], &["`reward_model.reward_manager` cannot be set"]),
+        ("reward: {reward_manager: dapo}", &[], &["`reward.reward_manager` must be a mapping, not dapo", "run.yaml:1:26"]),
+        ("", &["actor_rollout_ref.rollout.multi_turn=true"], &["must be a mapping, not true"]),
+        ("", &["algorithm.rollout_correction=token"], &["must be a mapping, not token"]),
+        (
+            "",
+            &["trainer.remove_previous_ckpt_in_save=yes"],
+            &["`trainer.remove_previous_ckpt_in_save` must be true or false, not yes"],
+        ),
+        ("", &["actor_rollout_ref.modle.trust_remote_code=true"], &["no such key `actor_rollout_ref.modle.trust_remote_code`"]),
+        ("", &["actor_rollout_ref.actr.fsdp_config.param_offload=True"], &["no such key"]),
+        ("", &["critic.optim.lrr=1"], &["no such key `critic.optim.lrr`", "`critic.optim.lr`?"]),
+        ("", &["data.image_kye=x"], &["no such key `data.image_kye`"]),
+        ("", &["~actor_rollout_ref.rollout.val_kwargs"], &["a run needs it", "set its keys instead"]),
+        (
+            "actor_rollout_ref:\n  actor: {ppo_micro_batch_size: 8, ppo_micro_batch_size_per_gpu: 4}",
+            &[],
+            &["the same setting, with two values", "run.yaml:2:33"],
+        ),
+    ];
+    for (file, overrides, parts) in cases {
+        let message = match settled(Kind::Rl, file, overrides) {
+            Ok(settled) => ConfigError { problems: settled.problems }.to_string(),
+            Err(error) => error.to_string(),
+        };
+        for part in *parts {
+            assert!(message.contains(part), "{file} {overrides:?}: no {part:?} in\n{message}");
+        }
+    }
+}
+
+/// The recipe says what the command says: later words win under any name, and what is refused stays in it.
+#[test]
+fn recipes_hold_what_the_command_means() {
+    let two = "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \
+               actor_rollout_ref.actor.ppo_micro_batch_size=4 trainer.nnodes=2 'trainer.experiment_name=${trainer.nnodes}x'";
+    let converted = convert(two).unwrap();
+    let tree = resolved(&converted);
+    assert_eq!(tree.value("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu").unwrap().to_yaml(), "4");
+    assert_eq!(tree.value("trainer.experiment_name").unwrap().to_yaml(), "2x");
+    let converted =
+        convert("python3 -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=32 critic=megatron_critic").unwrap();
+    assert_eq!(converted.refused.iter().map(|one| one.key.as_str()).collect::<Vec<_>>(), ["actor_rollout_ref.model.lora_rank"]);
+    let request = |recipe: &str| settled(Kind::Rl, recipe, &[]).unwrap().problems;
+    assert_eq!(request(&converted.recipe).len(), 1, "{}", converted.recipe);
+    assert!(convert("python3 -m verl.trainer.main_ppo critic=nope").unwrap_err().to_string().contains("`nope` is no file"));
 }
 
 #[test]
@@ -304,6 +392,35 @@ fn scripts_are_read_without_being_run() {
             "trainer.experiment_name=a b"
         ]
     );
+    let word = |script: &str| {
+        let script = format!("{script}\npython3 -m verl.trainer.main_ppo \"trainer.project_name='$A'\"");
+        convert(&script).map(|converted| converted.overrides[0].replace("trainer.project_name=", "")).map_err(|e| e.to_string())
+    };
+    for (script, value) in [
+        ("A=x\nA+=y", "xy"),
+        ("A=1 && A=2", "2"),
+        ("A=1\ncat <<EOF >f\nA=2\nEOF\ncat <<-'END' | sort\nA=3\n\tEND", "1"),
+        ("B=\nA=${B-4}", ""),
+        ("B=\nA=${B:-4}", "4"),
+        ("A=1\nif true; then B=2; fi\nfor x in 1; do B=$x; done", "1"),
+        ("if true; then A=1; fi\nA=2", "2"),
+        (&format!("A={}x{}", "${B:-".repeat(150), "}".repeat(150)), "x"),
+    ] {
+        assert_eq!(word(script).as_deref(), Ok(format!("'{value}'").as_str()), "{script}");
+    }
+    for (script, part) in [
+        ("A=1\nif [ -n x ]; then\n  A=2\nelse A=3; fi", "command:4: `$A` is set inside `if`, which is not evaluated"),
+        ("for A in 1 2; do true; done", "inside `for`"),
+        ("while true; do\nexport A=1\ndone", "inside `while`"),
+        ("A=1\ncase $0 in\n  a|b) A=2;;\nesac", "inside `case`"),
+        ("A=1\n[ -z x ] && A=2", "after `&&`"),
+        (&format!("A={}x{}", "${B:-".repeat(300), "}".repeat(300)), "nested too deeply"),
+        (&format!("A=$(({}1{}))", "(".repeat(60_000), ")".repeat(60_000)), "nested too deeply"),
+        (&format!("A=xx\n{}", "A=$A$A\n".repeat(40)), "more than 1 MB"),
+        ("cat <<EOF\nA=1", "no line `EOF`"),
+    ] {
+        assert!(word(script).unwrap_err().contains(part), "{script}\n{:?}", word(script));
+    }
     for (script, parts) in [
         ("X=$(hostname)\npython3 -m verl.trainer.main_ppo trainer.project_name=$X", ["command:1", "`$(hostname)` is not run"]),
         ("python3 -m verl.trainer.main_ppo data.seed=$SEED", ["command:1", "`$SEED` is not set"]),

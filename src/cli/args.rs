@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::kinds::with_choices;
+use super::report;
 use crate::config::kinds::by_name;
-use crate::config::{self, ConfigError, Ignored, Kind, Loaded, Problem, Request, Schema};
+use crate::config::{self, ConfigError, Kind, Loaded, Problem, Request, Schema};
 
 /// Which configuration, and what is changed in it.
 #[derive(Args, Clone, Default)]
@@ -48,12 +49,7 @@ impl ConfigArgs {
         let request = self.request();
         let loaded = with_choices(T::KIND, |choices| config::load::<T>(&request, choices));
         let loaded = loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?;
-        for renamed in &loaded.renamed {
-            tracing::warn!("`{}` is called `{}` now ({})", renamed.from, renamed.to, renamed.origin);
-        }
-        if !loaded.ignored.is_empty() {
-            tracing::warn!("ignored, because{}", because(&loaded.ignored));
-        }
+        report(&loaded.renamed, &loaded.ignored);
         Ok(loaded)
     }
 }
@@ -65,19 +61,4 @@ fn other_kind(request: &Request, wanted: Kind) -> Option<ConfigError> {
     let problem = Problem::new("", format!("`{file}` is a configuration for another command"));
     let command = known.command.replace(&format!("{}.yaml", known.file), file);
     Some(problem.help(format!("run it as `{command}`")).into())
-}
-
-/// Each reason once, with the settings that it is for.
-fn because(ignored: &[Ignored]) -> String {
-    let mut reasons: Vec<&str> = vec![];
-    ignored.iter().map(|one| one.reason).for_each(|reason| {
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    });
-    let settings = |reason: &str| {
-        let settings = ignored.iter().filter(|one| one.reason == reason);
-        settings.map(|one| format!("\n    {}={}", one.key, one.value)).collect::<String>()
-    };
-    reasons.iter().map(|reason| format!("\n  {reason}:{}", settings(reason))).collect()
 }

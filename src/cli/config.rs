@@ -4,11 +4,11 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::kinds::with_choices;
-use super::{ConfigArgs, Failure, print};
+use super::{ConfigArgs, Failure, print, report};
 use crate::config::diff::diff;
 use crate::config::explain::explain;
 use crate::config::kinds::{KINDS, Known, infer, named};
-use crate::config::{ConfigError, Request, Tree, compose_untyped};
+use crate::config::{ConfigError, Loaded, Request, Settled, Tree, compose_untyped, settle};
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
@@ -78,7 +78,19 @@ impl KindArgs {
     /// The resolved configuration, checked as a run checks it.
     fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
         let known = self.of(request)?;
-        with_choices(known.kind, |choices| known.load(request, choices))
+        let Loaded { tree, ignored, renamed, .. } = with_choices(known.kind, |choices| known.load(request, choices))?;
+        report(&renamed, &ignored);
+        Ok(tree)
+    }
+
+    /// The resolved configuration, which a run may still refuse.
+    fn settle(&self, request: &Request) -> Result<Tree, ConfigError> {
+        let Settled { tree, ignored, renamed, problems, .. } = settle(self.of(request)?.kind, request)?;
+        if !problems.is_empty() {
+            return Err(ConfigError { problems });
+        }
+        report(&renamed, &ignored);
+        Ok(tree)
     }
 }
 
@@ -88,7 +100,9 @@ pub fn run(command: ConfigCommand) -> Result<(), Failure> {
         ConfigCommand::Explain(args) => {
             let request = args.config.request();
             let known = args.kind.of(&request)?;
-            print(&with_choices(known.kind, |choices| explain(known, &request, choices, &args.key))?)
+            let explained = with_choices(known.kind, |choices| explain(known, &request, choices, &args.key))?;
+            report(&explained.renamed, &explained.ignored);
+            print(&explained.text)
         }
         ConfigCommand::Diff(args) => differences(&args),
     }
@@ -106,7 +120,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
 }
 
 fn differences(args: &DiffArgs) -> Result<(), Failure> {
-    let [a, b] = [&args.a, &args.b].map(|text| args.kind.load(&request(text)));
+    let [a, b] = [&args.a, &args.b].map(|text| args.kind.settle(&request(text)));
     let (a, b) = (a?, b?);
     let found = diff(&a, &b);
     if found.is_empty() {

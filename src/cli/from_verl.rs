@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use clap::Args;
 
-use super::Failure;
-use crate::config::compat::summary;
+use super::{Failure, report};
 use crate::config::from_verl::{self, Converted, Source};
 use crate::util::fs::write_atomic;
 
@@ -18,7 +17,7 @@ pub struct FromVerlArgs {
     /// Write the recipe to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Edition of verl whose keys and defaults count: 2025-06, 2026-01 or 2026-08 [default: the first of the last two that fits]
+    /// Edition of verl: 2025-06, 2026-01 or 2026-08 [default: the first of the last two that fits]
     #[arg(long)]
     edition: Option<String>,
 }
@@ -43,12 +42,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         }
         None => super::print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
     }
-    for renamed in &converted.renamed {
-        tracing::warn!("`{}` is called `{}` here", renamed.from, renamed.to);
-    }
-    if !converted.ignored.is_empty() {
-        tracing::warn!("{}", summary(&converted.ignored));
-    }
+    report(&converted.renamed, &converted.ignored);
     for refused in &converted.refused {
         tracing::warn!("a run will refuse {}={}: {}", refused.key, refused.value, refused.reason);
     }

@@ -23,6 +23,8 @@ use std::io::{self, Write};
 
 use clap::{Parser, Subcommand};
 
+use crate::config::compat::summary;
+use crate::config::{Ignored, Renamed};
 use crate::tracking::Progress;
 
 /// Reinforcement-learning post-training of language models.
@@ -77,6 +79,14 @@ pub fn run(cli: Cli, progress: Progress) -> Result<(), Failure> {
         Some(Command::Config(command)) => config::run(command),
         Some(Command::Completions(args)) => completions::script(&args),
         Some(Command::Complete(args)) => completions::run(&args),
+    }
+}
+
+/// Says on standard error what was written under an old name and what has no effect.
+fn report(renamed: &[Renamed], ignored: &[Ignored]) {
+    renamed.iter().for_each(|renamed| tracing::warn!("{renamed}"));
+    if !ignored.is_empty() {
+        tracing::warn!("{}", summary(ignored));
     }
 }
 

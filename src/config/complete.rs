@@ -1,11 +1,12 @@
 //! Completion of overrides on the command line: keys one level at a time, then the values that a key takes.
 
+use super::Choices;
 use super::comment::{Accepts, Comment, like};
+use super::compat::inline;
 use super::error::ConfigError;
 use super::interpolate;
 use super::kinds::Known;
 use super::tree::{Node, Value};
-use super::{Choices, diff};
 
 /// What the begun override `word` may become. A key that others are below ends in a dot.
 ///
@@ -69,10 +70,10 @@ pub fn values(written: &Node, choices: &[Choices], key: &str) -> Vec<String> {
     }
     for accepts in Comment::of(node).accepts().unwrap_or_else(|| like(default)) {
         if let Accepts::One(value) = accepts {
-            add(diff::on_one_line(&value));
+            add(inline(&value));
         }
     }
-    let default = diff::on_one_line(default);
+    let default = inline(default);
     if !default.contains(' ') {
         add(default);
     }

@@ -1,7 +1,7 @@
 //! `config diff`: the keys in which two resolved configurations differ.
 
 use super::Tree;
-use super::compat;
+use super::compat::{alike, inline};
 use super::show::source;
 use super::tree::{Node, Value};
 
@@ -32,7 +32,7 @@ fn compare<'a>(key: &str, a: &'a Node, b: &'a Node, found: &mut Vec<Difference<'
                 found.push(Difference { key: below(name), sides: [None, Some(node)] });
             }
         }
-        (ours, theirs) if compat::alike(ours, theirs) => {}
+        (ours, theirs) if alike(ours, theirs) => {}
         _ => found.push(Difference { key: key.to_string(), sides: [Some(a), Some(b)] }),
     }
 }
@@ -40,26 +40,12 @@ fn compare<'a>(key: &str, a: &'a Node, b: &'a Node, found: &mut Vec<Difference<'
 impl std::fmt::Display for Difference<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(&self.key)?;
-        let values = self.sides.map(|side| side.map_or("(not there)".to_string(), |node| on_one_line(&node.value)));
+        let values = self.sides.map(|side| side.map_or("(not there)".to_string(), |node| inline(&node.value)));
         let width = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).min(40);
         for (sign, (value, side)) in ["-", "+"].iter().zip(values.iter().zip(self.sides)) {
             let line = format!("  {sign} {value:width$}   {}", side.map_or(String::new(), |node| source(&node.origin)));
             write!(f, "\n{}", line.trim_end())?;
         }
         Ok(())
-    }
-}
-
-/// A value as it could be written in an override.
-pub fn on_one_line(value: &Value) -> String {
-    match value {
-        Value::List(items) => {
-            format!("[{}]", items.iter().map(|item| on_one_line(&item.value)).collect::<Vec<_>>().join(", "))
-        }
-        Value::Map(entries) => {
-            let entries = entries.iter().map(|(name, node)| format!("{name}: {}", on_one_line(&node.value)));
-            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-        }
-        scalar => scalar.to_yaml(),
     }
 }

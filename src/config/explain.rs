@@ -1,62 +1,70 @@
 //! `config explain KEY`: its value, what it may be, where that was written and over what, and what it means.
 
 use super::comment::Comment;
-use super::compat::{self, Verl};
-use super::diff::on_one_line;
+use super::compat::{self, Ignored, Renamed, Verl, inline};
 use super::docs::meaning_of_mapping;
 use super::error::{ConfigError, Problem};
 use super::hydra::{self, Adapt};
-use super::interpolate;
 use super::kinds::Known;
 use super::overrides::{Operation, Override, unknown_key};
 use super::show::source;
 use super::tree::{Node, Value};
-use super::{Choices, Request};
+use super::{Choices, Request, Settled, Tree, settle};
 use std::cell::RefCell;
+
+/// What is said about a key, and about the configuration it is in.
+pub struct Explained {
+    pub text: String,
+    pub ignored: Vec<Ignored>,
+    pub renamed: Vec<Renamed>,
+}
 
 /// What is to be said about a key, as text for the user.
 ///
 /// # Errors
 /// If files or overrides cannot be read, or there is no such key.
-pub fn explain(known: &Known, request: &Request, choices: &[Choices], key: &str) -> Result<String, ConfigError> {
+pub fn explain(known: &Known, request: &Request, choices: &[Choices], key: &str) -> Result<Explained, ConfigError> {
+    if key.split('.').any(str::is_empty) {
+        let help = "a key is names with one dot between each two, such as trainer.total_epochs";
+        return Err(Problem::new(key, format!("`{key}` is no key: a part of it is empty")).help(help).into());
+    }
     let defaults = known.defaults()?.root;
     let verl = Verl::new(known.kind, &defaults);
     let recorder = Recorder { inner: &verl, key, chain: RefCell::default() };
-    let mut written = hydra::compose(request, known.file, &recorder)?;
+    let written = hydra::compose(request, known.file, &recorder)?;
     if !written.problems.is_empty() {
         return Err(ConfigError { problems: written.problems });
     }
-    verl.fill(&mut written.root);
-    if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, &defaults)) {
+    let chain = recorder.chain.into_inner();
+    let settled = settle(known.kind, request)?;
+    let text = text(known, &settled, &chain, choices, key)?;
+    Ok(Explained { text, ignored: settled.ignored, renamed: settled.renamed })
+}
+
+fn text(known: &Known, settled: &Settled, chain: &Chain, choices: &[Choices], key: &str) -> Result<String, Problem> {
+    let Settled { tree: Tree { root }, defaults, problems, .. } = settled;
+    if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, defaults)) {
         return Ok(format!("{text}\n"));
     }
-    let Some(node) = written.root.get(key) else { return Err(unknown_key(key, &defaults.keys(), false).into()) };
-    let (resolved, unresolved) = interpolate::resolve(&written.root);
-    let value = resolved.get(key).unwrap_or(node);
-    if let Value::Map(entries) = &node.value
+    let Some(node) = root.get(key) else { return Err(unknown_key(key, &defaults.keys(), false)) };
+    if let (Value::Map(entries), None) = (&node.value, &node.through)
         && !entries.is_empty()
     {
-        return Ok(section(key, entries, value, &defaults));
+        return Ok(section(key, entries, defaults));
     }
     let default = defaults.get(key);
     let comment = default.map(Comment::of).unwrap_or_default();
     let names = choices.iter().find(|(known, _)| *known == key).map(|(_, names)| *names);
-    let mut facts = vec![Fact::new("takes", takes(&comment, names, &value.value), String::new())];
-    facts.extend(default.map(|default| Fact::new("default", on_one_line(&default.value), source(&default.origin))));
+    let mut facts = vec![Fact::new("takes", takes(&comment, names, &node.value), "")];
+    facts.extend(default.map(|default| Fact::new("default", inline(&default.value), source(&default.origin))));
     let is_default = |place: &String| default.is_some_and(|default| *place == source(&default.origin));
-    let chain = recorder.chain.into_inner().into_iter().filter(|(_, place)| !is_default(place));
-    facts.extend(chain.map(|(value, place)| Fact::new("then", value, place)));
-    facts.extend(
-        value
-            .through
-            .as_deref()
-            .and_then(|to| Some((to, resolved.get(to)?)))
-            .map(|(to, node)| Fact::new("follows", to.to_string(), source(&node.origin))),
-    );
-    let problems = unresolved.into_iter().filter(|problem| problem.key == key);
-    facts.extend(problems.map(|problem| Fact::new("problem", problem.message, String::new())));
+    facts.extend(chain.iter().filter(|(_, place)| !is_default(place)).map(|(value, place)| Fact::new("then", value, place)));
+    let followed = node.through.as_deref().and_then(|to| Some((to, root.get(to)?)));
+    facts.extend(followed.map(|(to, node)| Fact::new("follows", to, source(&node.origin))));
+    let problems = problems.iter().filter(|problem| problem.key == key);
+    facts.extend(problems.map(|problem| Fact::new("problem", &problem.message, "")));
     let meaning = Some(comment.meaning()).filter(|text| !text.is_empty()).map_or(String::new(), |text| format!("{text}\n"));
-    Ok(format!("{key} = {}\n{meaning}\n{}", on_one_line(&value.value), table(&facts)))
+    Ok(format!("{key} = {}\n{meaning}\n{}", inline(&node.value), table(&facts)))
 }
 
 /// One line about a key.
@@ -67,8 +75,8 @@ struct Fact {
 }
 
 impl Fact {
-    fn new(name: &'static str, value: String, place: String) -> Self {
-        Self { name, value, place }
+    fn new(name: &'static str, value: impl Into<String>, place: impl Into<String>) -> Self {
+        Self { name, value: value.into(), place: place.into() }
     }
 }
 
@@ -98,33 +106,48 @@ fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
 }
 
 /// A mapping: its meaning and its keys.
-fn section(key: &str, entries: &[(String, Node)], value: &Node, defaults: &Node) -> String {
+fn section(key: &str, entries: &[(String, Node)], defaults: &Node) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     let meaning = defaults.get(key).map_or(String::new(), |node| meaning_of_mapping(name, node));
     let mut text = format!("{key}\n{meaning}\n\n");
     for (name, node) in entries {
         let is_section = matches!(&node.value, Value::Map(entries) if !entries.is_empty());
-        let shown = value.child(name).unwrap_or(node);
         text.push_str(&if is_section {
             format!("  {key}.{name}.…\n")
         } else {
-            format!("  {key}.{name} = {}\n", on_one_line(&shown.value))
+            format!("  {key}.{name} = {}\n", inline(&node.value))
         });
     }
     text
 }
 
+/// Values and where they were written, in order.
+type Chain = Vec<(String, String)>;
+
 /// Notes everything that is written to one key on the way to the composed tree.
 struct Recorder<'a> {
     inner: &'a dyn Adapt,
     key: &'a str,
-    /// Values and where they were written, in order.
-    chain: RefCell<Vec<(String, String)>>,
+    chain: RefCell<Chain>,
 }
 
 impl Recorder<'_> {
     fn note(&self, node: &Node, place: String) {
-        self.chain.borrow_mut().push((on_one_line(&node.value), place));
+        self.chain.borrow_mut().push((inline(&node.value), place));
+    }
+}
+
+impl Recorder<'_> {
+    fn note_override(&self, one: &Override) {
+        let Some(below) = self.key.strip_prefix(&one.key).filter(|below| below.is_empty() || below.starts_with('.')) else {
+            return;
+        };
+        match &one.value {
+            Some(value) if one.operation != Operation::Delete => {
+                value.get(below.trim_start_matches('.')).into_iter().for_each(|node| self.note(node, source(&one.origin)));
+            }
+            _ => self.note(&Node::new(Value::Text("(deleted)".into()), one.origin.clone()), source(&one.origin)),
+        }
     }
 }
 
@@ -137,19 +160,9 @@ impl Adapt for Recorder<'_> {
         Ok(body)
     }
 
-    fn overriding(&self, one: Override, root: &Node) -> Result<Option<Override>, Problem> {
-        let one = self.inner.overriding(one, root)?;
-        if let Some(one) = &one
-            && let Some(below) = self.key.strip_prefix(&one.key).filter(|below| below.is_empty() || below.starts_with('.'))
-        {
-            let deleted = Node::new(Value::Text("(deleted)".into()), one.origin.clone());
-            match &one.value {
-                Some(value) if one.operation != Operation::Delete => {
-                    value.get(below.trim_start_matches('.')).into_iter().for_each(|node| self.note(node, source(&one.origin)));
-                }
-                _ => self.note(&deleted, source(&one.origin)),
-            }
-        }
-        Ok(one)
+    fn overriding(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem> {
+        let adapted = self.inner.overriding(one, root)?;
+        adapted.iter().for_each(|one| self.note_override(one));
+        Ok(adapted)
     }
 }

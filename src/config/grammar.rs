@@ -13,6 +13,15 @@ pub struct Fault {
     pub message: String,
 }
 
+/// How deep brackets, casts, interpolations and the values that refer to each other may be nested.
+pub const DEEPEST: usize = 200;
+
+/// The longest text that a cast or interpolations may make, in bytes.
+pub const LONGEST: usize = 1_000_000;
+
+/// What to say of a text that goes deeper than [`DEEPEST`].
+pub const TOO_DEEP: &str = "this is nested too deeply: at most 200 levels are read";
+
 /// Characters that a backslash takes their meaning from.
 pub const ESCAPABLE: &str = "\\()[]{}:=, \t";
 
@@ -21,7 +30,7 @@ pub const ESCAPABLE: &str = "\\()[]{}:=, \t";
 /// # Errors
 /// What is wrong with the text and how to write it instead.
 pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, Fault> {
-    let mut parser = ValueParser { text, at: 0, origin };
+    let mut parser = ValueParser { text, at: 0, depth: 0, origin };
     parser.skip_spaces();
     if parser.peek().is_none() {
         return Ok(Node::new(Value::Text(String::new()), origin.clone()));
@@ -50,6 +59,7 @@ pub fn unexpected(c: char) -> String {
 struct ValueParser<'a> {
     text: &'a str,
     at: usize,
+    depth: usize,
     origin: &'a Origin,
 }
 
@@ -114,11 +124,15 @@ impl ValueParser<'_> {
         mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let start = self.at;
+        if self.depth == DEEPEST {
+            return self.fail(TOO_DEEP);
+        }
         self.at += 1;
         self.skip_spaces();
         if self.eat(close) {
             return Ok(());
         }
+        self.depth += 1;
         loop {
             self.not_empty()?;
             item(self)?;
@@ -127,6 +141,7 @@ impl ValueParser<'_> {
                 Some(',') => self.at += 1,
                 Some(c) if c == close => {
                     self.at += 1;
+                    self.depth -= 1;
                     return Ok(());
                 }
                 Some(other) => return self.fail(unexpected(other)),

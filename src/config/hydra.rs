@@ -13,8 +13,8 @@ pub trait Adapt {
     /// The keys of one file, laid at their package, before they are merged into the tree.
     fn file(&self, body: Node) -> Result<Node, Problem>;
 
-    /// One override, before it is applied to the tree; `None` drops it.
-    fn overriding(&self, one: Override, root: &Node) -> Result<Option<Override>, Problem>;
+    /// One override, before it is applied to the tree: those that are applied in its place.
+    fn overriding(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem>;
 }
 
 /// Changes nothing: Hydra as it is.
@@ -25,8 +25,8 @@ impl Adapt for Plain {
         Ok(body)
     }
 
-    fn overriding(&self, one: Override, _root: &Node) -> Result<Option<Override>, Problem> {
-        Ok(Some(one))
+    fn overriding(&self, one: Override, _root: &Node) -> Result<Vec<Override>, Problem> {
+        Ok(vec![one])
     }
 }
 
@@ -50,8 +50,10 @@ pub fn compose(request: &Request, default_name: &str, adapt: &dyn Adapt) -> Resu
     };
     problems.extend(problem);
     for value in values {
-        let applied = adapt.overriding(value, &root).and_then(|value| value.map_or(Ok(()), |value| value.apply(&mut root)));
-        problems.extend(applied.err());
+        match adapt.overriding(value, &root) {
+            Ok(adapted) => problems.extend(adapted.into_iter().filter_map(|one| one.apply(&mut root).err())),
+            Err(problem) => problems.push(problem),
+        }
     }
     ignored.extend(hydra.into_iter().map(|o| Ignored::hydra(o.key, &o.value.map_or(Value::Null, |node| node.value))));
     Ok(Written { root, problems, ignored })

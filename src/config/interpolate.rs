@@ -3,6 +3,7 @@
 
 mod clock;
 mod functions;
+mod limits;
 mod syntax;
 
 use super::error::Problem;
@@ -32,7 +33,7 @@ pub fn resolve_given(root: &Node) -> (Node, Vec<Problem>) {
 }
 
 fn resolve_with(part: &Node, root: &Node, missing: Missing) -> (Node, Vec<Problem>) {
-    let mut resolver = Resolver { root, missing, open: vec![] };
+    let mut resolver = Resolver::new(root, missing);
     let mut problems = vec![];
     let resolved = resolver.tree("", part, &mut problems);
     (resolved, problems)
@@ -40,7 +41,7 @@ fn resolve_with(part: &Node, root: &Node, missing: Missing) -> (Node, Vec<Proble
 
 /// The present value of a key, with interpolations followed; `None` if there is none, or it is null or still to be given.
 pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
-    let mut resolver = Resolver { root, missing: Missing::Stays, open: vec![] };
+    let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();
     let found = match resolver.look_up(&names)? {
         LookUp::At(found) => found,
@@ -53,7 +54,7 @@ pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
 
 /// The key at which the node of a key is once interpolations are followed, on the way and at the end; `None` if it is nowhere.
 pub fn place(root: &Node, key: &str) -> Option<String> {
-    let mut resolver = Resolver { root, missing: Missing::Stays, open: vec![] };
+    let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();
     match resolver.look_up(&names) {
         Ok(LookUp::At(Found::At(key, _))) => Some(key),
@@ -63,7 +64,7 @@ pub fn place(root: &Node, key: &str) -> Option<String> {
 
 /// The value of a text that stands nowhere in the tree.
 pub fn text(root: &Node, text: &str, origin: &Origin) -> Result<Node, Problem> {
-    let mut resolver = Resolver { root, missing: Missing::Stays, open: vec![] };
+    let mut resolver = Resolver::new(root, Missing::Stays);
     resolver.leaf("", text, origin)
 }
 
@@ -88,6 +89,9 @@ struct Resolver<'a> {
     missing: Missing,
     /// The keys whose values are being worked out, outermost first.
     open: Vec<String>,
+    depth: usize,
+    /// How many values have been worked out; a long text counts as several.
+    spent: usize,
 }
 
 /// What an interpolation comes to.
@@ -119,8 +123,26 @@ impl Found<'_> {
 }
 
 impl<'a> Resolver<'a> {
+    fn new(root: &'a Node, missing: Missing) -> Self {
+        Self { root, missing, open: vec![], depth: 0, spent: 0 }
+    }
+
     /// Resolves everything below a node; what fails stays as it is.
     fn tree(&mut self, key: &str, node: &Node, problems: &mut Vec<Problem>) -> Node {
+        let resolved = self.deeper(key, &node.origin, |resolver| {
+            resolver.spend(node);
+            Ok(resolver.children(key, node, problems))
+        });
+        resolved.unwrap_or_else(|problem| {
+            // Once the limit is reached every other value is beyond it too: the first is enough.
+            if problems.is_empty() || !self.is_spent() {
+                problems.push(problem);
+            }
+            node.clone()
+        })
+    }
+
+    fn children(&mut self, key: &str, node: &Node, problems: &mut Vec<Problem>) -> Node {
         let value = match &node.value {
             Value::Map(map) => {
                 Value::Map(map.iter().map(|(name, node)| (name.clone(), self.tree(&below(key, name), node, problems))).collect())
@@ -137,7 +159,8 @@ impl<'a> Resolver<'a> {
                 };
                 return resolved.unwrap_or_else(|problem| {
                     // Everything that refers to a failed value fails with that value's own problem.
-                    if !problems.contains(&problem) {
+                    let is_known = problems.contains(&problem) || self.is_spent() && !problems.is_empty();
+                    if !is_known {
                         problems.push(problem);
                     }
                     node.clone()
@@ -194,7 +217,7 @@ impl<'a> Resolver<'a> {
             return Err(Problem::new(key, format!("these values refer to each other: {circle}")).at(origin));
         }
         self.open.push(key.to_string());
-        let done = work(self);
+        let done = self.deeper(key, origin, work);
         self.open.pop();
         done
     }
@@ -212,10 +235,10 @@ impl<'a> Resolver<'a> {
         let mut whole = String::new();
         for part in parts {
             match part {
-                Part::Text(text) => whole.push_str(text),
+                Part::Text(text) => self.append(key, origin, &mut whole, text)?,
                 Part::Inter(inter) => {
                     let found = self.interpolation(key, inter, origin)?;
-                    whole.push_str(&scalar::python_text(&found.node().value));
+                    self.append(key, origin, &mut whole, &scalar::python_text(&found.node().value))?;
                 }
             }
         }
@@ -223,6 +246,17 @@ impl<'a> Resolver<'a> {
     }
 
     fn interpolation(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<Found<'a>, Problem> {
+        self.deeper(key, origin, |resolver| {
+            let found = resolver.referred(key, inter, origin)?;
+            // What was made is copied to wherever it is used.
+            if let Found::Made(node) = &found {
+                resolver.spend(node);
+            }
+            Ok(found)
+        })
+    }
+
+    fn referred(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<Found<'a>, Problem> {
         match inter {
             Interpolation::Key { dots, names } => {
                 let names = names.iter().map(|name| self.name(key, name, origin)).collect::<Result<Vec<_>, _>>()?;

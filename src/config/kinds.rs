@@ -3,7 +3,7 @@
 use super::error::ConfigError;
 use super::schema::{EvalConfig, GenerationConfig, PpoConfig, Schema, SftConfig};
 use super::tree::{Node, Value};
-use super::{Choices, Kind, Request, Tree, lookup, yaml};
+use super::{Choices, Kind, Loaded, Request, Tree, lookup, yaml};
 
 /// One kind of configuration.
 pub struct Known {
@@ -17,7 +17,7 @@ pub struct Known {
     load: Load,
 }
 
-type Load = fn(&Request, &[Choices]) -> Result<Tree, ConfigError>;
+type Load = fn(&Request, &[Choices]) -> Result<Loaded<()>, ConfigError>;
 
 /// Every kind; where nothing tells which is meant, the first.
 pub const KINDS: &[Known] = &[
@@ -32,11 +32,11 @@ impl Known {
         Self { name, kind: T::KIND, file: T::DEFAULT_NAME, command, load: load::<T> }
     }
 
-    /// The resolved configuration, checked as a run checks it.
+    /// The resolved configuration, checked as a run checks it, but without its type.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn load(&self, request: &Request, choices: &[Choices]) -> Result<Tree, ConfigError> {
+    pub fn load(&self, request: &Request, choices: &[Choices]) -> Result<Loaded<()>, ConfigError> {
         (self.load)(request, choices)
     }
 
@@ -49,8 +49,9 @@ impl Known {
     }
 }
 
-fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Tree, ConfigError> {
-    Ok(super::load::<T>(request, choices)?.tree)
+fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<()>, ConfigError> {
+    let Loaded { config: _, tree, ignored, renamed } = super::load::<T>(request, choices)?;
+    Ok(Loaded { config: (), tree, ignored, renamed })
 }
 
 /// The kind of that name.

@@ -45,8 +45,13 @@ pub fn primary(request: &Request, default_name: &str) -> Result<(Arc<Source>, Se
         return Ok((source, search(vec![], wanted.trim_start_matches(BUILT_IN))));
     }
     let name = without_extension(wanted);
-    let candidates: Vec<(&PathBuf, PathBuf)> =
-        places.iter().flat_map(|place| spellings(place, wanted).into_iter().map(move |path| (place, path))).collect();
+    let mut candidates: Vec<(&PathBuf, PathBuf)> = vec![];
+    for (place, path) in places.iter().flat_map(|place| spellings(place, wanted).into_iter().map(move |path| (place, path))) {
+        // An absolute path is the same in every place.
+        if candidates.iter().all(|(_, known)| *known != path) {
+            candidates.push((place, path));
+        }
+    }
     if let Some((place, path)) = candidates.iter().find(|(_, path)| path.is_file()) {
         // The folder of a file given as a path is where its names count from; a name may itself lead into a group's folder.
         let (own_folder, name) = match request.config {
@@ -60,10 +65,12 @@ pub fn primary(request: &Request, default_name: &str) -> Result<(Arc<Source>, Se
         return Ok((source, search(folders, name)));
     }
     let tried: Vec<String> = candidates.iter().map(|(_, path)| path.display().to_string()).collect();
-    let mut known: Vec<String> = embedded::FILES.iter().map(|(name, _)| name.to_string()).filter(|n| !n.contains('/')).collect();
+    let (defaults_of_verl, own): (Vec<&str>, Vec<&str>) = built_in_names().partition(|name| name.contains('/'));
+    let mut known: Vec<String> = own.iter().chain(&defaults_of_verl).map(ToString::to_string).collect();
     places.iter().for_each(|place| known.extend(names_in(place, "")));
     let meant = suggest::did_you_mean(suggest::closest(name, known.iter().map(String::as_str)));
-    let looked = format!("looked for {}, and the built-in files ({})", tried.join(", "), built_in_names().join(", "));
+    let built_in = format!("{}, verl/EDITION/NAME such as {VERLS_DEFAULTS}{}", own.join(", "), default_name);
+    let looked = format!("looked for {}, and the built-in files ({built_in})", tried.join(", "));
     let help = meant.map_or(looked.clone(), |meant| format!("{meant}\n{looked}"));
     Err(Problem::new("", format!("there is no configuration `{wanted}`")).help(help))
 }
@@ -136,8 +143,9 @@ fn built_in(name: &str) -> Option<Arc<Source>> {
     Some(Arc::new(Source { name: format!("{BUILT_IN_FOLDER}{name}.yaml"), text: text.to_string() }))
 }
 
-fn built_in_names() -> Vec<&'static str> {
-    embedded::FILES.iter().map(|(name, _)| *name).filter(|name| !name.contains('/')).collect()
+/// The built-in files that stand for themselves, not for an option of a group.
+fn built_in_names() -> impl Iterator<Item = &'static str> {
+    embedded::FILES.iter().map(|(name, _)| *name).filter(|name| !name.contains('/') || name.starts_with("verl/"))
 }
 
 /// The YAML files of a folder and those below it, as names relative to it.

@@ -132,7 +132,11 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     let aside = compat::set_aside(kind, &root, &defaults);
     problems.extend(aside.problems);
     ignored.extend(aside.ignored);
-    let (resolved, failed) = interpolate::resolve_in(&aside.settings, &root);
+    let (mut resolved, mut failed) = interpolate::resolve_in(&aside.settings, &root);
+    if !failed.is_empty() {
+        verl.add_verls_defaults(&mut root);
+        (resolved, failed) = interpolate::resolve_in(&aside.settings, &root);
+    }
     let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
     problems.extend(failed);
     Ok(Settled { tree: Tree { root: resolved }, ignored, renamed: verl.renamed(), problems, unresolved, defaults })

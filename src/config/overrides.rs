@@ -9,6 +9,9 @@ use super::suggest;
 use super::tree::{Node, Value, below};
 use std::sync::Arc;
 
+/// How many parts a dotted key may have.
+const MOST_PARTS: usize = 100;
+
 /// What an override does to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -81,6 +84,10 @@ fn check_key(name: &str, key: &str, package: Option<&str>) -> Result<(), (Fault,
             _ => "keys are words with dots between them",
         };
         return Err((Fault { at, message: format!("`{bad}` cannot stand in a key") }, help));
+    }
+    if [Some(key), package].into_iter().flatten().any(|key| key.split('.').count() > MOST_PARTS) {
+        let message = format!("this key is nested too deeply: it has more than {MOST_PARTS} parts");
+        return Err((Fault { at: 0, message }, "a key is written as part.part.part"));
     }
     let word = |part: &str| part.replace('$', "_").starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let number =

@@ -1,6 +1,7 @@
 //! YAML text to [`Node`]s with their places. The only file that knows the YAML parser.
 
 use super::error::Problem;
+use super::grammar::{DEEPEST, TOO_DEEP};
 use super::interpolate;
 use super::provenance::{Mark, Origin, Source};
 use super::scalar;
@@ -9,12 +10,15 @@ use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// How many values a document may hold once its aliases are replaced by what they stand for.
+const MOST_NODES: usize = 1_000_000;
+
 /// Reads one YAML document; an empty one is an empty mapping.
 ///
 /// # Errors
 /// A syntax error, a key that is there twice, a tag, or a second document: each with its place.
 pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
-    let mut reader = Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new() };
+    let mut reader = Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new(), nodes: 0, depth: 0 };
     let mut root = None;
     loop {
         let (event, span) = reader.next()?;
@@ -33,7 +37,20 @@ pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
 struct Reader<'a> {
     source: &'a Arc<Source>,
     parser: Parser<'a, serde_saphyr::granit_parser::StrInput<'a>>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, Anchored>,
+    /// How many values there are so far.
+    nodes: usize,
+    /// How many lists and mappings are open.
+    depth: usize,
+}
+
+/// What an alias stands for.
+struct Anchored {
+    node: Node,
+    /// How many values it holds, itself included.
+    nodes: usize,
+    /// How deep they are nested.
+    height: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -54,6 +71,8 @@ impl<'a> Reader<'a> {
     /// The node that starts with `event`. `key` is the place of its key, if it has one.
     fn node(&mut self, event: Event<'a>, span: Span, key: Option<Mark>) -> Result<Node, Problem> {
         let at = mark(span.start);
+        let before = self.nodes;
+        self.nodes += 1;
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if tag.is_some() {
@@ -67,20 +86,40 @@ impl<'a> Reader<'a> {
                 });
                 (value.map_err(|message| self.problem(at, &message))?, anchor)
             }
-            Event::SequenceStart(_, anchor, _) => (Value::List(self.items()?), anchor),
-            Event::MappingStart(_, anchor, _) => (Value::Map(self.entries()?), anchor),
+            Event::SequenceStart(_, anchor, _) => (Value::List(self.deeper(at, Self::items)?), anchor),
+            Event::MappingStart(_, anchor, _) => (Value::Map(self.deeper(at, Self::entries)?), anchor),
             Event::Alias(anchor) => {
-                let known = self.anchors.get(&anchor).cloned();
-                let node = known.ok_or_else(|| self.problem(at, "this alias refers to a value that contains it"))?;
-                (node.value, 0)
+                let Some(known) = self.anchors.get(&anchor) else {
+                    return Err(self.problem(at, "this alias refers to a value that contains it"));
+                };
+                if self.depth + known.height > DEEPEST {
+                    return Err(self.problem(at, TOO_DEEP));
+                }
+                self.nodes += known.nodes - 1;
+                if self.nodes > MOST_NODES {
+                    return Err(self.problem(at, "with this alias the file would hold more than 1,000,000 values"));
+                }
+                (known.node.value.clone(), 0)
             }
             _ => return Err(self.problem(at, "expected a value here")),
         };
         let node = Node::new(value, Origin::File { source: self.source.clone(), key: key.unwrap_or(at), value: at });
         if anchor != 0 {
-            self.anchors.insert(anchor, node.clone());
+            let anchored = Anchored { node: node.clone(), nodes: self.nodes - before, height: height(&node) };
+            self.anchors.insert(anchor, anchored);
         }
         Ok(node)
+    }
+
+    /// Reads what is inside a list or mapping.
+    fn deeper<T>(&mut self, at: Mark, read: impl FnOnce(&mut Self) -> Result<T, Problem>) -> Result<T, Problem> {
+        if self.depth == DEEPEST {
+            return Err(self.problem(at, TOO_DEEP));
+        }
+        self.depth += 1;
+        let inside = read(self);
+        self.depth -= 1;
+        inside
     }
 
     fn items(&mut self) -> Result<Vec<Node>, Problem> {
@@ -123,6 +162,15 @@ impl<'a> Reader<'a> {
 
     fn problem(&self, at: Mark, message: &str) -> Problem {
         Problem::new("", message).at(&Origin::File { source: self.source.clone(), key: at, value: at })
+    }
+}
+
+/// How many lists and mappings are nested in a value, itself included.
+fn height(node: &Node) -> usize {
+    match &node.value {
+        Value::List(items) => 1 + items.iter().map(height).max().unwrap_or(0),
+        Value::Map(map) => 1 + map.iter().map(|(_, node)| height(node)).max().unwrap_or(0),
+        _ => 0,
     }
 }
 

@@ -12,6 +12,10 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
 fn output_of(args: &[&str]) -> String {
     stdout(&succeed(trainer(args)))
 }
@@ -83,7 +87,30 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
 
     let unknown = trainer(&["config", "explain", "algorithm.adv_estimatr"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `algorithm.adv_estimator`?"));
+    assert!(stderr(&unknown).contains("did you mean `algorithm.adv_estimator`?"));
+    for key in ["", "trainer.", ".trainer", "trainer..device"] {
+        let output = trainer(&["config", "explain", key]).output().unwrap();
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "`{key}`");
+        assert!(stderr(&output).starts_with(&format!("error: `{key}` is no key")), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_said_wherever_it_is_read() {
+    let (old, new) = ("actor_rollout_ref.actor.ppo_micro_batch_size", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu");
+    let (ignored, renamed) = ("actor_rollout_ref.rollout.tensor_model_parallel_size=4", format!("{old}=8"));
+    let notes = |args: &[&str]| {
+        let output = trainer(&[&["config"], args].concat()).output().unwrap();
+        assert!(!stdout(&output).is_empty(), "{args:?}\n{}", stderr(&output));
+        stderr(&output)
+    };
+    let shown = notes(&["show", ignored, &renamed]);
+    for part in ["WARN ignored, because\n", &format!(": {ignored}\n"), &format!("WARN `{old}` is an old name: write `{new}` (")] {
+        assert!(shown.contains(part), "{part} is not there:\n{shown}");
+    }
+    assert_eq!(notes(&["explain", "data.seed", ignored, &renamed]), shown);
+    assert_eq!(notes(&["diff", "ppo_trainer", &format!("ppo_trainer {ignored} {renamed}")]), shown);
+    assert_eq!(notes(&["show", "data.seed=7"]), "");
 }
 
 #[test]
@@ -106,10 +133,21 @@ fn diff_compares_like_diff() {
     let message = String::from_utf8_lossy(&of_another.stderr);
     assert!(message.matches("error:").count() == 1 && message.contains("trainer sft"), "{message}");
 
+    // verl's defaults ask for a critic, which a run refuses.
+    let refused = trainer(&["config", "diff", "ppo_trainer", "verl/2026-01/ppo_trainer"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    let estimator = stdout(&refused).split("\nalgorithm.adv_estimator\n").nth(1).map(str::to_owned).unwrap_or_default();
+    assert!(estimator.lines().nth(1).is_some_and(|line| line.starts_with("  + gae ")), "{}", stdout(&refused));
+    let unresolved = trainer(&["config", "diff", "ppo_trainer", "ppo_trainer data.seed=${no.such}"]).output().unwrap();
+    assert_eq!(unresolved.status.code(), Some(2));
+    assert!(stderr(&unresolved).contains("no.such"), "{}", stderr(&unresolved));
+
     let same = trainer(&["config", "diff", "ppo_trainer data.seed=42", "ppo_trainer.yaml"]).output().unwrap();
     assert_eq!((same.status.code(), stdout(&same)), (Some(0), String::new()));
-    let wrong = trainer(&["config", "diff", "ppo_trainer", "no_such_file"]).output().unwrap();
+    let wrong = trainer(&["config", "diff", "ppo_trainer", "/no/such_file.yaml"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
+    let looked = "looked for /no/such_file.yaml, and the built-in files (evaluation, generation, ppo_trainer, sft_trainer, verl/";
+    assert!(stderr(&wrong).contains(looked), "{}", stderr(&wrong));
 }
 
 /// Small enough for a test, large enough that the estimate is not all overhead.

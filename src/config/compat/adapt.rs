@@ -7,8 +7,8 @@ use super::super::hydra::Adapt;
 use super::super::overrides::{Operation, Override};
 use super::super::provenance::Origin;
 use super::super::tree::{Node, Value};
-use super::editions::is_default;
-use super::{Fate, Kind, Row, alike, row};
+use super::editions::{is_default, newest_defaults, parse};
+use super::{Fate, Kind, Row, alike, inline, row};
 use std::cell::RefCell;
 use std::fmt;
 
@@ -66,6 +66,17 @@ impl<'a> Verl<'a> {
         }
     }
 
+    /// Lets `${key}` find keys of verl that are no settings and that nobody set: at the default of the newest edition.
+    pub fn add_verls_defaults(&self, root: &mut Node) {
+        for (key, text) in newest_defaults(self.kind) {
+            if root.get(key).is_none()
+                && let Some(default) = parse(text)
+            {
+                root.put(key, default);
+            }
+        }
+    }
+
     /// Gives every setting that no file gives its built-in default. One that an override deleted is a problem.
     pub fn fill(&self, root: &mut Node) -> Vec<Problem> {
         let deleted = self.deleted.borrow();
@@ -77,7 +88,8 @@ impl<'a> Verl<'a> {
                 return;
             }
             if let Some((_, origin)) = deleted.iter().find(|(gone, _)| gone == key) {
-                let help = default.value.plain_text().map_or(String::new(), |text| format!("its default is {text}"));
+                let help =
+                    default.value.plain_text().map_or("set its keys instead".into(), |text| format!("its default is {text}"));
                 problems.push(Problem::new(key, format!("`{key}` cannot be deleted: a run needs it")).at(origin).help(help));
             }
             root.put(key, default.clone());
@@ -96,20 +108,22 @@ impl<'a> Verl<'a> {
     }
 
     /// The key and value that an old key stands for; `None` if it says nothing.
-    fn translated(&self, row: &Row, value: &Value, origin: &Origin) -> Option<(String, Node)> {
-        let to = row.target.clone()?;
-        let as_written = Node::new(value.clone(), origin.clone());
-        match (row.fate, value) {
+    fn translated(&self, old: &str, row: &Row, node: &Node) -> Result<Option<(String, Node)>, Problem> {
+        let Some(to) = row.target.clone() else { return Ok(None) };
+        Ok(match (row.fate, &node.value) {
             (_, Value::Null) => None,
             (Fate::RenamedUnless(_, nothing), Value::Text(text)) if text == nothing => None,
-            (Fate::Means(_, means), Value::Bool(true)) => Some((to, grammar::parse_value(means, origin).ok()?)),
+            (Fate::Means(_, means), Value::Bool(true)) => grammar::parse_value(means, &node.origin).ok().map(|value| (to, value)),
             (Fate::Means(..), Value::Bool(false)) => None,
-            (Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..), _) => Some((to, as_written)),
-            (Fate::Ignored(_) | Fate::Unread(_) | Fate::Refused(_), _) => None,
-        }
+            (Fate::Means(..), other) => {
+                let message = format!("`{old}` must be true or false, not {}", inline(other));
+                return Err(Problem::new(old, message).at(&node.origin));
+            }
+            _ => Some((to.clone(), at_new_place(old, &to, node))),
+        })
     }
 
-    /// Moves the old keys of one file to their new names.
+    /// Moves the old keys of one file to their new names. What only switches something on comes last.
     fn rename(&self, body: &mut Node) -> Result<(), Problem> {
         let mut old = vec![];
         leaves("", body, &mut |key, node| {
@@ -117,15 +131,17 @@ impl<'a> Verl<'a> {
                 old.push((key.to_string(), row, node.clone()));
             }
         });
+        old.sort_by_key(|(_, row, _)| matches!(row.fate, Fate::Means(..)));
         for (key, row, node) in old {
             remove(body, &key);
             let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
             if follows && is_default(self.kind, &key, &node.value) {
                 continue;
             }
-            let Some((to, value)) = self.translated(&row, &node.value, &node.origin) else { continue };
+            let Some((to, value)) = self.translated(&key, &row, &node)? else { continue };
+            let gives_way = follows || matches!(row.fate, Fate::Means(..)) || is_default(self.kind, &key, &node.value);
             match body.get(&to).filter(|there| there.value != Value::Null) {
-                Some(there) if follows || alike(&there.value, &value.value) || is_default(self.kind, &key, &node.value) => {}
+                Some(there) if gives_way || alike(&there.value, &value.value) => {}
                 Some(there) => {
                     let message =
                         format!("`{key}` and `{to}` are the same setting, with two values; the other is at {}", there.origin);
@@ -138,6 +154,49 @@ impl<'a> Verl<'a> {
             }
         }
         Ok(())
+    }
+
+    /// An override of a key that is called otherwise here.
+    fn renamed_override(&self, one: Override, row: &Row, root: &Node) -> Result<Vec<Override>, Problem> {
+        let Some(to) = &row.target else { return Ok(vec![]) };
+        let unset = one.value.as_ref().is_none_or(|given| given.value == Value::Null);
+        if unset {
+            // "Not set" takes back what was set under the same name.
+            let was_set = self.renamed.borrow().iter().any(|known| known.from == one.key);
+            let default = self.defaults.get(to).filter(|_| was_set).cloned();
+            let back = |value| Override { operation: Operation::Force, key: to.clone(), value: Some(value), ..one.clone() };
+            return Ok(default.map(back).into_iter().collect());
+        }
+        let Some(given) = &one.value else { return Ok(vec![]) };
+        let Some((key, value)) = self.translated(&one.key, row, given)? else { return Ok(vec![]) };
+        self.note(&one.key, &key, &given.value, &one.origin);
+        let is_set = root.get(&key).is_some_and(|node| node.value != Value::Null);
+        if matches!(row.fate, Fate::Means(..)) && is_set {
+            return Ok(vec![]);
+        }
+        Ok(vec![Override { operation: Operation::Force, key, value: Some(value), ..one }])
+    }
+
+    /// `key={a: 1, b: 2}`: what of it is no setting is written as overrides of its own.
+    fn mapping(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem> {
+        let Some(value) = one.value.clone() else { return Ok(vec![one]) };
+        let mut others = vec![];
+        leaves(&one.key, &value, &mut |key, node| {
+            if key != one.key && self.row(key).is_some() {
+                others.push(Override {
+                    operation: Operation::Force,
+                    key: key.to_string(),
+                    value: Some(node.clone()),
+                    ..one.clone()
+                });
+            }
+        });
+        let mut rest = Node::new(Value::Map(vec![]), one.origin.clone());
+        rest.put(&one.key, value);
+        others.iter().for_each(|other| remove(&mut rest, &other.key));
+        let rest = rest.get(&one.key).cloned().map(|value| Override { value: Some(value), ..one });
+        let others = others.into_iter().map(|other| self.overriding(other, root)).collect::<Result<Vec<_>, _>>()?;
+        Ok(rest.into_iter().chain(others.into_iter().flatten()).collect())
     }
 }
 
@@ -155,46 +214,42 @@ impl Adapt for Verl<'_> {
         Ok(body)
     }
 
-    fn overriding(&self, one: Override, root: &Node) -> Result<Option<Override>, Problem> {
-        let force = |one: Override| Override { operation: Operation::Force, ..one };
-        match (self.row(&one.key), &one.value) {
-            (Some(Row { target: Some(_), .. }), None) => Ok(None),
-            (Some(row @ Row { target: Some(_), .. }), Some(given)) => {
-                let Some((key, value)) = self.translated(&row, &given.value, &one.origin) else { return Ok(None) };
-                self.note(&one.key, &key, &given.value, &one.origin);
-                let is_set = root.get(&key).is_some_and(|node| node.value != Value::Null);
-                let keeps = matches!(row.fate, Fate::Means(..)) && is_set;
-                Ok((!keeps).then(|| force(Override { key, value: Some(value), ..one })))
-            }
-            (Some(_), None) => Ok(root.get(&one.key).is_some().then_some(one)),
-            (Some(_), Some(_)) if one.operation != Operation::Delete => Ok(Some(force(one))),
-            (Some(_), Some(_)) => Ok(root.get(&one.key).is_some().then_some(one)),
-            (None, Some(Node { value: Value::Map(_), .. })) if one.operation == Operation::Change => {
-                Ok(Some(self.mapping(one, root)?))
-            }
-            (None, _) => {
-                if one.operation == Operation::Delete {
+    fn overriding(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem> {
+        let is_deletion = one.operation == Operation::Delete;
+        let is_mapping = matches!(&one.value, Some(Node { value: Value::Map(entries), .. }) if !entries.is_empty());
+        match self.row(&one.key) {
+            Some(row) if row.target.is_some() => self.renamed_override(one, &row, root),
+            _ if is_mapping && !is_deletion => self.mapping(one, root),
+            Some(_) if is_deletion => Ok(root.get(&one.key).is_some().then_some(one).into_iter().collect()),
+            Some(_) => Ok(vec![Override { operation: Operation::Force, ..one }]),
+            None => {
+                if is_deletion {
                     self.deleted.borrow_mut().push((one.key.clone(), one.origin.clone()));
                 }
-                Ok(Some(one))
+                Ok(vec![one])
             }
         }
     }
 }
 
-impl Verl<'_> {
-    /// `key={a: 1, b: 2}`: where all keys that are not there are known to the table, they may be set.
-    fn mapping(&self, one: Override, root: &Node) -> Result<Override, Problem> {
-        let Some(value) = &one.value else { return Ok(one) };
-        let mut nested = Node::new(Value::Map(vec![]), one.origin.clone());
-        nested.put(&one.key, value.clone());
-        self.rename(&mut nested)?;
-        let mut all_known = true;
-        leaves("", &nested, &mut |key, _| all_known &= root.get(key).is_some() || self.row(key).is_some());
-        let value = nested.get(&one.key).cloned();
-        let operation = if all_known { Operation::Force } else { one.operation };
-        Ok(Override { operation, value: value.or(one.value.clone()), ..one })
+/// A value at its new place: what it refers to relative to the old one is written in full.
+fn at_new_place(old: &str, new: &str, node: &Node) -> Node {
+    let parents: Vec<&str> = old.split('.').collect();
+    let same_parent = old.rsplit_once('.').map(|(parent, _)| parent) == new.rsplit_once('.').map(|(parent, _)| parent);
+    let Value::Text(text) = &node.value else { return node.clone() };
+    if same_parent || !text.contains("${") {
+        return node.clone();
     }
+    let mut whole = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = ["${.", ":."].iter().filter_map(|start| Some(rest.find(start)? + start.len() - 1)).min() {
+        let dots = rest[at..].chars().take_while(|c| *c == '.').count();
+        let above = &parents[..parents.len().saturating_sub(dots)];
+        whole.push_str(&rest[..at]);
+        whole.push_str(&above.iter().map(|part| format!("{part}.")).collect::<String>());
+        rest = &rest[at + dots..];
+    }
+    Node { value: Value::Text(whole + rest), ..node.clone() }
 }
 
 /// Calls `visit` for everything below a node that is no mapping, or an empty one.

@@ -5,7 +5,7 @@ use super::super::tree::{Node, Value};
 use super::super::yaml;
 use super::alike;
 use super::table::Kind;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 /// The editions, oldest first. The first is verl's settings page of mid-2025, which leaves out the critic and the frameworks'
@@ -54,11 +54,46 @@ static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
     table
 });
 
-/// Whether an edition has this value as the default of the key, so that writing it says nothing. For a key of no edition that
-/// is a value that switches nothing on.
+/// The sections of verl's files. The generation server reads those of reinforcement learning.
+static SECTIONS: LazyLock<HashSet<(Kind, &str)>> = LazyLock::new(|| {
+    let mut sections = HashSet::new();
+    for key in keys() {
+        let kind = kind_of(key.config);
+        let ancestors = std::iter::successors(key.key.rsplit_once('.'), |(parent, _)| parent.rsplit_once('.'));
+        for (section, _) in ancestors {
+            sections.insert((kind, section));
+            if kind == Kind::Rl {
+                sections.insert((Kind::Generation, section));
+            }
+        }
+    }
+    sections
+});
+
+/// The keys of a kind with their default in the newest edition that has them.
+pub fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_kind = keys().filter(move |key| kind_of(key.config) == kind);
+    of_kind.filter_map(|key| Some((key.key, key.defaults.into_iter().flatten().next_back()?)))
+}
+
+/// Whether an edition has this key or section.
+pub fn is_known(kind: Kind, key: &str) -> bool {
+    DEFAULTS.contains_key(&(kind, key)) || SECTIONS.contains(&(kind, key))
+}
+
+/// Whether an edition has this key as a mapping that takes any key.
+pub fn is_open(kind: Kind, key: &str) -> bool {
+    DEFAULTS.get(&(kind, key)).is_some_and(|texts| texts.contains(&"{}"))
+}
+
+/// Whether an edition has this value as the default of the key, so that writing it says nothing. `false` says
+/// nothing where no default is true; for a key of no edition, 0 too.
 pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
     match DEFAULTS.get(&(kind, key)) {
-        Some(texts) => texts.iter().any(|text| is_written(text, value)),
+        Some(texts) => {
+            let off = *value == Value::Bool(false) && !texts.iter().any(|text| is_written(text, &Value::Bool(true)));
+            off || texts.iter().any(|text| is_written(text, value))
+        }
         None => matches!(value, Value::Bool(false) | Value::Int(0)) || *value == Value::Float(0.0),
     }
 }

@@ -24,6 +24,8 @@ pub struct Row {
     pub fate: Fate,
     /// The key that holds it here, if it is called otherwise.
     pub target: Option<String>,
+    /// Whether the row is about what is below the key rather than the key itself.
+    pub is_section: bool,
 }
 
 /// The row of a key; `None` if it is a setting here, or unknown. `defaults` is the built-in configuration.
@@ -38,13 +40,27 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
         };
         !is_setting && fits(pattern, &parts)
     };
-    let (pattern, fate) = rows.iter().find(counts)?;
+    let mut rows = rows.iter().filter(counts).filter_map(|(pattern, fate)| Some((pattern, fate, captures(pattern, &parts)?)));
+    let (pattern, fate, captured) = rows.find(|(pattern, _, captured)| is_anchored(kind, key, pattern, captured, defaults))?;
     let fate = if let Fate::Unread(reason) = fate { &Fate::Ignored(reason) } else { fate };
+    let is_section = pattern.last() == Some(&"**") && captured.last().is_some_and(String::is_empty);
     let target = match fate {
-        Fate::Renamed(to) | Fate::RenamedUnless(to, _) | Fate::Means(to, _) => Some(filled(to, captures(pattern, &parts)?)),
+        Fate::Renamed(to) | Fate::RenamedUnless(to, _) | Fate::Means(to, _) => Some(filled(to, captured)),
         Fate::Ignored(_) | Fate::Unread(_) | Fate::Refused(_) => None,
     };
-    Some(Row { pattern: pattern.join("."), fate: *fate, target })
+    Some(Row { pattern: pattern.join("."), fate: *fate, target, is_section })
+}
+
+/// Whether a wildcard stands for something that exists, so that a misspelt section is an unknown key.
+fn is_anchored(kind: Kind, key: &str, pattern: &[&str], captured: &[String], defaults: &Node) -> bool {
+    let exists = |section: &str| section.is_empty() || defaults.get(section).is_some() || editions::is_known(kind, section);
+    match pattern {
+        ["**", "_target_"] => true,
+        ["**", ..] => captured.first().is_none_or(|section| exists(section)),
+        // The whole critic is without effect, its keys are known all the same.
+        ["critic", "**"] => exists(key) || key.rsplit_once('.').is_some_and(|(parent, _)| editions::is_open(kind, parent)),
+        _ => true,
+    }
 }
 
 /// A pattern in parts, and its fate.

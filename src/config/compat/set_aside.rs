@@ -5,7 +5,7 @@ use super::super::interpolate;
 use super::super::tree::{Node, Value};
 use super::editions::is_default;
 use super::table::VALUES;
-use super::{Fate, Kind, alike, row};
+use super::{Fate, Kind, Row, alike, row};
 
 /// A key that was set away from its default and has no effect.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,11 +68,15 @@ pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
     }
     let (others, _) = interpolate::resolve_in(&others, written);
     let (mut ignored, mut problems) = (sorter.ignored, vec![]);
-    for (key, node, fate) in sorter.aside {
+    for (key, node, row) in sorter.aside {
         let value = others.get(&key).map_or(&node.value, |resolved| &resolved.value);
         let is_default = [&node.value, value].into_iter().any(|value| says_nothing(kind, &key, value, defaults));
-        match fate {
+        match row.fate {
             _ if is_default => {}
+            _ if row.is_section && !matches!(value, Value::Map(_)) => {
+                let message = format!("`{key}` must be a mapping, not {}", inline(value));
+                problems.push(Problem::new(&key, message).at(&node.origin).help("remove it, or set its keys"));
+            }
             Fate::Refused(reason) => {
                 let message = format!("`{key}` cannot be set: {reason}");
                 let default = defaults.get(&key).map_or(String::new(), |node| format!("={}", node.value.to_yaml()));
@@ -90,7 +94,7 @@ pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
 struct Sorter<'a> {
     kind: Kind,
     defaults: &'a Node,
-    aside: Vec<(String, Node, Fate)>,
+    aside: Vec<(String, Node, Row)>,
     /// Values that were replaced.
     ignored: Vec<Ignored>,
 }
@@ -108,7 +112,7 @@ impl Sorter<'_> {
             }
             _ => {
                 let Some(row) = row(self.kind, key, self.defaults) else { return Some(self.available(key, node)) };
-                self.aside.push((key.to_string(), node.clone(), row.fate));
+                self.aside.push((key.to_string(), node.clone(), row));
                 let default = self.defaults.get(key)?;
                 // What verl wants to be told is not wanted here.
                 Some(if matches!(&node.value, Value::Text(text) if text == "???") { default.clone() } else { node.clone() })

@@ -7,12 +7,12 @@ mod recipe;
 mod shell;
 
 use super::compat::editions::{self, EDITIONS};
-use super::compat::{Fate, Ignored, Kind, Renamed, alike, inline, leaves, row};
+use super::compat::{Fate, Ignored, Kind, Renamed, Verl, inline, leaves, row, set_aside};
 use super::error::{ConfigError, Problem};
-use super::overrides::{self, Override};
+use super::hydra::Adapt;
+use super::overrides::{self, Operation, Override};
 use super::provenance::Origin;
 use super::tree::{Node, Value};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A program of verl, and what answers to it here.
@@ -112,6 +112,8 @@ pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
 struct Invocation {
     program: &'static Program,
     config: String,
+    /// The folder that `--config-path` names.
+    path: Option<String>,
     overrides: Vec<String>,
 }
 
@@ -131,7 +133,7 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
     if let Some(error) = command.unreadable() {
         return Err(at(error));
     }
-    let (mut config, mut overrides) = (program.config.to_string(), vec![]);
+    let (mut config, mut path, mut overrides) = (program.config.to_string(), None, vec![]);
     let mut words = rest.iter().filter(|word| !word.is_empty());
     while let Some(word) = words.next() {
         let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value.to_string())));
@@ -142,7 +144,7 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
                 let own = if name == "sft_trainer" { program.config } else { name.as_str() };
                 config = own.to_string();
             }
-            "--config-path" | "-cp" | "--config-dir" | "-cd" => drop(value.or_else(|| words.next().cloned())),
+            "--config-path" | "-cp" | "--config-dir" | "-cd" => path = value.or_else(|| words.next().cloned()),
             _ if word.starts_with('-') => {
                 return Err(Problem::new("", format!("`{word}` is no option of {}", program.module))
                     .help("overrides are written as key=value; --config-path and --config-name are known"));
@@ -150,7 +152,7 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
             _ => overrides.push(word.clone()),
         }
     }
-    Ok(Invocation { program, config, overrides })
+    Ok(Invocation { program, config, path, overrides })
 }
 
 /// The program that the words of a command call, as a module or by its path, and the words after it.
@@ -171,23 +173,20 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
             .help(format!("known are {known}; a file of your own is given to trainer itself: trainer --config FILE OVERRIDES"))
     })?;
     let mut after = before.clone();
-    let (mut problems, mut written, mut ignored) = (vec![], vec![], vec![]);
+    let (mut problems, mut given, mut written, mut ignored) = (vec![], vec![], vec![], vec![]);
     for word in &call.overrides {
         match overrides::parse(word) {
             Err(problem) => problems.push(problem),
             Ok(one) if one.key == "hydra" || one.key.starts_with("hydra.") => {
                 ignored.push(Ignored::hydra(one.key, &one.value.map_or(Value::Null, |node| node.value)));
             }
-            Ok(one) if is_group(&one, &before) => {
-                let reason = "it chooses defaults of a training framework";
-                ignored.push(Ignored {
-                    key: one.key,
-                    value: one.value.map_or(String::new(), |node| inline(&node.value)),
-                    reason,
-                });
-            }
+            Ok(one) if is_group(&one, &before) => match framework(one) {
+                Ok(one) => ignored.push(one),
+                Err(problem) => problems.push(problem),
+            },
             Ok(one) => {
-                problems.extend(one.apply(&mut after).err());
+                problems.extend(one.clone().apply(&mut after).err());
+                given.push(one);
                 written.push(word.clone());
             }
         }
@@ -195,6 +194,11 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
     if !problems.is_empty() {
         return Err(ConfigError { problems });
     }
+    ignored.extend(call.path.iter().map(|path| Ignored {
+        key: "--config-path".into(),
+        value: path.clone(),
+        reason: "the settings are verl's own; a file of yours is given to trainer itself, with --config",
+    }));
     let name = if call.config == "ppo_megatron_trainer" { "ppo_megatron_trainer" } else { call.program.preset };
     let mut converted = Converted {
         kind,
@@ -207,7 +211,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         ignored,
         refused: vec![],
     };
-    let settings = sort(&after, &before, &mut converted)?;
+    let settings = sort(given, &mut converted)?;
     converted.recipe = recipe::write(&converted, &settings);
     Ok(converted)
 }
@@ -230,44 +234,66 @@ fn is_group(one: &Override, tree: &Node) -> bool {
     one.package.is_some() || one.key.contains('/') || is_name && names_mapping
 }
 
-/// Sorts what the overrides changed; returns the settings, under their names here.
-fn sort(after: &Node, before: &Node, converted: &mut Converted) -> Result<Node, ConfigError> {
-    let defaults = super::defaults(converted.kind.default_file())?;
-    let mut settings = Node::new(Value::Map(vec![]), after.origin.clone());
-    let mut changed = vec![];
-    leaves("", after, &mut |key, node| {
-        let unchanged = before.get(key).is_some_and(|default| default.origin == node.origin);
-        if !unchanged {
-            changed.push((key.to_string(), node.clone()));
-        }
-    });
-    for (key, node) in changed {
-        let value = inline(&node.value);
-        let found = row(converted.kind, &key, defaults.root());
-        let Some(found) = found else {
-            settings.put(&key, node);
-            continue;
-        };
-        let at_default = node.value == Value::Null || before.get(&key).is_some_and(|default| alike(&default.value, &node.value));
-        match (found.fate, found.target) {
-            (Fate::Ignored(reason), _) => converted.ignored.push(Ignored { key, value, reason }),
-            (Fate::Refused(_), _) if at_default => {}
-            (Fate::Refused(reason), _) => converted.refused.push(Ignored { key, value, reason }),
-            (Fate::Means(_, means), Some(to)) if node.value == Value::Bool(true) => {
-                settings.put(&to, editions::parse(means).unwrap_or(node.clone()));
-                converted.renamed.push(Renamed { from: key, to, origin: node.origin });
-            }
-            (Fate::Renamed(_) | Fate::RenamedUnless(..), Some(to)) if node.value != Value::Null => {
-                settings.put(&to, node.clone());
-                converted.renamed.push(Renamed { from: key, to, origin: node.origin });
-            }
-            _ => {}
-        }
+/// The training frameworks, parts of the names of the files that verl has for them.
+const FRAMEWORKS: &[&str] = &["dp", "fsdp", "megatron", "veomni", "torchtitan", "mindspeed", "automodel"];
+
+/// The choice of a framework's file for a group, which has no effect.
+fn framework(one: Override) -> Result<Ignored, Problem> {
+    let option = one.value.as_ref().and_then(|node| node.value.plain_text()).unwrap_or_default();
+    let key = one.package.as_ref().map_or(one.key.clone(), |package| format!("{}@{package}", one.key));
+    if option.split('_').any(|part| FRAMEWORKS.contains(&part)) {
+        return Ok(Ignored { key, value: option, reason: "it chooses the defaults of a training framework" });
     }
-    Ok(settings)
+    let message = format!("`{key}` is a group of settings, and `{option}` is no file of it that is known here");
+    Err(Problem::new(&key, message).at(&one.origin).help(format!("set its keys, such as {}.KEY=VALUE", one.key)))
 }
 
-/// Where recipes go unless a name is given.
-pub fn recipe_name(converted: &Converted) -> PathBuf {
-    PathBuf::from(if converted.subcommand.is_empty() { "recipe.yaml".into() } else { format!("{}.yaml", converted.subcommand) })
+/// Applies the overrides to our own defaults, as a run does, and sorts what they changed; returns what the recipe holds.
+fn sort(given: Vec<Override>, converted: &mut Converted) -> Result<Node, ConfigError> {
+    let defaults = super::defaults(converted.kind.default_file())?;
+    let verl = Verl::new(converted.kind, defaults.root());
+    let mut root = defaults.root().clone();
+    let mut problems = vec![];
+    for one in given {
+        // Whether it may be added, changed or deleted was seen on verl's own keys.
+        let operation = if one.operation == Operation::Delete { one.operation } else { Operation::Force };
+        match verl.overriding(Override { operation, ..one }, &root) {
+            Ok(adapted) => problems.extend(adapted.into_iter().filter_map(|one| one.apply(&mut root).err())),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(ConfigError { problems });
+    }
+    let aside = set_aside(converted.kind, &root, defaults.root());
+    converted.renamed = verl.renamed();
+    for problem in aside.problems {
+        let value = root.get(&problem.key).map_or(String::new(), |node| inline(&node.value));
+        converted.refused.push(Ignored { key: problem.key, value, reason: "" });
+    }
+    let mut settings = Node::new(Value::Map(vec![]), root.origin.clone());
+    let mut others = vec![];
+    leaves("", &root, &mut |key, node| {
+        if !matches!(node.origin, Origin::Override(_)) {
+            return;
+        }
+        match row(converted.kind, key, defaults.root()).map(|row| row.fate) {
+            None => drop(settings.put(key, node.clone())),
+            Some(Fate::Refused(reason)) => {
+                converted.refused.iter_mut().filter(|one| one.key == key).for_each(|one| one.reason = reason);
+                settings.put(key, node.clone());
+            }
+            Some(Fate::Ignored(reason)) => others.push((key.to_string(), node.clone(), reason)),
+            Some(_) => {}
+        }
+    });
+    // A setting may refer to what has no effect itself.
+    let refers = settings.value.to_yaml().contains("${");
+    for (key, node, reason) in others {
+        if refers {
+            settings.put(&key, node.clone());
+        }
+        converted.ignored.push(Ignored { key, value: inline(&node.value), reason });
+    }
+    Ok(settings)
 }

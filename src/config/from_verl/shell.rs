@@ -2,9 +2,16 @@
 //! continued lines and comments. Nothing is ever run: what would have to be makes the word that holds it unreadable, and only a
 //! command that uses such a word fails.
 
+mod blocks;
+mod redirect;
+mod sum;
+
+use super::super::grammar::{DEEPEST, LONGEST};
+use blocks::Blocks;
 use std::collections::HashMap;
 use std::iter::Peekable;
-use std::str::Chars;
+use std::vec::IntoIter;
+use sum::Sum;
 
 /// The words of one command, with the line it starts at, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,30 +43,72 @@ impl Command {
 
 /// The commands of a script, in order, with its own assignments and `environment` put in where they are used.
 pub fn commands(script: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Command>, ShellError> {
-    let mut reader = Reader { chars: script.chars().peekable(), line: 1, variables: HashMap::new(), environment };
+    let chars = script.chars().collect::<Vec<_>>().into_iter().peekable();
+    let (heredocs, variables) = (vec![], HashMap::new());
+    let mut reader = Reader { chars, line: 1, depth: 0, expanded: 0, heredocs, variables, environment };
+    let mut blocks = Blocks::default();
     let mut commands = vec![];
     while reader.chars.peek().is_some() {
         let line = reader.line;
-        let words = reader.command()?;
-        let is_assignment = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_name(name));
-        let assigns = words.iter().take_while(|word| is_assignment(word)).count();
-        let exported = matches!(words.first().map(String::as_str), Some("export" | "local" | "declare" | "readonly"));
-        if assigns == words.len() || exported {
-            for word in &words {
-                if let Some((name, value)) = word.split_once('=') {
-                    reader.variables.insert(name.to_string(), value.to_string());
-                }
+        let (words, end) = reader.command()?;
+        if words.is_empty() {
+            continue;
+        }
+        let rest = &words[blocks.enter(&words)..];
+        let assigns = rest.iter().take_while(|word| assignment(word).is_some()).count();
+        let first = rest.first().map(String::as_str);
+        let only_assigns =
+            assigns == rest.len() || matches!(first, Some("export" | "local" | "declare" | "typeset" | "readonly"));
+        let unknown = |name: &str| {
+            let place = blocks.place()?;
+            let message = format!("`${name}` is set {place}, which is not evaluated");
+            Some(unreadable(line, &message, "write its value into the script"))
+        };
+        if only_assigns {
+            for (name, value, appends) in rest.iter().filter_map(|word| assignment(word)) {
+                let before = if appends { reader.known(name).unwrap_or_default() } else { String::new() };
+                let value = unknown(name).unwrap_or(before + value);
+                reader.expand(value.len())?;
+                reader.variables.insert(name.to_string(), value);
             }
         } else {
-            commands.push(Command { line, words: words[assigns..].to_vec() });
+            if let ("for" | "select", Some(name)) = (first.unwrap_or_default(), rest.get(1)) {
+                reader.variables.insert(name.clone(), unknown(name).unwrap_or_default());
+            }
+            commands.push(Command { line, words: rest[assigns..].to_vec() });
         }
+        blocks.leave(end, only_assigns);
     }
     Ok(commands)
 }
 
+/// The name and the value of `NAME=value` or `NAME+=value`, and whether it is the latter.
+fn assignment(word: &str) -> Option<(&str, &str, bool)> {
+    let (left, value) = word.split_once('=')?;
+    let name = left.strip_suffix('+').unwrap_or(left);
+    is_name(name).then_some((name, value, name != left))
+}
+
+/// A piece of a word that nobody can know without running something.
+fn unreadable(line: usize, message: &str, help: &str) -> String {
+    format!("{UNREADABLE}{line}\t{}\t{help}{UNREADABLE}", message.replace('\t', " "))
+}
+
+/// The beginning of a text, for a message.
+fn short(text: &str) -> String {
+    let start: String = text.chars().take(60).collect();
+    if start.len() < text.len() { start + "…" } else { start }
+}
+
 struct Reader<'a> {
-    chars: Peekable<Chars<'a>>,
+    chars: Peekable<IntoIter<char>>,
     line: usize,
+    /// How many defaults of `${NAME:-default}` are open.
+    depth: usize,
+    /// How many bytes variables have been put in for.
+    expanded: usize,
+    /// The ends of the here-documents that start on the next line, and whether tabs may stand before them.
+    heredocs: Vec<(String, bool)>,
     variables: HashMap<String, String>,
     environment: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -75,37 +124,49 @@ impl Reader<'_> {
         Err(ShellError { line, message: message.into(), help: String::new() })
     }
 
-    /// A piece of a word that nobody can know without running something.
     fn unreadable(&self, message: &str, help: &str) -> String {
-        format!("{UNREADABLE}{}\t{message}\t{help}{UNREADABLE}", self.line)
+        unreadable(self.line, message, help)
     }
 
-    /// The words up to the end of a command. What follows a `|`, a `&` or a redirection is not part of it.
-    fn command(&mut self) -> Result<Vec<String>, ShellError> {
+    /// Counts what variables are replaced by: a few lines can double it again and again.
+    fn expand(&mut self, bytes: usize) -> Result<(), ShellError> {
+        self.expanded += bytes;
+        if self.expanded > LONGEST { self.error(self.line, "the variables come to more than 1 MB of text") } else { Ok(()) }
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        self.chars.next_if_eq(&c).is_some()
+    }
+
+    /// The words up to the end of a command, and what ends it. Redirections are left out.
+    fn command(&mut self) -> Result<(Vec<String>, &'static str), ShellError> {
         let mut words = vec![];
-        loop {
-            match self.chars.peek() {
-                None => return Ok(words),
-                Some('\n' | ';') => {
+        while let Some(&c) = self.chars.peek() {
+            match c {
+                '\n' => {
                     self.next();
-                    return Ok(words);
+                    self.skip_heredocs()?;
+                    return Ok((words, "\n"));
                 }
-                Some('|' | '&' | '>' | '<') => {
-                    while self.chars.peek().is_some_and(|c| *c != '\n') {
-                        self.next();
+                ';' => {
+                    self.next();
+                    return Ok((words, ";"));
+                }
+                '|' | '&' => {
+                    self.next();
+                    match (c, self.chars.peek().copied()) {
+                        ('&', Some('>')) => {}
+                        _ if self.eat(c) => return Ok((words, if c == '|' { "||" } else { "&&" })),
+                        _ => return Ok((words, "|")),
                     }
                 }
-                Some('#') => {
-                    while self.chars.peek().is_some_and(|c| *c != '\n') {
-                        self.next();
-                    }
-                }
-                Some(c) if c.is_whitespace() => {
-                    self.next();
-                }
-                Some(_) => self.word(&mut words)?,
+                '>' | '<' => self.redirection(&mut words)?,
+                '#' => while self.chars.next_if(|c| *c != '\n').is_some() {},
+                c if c.is_whitespace() => drop(self.next()),
+                _ => self.word(&mut words)?,
             }
         }
+        Ok((words, ""))
     }
 
     /// Appends the next word, or the words that an unquoted variable holds.
@@ -136,11 +197,7 @@ impl Reader<'_> {
                     is_there = true;
                     self.quoted(&mut word)?;
                 }
-                '`' => {
-                    self.next();
-                    while self.next().is_some_and(|c| c != '`') {}
-                    word.push_str(&self.unreadable("commands in backquotes are not run", "write the value itself"));
-                }
+                '`' => word.push_str(&self.backquoted()),
                 '$' => {
                     let value = self.dollar()?;
                     if value.contains(UNREADABLE) {
@@ -173,6 +230,12 @@ impl Reader<'_> {
         Ok(())
     }
 
+    fn backquoted(&mut self) -> String {
+        self.next();
+        while self.next().is_some_and(|c| c != '`') {}
+        self.unreadable("commands in backquotes are not run", "write the value itself")
+    }
+
     /// A text in double quotes.
     fn quoted(&mut self, word: &mut String) -> Result<(), ShellError> {
         let line = self.line;
@@ -184,6 +247,7 @@ impl Reader<'_> {
                     return Ok(());
                 }
                 Some('$') => word.push_str(&self.dollar()?),
+                Some('`') => word.push_str(&self.backquoted()),
                 Some('\\') => {
                     self.next();
                     match self.next() {
@@ -203,13 +267,19 @@ impl Reader<'_> {
 
     /// What a `$…` stands for.
     fn dollar(&mut self) -> Result<String, ShellError> {
+        let value = self.dollar_value()?;
+        self.expand(value.len())?;
+        Ok(value)
+    }
+
+    fn dollar_value(&mut self) -> Result<String, ShellError> {
         self.next();
         match self.chars.peek().copied() {
             Some('(') => {
                 let inside = self.parenthesised()?;
                 match inside.strip_prefix('(').and_then(|inside| inside.strip_suffix(')')) {
                     Some(formula) => Ok(self.arithmetic(formula)),
-                    None => Ok(self.unreadable(&format!("`$({inside})` is not run"), "write the value itself")),
+                    None => Ok(self.unreadable(&format!("`$({})` is not run", short(&inside)), "write the value itself")),
                 }
             }
             Some('{') => {
@@ -240,29 +310,43 @@ impl Reader<'_> {
         }
     }
 
-    /// `NAME`, `NAME:-default` or `NAME-default`.
+    /// `NAME`, `NAME-default` or `NAME=default`; with a `:` the default also stands for an empty value.
     fn parameter(&mut self, inside: &str) -> Result<String, ShellError> {
         let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
         let (name, rest) = inside.split_at(end);
-        match rest.strip_prefix(":-").or_else(|| rest.strip_prefix('-')).or_else(|| rest.strip_prefix(":=")) {
-            _ if name.is_empty() && matches!(inside, "@" | "*") => Ok(String::new()),
-            None if rest.is_empty() => Ok(self.variable(name)),
-            None => Ok(self.unreadable(&format!("`${{{inside}}}` cannot be read"), "write the value itself")),
-            Some(default) => match self.known(name).filter(|value| !value.is_empty()) {
-                Some(value) => Ok(value),
-                None => self.text(default),
-            },
+        if matches!(inside, "@" | "*") {
+            return Ok(String::new());
         }
+        if rest.is_empty() {
+            return Ok(self.variable(name));
+        }
+        let (also_empty, operation) = rest.strip_prefix(':').map_or((false, rest), |rest| (true, rest));
+        let Some(default) = operation.strip_prefix(['-', '=']).filter(|_| !name.is_empty()) else {
+            return Ok(self.unreadable(&format!("`${{{}}}` cannot be read", short(inside)), "write the value itself"));
+        };
+        if let Some(value) = self.known(name).filter(|value| !(also_empty && value.is_empty())) {
+            return Ok(value);
+        }
+        let value = self.text(default)?;
+        if operation.starts_with('=') {
+            self.variables.insert(name.to_string(), value.clone());
+        }
+        Ok(value)
     }
 
     /// A text in which variables are put in, such as a default.
-    fn text(&self, text: &str) -> Result<String, ShellError> {
-        let quoted = format!("\"{}\"", text.trim_matches(['"', '\'']));
-        let variables = self.variables.clone();
-        let mut inner = Reader { chars: quoted.chars().peekable(), line: self.line, variables, environment: self.environment };
+    fn text(&mut self, text: &str) -> Result<String, ShellError> {
+        if self.depth == DEEPEST {
+            return self.error(self.line, "a `${` is nested too deeply");
+        }
+        let quoted: Vec<char> = format!("\"{}\"", text.trim_matches(['"', '\''])).chars().collect();
+        let (line, outer) = (self.line, std::mem::replace(&mut self.chars, quoted.into_iter().peekable()));
+        self.depth += 1;
         let mut word = String::new();
-        inner.quoted(&mut word)?;
-        Ok(word)
+        let read = self.quoted(&mut word);
+        self.depth -= 1;
+        (self.line, self.chars) = (line, outer);
+        read.map(|()| word)
     }
 
     fn known(&self, name: &str) -> Option<String> {
@@ -299,65 +383,9 @@ impl Reader<'_> {
 
     fn arithmetic(&self, formula: &str) -> String {
         let lookup = |name: &str| self.known(name).and_then(|value| value.trim().parse().ok());
-        let mut sum = Sum { chars: formula.chars().filter(|c| !c.is_whitespace()).collect::<Vec<_>>(), at: 0, lookup: &lookup };
-        match sum.terms().filter(|_| sum.at == sum.chars.len()) {
-            Some(value) => value.to_string(),
-            None => self.unreadable(&format!("`$(({formula}))` cannot be computed"), "write the number itself"),
-        }
-    }
-}
-
-/// Integer arithmetic: + - * / % and parentheses over numbers and variables.
-struct Sum<'a> {
-    chars: Vec<char>,
-    at: usize,
-    lookup: &'a dyn Fn(&str) -> Option<i64>,
-}
-
-impl Sum<'_> {
-    fn terms(&mut self) -> Option<i64> {
-        let mut value = self.factors()?;
-        while let Some(sign @ ('+' | '-')) = self.chars.get(self.at).copied() {
-            self.at += 1;
-            let next = self.factors()?;
-            value = if sign == '+' { value.checked_add(next)? } else { value.checked_sub(next)? };
-        }
-        Some(value)
-    }
-
-    fn factors(&mut self) -> Option<i64> {
-        let mut value = self.factor()?;
-        while let Some(sign @ ('*' | '/' | '%')) = self.chars.get(self.at).copied() {
-            self.at += 1;
-            let next = self.factor()?;
-            value = match sign {
-                '*' => value.checked_mul(next)?,
-                '/' => value.checked_div(next)?,
-                _ => value.checked_rem(next)?,
-            };
-        }
-        Some(value)
-    }
-
-    fn factor(&mut self) -> Option<i64> {
-        match self.chars.get(self.at)? {
-            '(' => {
-                self.at += 1;
-                let value = self.terms()?;
-                self.at += 1;
-                (self.chars.get(self.at - 1) == Some(&')')).then_some(value)
-            }
-            '-' => {
-                self.at += 1;
-                self.factor()?.checked_neg()
-            }
-            _ => {
-                let rest = self.chars[self.at..].iter();
-                let word: String = rest.take_while(|c| c.is_ascii_alphanumeric() || "_${}".contains(**c)).collect();
-                self.at += word.len();
-                let name = word.trim_matches(['$', '{', '}']);
-                name.parse().ok().or_else(|| (self.lookup)(name))
-            }
+        match Sum::new(formula, &lookup).value() {
+            Ok(value) => value.to_string(),
+            Err(reason) => self.unreadable(&format!("`$(({}))` {reason}", short(formula)), "write the number itself"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::scalar;
 use super::super::tree::{Node, Value};
-use super::{Fault, ValueParser};
+use super::{Fault, LONGEST, ValueParser};
 
 /// Changes one scalar; `None` if it cannot.
 type Cast = fn(&Value) -> Option<Value>;
@@ -36,7 +36,9 @@ impl ValueParser<'_> {
             return fail(format!("`{name}(…)` takes one value; several would mean several runs"));
         };
         if name == "json_str" {
-            return Ok(Value::Text(json(argument)));
+            // Every level of json_str can double the backslashes of the one inside.
+            let text = json(argument);
+            return if text.len() > LONGEST { fail("this makes a text of more than 1 MB".into()) } else { Ok(Value::Text(text)) };
         }
         let cast = CASTS.iter().find(|(known, _)| *known == name).map_or(to_str as Cast, |(_, cast)| *cast);
         each(argument, cast).or_else(|wrong| fail(format!("`{}` cannot be made a {name}", scalar::python_text(&wrong))))

@@ -79,6 +79,10 @@ impl<'a> Resolver<'a> {
     }
 
     fn argument(&mut self, key: &str, argument: &Argument, origin: &Origin) -> Result<Node, Problem> {
+        self.deeper(key, origin, |resolver| resolver.argument_value(key, argument, origin))
+    }
+
+    fn argument_value(&mut self, key: &str, argument: &Argument, origin: &Origin) -> Result<Node, Problem> {
         let value = match argument {
             Argument::Scalar(value) => value.clone(),
             Argument::Parts(parts) => {

@@ -1,6 +1,6 @@
 //! The grammar of `${…}`, which is OmegaConf's.
 
-use super::super::grammar::{ESCAPABLE, Fault, in_word, is_name, unexpected};
+use super::super::grammar::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_name, unexpected};
 use super::super::scalar;
 use super::super::tree::Value;
 
@@ -40,12 +40,12 @@ pub enum Argument {
 
 /// Parses a whole text.
 pub fn parse_text(text: &str) -> Result<Vec<Part>, Fault> {
-    Parser { text, at: 0 }.parts(None)
+    Parser { text, at: 0, depth: 0 }.parts(None)
 }
 
 /// Parses a text that is one argument, for `oc.decode`.
 pub fn parse_argument(text: &str) -> Result<Argument, Fault> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, depth: 0 };
     let argument = parser.argument(true)?;
     match parser.peek() {
         None => Ok(argument),
@@ -56,6 +56,7 @@ pub fn parse_argument(text: &str) -> Result<Argument, Fault> {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    depth: usize,
 }
 
 impl Parser<'_> {
@@ -92,7 +93,7 @@ impl Parser<'_> {
                     if !text.is_empty() {
                         parts.push(Part::Text(std::mem::take(&mut text)));
                     }
-                    parts.push(Part::Inter(self.interpolation()?));
+                    parts.push(Part::Inter(self.deeper(Self::interpolation)?));
                 }
                 c => {
                     self.at += c.len_utf8();
@@ -107,6 +108,17 @@ impl Parser<'_> {
             parts.push(Part::Text(text));
         }
         Ok(parts)
+    }
+
+    /// Reads something that can hold its like.
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        if self.depth == DEEPEST {
+            return self.fail(TOO_DEEP);
+        }
+        self.depth += 1;
+        let inside = read(self);
+        self.depth -= 1;
+        inside
     }
 
     /// `${…}`, which is next.
@@ -156,7 +168,7 @@ impl Parser<'_> {
 
     fn name(&mut self) -> Result<Name, Fault> {
         if self.rest().starts_with("${") {
-            return Ok(Name::Nested(Box::new(self.interpolation()?)));
+            return Ok(Name::Nested(Box::new(self.deeper(Self::interpolation)?)));
         }
         let length = self.rest().find(|c| "\\{}()[]:. \t'\"".contains(c)).unwrap_or(self.rest().len());
         let name = self.rest()[..length].to_string();
@@ -204,9 +216,9 @@ impl Parser<'_> {
             Some('[') => {
                 self.at += 1;
                 self.skip_spaces();
-                Ok(Argument::List(self.arguments(']', start)?))
+                Ok(Argument::List(self.deeper(|parser| parser.arguments(']', start))?))
             }
-            Some('{') => self.map(),
+            Some('{') => self.deeper(Self::map),
             Some(quote @ ('\'' | '"')) => {
                 self.at += 1;
                 Ok(Argument::Quoted(self.parts(Some(quote))?))
@@ -263,7 +275,7 @@ impl Parser<'_> {
                     if !text.is_empty() {
                         parts.push(Part::Text(std::mem::take(&mut text)));
                     }
-                    parts.push(Part::Inter(self.interpolation()?));
+                    parts.push(Part::Inter(self.deeper(Self::interpolation)?));
                     special = true;
                 }
                 '\\' => {

@@ -98,10 +98,3 @@ pub struct RefConfig {
     pub log_prob_use_dynamic_bsz: bool,
     pub log_prob_max_token_len_per_gpu: usize,
 }
-
-/// What is sharded as one unit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WrapPolicyConfig {
-    pub min_num_params: u64,
-}
