@@ -337,7 +337,7 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
         (
             "",
             &["trainer.remove_previous_ckpt_in_save=yes"],
-            &["`trainer.remove_previous_ckpt_in_save` must be true or false, not yes"],
+            &["`trainer.remove_previous_ckpt_in_save` must be true or false, not 'yes'"],
         ),
         ("", &["actor_rollout_ref.modle.trust_remote_code=true"], &["no such key `actor_rollout_ref.modle.trust_remote_code`"]),
         ("", &["actor_rollout_ref.actr.fsdp_config.param_offload=True"], &["no such key"]),

@@ -72,7 +72,7 @@ pub struct Loaded<T> {
     pub renamed: Vec<Renamed>,
 }
 
-/// The resolved configuration in the order of its files, with the origin of every value.
+/// The resolved configuration in the order of the built-in files, with the origin of every value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     root: Node,

@@ -106,7 +106,11 @@ impl Sorter<'_> {
         match &node.value {
             Value::Map(entries) if !entries.is_empty() => {
                 let kept = entries.iter().filter_map(|(name, child)| Some((name.clone(), self.settings(&below(name), child)?)));
-                let kept: Vec<(String, Node)> = kept.collect();
+                let mut kept: Vec<(String, Node)> = kept.collect();
+                // In the order of the defaults, whatever the order of the files.
+                let known =
+                    self.defaults.get(key).map_or(&[][..], |node| if let Value::Map(map) = &node.value { map } else { &[] });
+                kept.sort_by_key(|(name, _)| known.iter().position(|(other, _)| other == name).unwrap_or(known.len()));
                 let is_setting = !kept.is_empty() || self.defaults.get(key).is_some();
                 is_setting.then(|| Node { value: Value::Map(kept), ..node.clone() })
             }
