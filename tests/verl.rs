@@ -373,6 +373,7 @@ fn recipes_hold_what_the_command_means() {
     let converted =
         convert("python3 -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=32 critic=megatron_critic").unwrap();
     assert_eq!(converted.refused.iter().map(|one| one.key.as_str()).collect::<Vec<_>>(), ["actor_rollout_ref.model.lora_rank"]);
+    assert_eq!(convert(&format!("cd x && {two}\n\n{two}")).unwrap().further, [3]);
     let request = |recipe: &str| settled(Kind::Rl, recipe, &[]).unwrap().problems;
     assert_eq!(request(&converted.recipe).len(), 1, "{}", converted.recipe);
     assert!(convert("python3 -m verl.trainer.main_ppo critic=nope").unwrap_err().to_string().contains("`nope` is no file"));

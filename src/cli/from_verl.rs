@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use clap::Args;
 
+use super::kinds::with_choices;
 use super::{Failure, report};
 use crate::config::from_verl::{self, Converted, Source};
+use crate::config::kinds::KINDS;
+use crate::config::{ConfigError, Request};
 use crate::util::fs::write_atomic;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error.
@@ -43,10 +46,21 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         None => super::print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
     }
     report(&converted.renamed, &converted.ignored);
-    for refused in &converted.refused {
-        tracing::warn!("a run will refuse {}={}: {}", refused.key, refused.value, refused.reason);
+    for line in &converted.further {
+        tracing::warn!("{name}:{line} is another command of verl; only the first is converted");
+    }
+    if let Err(error) = check(&converted) {
+        tracing::warn!("a run will refuse it as it is: {error}");
     }
     Ok(())
+}
+
+/// Loads what was converted as a run does.
+fn check(converted: &Converted) -> Result<(), ConfigError> {
+    let config = Some(converted.preset.clone());
+    let request = Request { config, overrides: converted.overrides.clone(), ..Request::default() };
+    let known = KINDS.iter().find(|known| known.kind == converted.kind);
+    known.map_or(Ok(()), |known| with_choices(known.kind, |choices| known.load(&request, choices)).map(drop))
 }
 
 /// The same as one command line, with the overrides as they were.

@@ -72,8 +72,10 @@ pub struct Converted {
     pub recipe: String,
     pub renamed: Vec<Renamed>,
     pub ignored: Vec<Ignored>,
-    /// Settings that a run will refuse.
-    pub refused: Vec<Ignored>,
+    /// Why a run of the recipe would be refused, as far as verl's keys are concerned.
+    pub refused: Vec<Problem>,
+    /// Lines of the text with further commands of verl, which were not converted.
+    pub further: Vec<usize>,
 }
 
 /// What is to be converted.
@@ -115,6 +117,8 @@ struct Invocation {
     /// The folder that `--config-path` names.
     path: Option<String>,
     overrides: Vec<String>,
+    /// The lines of further calls.
+    further: Vec<usize>,
 }
 
 fn invocation(source: &Source) -> Result<Invocation, Problem> {
@@ -124,8 +128,8 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
         if error.help.is_empty() { problem } else { problem.help(error.help) }
     };
     let commands = shell::commands(source.text, source.environment).map_err(at)?;
-    let found = commands.iter().find_map(|command| Some((command, program(&command.words)?)));
-    let Some((command, (program, rest))) = found else {
+    let mut found = commands.iter().filter_map(|command| Some((command, program(&command.words)?)));
+    let Some((command, (program, rest))) = found.next() else {
         let known: Vec<&str> = PROGRAMS.iter().map(|program| program.module).collect();
         let message = format!("{}: no command of verl's own trainers", source.name);
         return Err(Problem::new("", message).help(format!("there are python3 -m verl.trainer.{{{}}}", known.join(","))));
@@ -152,7 +156,8 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
             _ => overrides.push(word.clone()),
         }
     }
-    Ok(Invocation { program, config, path, overrides })
+    let further = found.map(|(command, _)| command.line).collect();
+    Ok(Invocation { program, config, path, overrides, further })
 }
 
 /// The program that the words of a command call, as a module or by its path, and the words after it.
@@ -210,6 +215,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         renamed: vec![],
         ignored,
         refused: vec![],
+        further: call.further.clone(),
     };
     let settings = sort(given, &mut converted)?;
     converted.recipe = recipe::write(&converted, &settings);
@@ -267,10 +273,7 @@ fn sort(given: Vec<Override>, converted: &mut Converted) -> Result<Node, ConfigE
     }
     let aside = set_aside(converted.kind, &root, defaults.root());
     converted.renamed = verl.renamed();
-    for problem in aside.problems {
-        let value = root.get(&problem.key).map_or(String::new(), |node| inline(&node.value));
-        converted.refused.push(Ignored { key: problem.key, value, reason: "" });
-    }
+    converted.refused = aside.problems;
     let mut settings = Node::new(Value::Map(vec![]), root.origin.clone());
     let mut others = vec![];
     leaves("", &root, &mut |key, node| {
@@ -278,11 +281,7 @@ fn sort(given: Vec<Override>, converted: &mut Converted) -> Result<Node, ConfigE
             return;
         }
         match row(converted.kind, key, defaults.root()).map(|row| row.fate) {
-            None => drop(settings.put(key, node.clone())),
-            Some(Fate::Refused(reason)) => {
-                converted.refused.iter_mut().filter(|one| one.key == key).for_each(|one| one.reason = reason);
-                settings.put(key, node.clone());
-            }
+            None | Some(Fate::Refused(_)) => drop(settings.put(key, node.clone())),
             Some(Fate::Ignored(reason)) => others.push((key.to_string(), node.clone(), reason)),
             Some(_) => {}
         }

@@ -8,13 +8,11 @@ pub fn write(converted: &Converted, settings: &Node) -> String {
     let mut text = String::from("# Converted from a command of verl by `trainer from-verl`.\n");
     let about = format!("# `defaults` takes verl's own defaults of {}; below is what the command changes.\n", converted.edition);
     text.push_str(&about);
-    for (title, list) in [("ignored, because", &converted.ignored), ("refused here, because", &converted.refused)] {
-        if !list.is_empty() {
-            text.push_str(&format!("#\n# {title}\n"));
-        }
-        for one in list {
-            text.push_str(&format!("#   {}={}: {}\n", one.key, one.value, one.reason));
-        }
+    let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason)).collect();
+    let refused = converted.refused.iter().map(|problem| problem.message.clone()).collect();
+    for (title, list) in [("ignored, because", ignored), ("a run will refuse", refused)] as [(&str, Vec<String>); 2] {
+        let lines: String = list.iter().map(|line| format!("#   {line}\n")).collect();
+        text.push_str(&if list.is_empty() { lines } else { format!("#\n# {title}\n{lines}") });
     }
     text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n", converted.preset));
     if settings.value != Value::Map(vec![]) {
