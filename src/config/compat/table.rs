@@ -220,6 +220,7 @@ const RL: &[(&str, Fate)] = &[
     ("actor_rollout_ref.actor.checkpoint.contents", Renamed("actor_rollout_ref.actor.checkpoint.save_contents")),
     ("actor_rollout_ref.actor.rollout_correction.**", Renamed("algorithm.rollout_correction.**")),
     ("actor_rollout_ref.model.tokenizer_path", Renamed("data.tokenizer")),
+    ("critic.checkpoint.contents", Renamed("critic.checkpoint.save_contents")),
     ("critic.ppo_micro_batch_size", Renamed("critic.ppo_micro_batch_size_per_gpu")),
     ("critic.forward_micro_batch_size", Renamed("critic.forward_micro_batch_size_per_gpu")),
     ("critic.optim.clip_grad", Renamed("critic.grad_clip")),
@@ -280,6 +281,8 @@ const RL: &[(&str, Fate)] = &[
     ("data.return_full_prompt", Ignored(NO_READER)),
     // Critic and rewards.
     ("critic.enable", Refused("the critic does not exist yet")),
+    ("critic.fsdp.**", Ignored(ONE_DEVICE)),
+    ("critic.kl_ctrl.**", Ignored(NO_CRITIC)),
     ("critic.**", Ignored(NO_CRITIC)),
     ("algorithm.lam", Ignored(NO_CRITIC)),
     ("trainer.critic_warmup", Ignored(NO_CRITIC)),
