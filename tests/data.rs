@@ -276,9 +276,12 @@ fn sft_learns_the_response_and_its_end() {
     assert_eq!(load(Truncation::Left, 3).unwrap()[0].loss_mask, [false, true, true]);
     assert_eq!(load(Truncation::Right, 5).unwrap()[0].loss_mask, [false, false, false, false, true]);
     assert!(error(load(Truncation::Right, 4)).contains("none of 1 rows has a response"));
+    // What is left is the end alone, with nothing to predict it from.
+    assert!(error(load(Truncation::Left, 1)).contains("none of 1 rows has a response"));
     assert!(error(load(Truncation::Error, 5)).contains("the example has 6 tokens"));
     let wrong_key = SftOptions { columns: answer("answers"), ..sft_options() };
     assert!(error(load_sft(&files, &tokenizer, &wrong_key)).contains("no field \"answers\"; its fields: answer, question"));
+    assert_eq!(error(load_sft(&jsonl(folder.path(), &[]), &tokenizer, &sft_options())), "no rows");
 }
 
 /// A tokenizer of single characters and ChatML's special tokens, with the chat template.

@@ -1,12 +1,12 @@
 //! `trainer completions SHELL`, and the hidden `trainer complete WORD…` that its scripts call for every candidate: subcommands
 //! and flags from clap's own table, overrides from the built-in configurations.
 
-use clap::{Args, Command, CommandFactory, ValueEnum};
+use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
 use super::kinds::with_choices;
 use super::{Cli, Failure, print};
 use crate::config::Request;
-use crate::config::complete::complete;
+use crate::config::complete::{complete, complete_key};
 use crate::config::kinds::{KINDS, Known, infer, named};
 
 #[derive(Args)]
@@ -42,16 +42,60 @@ pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
 pub fn run(args: &CompleteArgs) -> Result<(), Failure> {
     let (begun, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
     let root = Cli::command();
-    let command = before.iter().fold(&root, |command, word| command.find_subcommand(word).unwrap_or(command));
-    let candidates = candidates(command, before, begun)?;
+    let candidates = candidates(&Before::read(&root, before), begun)?;
     print(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())
 }
 
-fn candidates(command: &Command, before: &[String], begun: &str) -> Result<Vec<String>, Failure> {
-    let flag = before.last().and_then(|word| word.strip_prefix("--"));
-    if let Some(value) = command.get_opts().find(|option| option.get_long().is_some_and(|long| flag == Some(long))) {
-        let names = value.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
-        return Ok(names.filter(|name| name.starts_with(begun)).collect());
+/// What the words before the one to complete say.
+struct Before<'a> {
+    command: &'a Command,
+    /// Flags with their values.
+    flags: Vec<(&'a str, &'a str)>,
+    positionals: usize,
+    /// The flag whose value comes next.
+    open: Option<&'a Arg>,
+}
+
+impl<'a> Before<'a> {
+    fn read(root: &'a Command, words: &'a [String]) -> Self {
+        let mut before = Self { command: root, flags: vec![], positionals: 0, open: None };
+        for word in words {
+            if let Some(option) = before.open.take() {
+                before.flags.extend(option.get_long().map(|flag| (flag, word.as_str())));
+            } else if let Some(flag) = word.strip_prefix("--") {
+                match flag.split_once('=') {
+                    Some(with_value) => before.flags.push(with_value),
+                    None => before.open = before.command.get_opts().find(|option| option.get_long() == Some(flag)),
+                }
+            } else if let Some(command) = before.command.find_subcommand(word).filter(|_| before.positionals == 0) {
+                before.command = command;
+            } else {
+                before.positionals += 1;
+            }
+        }
+        before
+    }
+
+    fn flag(&self, name: &str) -> Option<&'a str> {
+        self.flags.iter().rfind(|(flag, _)| *flag == name).map(|(_, value)| *value)
+    }
+
+    /// The kind of configuration whose keys are completed: that of `--for`, of the subcommand, or of `--config`.
+    fn kind(&self) -> &'static Known {
+        let chosen = self.flag("for").and_then(named).or_else(|| named(self.command.get_name()));
+        let config = self.flag("config").map(str::to_owned);
+        chosen.or_else(|| infer(&Request { config, ..Request::default() }).ok()).unwrap_or(&KINDS[0])
+    }
+}
+
+fn candidates(before: &Before, begun: &str) -> Result<Vec<String>, Failure> {
+    let command = before.command;
+    let names = |arg: &Arg| -> Vec<String> {
+        let names = arg.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
+        names.filter(|name| name.starts_with(begun)).collect()
+    };
+    if let Some(option) = before.open {
+        return Ok(names(option));
     }
     if begun.starts_with('-') {
         let flags = command.get_arguments().filter_map(|argument| argument.get_long()).chain(["help"]);
@@ -59,22 +103,15 @@ fn candidates(command: &Command, before: &[String], begun: &str) -> Result<Vec<S
     }
     let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
     let mut found: Vec<String> = subcommands.filter(|name| name.starts_with(begun)).collect();
-    let mut positionals = command.get_positionals();
-    if let Some(choice) = positionals.next().filter(|positional| !positional.get_possible_values().is_empty()) {
-        let values = choice.get_possible_values();
-        found.extend(values.iter().map(|value| value.get_name().to_owned()).filter(|name| name.starts_with(begun)));
-    }
-    if command.get_positionals().any(|positional| positional.get_id() == "overrides") {
-        let known = kind(command, before);
-        found.extend(with_choices(known.kind, |choices| complete(known, choices, begun))?);
-    }
+    // The last one takes all further words.
+    let Some(positional) = command.get_positionals().take(before.positionals + 1).last() else { return Ok(found) };
+    found.extend(match positional.get_id().as_str() {
+        "key" => complete_key(before.kind(), begun)?,
+        "overrides" => {
+            let known = before.kind();
+            with_choices(known.kind, |choices| complete(known, choices, begun))?
+        }
+        _ => names(positional),
+    });
     Ok(found)
-}
-
-/// The kind of configuration whose keys are completed: that of `--for`, of the subcommand, or of `--config`.
-fn kind(command: &Command, before: &[String]) -> &'static Known {
-    let after = |flag: &str| before.iter().skip_while(|word| *word != flag).nth(1).cloned();
-    let chosen = after("--for").as_deref().and_then(named).or_else(|| named(command.get_name()));
-    let config = after("--config");
-    chosen.or_else(|| infer(&Request { config, ..Request::default() }).ok()).unwrap_or(&KINDS[0])
 }

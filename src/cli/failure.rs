@@ -24,10 +24,17 @@ impl Failure {
     }
 
     /// For commands that read and write in one go: the machine is to blame for errors of reading and writing, except where
-    /// a file is not there or already is; the input for everything else.
+    /// a file is not there or already is, or a folder is where a file should be or the reverse; the input for everything else.
     pub fn of(error: anyhow::Error) -> Self {
         let machine = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
-            !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists | io::ErrorKind::InvalidData)
+            !matches!(
+                cause.kind(),
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::AlreadyExists
+                    | io::ErrorKind::InvalidData
+                    | io::ErrorKind::IsADirectory
+                    | io::ErrorKind::NotADirectory
+            )
         });
         if machine { Self::run(error) } else { Self::setup(error) }
     }

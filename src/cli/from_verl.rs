@@ -40,7 +40,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
     match &args.output {
         Some(path) if path.exists() => return Err(Failure::setup(anyhow!("{} exists already", path.display()))),
         Some(path) => {
-            write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::setup)?;
+            write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::run)?;
             super::print(&format!("trainer {subcommand}--config {}\n", path.display()))?;
         }
         None => super::print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,

@@ -25,21 +25,32 @@ pub fn complete(known: &Known, choices: &[Choices], word: &str) -> Result<Vec<St
     })
 }
 
+/// The keys that `begun` may become where a key stands alone.
+///
+/// # Errors
+/// If the built-in files do not compose, which tests exclude.
+pub fn complete_key(known: &Known, begun: &str) -> Result<Vec<String>, ConfigError> {
+    // As in a deletion, nothing follows the key.
+    Ok(keys(&known.defaults()?.root, "~", begun))
+}
+
 /// The keys that begin so, each up to its next dot. `+` adds, so only to mappings that take any key.
 fn keys(written: &Node, prefix: &str, begun: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![];
     written.walk(&mut |key, node| {
         let end = match &node.value {
-            Value::Map(entries) if entries.is_empty() => ".",
-            Value::Map(_) => return,
-            _ if prefix == "+" => return,
+            Value::Map(entries) if !entries.is_empty() => return,
             _ if prefix == "~" => "",
+            Value::Map(_) => ".",
+            _ if prefix == "+" => return,
             _ => "=",
         };
         let Some(more) = key.strip_prefix(begun) else { return };
+        if key.match_indices('.').any(|(dot, _)| !is_mapping(written, &key[..dot])) {
+            return;
+        }
         let shown = match more.find('.') {
             Some(dot) => format!("{begun}{}", &more[..=dot]),
-            None if key.rsplit_once('.').is_some_and(|(parent, _)| !is_mapping(written, parent)) => return,
             None => format!("{key}{end}"),
         };
         if !found.contains(&shown) {

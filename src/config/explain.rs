@@ -35,7 +35,14 @@ pub fn explain(known: &Known, request: &Request, choices: &[Choices], key: &str)
     if !written.problems.is_empty() {
         return Err(ConfigError { problems: written.problems });
     }
-    let chain = recorder.chain.into_inner();
+    let mut chain = recorder.chain.into_inner();
+    if let Some(node) = written.root.get(key) {
+        // Where it came by another way than a value at the key itself, such as a mapping that was followed.
+        let place = source(&node.origin);
+        if chain.last().is_some_and(|(_, last)| *last != place) {
+            chain.push((inline(&node.value), place));
+        }
+    }
     let settled = settle(known.kind, request)?;
     let text = text(known, &settled, &chain, choices, key)?;
     Ok(Explained { text, ignored: settled.ignored, renamed: settled.renamed })
@@ -57,8 +64,10 @@ fn text(known: &Known, settled: &Settled, chain: &Chain, choices: &[Choices], ke
     let names = choices.iter().find(|(known, _)| *known == key).map(|(_, names)| *names);
     let mut facts = vec![Fact::new("takes", takes(&comment, names, &node.value), "")];
     facts.extend(default.map(|default| Fact::new("default", inline(&default.value), source(&default.origin))));
-    let is_default = |place: &String| default.is_some_and(|default| *place == source(&default.origin));
-    facts.extend(chain.iter().filter(|(_, place)| !is_default(place)).map(|(value, place)| Fact::new("then", value, place)));
+    // What the default itself overrode does not matter.
+    let of_default = |(_, place): &(String, String)| default.is_some_and(|default| *place == source(&default.origin));
+    let after_default = chain.iter().rposition(of_default).map_or(0, |index| index + 1);
+    facts.extend(chain[after_default..].iter().map(|(value, place)| Fact::new("then", value, place)));
     let followed = node.through.as_deref().and_then(|to| Some((to, root.get(to)?)));
     facts.extend(followed.map(|(to, node)| Fact::new("follows", to, source(&node.origin))));
     let problems = problems.iter().filter(|problem| problem.key == key);
@@ -121,7 +130,7 @@ fn section(key: &str, entries: &[(String, Node)], defaults: &Node) -> String {
     text
 }
 
-/// Values and where they were written, in order.
+/// Values and where they were written, in the order in which they were merged.
 type Chain = Vec<(String, String)>;
 
 /// Notes everything that is written to one key on the way to the composed tree.
@@ -154,7 +163,8 @@ impl Recorder<'_> {
 impl Adapt for Recorder<'_> {
     fn file(&self, body: Node) -> Result<Node, Problem> {
         let body = self.inner.file(body)?;
-        if let Some(node) = body.get(self.key) {
+        // `???` leaves what is there.
+        if let Some(node) = body.get(self.key).filter(|node| !matches!(&node.value, Value::Text(text) if text == "???")) {
             self.note(node, source(&node.origin));
         }
         Ok(body)

@@ -55,6 +55,9 @@ pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Res
 }
 
 fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Columns>> {
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        bail!("{}: not a file; name the data files themselves", path.display());
+    }
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !matches!(extension, "parquet" | "json" | "jsonl") {
         bail!("{}: data files end in .parquet, .json or .jsonl", path.display());

@@ -65,10 +65,14 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
             read_rows(files, &[messages_key], &[tools_key, enable_thinking_key])?
         }
     };
+    if rows.is_empty() {
+        bail!("no rows");
+    }
     let read = |row: &Row| read_example(row, tokenizer, options).with_context(|| row.place());
     let examples: Vec<Result<SftExample>> = rows.par_iter().map(read).collect();
     let mut examples = examples.into_iter().collect::<Result<Vec<_>>>()?;
-    examples.retain(|example| example.loss_mask.iter().any(|learnt| *learnt));
+    // The first token is given, never predicted.
+    examples.retain(|example| example.loss_mask.iter().skip(1).any(|learnt| *learnt));
     if examples.is_empty() {
         bail!("no examples: none of {} rows has a response within {} tokens", rows.len(), options.max_length);
     }

@@ -39,7 +39,8 @@ struct State {
 
 /// Folder of a checkpoint that transformers loads.
 pub const HUGGINGFACE: &str = "huggingface";
-const OPTIMIZER: &str = "optim.safetensors";
+/// The optimizer's two moments in a checkpoint.
+pub const OPTIMIZER: &str = "optim.safetensors";
 const STATE: &str = "extra_state.json";
 
 impl Learner {

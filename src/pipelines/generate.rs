@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
 use serde_json::Value;
 
+use super::idle::warn_of_idle;
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::rows::{Row, read_rows};
@@ -15,6 +16,7 @@ use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};
 use crate::tracking::Progress;
 use crate::trainer::{check_model, open_device, truncation};
+use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
 
 /// The column that is added, which `trainer eval` reads.
@@ -72,6 +74,9 @@ impl Generation {
     pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
+        let greedy = (!config.rollout.do_sample, "rollout.do_sample=false takes the likeliest token");
+        let sampling = ["rollout.temperature", "rollout.top_k", "rollout.top_p"].map(|key| (greedy.0, key, greedy.1));
+        warn_of_idle::<GenerationConfig>(&loaded.tree, &sampling)?;
         let model = &config.model;
         let folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
         let tokenizer = Tokenizer::load_with_template(folder.as_path(), model.custom_chat_template.as_deref())
@@ -79,6 +84,7 @@ impl Generation {
         let files: Vec<PathBuf> = config.data.path.iter().map(|file| file.as_path().to_owned()).collect();
         let prompts = prompts(&files, &tokenizer, &config).context("data.path")?;
         let table = Table::read(&files).context("data.path")?;
+        check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         let model = CausalLm::load(model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
         let longest = prompts.iter().map(Vec::len).max().unwrap_or(0) + config.rollout.response_length;
         check_model(&model.config, &tokenizer, longest, "rollout.prompt_length or rollout.response_length")

@@ -2,6 +2,7 @@
 
 pub mod evaluate;
 pub mod generate;
+mod idle;
 pub mod sft;
 pub mod sft_dry_run;
 mod sft_inputs;

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use super::sft_inputs::{Inputs, cut};
+use super::idle::warn_of_idle;
+use super::sft_inputs::{Inputs, cut, idle};
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{CheckpointContent, Frequency, Init};
 use crate::config::{Loaded, SftConfig};
@@ -15,6 +16,7 @@ use crate::data::{Sampler, SamplerState, SftExample, Tokenizer};
 use crate::model::token_stats::TokenGrads;
 use crate::model::{self, CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
+use crate::optim::learner::OPTIMIZER;
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
 use crate::trainer::{check_step, find_checkpoint, open_device};
@@ -141,6 +143,7 @@ impl Sft {
     pub fn new(loaded: Loaded<SftConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
+        warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config))?;
         let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
         let init = match config.model.init {
             Init::Pretrained => model::Init::Pretrained,
@@ -194,6 +197,12 @@ impl Sft {
             train.len(),
             val.len()
         );
+        let saved = &config.checkpoint.save_contents;
+        if !saved.iter().any(|part| matches!(part, CheckpointContent::Model | CheckpointContent::HfModel)) {
+            tracing::warn!(
+                "checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
+            );
+        }
         Ok(Self { config, learner, tokenizer, train, val, sampler, trackers, progress, checkpoints, step, total_steps })
     }
 }
@@ -211,8 +220,11 @@ fn restore(
     let has = |content| contents.contains(&content);
     let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
     let (optimizer, extra) = (has(CheckpointContent::Optimizer), has(CheckpointContent::Extra));
-    for (part, there) in [("model", weights), ("optimizer", optimizer), ("extra", extra)] {
-        if !there {
+    for (part, wanted, file) in [("model", weights, HUGGINGFACE), ("optimizer", optimizer, OPTIMIZER), ("extra", extra, DATA)] {
+        if wanted && !folder.join(file).exists() {
+            bail!("the checkpoint holds no `{part}`; take it out of checkpoint.load_contents");
+        }
+        if !wanted {
             tracing::warn!("checkpoint.load_contents has no `{part}`: of that, step {step} goes on from a fresh start");
         }
     }

@@ -13,14 +13,14 @@ use crate::trainer::open_device;
 /// What a supervised run would do.
 ///
 /// # Errors
-/// Whatever a run would refuse before its first step.
+/// What a run would refuse before its first step, as far as [`crate::trainer::dry_run()`] says.
 pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let config = loaded.config;
     let (data, model, trainer) = (&config.data, &config.model, &config.trainer);
     open_device(trainer.device)?;
     let mut inputs = Inputs::read(&config)?;
     let decoder = decoder(&config)?;
-    check_weights(&model.path, model.init).context("model.path")?;
+    check_weights(&model.path, model.init, &decoder).context("model.path")?;
     let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
     let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps)?;
 

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::config::SftConfig;
-use crate::config::schema::{Frequency, OneOrMany};
+use super::idle::Idle;
+use crate::config::schema::{Frequency, OneOrMany, Schema};
+use crate::config::{SftConfig, Value, defaults};
+use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
 use crate::model::config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
@@ -31,6 +33,7 @@ impl Inputs {
         if config.data.val_files.is_none() && !matches!(config.trainer.test_freq, Frequency::Steps(..=0)) {
             tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");
         }
+        check_optional_columns(config)?;
         let longest = train.iter().chain(&val).map(|e| e.ids.len()).max().unwrap_or(0);
         check_model(&decoder(config)?, &tokenizer, longest, "data.max_length")
             .with_context(|| format!("the model in {} and the tokenizer in {tokenizer_folder}", model.path))?;
@@ -43,6 +46,43 @@ impl Inputs {
         };
         Ok(Self { tokenizer, train, val, sampler, total_steps })
     }
+}
+
+/// The options of a supervised run that may have no effect.
+pub(super) fn idle(config: &SftConfig) -> [Idle; 9] {
+    let data = &config.data;
+    let (talks, dynamic) = (data.messages_key.is_some(), data.use_dynamic_bsz);
+    let (instead, alone) = ("data.messages_key is read instead", "it needs data.messages_key");
+    [
+        (talks, "data.prompt_key", instead),
+        (talks, "data.prompt_dict_keys", instead),
+        (talks, "data.response_key", instead),
+        (talks, "data.response_dict_keys", instead),
+        (!talks, "data.tools_key", alone),
+        (!talks, "data.enable_thinking_key", alone),
+        (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
+        (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
+        (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),
+    ]
+}
+
+/// The columns of a conversation's tools and thinking may be missing, but not where a name other than the default asks for one.
+fn check_optional_columns(config: &SftConfig) -> Result<()> {
+    let data = &config.data;
+    if data.messages_key.is_none() {
+        return Ok(());
+    }
+    let defaults = defaults(SftConfig::DEFAULT_NAME)?;
+    let files = data.train_files.iter().chain(data.val_files.iter().flat_map(|files| files.iter()));
+    let files: Vec<PathBuf> = files.map(|file| file.as_path().to_owned()).collect();
+    for (key, column) in [("data.tools_key", &data.tools_key), ("data.enable_thinking_key", &data.enable_thinking_key)] {
+        let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
+        if !is_default && !read_rows(&files, &[], &[column])?.iter().any(|row| row.values.contains_key(column)) {
+            // Required, it is an error that names the columns.
+            read_rows(&files, &[column], &[]).context(key)?;
+        }
+    }
+    Ok(())
 }
 
 /// The shape of the model, from its config.json.

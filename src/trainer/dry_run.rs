@@ -4,7 +4,7 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::clock::resident_gib;
 use super::inputs::Inputs;
@@ -20,14 +20,15 @@ use crate::rollout::PREFILL_TOKENS;
 /// What a run of reinforcement learning would do.
 ///
 /// # Errors
-/// Whatever a run would refuse before its first step.
+/// What a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the weights only
+/// the number is compared, not each name, shape and type; whether the run may write its files is not tried.
 pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;
     let mut inputs = Inputs::read(&config)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;
-    check_weights(&parts.model.path, parts.model.init).context("actor_rollout_ref.model.path")?;
+    check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
     let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
     let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps)?;
 
@@ -118,16 +119,29 @@ pub fn names(files: &[Location]) -> String {
     files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether weights are there where they are wanted; only their headers are read.
-pub fn check_weights(model: &Location, init: Init) -> Result<()> {
-    if init == Init::Pretrained {
-        WeightFiles::open(model.as_path())?.tensors()?;
+/// Whether weights are there where they are wanted, as many as the model has; only their headers are read.
+pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
+    if init != Init::Pretrained {
+        return Ok(());
+    }
+    let files = WeightFiles::open(model.as_path())?;
+    let tensors = files.tensors()?;
+    // As loading does, leave out copies: a tied head and rotary buffers.
+    let is_copy = |name: &str| name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && decoder.tie_word_embeddings);
+    let own = tensors.iter().filter(|(name, _)| !is_copy(name));
+    let (found, wanted) =
+        (own.map(|(_, tensor)| tensor.shape().iter().product::<usize>()).sum::<usize>(), decoder.num_parameters());
+    if found != wanted {
+        bail!("{model} holds {found} weights, its config.json describes a model of {wanted}");
     }
     Ok(())
 }
 
 /// The step of the checkpoint that a run would go on from. Unlike a run, this creates and clears nothing.
 pub fn resumed_step(dir: &Path, mode: ResumeMode, from: Option<&Location>, total_steps: u64) -> Result<Option<u64>> {
+    if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
+        bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), there.display());
+    }
     if mode != ResumeMode::ResumePath && !dir.is_dir() {
         return Ok(None);
     }

@@ -29,6 +29,23 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     write().inspect_err(|_| _ = fs::remove_file(&staging)).with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// Refuses what [`write_atomic`] could not write later. Creates missing parent directories too.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let staging = sibling(path, STAGED)?;
+    let check = || -> io::Result<()> {
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if parent(path).is_file() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        fs::create_dir_all(parent(path))?;
+        File::create(&staging)?;
+        fs::remove_file(&staging)
+    };
+    check().with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// Writes a value as indented JSON. Not atomic: for files inside an [`AtomicDir`].
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     fs::write(path, serde_json::to_vec_pretty(value)?).with_context(|| format!("cannot write {}", path.display()))

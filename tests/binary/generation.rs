@@ -99,4 +99,14 @@ fn what_cannot_be_generated_is_said_before_the_first_response() {
         assert!(failed.status.code() == Some(2) && message.contains(part), "{option}: {message}");
         assert!(!output.exists());
     }
+
+    // A parent that is a file, and a folder of the file's name.
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    std::fs::create_dir(&output).unwrap();
+    for output in [folder.path().join("file/out.parquet"), output] {
+        let failed = generate(&output, &[]).output().unwrap();
+        let message = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert!(failed.status.code() == Some(2) && message.contains("data.output_path: cannot write"), "{message}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "temporary files are left");
 }

@@ -82,6 +82,23 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
         "{sft}"
     );
 
+    // Away from the files in ./config, all defaults are built in; the file of a group is merged before the one that chooses it.
+    let folder = tempfile::tempdir().unwrap();
+    let lines_of = |arguments: &[&str]| -> Vec<String> {
+        let mut command = trainer(&[&["config", "explain", "optim.lr"], arguments].concat());
+        command.current_dir(&folder);
+        stdout(&succeed(command)).lines().map(str::to_owned).collect()
+    };
+    let lines = lines_of(&["--for", "sft"]);
+    assert_eq!(lines[0], "optim.lr = 0.001");
+    let is_default = |line: &str| line.starts_with("  default  0.001 ") && line.contains("config/sft_trainer.yaml:");
+    assert!(is_default(&lines[lines.len() - 1]), "{lines:?}");
+    std::fs::write(folder.path().join("early.yaml"), "defaults: [_self_, sft_trainer]\noptim: {lr: 0.5}\n").unwrap();
+    let lines = lines_of(&["--config", "early.yaml", "optim.lr=0.25"]);
+    assert_eq!(lines[0], "optim.lr = 0.25");
+    let [.., default, last] = &lines[..] else { panic!("{lines:?}") };
+    assert!(is_default(default) && last.ends_with("override optim.lr=0.25"), "{lines:?}");
+
     let ignored = output_of(&["config", "explain", "actor_rollout_ref.actor.fsdp_config.param_offload"]);
     assert!(ignored.contains("ignored") && ignored.contains("one device"), "{ignored}");
 
@@ -196,6 +213,14 @@ fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
 fn a_dry_run_finds_what_a_run_would() {
     let folder = tempfile::tempdir().unwrap();
     let at = format!("trainer.default_local_dir={}", folder.path().join("run").display());
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for dir in [file.clone(), file.join("run")] {
+        let at = format!("trainer.default_local_dir={}", dir.display());
+        let output = trainer(&[at.as_str(), "--dry-run"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("trainer.default_local_dir: cannot create"), "{}", stderr(&output));
+    }
     for (what, arguments, _) in MISTAKES {
         let run = trainer(&[arguments, &[at.as_str()][..]].concat()).output().unwrap();
         let dry = trainer(&[arguments, &[at.as_str(), "--dry-run"][..]].concat()).output().unwrap();
@@ -218,6 +243,15 @@ fn words_are_completed() {
     assert_eq!(complete(&["sft", "data.max_l"]), ["data.max_length="]);
     assert_eq!(complete(&["--config", "recipes/arithmetic/sft.yaml", "data.max_l"]), ["data.max_length="]);
     assert!(complete(&["data.max_l"]).is_empty());
+    assert_eq!(complete(&["--config=recipes/arithmetic/sft.yaml", "data.max_l"]), ["data.max_length="]);
+    assert_eq!(complete(&["trainer.logg"]), ["trainer.logger="], "items of a list are no keys");
+    assert!(complete(&["trainer.logger."]).is_empty());
+    assert_eq!(complete(&["config", "explain", "trainer.logg"]), ["trainer.logger"]);
+    assert_eq!(complete(&["config", "explain", "data.apply"]), ["data.apply_chat_template_kwargs"]);
+    assert_eq!(complete(&["config", "explain", "--for", "sft", "data.max_l"]), ["data.max_length"]);
+    assert_eq!(complete(&["config", "explain", "trainer.logger", "data.see"]), ["data.seed="]);
+    // The value of a flag is no subcommand.
+    assert_eq!(complete(&["--config", "sft", "algorithm.adv_e"]), ["algorithm.adv_estimator="]);
     assert_eq!(complete(&["config", "ex"]), ["explain"]);
     assert_eq!(complete(&["config", "show", "--for", "s"]), ["sft"]);
     assert_eq!(complete(&["config", "show", "--so"]), ["--sources"]);
@@ -255,7 +289,9 @@ fn wrong_input_is_2_and_a_failure_while_running_is_1() {
     assert_eq!(code(&["data", "arithmetic", "--output", &at("a"), "train=many"]), Some(2));
     std::fs::write(folder.path().join("file"), "").unwrap();
     let below_a_file = at("file/b");
-    assert_eq!(code(&["data", "arithmetic", "--output", &below_a_file, "train=4", "test=4"]), Some(1));
+    assert_eq!(code(&["data", "arithmetic", "--output", &below_a_file, "train=4", "test=4"]), Some(2));
+    // No folder can be made there, by whoever.
+    assert_eq!(code(&["data", "arithmetic", "--output", "/sys/burnish", "train=4", "test=4"]), Some(1));
     assert_eq!(code(&["export", "no/such/global_step_1", "--output", &at("c")]), Some(2));
     assert!(!Path::new(&at("a")).exists() && !Path::new(&at("c")).exists());
 }
