@@ -377,7 +377,9 @@ fn home_is_expanded() {
 
 #[test]
 fn estimators_that_compare_a_group_are_refused_without_one() {
-    for estimator in burnish::algorithm::advantage::ESTIMATORS.iter().filter(|e| e.needs_group) {
+    for estimator in
+        burnish::algorithm::advantage::ESTIMATORS.iter().filter(|e| e.needs(burnish::algorithm::advantage::Need::Group))
+    {
         for lone in ["actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.do_sample=false"] {
             let choice = format!("algorithm.adv_estimator={}", estimator.name);
             let error = load::<PpoConfig>(&request(&[&choice, lone]), &[]).unwrap_err().to_string();

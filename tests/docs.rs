@@ -54,9 +54,8 @@ fn algorithms() -> String {
         page.push_str(&format!("\n## {title}\n\nChosen by {chosen_by}.\n{}", entries.concat()));
     };
     let estimators = advantage::ESTIMATORS.iter().map(|e| {
-        let group = e.needs_group.then(|| "Needs `actor_rollout_ref.rollout.n` of at least 2.".to_owned());
-        let critic = e.needs_critic.then(|| "Needs a critic.".to_owned());
-        entry(e.name, e.aliases, e.doc, &group.into_iter().chain(critic).collect::<Vec<_>>())
+        let needs = e.needs.iter().map(|need| format!("Needs {}.", need.describe()));
+        entry(e.name, e.aliases, e.doc, &needs.collect::<Vec<_>>())
     });
     part("Advantage estimators", "`algorithm.adv_estimator`", estimators.collect());
     let losses = policy_loss::POLICY_LOSSES.iter().map(|l| entry(l.name, l.aliases, l.doc, &[]));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
 /// The token range of every sequence, in order.
 pub fn sequences(offsets: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> + Clone + '_ {
@@ -22,4 +22,30 @@ pub(super) fn host(tensor: Tensor<1>) -> Vec<f32> {
 /// Σ mask·value in f64.
 pub(super) fn masked_sum(values: Tensor<1>, mask: &Tensor<1>) -> f64 {
     host(values * mask.clone()).into_iter().map(f64::from).sum()
+}
+
+/// Sums over sequences, and numbers of sequences spread over their tokens; both differentiable.
+pub(super) struct Segments {
+    /// The sequence of each token, `[tokens]`.
+    index: Tensor<1, Int>,
+    count: usize,
+}
+
+impl Segments {
+    pub fn new(offsets: &[usize], device: &Device) -> Self {
+        let index: Vec<i64> = sequences(offsets).enumerate().flat_map(|(i, tokens)| tokens.map(move |_| i as i64)).collect();
+        let tokens = index.len();
+        Self { index: Tensor::from_data(TensorData::new(index, [tokens]), device), count: offsets.len() - 1 }
+    }
+
+    /// Σ over the tokens of each sequence: `[tokens]` to `[sequences]`. Mask first.
+    pub fn sum(&self, tokens: Tensor<1>) -> Tensor<1> {
+        let zeros = Tensor::zeros([self.count], &tokens.device());
+        zeros.select_assign(0, self.index.clone(), tokens, IndexingUpdateOp::Add)
+    }
+
+    /// The number of its sequence for each token: `[sequences]` to `[tokens]`.
+    pub fn spread(&self, sequences: Tensor<1>) -> Tensor<1> {
+        sequences.select(0, self.index.clone())
+    }
 }

@@ -8,17 +8,20 @@ use burn::tensor::Device;
 
 use super::column;
 use super::kl::KlPenalty;
-use super::policy_loss::{ClipOptions, LossInput, Metric, PolicyLoss};
+use super::policy_loss::{LossInput, LossOptions, Metric, MiniBatch, PolicyLoss, Prepared};
 
 /// What the actor minimises.
 #[derive(Clone)]
 pub struct PolicyObjective {
     pub policy_loss: &'static PolicyLoss,
-    pub clip: ClipOptions,
+    pub options: LossOptions,
     /// c_H, `actor.entropy_coeff`.
     pub entropy_coeff: f64,
     /// `actor.kl_loss_type` and `actor.kl_loss_coef`, with `actor.use_kl_loss`.
     pub kl_loss: Option<(KlPenalty, f64)>,
+    /// ρ, `actor.policy_loss.top_entropy_quantile`: the policy loss is of this share of tokens, those of the highest entropy
+    /// (Wang et al. 2025, Beyond the 80/20 rule, arXiv:2506.01939; TRL `get_high_entropy_mask`). 1 is all of them.
+    pub top_entropy_quantile: f64,
 }
 
 /// One micro-batch of whole sequences. All columns have one number per response token; numbers of masked tokens are not
@@ -38,6 +41,11 @@ pub struct LossColumns<'a> {
     /// From [`super::aggregate::token_weights`] of the whole mini-batch.
     pub weights: &'a [f32],
     pub rollout_is_weights: Option<&'a [f32]>,
+    /// The exact divergence from the reference at each token, for a KL loss of kind `full`.
+    pub full_kl: Option<&'a [f32]>,
+    /// This micro-batch's part of [`PolicyObjective::prepare`], where that is needed.
+    pub factor: Option<&'a [f32]>,
+    pub entropy_mask: Option<&'a [f32]>,
 }
 
 /// The share of one micro-batch in the mini-batch's loss: all of it adds up over micro-batches.
@@ -46,6 +54,8 @@ pub struct LossResult {
     pub loss: f64,
     pub d_log_prob: Vec<f32>,
     pub d_entropy: Vec<f32>,
+    /// Empty where the loss has no `full` KL.
+    pub d_full_kl: Vec<f32>,
     /// Parts of the loss, weighted like it: `actor/pg_loss`, `actor/entropy`, and with a KL loss `actor/kl_loss`.
     /// Coefficients are not applied. Add them up over the micro-batches of a mini-batch.
     pub terms: Vec<(&'static str, f64)>,
@@ -53,7 +63,34 @@ pub struct LossResult {
     pub metrics: Vec<Metric>,
 }
 
+/// What a loss needs to know of the whole mini-batch; columns as long as it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PreparedMiniBatch {
+    pub factor: Option<Vec<f32>>,
+    pub entropy_mask: Option<Vec<f32>>,
+    pub metrics: Vec<(String, f64)>,
+}
+
 impl PolicyObjective {
+    /// Whether [`Self::prepare`] has anything to do, and so must see the current policy's numbers of the whole mini-batch
+    /// before its first micro-batch.
+    pub fn needs_mini_batch(&self) -> bool {
+        self.policy_loss.prepare.is_some() || self.top_entropy_quantile < 1.0
+    }
+
+    /// Works out what depends on the whole mini-batch. `uniform` draws from [0, 1).
+    pub fn prepare(&self, x: &MiniBatch, uniform: &mut dyn FnMut() -> f64) -> PreparedMiniBatch {
+        let Prepared { factor, metrics } = match self.policy_loss.prepare {
+            Some(prepare) => prepare(x, uniform),
+            None => Prepared::default(),
+        };
+        PreparedMiniBatch {
+            factor: self.policy_loss.prepare.is_some().then_some(factor),
+            entropy_mask: (self.top_entropy_quantile < 1.0).then(|| top_entropy(x, self.top_entropy_quantile)),
+            metrics,
+        }
+    }
+
     /// Loss, gradients and metrics of one micro-batch; empty if it has no token.
     ///
     /// # Panics
@@ -78,19 +115,25 @@ impl PolicyObjective {
             mask: tensor(x.mask),
             offsets: x.offsets,
             rollout_is_weights: x.rollout_is_weights.map(tensor),
-            clip: self.clip,
+            factor: x.factor.map(tensor),
+            options: &self.options,
         });
 
+        let per_token = match x.entropy_mask {
+            Some(mask) => policy.per_token * tensor(mask),
+            None => policy.per_token,
+        };
         let weights = silenced(x.weights);
         let weighted = |column: &[f32]| -> f64 { column.iter().zip(&weights).map(|(&v, &w)| f64::from(v) * f64::from(w)).sum() };
-        let pg_loss = weighted(&column::host(policy.per_token.clone()));
+        let pg_loss = weighted(&column::host(per_token.clone()));
         let entropy = weighted(&silenced(x.entropy));
         let mut terms = vec![("actor/pg_loss", pg_loss), ("actor/entropy", entropy)];
         let mut loss = pg_loss - self.entropy_coeff * entropy;
-        let mut per_token = policy.per_token;
+        let mut per_token = per_token;
+        let full_kl = x.full_kl.map(|column| tensor(column).require_grad());
         if let Some((penalty, coef)) = &self.kl_loss {
             let reference = x.ref_log_prob.expect("a KL loss needs the reference's log-probabilities");
-            let kl = penalty.per_token(log_prob.clone(), tensor(reference));
+            let kl = penalty.per_token(log_prob.clone(), tensor(reference), full_kl.clone());
             let kl_loss = weighted(&column::host(kl.clone()));
             terms.push(("actor/kl_loss", kl_loss));
             loss += coef * kl_loss;
@@ -102,8 +145,23 @@ impl PolicyObjective {
             loss,
             d_log_prob: log_prob.grad(&gradients).map_or_else(|| vec![0.0; weights.len()], column::host),
             d_entropy: weights.iter().map(|&w| (-self.entropy_coeff * f64::from(w)) as f32).collect(),
+            d_full_kl: full_kl.and_then(|kl| kl.grad(&gradients)).map_or_else(Vec::new, column::host),
             terms,
             metrics: policy.metrics,
         }
     }
+}
+
+/// 1 for the tokens whose entropy is at least the (1 − share)-quantile of the trained tokens' (linear between them, as
+/// `torch.quantile`), else 0.
+fn top_entropy(x: &MiniBatch, share: f64) -> Vec<f32> {
+    let mut sorted: Vec<f32> = x.entropy.iter().zip(x.mask).filter(|&(_, &m)| m != 0.0).map(|(&h, _)| h).collect();
+    if sorted.is_empty() {
+        return vec![0.0; x.mask.len()];
+    }
+    sorted.sort_by(f32::total_cmp);
+    let position = (1.0 - share) * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    let threshold = f64::from(below) + position.fract() * f64::from(above - below);
+    x.entropy.iter().zip(x.mask).map(|(&h, &m)| f32::from(u8::from(m != 0.0 && f64::from(h) >= threshold))).collect()
 }

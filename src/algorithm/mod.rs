@@ -19,6 +19,7 @@ pub mod aggregate;
 pub mod kl;
 pub mod loss;
 pub mod policy_loss;
+pub mod rollout_correction;
 
 mod column;
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::advantage::{AdvantageInput, ESTIMATORS};
+use super::advantage::{AdvantageInput, AdvantageOptions, ESTIMATORS};
 use super::aggregate::{AGGREGATIONS, token_weights};
 use super::kl::{self, KlController, apply_kl_in_reward};
 use super::loss::{LossColumns, LossResult, PolicyObjective};
-use super::policy_loss::{self, ClipOptions, Metric};
+use super::policy_loss::{self, ClipOptions, LossOptions, Metric};
 use super::sequences;
 
 const CLIP: ClipOptions = ClipOptions { low: 0.2, high: 0.28, c: 3.0 };
@@ -45,9 +45,10 @@ fn columns(batch: &[Sequence]) -> Columns {
 fn objective() -> PolicyObjective {
     PolicyObjective {
         policy_loss: policy_loss::find("vanilla").unwrap(),
-        clip: CLIP,
+        options: LossOptions { clip: CLIP, ..Default::default() },
         entropy_coeff: 0.01,
         kl_loss: Some((kl::find("k3+").unwrap(), 0.05)),
+        top_entropy_quantile: 1.0,
     }
 }
 
@@ -63,6 +64,9 @@ fn evaluate(c: &Columns, weights: &[f32]) -> LossResult {
         advantages,
         weights,
         rollout_is_weights: None,
+        full_kl: None,
+        factor: None,
+        entropy_mask: None,
     })
 }
 
@@ -79,7 +83,8 @@ proptest! {
                 let c = columns(batch);
                 let input = AdvantageInput {
                     offsets: &c.offsets, rewards: &c.values[0], mask: &c.mask, group: &c.group,
-                    gamma: 0.9, norm_adv_by_std_in_grpo: true,
+                    options: AdvantageOptions { gamma: 0.9, ..Default::default() },
+                    ..Default::default()
                 };
                 let output = (estimator.run)(&input);
                 sequences(&c.offsets).map(|r| output.advantages[r].to_vec()).collect::<Vec<_>>()
@@ -135,6 +140,9 @@ fn one_token(log_prob: f32, old_log_prob: Option<f32>, advantage: f32) -> LossRe
         advantages: &[advantage],
         weights: &[1.0],
         rollout_is_weights: None,
+        full_kl: None,
+        factor: None,
+        entropy_mask: None,
     })
 }
 
@@ -167,6 +175,9 @@ fn masked_tokens_are_silent_even_as_nan() {
         advantages: &[1.0, nan],
         weights: &[1.0, 0.0],
         rollout_is_weights: Some(&[1.0, nan]),
+        full_kl: None,
+        factor: None,
+        entropy_mask: None,
     });
     assert!(result.loss.is_finite() && result.d_log_prob[0].is_finite() && result.metrics.iter().all(|m| m.sum.is_finite()));
     assert_eq!((result.d_log_prob[1], result.d_entropy[1]), (0.0, 0.0));
@@ -181,6 +192,7 @@ fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controlle
         &[0.0, 0.0, 1.0, 2.0],
         &[-1.0, f32::NAN, -1.0, -2.0],
         &[-2.0, -9.0, -3.0, -2.5],
+        None,
         kl::find("k1").unwrap(),
         &mut controller,
     );
@@ -209,7 +221,12 @@ fn tables_are_consistent() {
     assert_eq!(names.len(), count);
     for (name, _, doc) in rows {
         let first = doc.lines().next().unwrap();
-        assert!(first.len() > 10 && doc.contains("\nFormula: ") && doc.contains("\nverl: "), "{name}: {doc}");
+        assert!(
+            first.len() > 10
+                && doc.contains("\nFormula: ")
+                && ["\nverl: ", "\nTRL: ", "\nOpenRLHF: "].iter().any(|s| doc.contains(s)),
+            "{name}: {doc}"
+        );
     }
     assert!(kl::names().iter().all(|name| kl::find(name).is_some()));
 }

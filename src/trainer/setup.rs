@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::Trainer;
 use super::inputs::Inputs;
 use crate::algorithm::loss::PolicyObjective;
-use crate::algorithm::policy_loss::ClipOptions;
+use crate::algorithm::policy_loss::{ClipOptions, LossOptions};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
 use crate::config::Loaded;
@@ -69,7 +69,11 @@ impl Trainer {
         };
         let objective = PolicyObjective {
             policy_loss: policy_loss::find(&actor_config.policy_loss.loss_mode).context("unknown loss_mode")?,
-            clip: ClipOptions { low: actor_config.clip_low(), high: actor_config.clip_high(), c: actor_config.clip_ratio_c },
+            options: LossOptions {
+                clip: ClipOptions { low: actor_config.clip_low(), high: actor_config.clip_high(), c: actor_config.clip_ratio_c },
+                ..Default::default()
+            },
+            top_entropy_quantile: 1.0,
             entropy_coeff: actor_config.entropy_coeff,
             kl_loss: match actor_config.use_kl_loss {
                 true => Some((kl_penalty(&actor_config.kl_loss_type)?, actor_config.kl_loss_coef)),

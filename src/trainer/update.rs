@@ -67,6 +67,9 @@ impl Trainer {
                     advantages: &advantages,
                     weights: &gather(&weights, &mini_offsets, &micro),
                     rollout_is_weights: None,
+                    full_kl: None,
+                    factor: None,
+                    entropy_mask: None,
                 });
                 totals.add(&result);
                 TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy }

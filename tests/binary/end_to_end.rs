@@ -91,7 +91,7 @@ fn every_estimator_and_every_kind_of_option_trains() {
         rows(&at).pop().unwrap().1
     };
     let mut losses = Vec::new();
-    for estimator in ESTIMATORS.iter().filter(|e| !e.needs_critic) {
+    for estimator in ESTIMATORS.iter().filter(|e| !e.needs(burnish::algorithm::advantage::Need::Critic)) {
         let last = with(estimator.name, &[&format!("algorithm.adv_estimator={}", estimator.name)]);
         losses.push(last["actor/pg_loss"].as_f64().unwrap());
     }

@@ -1,7 +1,7 @@
 //! GRPO: scores are centred, and by default scaled, within the group of their prompt.
 
 use super::stats::{mean, std};
-use super::{AdvantageInput, AdvantageOutput, Estimator};
+use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
 
 /// Added to the standard deviation, so that a group of equal scores has advantage 0.
 const STD_EPSILON: f64 = 1e-6;
@@ -14,8 +14,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           alone in its group: mean 0, std 1.\n\
           Paper: Shao et al. 2024, DeepSeekMath, arXiv:2402.03300; without std: Liu et al. 2025, Dr. GRPO, arXiv:2503.20783.\n\
           verl: compute_grpo_outcome_advantage.",
-    needs_critic: false,
-    needs_group: true,
+    needs: &[Need::Group],
     run,
 };
 
@@ -28,7 +27,7 @@ fn run(input: &AdvantageInput) -> AdvantageOutput {
             1 => (0.0, 1.0),
             _ => (mean(&members), std(&members, mean(&members))),
         };
-        let scale = if input.norm_adv_by_std_in_grpo { spread + STD_EPSILON } else { 1.0 };
+        let scale = if input.options.norm_adv_by_std_in_grpo { spread + STD_EPSILON } else { 1.0 };
         for i in group {
             advantages[i] = (scores[i] - centre) / scale;
         }

@@ -1,8 +1,10 @@
 //! Advantage estimators: token-level rewards to per-token advantages and returns, on the host, in f64.
 //!
-//! One file per estimator and one line in [`ESTIMATORS`]. Called directly they return verl's numbers in every case verl
-//! defines, groups of one included; refusing a useless configuration is the caller's task.
+//! One file per estimator and one line in [`ESTIMATORS`]. Called directly they return the numbers of the code they come from
+//! in every case it defines, groups of one included; refusing a useless configuration is the caller's task. Sequences that no
+//! reward function scored are taken out before an estimator runs, see [`Estimator::estimate`].
 
+mod abstention;
 mod grpo;
 mod reinforce_plus_plus;
 mod rloo;
@@ -12,21 +14,72 @@ use std::collections::BTreeMap;
 
 use super::sequences;
 
-/// What an estimator sees: one training batch as ragged columns.
-#[derive(Clone, Debug)]
+/// What an estimator sees: one training batch as ragged columns. Columns an estimator does not name in its `needs` may be
+/// `None`.
+#[derive(Clone, Debug, Default)]
 pub struct AdvantageInput<'a> {
     /// Sequence boundaries, `sequences + 1` numbers.
     pub offsets: &'a [usize],
-    /// Reward of each token; outcome rewards sit on the last token of a sequence.
+    /// Reward of each token: its score, less the KL term where there is one. Outcome rewards sit on the last token.
     pub rewards: &'a [f32],
+    /// Score of each token, that is, its reward before any KL term.
+    pub scores: &'a [f32],
     /// 1 on tokens of the policy, 0 on tokens of a tool.
     pub mask: &'a [f32],
     /// The prompt each sequence answers; equal numbers form a group.
     pub group: &'a [usize],
+    /// [`Need::Critic`]: the critic's value of each token.
+    pub values: Option<&'a [f32]>,
+    /// [`Need::GreedyBaseline`]: per sequence, the score of the greedy response to its prompt.
+    pub reward_baselines: Option<&'a [f32]>,
+    /// [`Need::SumPiSquared`]: log π of each token under the policy before the update.
+    pub old_log_prob: Option<&'a [f32]>,
+    /// [`Need::SumPiSquared`]: Σ π² over the vocabulary where each token was drawn.
+    pub sum_pi_squared: Option<&'a [f32]>,
+    /// Importance weights of the rollout correction, per token, where there are any.
+    pub rollout_is_weights: Option<&'a [f32]>,
+    /// [`Need::Components`]: the named rewards that make up the score.
+    pub components: &'a [Component],
+    pub options: AdvantageOptions,
+}
+
+/// The settings of estimators.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdvantageOptions {
     /// Discount per token, `algorithm.gamma`.
     pub gamma: f64,
+    /// λ of generalised advantage estimation, `algorithm.lam`.
+    pub lam: f64,
     /// `algorithm.norm_adv_by_std_in_grpo`; false is Dr. GRPO.
     pub norm_adv_by_std_in_grpo: bool,
+    /// `algorithm.scale_rewards`, of `trl_grpo`.
+    pub scale_rewards: ScaleRewards,
+}
+
+impl Default for AdvantageOptions {
+    /// verl's defaults.
+    fn default() -> Self {
+        Self { gamma: 1.0, lam: 1.0, norm_adv_by_std_in_grpo: true, scale_rewards: ScaleRewards::Group }
+    }
+}
+
+/// Which standard deviation TRL's GRPO divides by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleRewards {
+    /// That of the responses to the same prompt.
+    Group,
+    /// That of the whole batch.
+    Batch,
+    /// None.
+    None,
+}
+
+/// One of several rewards of each sequence; `None` where its function abstained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Component {
+    pub name: String,
+    pub weight: f64,
+    pub values: Vec<Option<f64>>,
 }
 
 /// One number per token of the input; advantages are 0 where the mask is 0.
@@ -36,17 +89,51 @@ pub struct AdvantageOutput {
     pub returns: Vec<f32>,
 }
 
+/// What an estimator reads beside rewards, and so what a run must provide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Several responses to each prompt: `rollout.n` of at least 2.
+    Group,
+    /// The critic's values.
+    Critic,
+    /// A greedy response to each prompt, and its score.
+    GreedyBaseline,
+    /// Old log-probabilities and Σ π² of each token: `actor.calculate_sum_pi_squared`.
+    SumPiSquared,
+    /// Several named rewards: `algorithm.gdpo_reward_keys`, or several reward functions.
+    Components,
+}
+
+impl Need {
+    /// What a user has to do about it, for the documentation.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Group => "`actor_rollout_ref.rollout.n` of at least 2",
+            Self::Critic => "a critic",
+            Self::GreedyBaseline => "one more, greedy, response to each prompt, which the trainer generates",
+            Self::SumPiSquared => "`actor_rollout_ref.actor.calculate_sum_pi_squared=true`",
+            Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
+        }
+    }
+}
+
 /// A row of [`ESTIMATORS`].
 pub struct Estimator {
     /// The value of `algorithm.adv_estimator`.
     pub name: &'static str,
     pub aliases: &'static [&'static str],
+    /// A one-line summary; then lines `Formula: `, `Paper: ` or `Source: `, one or more of `verl: `, `TRL: ` and `OpenRLHF: `
+    /// (the function it agrees with), `Deviation: ` where it does not, and `When: ` (what it is good for).
     pub doc: &'static str,
-    /// Whether it reads values, that is, whether a critic must exist.
-    pub needs_critic: bool,
-    /// Whether it compares responses to one prompt, so that `rollout.n` must be above 1.
-    pub needs_group: bool,
+    pub needs: &'static [Need],
+    /// The formula, on sequences that all have a score.
     pub run: fn(&AdvantageInput) -> AdvantageOutput,
+}
+
+impl Estimator {
+    pub fn needs(&self, need: Need) -> bool {
+        self.needs.contains(&need)
+    }
 }
 
 /// Every estimator `algorithm.adv_estimator` can name.

@@ -15,8 +15,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           all trained tokens.\n\
           Paper: Hu 2025, REINFORCE++, arXiv:2501.03262.\n\
           verl: compute_reinforce_plus_plus_outcome_advantage.",
-    needs_critic: false,
-    needs_group: false,
+    needs: &[],
     run,
 };
 
@@ -25,7 +24,7 @@ fn run(input: &AdvantageInput) -> AdvantageOutput {
     for tokens in sequences(input.offsets) {
         let mut running = 0.0;
         for t in tokens.rev().filter(|&t| input.mask[t] != 0.0) {
-            running = f64::from(input.rewards[t]) + input.gamma * running;
+            running = f64::from(input.rewards[t]) + input.options.gamma * running;
             returns[t] = running;
         }
     }

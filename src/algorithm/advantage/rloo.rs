@@ -1,6 +1,6 @@
 //! RLOO: each response is compared with the mean of the other responses to its prompt.
 
-use super::{AdvantageInput, AdvantageOutput, Estimator};
+use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "rloo",
@@ -9,8 +9,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           Formula: A_i = s_i − (Σ_{j≠i} s_j)/(n−1) = n/(n−1)·(s_i − mean), on every trained token; alone in its group: A_i = s_i.\n\
           Paper: Ahmadian et al. 2024, Back to Basics, arXiv:2402.14740.\n\
           verl: compute_rloo_outcome_advantage.",
-    needs_critic: false,
-    needs_group: true,
+    needs: &[Need::Group],
     run,
 };
 

@@ -19,8 +19,8 @@ pub struct KlEstimator {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     pub doc: &'static str,
-    /// The estimate from d = log π − log π_ref.
-    forward: fn(d: Tensor<1>) -> Tensor<1>,
+    /// The estimate from d = log π − log π_ref; `None` for the divergence itself, which the model works out.
+    forward: Option<fn(d: Tensor<1>) -> Tensor<1>>,
 }
 
 /// Every estimator `actor.kl_loss_type` and `algorithm.kl_penalty` can name, each also with `+`.
@@ -30,20 +30,20 @@ pub static KL_ESTIMATORS: &[KlEstimator] = &[
         aliases: &["kl"],
         doc: "The log-ratio: unbiased, of either sign; as a loss its gradient has expectation 0, so use k1+ there.\n\
               Formula: d = log π − log π_ref.\nSource: Schulman 2020, Approximating KL divergence.\nverl: kl_penalty.",
-        forward: |d| d,
+        forward: Some(|d| d),
     },
     KlEstimator {
         name: "abs",
         aliases: &[],
         doc: "The size of the log-ratio.\nFormula: |d|.\nverl: kl_penalty.",
-        forward: |d| d.abs(),
+        forward: Some(|d| d.abs()),
     },
     KlEstimator {
         name: "k2",
         aliases: &["mse"],
         doc: "Half the squared log-ratio: biased in value, its gradient is unbiased.\n\
               Formula: d²/2.\nSource: Schulman 2020, Approximating KL divergence.\nverl: kl_penalty.",
-        forward: k2,
+        forward: Some(k2),
     },
     KlEstimator {
         name: "k3",
@@ -51,7 +51,16 @@ pub static KL_ESTIMATORS: &[KlEstimator] = &[
         doc: "Unbiased, never negative, of low variance.\n\
               Formula: x = clamp(−d, ±20); clamp(e^x − x − 1, ±10).\nSource: Schulman 2020, Approximating KL divergence.\n\
               verl: kl_penalty.",
-        forward: k3,
+        forward: Some(k3),
+    },
+    KlEstimator {
+        name: "full",
+        aliases: &[],
+        doc: "The divergence itself, over the whole vocabulary: no sampling noise, for a second head per token.\n\
+              Formula: Σ_v π(v)·(log π(v) − log π_ref(v)).\nSource: the definition of KL(π ‖ π_ref).\n\
+              verl: kl_penalty.\n\
+              Deviation: verl accepts the name and raises NotImplementedError; here it works, worked out in the head's chunks.",
+        forward: None,
     },
 ];
 
@@ -85,10 +94,21 @@ pub fn names() -> Vec<String> {
 }
 
 impl KlPenalty {
-    /// The estimate for every token, differentiable in `log_prob`. Shapes: `[tokens]`.
-    pub fn per_token(&self, log_prob: Tensor<1>, ref_log_prob: Tensor<1>) -> Tensor<1> {
+    /// Whether it is the divergence over the vocabulary, which `full_kl` must then give.
+    pub fn is_full(&self) -> bool {
+        self.estimator.forward.is_none()
+    }
+
+    /// The estimate for every token, differentiable in `log_prob` and `full_kl`. Shapes: `[tokens]`.
+    ///
+    /// # Panics
+    /// If [`Self::is_full`] and there is no `full_kl`.
+    pub fn per_token(&self, log_prob: Tensor<1>, ref_log_prob: Tensor<1>, full_kl: Option<Tensor<1>>) -> Tensor<1> {
         let d = log_prob - ref_log_prob;
-        let value = (self.estimator.forward)(d.clone());
+        let value = match self.estimator.forward {
+            Some(forward) => forward(d.clone()),
+            None => full_kl.expect("the full divergence comes from the model"),
+        };
         if !self.straight_through {
             return value;
         }
@@ -96,12 +116,13 @@ impl KlPenalty {
         gradient.clone() - gradient.detach() + value.detach()
     }
 
-    /// The estimate for every token, values only, of columns on the host.
-    pub fn values(&self, log_prob: &[f32], ref_log_prob: &[f32]) -> Vec<f32> {
+    /// The estimate for every token, values only, of columns on the host; panics as [`Self::per_token`].
+    pub fn values(&self, log_prob: &[f32], ref_log_prob: &[f32], full_kl: Option<&[f32]>) -> Vec<f32> {
         if log_prob.is_empty() {
             return Vec::new();
         }
         let device = Device::flex();
-        column::host((self.estimator.forward)(column::tensor(log_prob, &device) - column::tensor(ref_log_prob, &device)))
+        let tensor = |values| column::tensor(values, &device);
+        column::host(self.per_token(tensor(log_prob), tensor(ref_log_prob), full_kl.map(tensor)))
     }
 }

@@ -22,12 +22,13 @@ pub fn apply_kl_in_reward(
     scores: &[f32],
     old_log_prob: &[f32],
     ref_log_prob: &[f32],
+    full_kl: Option<&[f32]>,
     penalty: KlPenalty,
     controller: &mut KlController,
 ) -> KlInReward {
     let coef = controller.coef();
     let kl: Vec<f64> = penalty
-        .values(old_log_prob, ref_log_prob)
+        .values(old_log_prob, ref_log_prob, full_kl)
         .iter()
         .zip(mask)
         .map(|(&kl, &m)| if m == 0.0 { 0.0 } else { f64::from(kl) * f64::from(m) })

@@ -1,25 +1,73 @@
 //! Policy losses: the loss of each token as a formula on small tensors, differentiable in `log_prob`.
 //!
 //! One file per loss and one line in [`POLICY_LOSSES`]. A loss sees whole sequences, never a model; how tokens are averaged
-//! is not its business but that of [`super::aggregate`].
+//! is not its business but that of [`super::aggregate`]. What depends on more than a micro-batch is worked out once per
+//! mini-batch, in [`PolicyLoss::prepare`], so that no loss depends on how the mini-batch is cut.
 
 mod vanilla;
 
 use burn::tensor::Tensor;
 
+use super::rollout_correction::{BypassLoss, RolloutCorrection};
+
 /// One micro-batch of whole sequences; tensors have shape `[tokens]`. Entries where the mask is 0 hold 0.
 pub struct LossInput<'a> {
     /// log π of the current policy, the only input with a gradient.
     pub log_prob: Tensor<1>,
-    /// log π of the policy the advantages belong to.
+    /// log π of the policy the advantages belong to; in bypass mode that of the rollout engine.
     pub old_log_prob: Tensor<1>,
     pub advantages: Tensor<1>,
     pub mask: Tensor<1>,
-    /// Sequence boundaries, for losses that work on whole responses.
+    /// Sequence boundaries, for losses that work on whole responses (see `column::Segments`).
     pub offsets: &'a [usize],
     /// Importance weights that correct for the policy of the rollout engine.
     pub rollout_is_weights: Option<Tensor<1>>,
+    /// This micro-batch's part of what [`PolicyLoss::prepare`] returned; there whenever the loss has one.
+    pub factor: Option<Tensor<1>>,
+    pub options: &'a LossOptions,
+}
+
+/// The settings of policy losses. Each reads those its documentation names.
+#[derive(Clone, Debug)]
+pub struct LossOptions {
     pub clip: ClipOptions,
+    /// TRL's two-sided clip: ρ counts as at most this where the advantage is positive or negative (`policy_loss.delta`).
+    pub delta: Option<f64>,
+    /// Temperatures of sapo (`actor.tau_pos`, `actor.tau_neg`).
+    pub tau_pos: f64,
+    pub tau_neg: f64,
+    /// Of clip_cov: the share of tokens it silences, and the covariances it chooses among.
+    pub clip_cov_ratio: f64,
+    pub clip_cov_lb: f64,
+    pub clip_cov_ub: f64,
+    /// Of kl_cov: the share of tokens it penalises, and how much.
+    pub kl_cov_ratio: f64,
+    pub ppo_kl_coef: f64,
+    /// β of dro, above 0.
+    pub dro_beta: Option<f64>,
+    /// Of bypass_mode: the correction worked out inside the loss, and the loss below it.
+    pub rollout_correction: Option<RolloutCorrection>,
+    pub bypass_loss: BypassLoss,
+}
+
+impl Default for LossOptions {
+    /// verl's defaults.
+    fn default() -> Self {
+        Self {
+            clip: ClipOptions { low: 0.2, high: 0.2, c: 3.0 },
+            delta: None,
+            tau_pos: 1.0,
+            tau_neg: 1.05,
+            clip_cov_ratio: 0.0002,
+            clip_cov_lb: 1.0,
+            clip_cov_ub: 5.0,
+            kl_cov_ratio: 0.0002,
+            ppo_kl_coef: 0.1,
+            dro_beta: None,
+            rollout_correction: None,
+            bypass_loss: BypassLoss::PpoClip,
+        }
+    }
 }
 
 /// The clip range of the probability ratio ρ.
@@ -47,12 +95,42 @@ pub struct PolicyLossOutput {
     pub metrics: Vec<Metric>,
 }
 
+/// A whole mini-batch as ragged columns on the host; numbers of masked tokens are not read.
+#[derive(Clone, Copy, Debug)]
+pub struct MiniBatch<'a> {
+    pub offsets: &'a [usize],
+    pub mask: &'a [f32],
+    /// log π and entropy under the current policy.
+    pub log_prob: &'a [f32],
+    pub entropy: &'a [f32],
+    /// As in [`LossInput`]; equal to `log_prob` in the on-policy case.
+    pub old_log_prob: &'a [f32],
+    pub advantages: &'a [f32],
+    pub options: &'a LossOptions,
+}
+
+/// What a loss worked out from a whole mini-batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prepared {
+    /// One number per token, [`LossInput::factor`].
+    pub factor: Vec<f32>,
+    /// Named numbers of the mini-batch; the trainer averages them over updates.
+    pub metrics: Vec<(String, f64)>,
+}
+
+/// Works out what depends on the whole mini-batch; the second argument draws uniformly from [0, 1).
+pub type Prepare = fn(&MiniBatch, &mut dyn FnMut() -> f64) -> Prepared;
+
 /// A row of [`POLICY_LOSSES`].
 pub struct PolicyLoss {
     /// The value of `actor.policy_loss.loss_mode`.
     pub name: &'static str,
     pub aliases: &'static [&'static str],
+    /// As [`super::advantage::Estimator::doc`].
     pub doc: &'static str,
+    /// The aggregation the loss is defined with, which replaces `actor.loss_agg_mode`.
+    pub aggregation: Option<&'static str>,
+    pub prepare: Option<Prepare>,
     pub run: fn(&LossInput) -> PolicyLossOutput,
 }
 

@@ -15,6 +15,8 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           Paper: Schulman et al. 2017, PPO, arXiv:1707.06347; clip-higher: Yu et al. 2025, DAPO, arXiv:2503.14476; dual clip: \
           Ye et al. 2019, arXiv:1912.09729.\n\
           verl: compute_policy_loss_vanilla.",
+    aggregation: None,
+    prepare: None,
     run,
 };
 
@@ -25,11 +27,11 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     let negative = x.advantages.clone().lower_scalar(0.0);
 
     let free = cost.clone() * ratio.clone();
-    let clipped = cost.clone() * ratio.clamp(1.0 - x.clip.low, 1.0 + x.clip.high);
+    let clipped = cost.clone() * ratio.clamp(1.0 - x.options.clip.low, 1.0 + x.options.clip.high);
     let is_clipped = clipped.clone().greater(free.clone());
     let surrogate = free.mask_where(is_clipped.clone(), clipped);
 
-    let ceiling = cost * x.clip.c;
+    let ceiling = cost * x.options.clip.c;
     let is_capped = surrogate.clone().greater(ceiling.clone()).bool_and(negative);
     let mut per_token = surrogate.mask_where(is_capped.clone(), ceiling);
     if let Some(weights) = &x.rollout_is_weights {

@@ -1,0 +1,67 @@
+//! Sequences that nothing scored: left out of every baseline, mean and deviation, with advantage 0.
+//!
+//! As in TRL, whose reward functions may return `None`. Where abstentions leave a single scored response of a group, there is
+//! nothing to compare it with, and group estimators give it advantage 0 too (TRL divides 0 by 0 there).
+
+use super::{AdvantageInput, AdvantageOutput, Component, Estimator, Need};
+use crate::algorithm::sequences;
+
+impl Estimator {
+    /// Runs the estimator on the sequences with a score; the others get advantage and return 0. `scored` has one entry per
+    /// sequence.
+    pub fn estimate(&self, input: &AdvantageInput, scored: &[bool]) -> AdvantageOutput {
+        let kept = self.comparable(input, scored);
+        if kept.len() == scored.len() {
+            return (self.run)(input);
+        }
+        let mut output = AdvantageOutput { advantages: vec![0.0; input.mask.len()], returns: vec![0.0; input.mask.len()] };
+        if kept.is_empty() {
+            return output;
+        }
+        let ranges: Vec<_> = sequences(input.offsets).collect();
+        let tokens = |column: &[f32]| -> Vec<f32> { kept.iter().flat_map(|&i| &column[ranges[i].clone()]).copied().collect() };
+        let (rewards, scores, mask) = (tokens(input.rewards), tokens(input.scores), tokens(input.mask));
+        let [values, old_log_prob, sum_pi_squared, weights] =
+            [input.values, input.old_log_prob, input.sum_pi_squared, input.rollout_is_weights].map(|c| c.map(tokens));
+        let group: Vec<usize> = kept.iter().map(|&i| input.group[i]).collect();
+        let baselines: Option<Vec<f32>> = input.reward_baselines.map(|b| kept.iter().map(|&i| b[i]).collect());
+        let mut offsets = vec![0];
+        for &i in &kept {
+            offsets.push(offsets[offsets.len() - 1] + ranges[i].len());
+        }
+        let components: Vec<Component> = input
+            .components
+            .iter()
+            .map(|c| Component { values: kept.iter().map(|&i| c.values[i]).collect(), ..c.clone() })
+            .collect();
+        let own = (self.run)(&AdvantageInput {
+            offsets: &offsets,
+            rewards: &rewards,
+            scores: &scores,
+            mask: &mask,
+            group: &group,
+            values: values.as_deref(),
+            reward_baselines: baselines.as_deref(),
+            old_log_prob: old_log_prob.as_deref(),
+            sum_pi_squared: sum_pi_squared.as_deref(),
+            rollout_is_weights: weights.as_deref(),
+            components: &components,
+            options: input.options.clone(),
+        });
+        for (&i, from) in kept.iter().zip(sequences(&offsets)) {
+            output.advantages[ranges[i].clone()].copy_from_slice(&own.advantages[from.clone()]);
+            output.returns[ranges[i].clone()].copy_from_slice(&own.returns[from]);
+        }
+        output
+    }
+
+    /// The sequences that have a score and, for a group estimator, another scored one in their group; a group that was of one
+    /// from the start stays.
+    fn comparable(&self, input: &AdvantageInput, scored: &[bool]) -> Vec<usize> {
+        let alone = |i: usize| {
+            let mut others = (0..scored.len()).filter(|&j| j != i && input.group[j] == input.group[i]).peekable();
+            others.peek().is_some() && others.all(|j| !scored[j])
+        };
+        (0..scored.len()).filter(|&i| scored[i] && !(self.needs(Need::Group) && alone(i))).collect()
+    }
+}

@@ -1,0 +1,51 @@
+//! KL estimators and the adaptive controller.
+
+use burnish::algorithm::kl::{self, KlController};
+use burnish::algorithm::loss::PolicyObjective;
+use burnish::algorithm::policy_loss::{self, LossOptions};
+
+use super::{Case, assert_close, assert_number, goldens, number};
+
+/// With advantage 0 and the mask as weights, the loss is the masked sum of the KL estimate.
+#[test]
+fn golden_kl_estimators() {
+    let goldens = goldens();
+    let mut seen = 0;
+    for case in Case::all(&goldens) {
+        for (key, result) in case.results("kl_penalty") {
+            let Some(penalty) = kl::find(key) else { continue };
+            let what = format!("{} {key}", case.name);
+            let values = penalty.values(&case.input("log_probs"), &case.input("ref_log_probs"), None);
+            let golden = case.column(&result["value"]);
+            assert_close(&format!("{what} value"), &values, &golden);
+
+            let objective = PolicyObjective {
+                policy_loss: policy_loss::find("vanilla").unwrap(),
+                options: LossOptions::default(),
+                entropy_coeff: 0.0,
+                top_entropy_quantile: 1.0,
+                kl_loss: Some((penalty, 1.0)),
+            };
+            let ours = case.loss(&objective, &vec![0.0; case.mask.len()], &case.mask, None);
+            assert_close(&format!("{what} gradient"), &ours.gradient, &case.column(&result["grad"]));
+            let sum = golden.iter().zip(&case.mask).map(|(&v, &m)| f64::from(v) * f64::from(m)).sum();
+            assert_number(&format!("{what} sum"), ours.loss, sum);
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn golden_adaptive_kl_controller() {
+    let goldens = goldens();
+    let golden = &goldens["adaptive_kl"];
+    let [coef, target, horizon] = ["init_kl_coef", "target_kl", "horizon"].map(|key| number(&golden[key]));
+    let mut controller = KlController::new("adaptive", coef, target, horizon).unwrap();
+    let updates = golden["updates"].as_array().unwrap();
+    assert!(!updates.is_empty());
+    for update in updates {
+        controller.update(number(&update["current_kl"]), number(&update["n_steps"]) as usize);
+        assert_number("adaptive KL coefficient", controller.coef(), number(&update["value"]));
+    }
+}

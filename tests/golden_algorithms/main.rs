@@ -1,0 +1,114 @@
+//! Our algorithms against the numbers verl returned, values and gradients, for every case in `algorithms.json`.
+
+mod advantages;
+mod kl;
+mod losses;
+
+use std::path::PathBuf;
+
+use burnish::algorithm::loss::{LossColumns, PolicyObjective};
+use serde_json::Value;
+
+fn goldens() -> Value {
+    let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folder = std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from);
+    let path = folder.join("algorithms.json");
+    let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_slice(&text).unwrap()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
+}
+
+/// One case; its padded rows become ragged columns of the positions that exist.
+struct Case<'a> {
+    json: &'a Value,
+    name: String,
+    exists: Vec<Vec<f64>>,
+    offsets: Vec<usize>,
+    mask: Vec<f32>,
+}
+
+fn rows(value: &Value) -> Vec<Vec<f64>> {
+    let row = |row: &Value| row.as_array().unwrap().iter().map(number).collect();
+    value.as_array().unwrap().iter().map(row).collect()
+}
+
+impl<'a> Case<'a> {
+    fn all(goldens: &'a Value) -> Vec<Self> {
+        let cases = goldens["cases"].as_array().unwrap();
+        assert!(!cases.is_empty());
+        cases.iter().enumerate().map(|(i, json)| Self::new(json, i)).collect()
+    }
+
+    fn new(json: &'a Value, index: usize) -> Self {
+        let exists = rows(&json["attention_mask"]);
+        let mut offsets = vec![0];
+        for row in &exists {
+            offsets.push(offsets[offsets.len() - 1] + row.iter().filter(|&&a| a != 0.0).count());
+        }
+        let mut case = Self { json, name: format!("case {index}"), exists, offsets, mask: Vec::new() };
+        case.mask = case.column(&json["response_mask"]);
+        case
+    }
+
+    fn column(&self, padded: &Value) -> Vec<f32> {
+        let rows = rows(padded);
+        let tokens = rows.iter().flatten().zip(self.exists.iter().flatten());
+        tokens.filter(|&(_, &exists)| exists != 0.0).map(|(&v, _)| v as f32).collect()
+    }
+
+    fn input(&self, key: &str) -> Vec<f32> {
+        self.column(&self.json[key])
+    }
+
+    fn width(&self) -> usize {
+        self.exists[0].len()
+    }
+
+    /// The entries of a table of results that verl computed without an error.
+    fn results(&self, table: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        self.json[table].as_object().unwrap().iter().filter(|(_, result)| result.get("error").is_none())
+    }
+
+    /// The loss of the whole case as one micro-batch.
+    fn loss(&self, objective: &PolicyObjective, advantages: &[f32], weights: &[f32], is_weights: Option<&[f32]>) -> Loss {
+        let result = objective.evaluate(&LossColumns {
+            offsets: &self.offsets,
+            mask: &self.mask,
+            log_prob: &self.input("log_probs"),
+            entropy: &vec![0.0; self.mask.len()],
+            old_log_prob: Some(&self.input("old_log_probs")),
+            ref_log_prob: Some(&self.input("ref_log_probs")),
+            advantages,
+            weights,
+            rollout_is_weights: is_weights,
+            full_kl: None,
+            factor: None,
+            entropy_mask: None,
+        });
+        let mut metrics: Vec<(&str, f64)> = result.metrics.iter().map(|m| (m.name, m.sum / m.count)).collect();
+        metrics.extend(&result.terms);
+        Loss { loss: result.loss, gradient: result.d_log_prob, metrics }
+    }
+}
+
+struct Loss {
+    loss: f64,
+    gradient: Vec<f32>,
+    metrics: Vec<(&'static str, f64)>,
+}
+
+/// 1e-5 relative; numbers that cancelled to almost nothing are held to 1e-6 of the column's largest.
+fn assert_close(what: &str, ours: &[f32], golden: &[f32]) {
+    assert_eq!(ours.len(), golden.len(), "{what}");
+    let largest = golden.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+    for (t, (a, b)) in ours.iter().zip(golden).enumerate() {
+        assert!((a - b).abs() <= 1e-5 * b.abs() + 1e-6 * largest, "{what}, token {t}: {a}, golden {b}");
+    }
+}
+
+fn assert_number(what: &str, ours: f64, golden: f64) {
+    assert!((ours - golden).abs() <= 1e-5 * golden.abs() + 1e-7, "{what}: {ours}, golden {golden}");
+}
