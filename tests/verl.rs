@@ -329,11 +329,10 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
                 "one set of weights",
             ],
         ),
-        ("", &["reward.reward_manager={name: dapo}"], &["`reward_model.reward_manager` cannot be set"]),
-        ("", &["+reward={reward_manager: {name: dapo}}"], &["`reward_model.reward_manager` cannot be set"]),
+        ("", &["reward.reward_model={enable: true}"], &["`reward_model.enable` cannot be set"]),
+        ("", &["+reward={custom_reward_function: {path: f.py}}"], &["`custom_reward_function.path` cannot be set"]),
         ("reward: {reward_manager: dapo}", &[], &["`reward.reward_manager` must be a mapping, not dapo", "run.yaml:1:26"]),
         ("", &["actor_rollout_ref.rollout.multi_turn=true"], &["must be a mapping, not true"]),
-        ("", &["algorithm.rollout_correction=token"], &["must be a mapping, not token"]),
         (
             "",
             &["trainer.remove_previous_ckpt_in_save=yes"],

@@ -144,9 +144,9 @@ pub fn find(name: &str) -> Option<&'static Estimator> {
     ESTIMATORS.iter().find(|e| e.name == name || e.aliases.contains(&name))
 }
 
-/// All names, for messages and documentation.
+/// All names and aliases, for messages and documentation.
 pub fn names() -> Vec<&'static str> {
-    ESTIMATORS.iter().map(|e| e.name).collect()
+    ESTIMATORS.iter().flat_map(|e| std::iter::once(e.name).chain(e.aliases.iter().copied())).collect()
 }
 
 impl AdvantageInput<'_> {

@@ -142,7 +142,7 @@ pub fn find(name: &str) -> Option<&'static PolicyLoss> {
     POLICY_LOSSES.iter().find(|l| l.name == name || l.aliases.contains(&name))
 }
 
-/// All names, for messages and documentation.
+/// All names and aliases, for messages and documentation.
 pub fn names() -> Vec<&'static str> {
-    POLICY_LOSSES.iter().map(|l| l.name).collect()
+    POLICY_LOSSES.iter().flat_map(|l| std::iter::once(l.name).chain(l.aliases.iter().copied())).collect()
 }

@@ -29,13 +29,10 @@ const NATIVE: &str = "the native engine generates, with the trained weights them
 const NO_ACTIVATIONS: &str = "activations are kept on the device";
 const NO_AGENT: &str = "responses have one turn, without tools";
 const NO_ASYNC: &str = "generation and training take turns";
-const NO_CORRECTION: &str = "there is no rollout correction";
 const NO_CRITIC: &str = "no available estimator has a critic";
 const NO_DISTILLATION: &str = "there is no distillation";
-const NO_DYNAMIC_SAMPLING: &str = "there is no dynamic sampling";
 const NO_IMAGES: &str = "prompts are text";
 const NO_LORA: &str = "there are no LoRA adapters";
-const NO_LOSS: &str = "no available policy loss reads it";
 const NO_MOE: &str = "there are no mixture-of-experts models";
 const NO_MTP: &str = "there is no multi-token prediction";
 const NO_PADDING: &str = "sequences of like length are batched together, and padding never counts";
@@ -230,6 +227,7 @@ const RL: &[(&str, Fate)] = &[
     ("reward.reward_manager.name", Renamed("reward_model.reward_manager")),
     ("reward.custom_reward_function.**", Renamed("custom_reward_function.**")),
     ("reward.reward_kwargs.**", Renamed("reward_model.reward_kwargs.**")),
+    ("reward_model.overlong_buffer.**", Renamed("reward_model.reward_kwargs.overlong_buffer_cfg.**")),
     ("reward.reward_model.enable", Renamed("reward_model.enable")),
     ("reward.reward_model.model_path", Renamed("reward_model.model.path")),
     ("reward_model.micro_batch_size", Renamed("reward_model.micro_batch_size_per_gpu")),
@@ -250,13 +248,7 @@ const RL: &[(&str, Fate)] = &[
     ("actor_rollout_ref.model.torch_dtype", Ignored(ONE_DTYPE)),
     ("actor_rollout_ref.actor.calculate_entropy", Ignored("the entropy is always reported")),
     ("actor_rollout_ref.*.rollout_n", Ignored("actor_rollout_ref.rollout.n alone counts the responses")),
-    ("actor_rollout_ref.actor.tau_*", Ignored(NO_LOSS)),
-    ("actor_rollout_ref.actor.policy_loss.clip_cov_*", Ignored(NO_LOSS)),
-    ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", Ignored(NO_LOSS)),
-    ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", Ignored(NO_LOSS)),
-    ("actor_rollout_ref.actor.policy_loss.dro_beta", Ignored(NO_LOSS)),
-    ("actor_rollout_ref.actor.calculate_sum_pi_squared", Ignored("no available estimator reads it")),
-    ("actor_rollout_ref.actor.sum_pi_squared_checkpointing", Ignored("no available estimator reads it")),
+    ("actor_rollout_ref.actor.sum_pi_squared_checkpointing", Ignored("the head always works in chunks of tokens")),
     ("model_engine", Ignored(ONE_DEVICE)),
     // Data.
     ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: no Python code is run")),
@@ -267,7 +259,6 @@ const RL: &[(&str, Fate)] = &[
     ("data.datagen.name", Ignored(NO_PYTHON)),
     ("data.tool_config_path", Refused(NO_AGENT)),
     ("data.function_tool_path", Refused(NO_AGENT)),
-    ("data.gen_batch_size", Refused(NO_DYNAMIC_SAMPLING)),
     ("data.filter_overlong_prompts_workers", Ignored("the filter runs in one process")),
     ("data.dataloader_num_workers", Ignored("rows are read before the first step")),
     ("data.return_multi_modal_inputs", Ignored(NO_IMAGES)),
@@ -290,9 +281,6 @@ const RL: &[(&str, Fate)] = &[
     ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
     ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
     ("reward_model.enable", Refused("reward models are not available yet")),
-    ("reward_model.reward_manager", Refused("the only reward manager so far is `naive`")),
-    ("reward_model.reward_kwargs.**", Refused("the reward manager `naive` has no further settings")),
-    ("reward_model.overlong_buffer.**", Refused("the reward manager `naive` has no further settings")),
     ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),
     ("reward_model.reward_loop_module_path", Refused(NO_PYTHON)),
     ("reward_model.sandbox_fusion.url", Refused(NO_SANDBOX)),
@@ -313,15 +301,7 @@ const RL: &[(&str, Fate)] = &[
     ("sandbox_fusion.url", Refused(NO_SANDBOX)),
     ("sandbox_fusion.**", Ignored(NO_SANDBOX)),
     // The algorithm.
-    ("algorithm.rollout_correction.rollout_is", Refused(NO_CORRECTION)),
-    ("algorithm.rollout_correction.rollout_rs", Refused(NO_CORRECTION)),
-    ("algorithm.rollout_correction.rollout_token_veto_threshold", Refused(NO_CORRECTION)),
-    ("algorithm.rollout_correction.bypass_mode", Refused(NO_CORRECTION)),
-    ("algorithm.rollout_correction.**", Ignored(NO_CORRECTION)),
-    ("algorithm.use_pf_ppo", Refused("samples are not reweighted")),
-    ("algorithm.pf_ppo.**", Ignored("algorithm.use_pf_ppo is false")),
-    ("algorithm.filter_groups.enable", Refused(NO_DYNAMIC_SAMPLING)),
-    ("algorithm.filter_groups.**", Ignored(NO_DYNAMIC_SAMPLING)),
+    ("algorithm.filter_groups.max_inflight_gen_batches", Ignored("batches are sampled one after another")),
     ("distillation.enabled", Refused(NO_DISTILLATION)),
     ("distillation.**", Ignored(NO_DISTILLATION)),
     // The run.

@@ -42,10 +42,13 @@ pub struct ActorConfig {
     pub loss_agg_mode: String,
     pub loss_scale_factor: Option<f64>,
     pub policy_loss: PolicyLossConfig,
+    pub tau_pos: f64,
+    pub tau_neg: f64,
     pub entropy_coeff: f64,
     pub use_kl_loss: bool,
     pub kl_loss_coef: f64,
     pub kl_loss_type: String,
+    pub calculate_sum_pi_squared: bool,
     pub ppo_epochs: usize,
     pub shuffle: bool,
     pub data_loader_seed: Option<u64>,
@@ -69,6 +72,14 @@ impl ActorConfig {
 #[serde(deny_unknown_fields)]
 pub struct PolicyLossConfig {
     pub loss_mode: String,
+    pub delta: Option<f64>,
+    pub top_entropy_quantile: f64,
+    pub clip_cov_ratio: f64,
+    pub clip_cov_lb: f64,
+    pub clip_cov_ub: f64,
+    pub kl_cov_ratio: f64,
+    pub ppo_kl_coef: f64,
+    pub dro_beta: Option<f64>,
 }
 
 /// What a checkpoint holds.

@@ -1,6 +1,6 @@
 //! `algorithm.*`: from rewards to advantages. Meaning and defaults: `config/algorithm/default.yaml`.
 
-use super::types::choices;
+use super::types::{NumberOrText, choices};
 use serde::{Deserialize, Serialize};
 
 /// The advantage estimator and the KL term of the rewards.
@@ -14,6 +14,89 @@ pub struct AlgorithmConfig {
     pub use_kl_in_reward: bool,
     pub kl_penalty: String,
     pub kl_ctrl: KlControllerConfig,
+    pub scale_rewards: ScaleRewards,
+    pub gdpo_reward_keys: Option<Vec<String>>,
+    pub gdpo_reward_weights: Option<Vec<f64>>,
+    pub missing_eos_penalty: Option<f64>,
+    pub stop_properly_penalty_coef: Option<f64>,
+    pub mask_truncated_completions: bool,
+    pub normalize_reward: bool,
+    pub reward_clip_range: Option<[f64; 2]>,
+    pub whiten_rewards: bool,
+    pub normalize_advantages: NormalizeAdvantages,
+    pub filter_groups: FilterGroupsConfig,
+    pub use_pf_ppo: bool,
+    pub pf_ppo: PfPpoConfig,
+    pub rollout_correction: Option<RolloutCorrectionConfig>,
+}
+
+choices! {
+    /// The standard deviation that `trl_grpo` divides by.
+    pub enum ScaleRewards {
+        Group = "group",
+        Batch = "batch",
+        None = "none",
+    }
+}
+
+choices! {
+    /// Over what advantages are brought to mean 0 and standard deviation 1.
+    pub enum NormalizeAdvantages {
+        None = "none",
+        Sequences = "sequences",
+        Tokens = "tokens",
+    }
+}
+
+/// Dynamic sampling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterGroupsConfig {
+    pub enable: bool,
+    pub metric: Option<String>,
+    pub max_num_gen_batches: usize,
+    pub mean_range: Option<[f64; 2]>,
+}
+
+/// Resampling of a batch by score.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PfPpoConfig {
+    pub reweight_method: ReweightMethod,
+    pub weight_pow: f64,
+}
+
+choices! {
+    /// The weight of a trajectory.
+    pub enum ReweightMethod {
+        Pow = "pow",
+        MaxMin = "max_min",
+        MaxRandom = "max_random",
+    }
+}
+
+/// Correction for the difference between generation and training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutCorrectionConfig {
+    pub rollout_is: Option<String>,
+    pub rollout_is_threshold: Option<NumberOrText>,
+    pub rollout_is_threshold_lower: Option<f64>,
+    pub rollout_is_batch_normalize: bool,
+    pub rollout_rs: Option<String>,
+    pub rollout_rs_threshold: Option<NumberOrText>,
+    pub rollout_rs_threshold_lower: Option<f64>,
+    pub rollout_token_veto_threshold: Option<f64>,
+    pub bypass_mode: bool,
+    pub loss_type: BypassLossType,
+}
+
+choices! {
+    /// The loss below `bypass_mode`.
+    pub enum BypassLossType {
+        PpoClip = "ppo_clip",
+        Reinforce = "reinforce",
+    }
 }
 
 /// Weight of the KL term of the rewards.

@@ -17,6 +17,7 @@ pub struct DataConfig {
     pub max_prompt_length: usize,
     pub max_response_length: usize,
     pub train_batch_size: usize,
+    pub gen_batch_size: Option<usize>,
     pub val_batch_size: Option<usize>,
     pub shuffle: bool,
     pub validation_shuffle: bool,

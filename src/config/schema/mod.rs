@@ -13,6 +13,7 @@ mod sft;
 mod trainer;
 mod types;
 mod validate;
+mod validate_algorithm;
 mod validate_sft;
 
 pub use actor::*;
@@ -26,7 +27,7 @@ pub use reward::*;
 pub use rollout::*;
 pub use sft::*;
 pub use trainer::*;
-pub use types::{Device, Init, Location, OneOrMany, Open};
+pub use types::{Device, Init, Location, NumberOrText, OneOrMany, Open};
 
 use super::Report;
 use super::compat::Kind;

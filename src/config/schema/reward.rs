@@ -1,6 +1,6 @@
 //! `reward_model.*` and `custom_reward_function.*`. Meaning and defaults: `config/reward_model/`, `config/ppo_trainer.yaml`.
 
-use super::types::Location;
+use super::types::{Location, choices};
 use serde::{Deserialize, Serialize};
 
 /// The reward manager, and a model that scores.
@@ -11,7 +11,36 @@ pub struct RewardModelConfig {
     pub model: RewardModelModelConfig,
     pub micro_batch_size_per_gpu: usize,
     pub max_length: Option<usize>,
-    pub reward_manager: String,
+    pub reward_manager: RewardManager,
+    pub reward_kwargs: RewardKwargsConfig,
+    pub reward_functions: Vec<String>,
+    pub reward_weights: Option<Vec<f64>>,
+}
+
+choices! {
+    /// What gives a response its score.
+    pub enum RewardManager {
+        Naive = "naive",
+        Dapo = "dapo",
+    }
+}
+
+/// Settings of the reward manager `dapo`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardKwargsConfig {
+    pub max_resp_len: usize,
+    pub overlong_buffer_cfg: OverlongBufferConfig,
+}
+
+/// The soft penalty of overlong responses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverlongBufferConfig {
+    pub enable: bool,
+    pub len: usize,
+    pub penalty_factor: f64,
+    pub log: bool,
 }
 
 /// The model that scores.

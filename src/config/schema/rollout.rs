@@ -16,6 +16,7 @@ pub struct RolloutConfig {
     pub prompt_length: usize,
     pub response_length: usize,
     pub ignore_eos: bool,
+    pub stop_token_ids: Vec<u32>,
     pub max_num_seqs: usize,
     pub calculate_log_probs: bool,
     pub log_prob_micro_batch_size_per_gpu: Option<usize>,

@@ -12,6 +12,7 @@ pub struct TrainerConfig {
     pub project_name: String,
     pub experiment_name: String,
     pub logger: OneOrMany<String>,
+    pub metric_names: MetricNames,
     pub log_val_generations: usize,
     pub device: Device,
     pub seed: u64,
@@ -26,6 +27,14 @@ pub struct TrainerConfig {
     pub max_actor_ckpt_to_keep: Option<usize>,
     pub rollout_data_dir: Option<Location>,
     pub validation_data_dir: Option<Location>,
+}
+
+choices! {
+    /// Whose names metrics have.
+    pub enum MetricNames {
+        Verl = "verl",
+        Trl = "trl",
+    }
 }
 
 choices! {

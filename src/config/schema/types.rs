@@ -55,6 +55,63 @@ impl<'de> Deserialize<'de> for Location {
     }
 }
 
+/// A number, or text that holds numbers in some notation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NumberOrText {
+    Number(f64),
+    Text(String),
+}
+
+impl fmt::Display for NumberOrText {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Serialize for NumberOrText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_f64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for NumberOrText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberOrTextVisitor;
+
+        impl Visitor<'_> for NumberOrTextVisitor {
+            type Value = NumberOrText;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a number or text")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(NumberOrText::Number(number as f64))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+                Ok(NumberOrText::Number(number as f64))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
+                Ok(NumberOrText::Number(number))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(NumberOrText::Text(text.to_owned()))
+            }
+        }
+
+        deserializer.deserialize_any(NumberOrTextVisitor)
+    }
+}
+
 /// A list, which may be written as its only element.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]

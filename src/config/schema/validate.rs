@@ -1,17 +1,35 @@
 //! What the types of [`PpoConfig`] cannot check.
 
-use super::{PpoConfig, ResumeMode};
+use super::{PpoConfig, ResumeMode, validate_algorithm};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
 
 /// Estimators that compare the responses to one prompt.
-const GROUP_ESTIMATORS: &[&str] =
-    &["rloo", "rloo_vectorized", "grpo", "grpo_vectorized", "grpo_passk", "gpg", "opo", "reinforce_plus_plus_baseline"];
+const GROUP_ESTIMATORS: &[&str] = &[
+    "rloo",
+    "rloo_vectorized",
+    "openrlhf_rloo",
+    "grpo",
+    "grpo_vectorized",
+    "grpo_passk",
+    "trl_grpo",
+    "dr_grpo",
+    "group_norm",
+    "gpg",
+    "opo",
+    "gdpo",
+    "trl_gdpo",
+    "reinforce_baseline",
+    "reinforce_plus_plus_baseline",
+    "optimal_token_baseline",
+    "tir_optimal_token_baseline",
+];
 
 pub fn ppo(config: &PpoConfig, report: &mut Report) {
     not_available(config, report);
     ranges(config, report);
     agreement(config, report);
+    validate_algorithm::algorithm(config, report);
     if let Err(error) = BatchPlan::new(config) {
         report.wrong(error.key, error.message, error.help);
     }
@@ -28,25 +46,17 @@ fn not_available(config: &PpoConfig, report: &mut Report) {
             "use rloo, grpo or reinforce_plus_plus",
         );
     }
-    for (key, kl) in [
-        ("algorithm.kl_penalty", &config.algorithm.kl_penalty),
-        ("actor_rollout_ref.actor.kl_loss_type", &config.actor_rollout_ref.actor.kl_loss_type),
-    ] {
-        if kl.trim_end_matches('+') == "full" {
-            report.wrong(key, "the `full` divergence is not available yet", "use kl, abs, mse or low_var_kl");
-        }
-    }
 }
 
 /// A bound, whether a number keeps to it, and how a message calls it.
 pub(super) type Bound = (fn(f64) -> bool, &'static str);
 pub(super) const POSITIVE: Bound = (|x| x > 0.0 && x.is_finite(), "above 0");
 pub(super) const NOT_NEGATIVE: Bound = (|x| x >= 0.0 && x.is_finite(), "0 or above");
-const FINITE: Bound = (f64::is_finite, "a finite number");
+pub(super) const FINITE: Bound = (f64::is_finite, "a finite number");
 pub(super) const FRACTION: Bound = (|x| (0.0..=1.0).contains(&x), "from 0 to 1");
 pub(super) const PROBABILITY: Bound = (|x| x > 0.0 && x <= 1.0, "above 0 and at most 1");
 pub(super) const DECAY: Bound = (|x| (0.0..1.0).contains(&x), "from 0 to below 1");
-const ABOVE_ONE: Bound = (|x| x > 1.0 && x.is_finite(), "above 1");
+pub(super) const ABOVE_ONE: Bound = (|x| x > 1.0 && x.is_finite(), "above 1");
 pub(super) const COUNT: Bound = (|x| x >= 1.0, "at least 1");
 pub(super) const COUNT_OR_ALL: Bound = (|x| x >= 1.0 || x == -1.0, "-1 or at least 1");
 pub(super) const TOP_K: Bound = (|x| x >= -1.0, "-1, 0 or a positive integer");

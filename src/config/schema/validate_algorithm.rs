@@ -1,0 +1,130 @@
+//! What the types of [`PpoConfig`] cannot check about rewards, advantages and losses.
+
+use super::validate::{ABOVE_ONE, Bound, COUNT, FINITE, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, check};
+use super::{PpoConfig, RewardManager};
+use crate::config::Report;
+
+const AT_MOST_ONE: Bound = (|x| x <= 1.0, "at most 1");
+const METRIC: &str = "algorithm.filter_groups.metric";
+
+pub fn algorithm(config: &PpoConfig, report: &mut Report) {
+    ranges(config, report);
+    rewards(config, report);
+    losses(config, report);
+    filter_groups(config, report);
+}
+
+fn ranges(config: &PpoConfig, report: &mut Report) {
+    let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
+    let loss = &actor.policy_loss;
+    let mut rows: Vec<(&str, f64, Bound)> = vec![
+        ("actor_rollout_ref.actor.tau_pos", actor.tau_pos, POSITIVE),
+        ("actor_rollout_ref.actor.tau_neg", actor.tau_neg, POSITIVE),
+        ("actor_rollout_ref.actor.policy_loss.top_entropy_quantile", loss.top_entropy_quantile, PROBABILITY),
+        ("actor_rollout_ref.actor.policy_loss.clip_cov_ratio", loss.clip_cov_ratio, FRACTION),
+        ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", loss.kl_cov_ratio, FRACTION),
+        ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", loss.ppo_kl_coef, FINITE),
+        ("algorithm.pf_ppo.weight_pow", algorithm.pf_ppo.weight_pow, FINITE),
+        ("algorithm.lam", algorithm.lam, FRACTION),
+    ];
+    let optional = [
+        ("actor_rollout_ref.actor.policy_loss.delta", loss.delta, ABOVE_ONE),
+        ("actor_rollout_ref.actor.policy_loss.dro_beta", loss.dro_beta, POSITIVE),
+        ("algorithm.missing_eos_penalty", algorithm.missing_eos_penalty, NOT_NEGATIVE),
+        ("algorithm.stop_properly_penalty_coef", algorithm.stop_properly_penalty_coef, AT_MOST_ONE),
+        ("data.gen_batch_size", config.data.gen_batch_size.map(|size| size as f64), COUNT),
+    ];
+    rows.extend(optional.into_iter().filter_map(|(key, value, bound)| Some((key, value?, bound))));
+    check(rows, report);
+    for (key, range) in [
+        ("algorithm.reward_clip_range", algorithm.reward_clip_range),
+        ("algorithm.filter_groups.mean_range", algorithm.filter_groups.mean_range),
+    ] {
+        if let Some([low, high]) = range.filter(|[low, high]| low.partial_cmp(high) != Some(std::cmp::Ordering::Less)) {
+            report.wrong(key, format!("`{key}` must be [low, high] with low below high, not [{low}, {high}]"), "");
+        }
+    }
+}
+
+fn rewards(config: &PpoConfig, report: &mut Report) {
+    let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
+    let functions = rewards.reward_functions.len();
+    if functions == 0 {
+        let key = "reward_model.reward_functions";
+        report.wrong(key, format!("`{key}` is empty, so nothing has a score"), format!("write {key}=[data_source]"));
+    }
+    let keys = algorithm.gdpo_reward_keys.as_ref().map(Vec::len);
+    let lists = [
+        ("reward_model.reward_weights", rewards.reward_weights.as_ref(), "reward_model.reward_functions", Some(functions)),
+        ("algorithm.gdpo_reward_weights", algorithm.gdpo_reward_weights.as_ref(), "algorithm.gdpo_reward_keys", keys),
+    ];
+    for (key, weights, of, count) in lists {
+        let Some(weights) = weights else { continue };
+        if count != Some(weights.len()) {
+            let count = count.map_or("none".to_owned(), |count| count.to_string());
+            report.wrong(key, format!("`{key}` has {} numbers, `{of}` has {count} names", weights.len()), "write one for each");
+        }
+        if weights.iter().any(|weight| !weight.is_finite()) {
+            report.wrong(key, format!("`{key}` must be finite numbers"), "");
+        }
+    }
+    if algorithm.adv_estimator.ends_with("gdpo") && keys.unwrap_or(0) == 0 && functions < 2 {
+        report.wrong(
+            "algorithm.gdpo_reward_keys",
+            format!("`{}` normalises several rewards one by one, and there is one", algorithm.adv_estimator),
+            "name them by algorithm.gdpo_reward_keys=[…], or set several reward_model.reward_functions",
+        );
+    }
+    let overlong = &rewards.reward_kwargs.overlong_buffer_cfg;
+    if overlong.enable {
+        let key = "reward_model.reward_kwargs.overlong_buffer_cfg";
+        let longest = rewards.reward_kwargs.max_resp_len;
+        if overlong.len == 0 || overlong.len > longest {
+            let len = format!("{key}.len");
+            report.wrong(&len, format!("`{len}` must be from 1 to max_resp_len ({longest}), not {}", overlong.len), "");
+        }
+        if rewards.reward_manager != RewardManager::Dapo {
+            let help = "write reward_model.reward_manager=dapo";
+            report.wrong(&format!("{key}.enable"), "the reward manager `naive` has no overlong buffer", help);
+        }
+    }
+}
+
+fn losses(config: &PpoConfig, report: &mut Report) {
+    let loss = &config.actor_rollout_ref.actor.policy_loss;
+    if loss.loss_mode == "dro" && loss.dro_beta.is_none() {
+        let key = "actor_rollout_ref.actor.policy_loss.dro_beta";
+        report.wrong(key, format!("the loss `dro` needs `{key}`"), format!("write {key}=1.0, or another number above 0"));
+    }
+    let bypass = config.algorithm.rollout_correction.as_ref().is_some_and(|correction| correction.bypass_mode);
+    let key = "actor_rollout_ref.actor.policy_loss.loss_mode";
+    if loss.loss_mode == "bypass_mode" && !bypass {
+        let help = "write algorithm.rollout_correction.bypass_mode=true, which chooses this loss";
+        report.wrong(key, "the loss `bypass_mode` needs rollout correction in bypass mode", help);
+    }
+    if bypass && !["vanilla", "bypass_mode"].contains(&loss.loss_mode.as_str()) {
+        report.wrong(
+            key,
+            format!("`algorithm.rollout_correction.bypass_mode=true` chooses the loss `bypass_mode`, not `{}`", loss.loss_mode),
+            "leave loss_mode at vanilla; algorithm.rollout_correction.loss_type names the loss below it",
+        );
+    }
+}
+
+fn filter_groups(config: &PpoConfig, report: &mut Report) {
+    let filter = &config.algorithm.filter_groups;
+    if !filter.enable {
+        return;
+    }
+    if filter.metric.is_none() {
+        let help = format!("write {METRIC}=seq_reward, or acc where the scorer reports it");
+        report.wrong(METRIC, format!("`algorithm.filter_groups.enable=true` needs `{METRIC}`"), help);
+    }
+    if config.actor_rollout_ref.rollout.n == 1 && filter.mean_range.is_none() {
+        report.wrong(
+            "algorithm.filter_groups.enable",
+            "with one response to each prompt none differ, so nothing is filtered",
+            "write actor_rollout_ref.rollout.n=2 or more, or algorithm.filter_groups.mean_range=[low,high]",
+        );
+    }
+}
