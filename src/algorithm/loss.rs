@@ -38,8 +38,10 @@ pub struct LossColumns<'a> {
     /// Needed with a KL loss.
     pub ref_log_prob: Option<&'a [f32]>,
     pub advantages: &'a [f32],
-    /// From [`super::aggregate::token_weights`] of the whole mini-batch.
+    /// Of the policy loss, from [`super::aggregate::token_weights`] of the whole mini-batch.
     pub weights: &'a [f32],
+    /// Of the entropy and KL terms, likewise; others where the policy loss has an aggregation of its own.
+    pub penalty_weights: &'a [f32],
     pub rollout_is_weights: Option<&'a [f32]>,
     /// The exact divergence from the reference at each token, for a KL loss of kind `full`.
     pub full_kl: Option<&'a [f32]>,
@@ -123,28 +125,30 @@ impl PolicyObjective {
             Some(mask) => policy.per_token * tensor(mask),
             None => policy.per_token,
         };
-        let weights = silenced(x.weights);
-        let weighted = |column: &[f32]| -> f64 { column.iter().zip(&weights).map(|(&v, &w)| f64::from(v) * f64::from(w)).sum() };
-        let pg_loss = weighted(&column::host(per_token.clone()));
-        let entropy = weighted(&silenced(x.entropy));
+        let (weights, penalty_weights) = (silenced(x.weights), silenced(x.penalty_weights));
+        let weighted = |column: &[f32], weights: &[f32]| -> f64 {
+            column.iter().zip(weights).map(|(&v, &w)| f64::from(v) * f64::from(w)).sum()
+        };
+        let pg_loss = weighted(&column::host(per_token.clone()), &weights);
+        let entropy = weighted(&silenced(x.entropy), &penalty_weights);
         let mut terms = vec![("actor/pg_loss", pg_loss), ("actor/entropy", entropy)];
         let mut loss = pg_loss - self.entropy_coeff * entropy;
-        let mut per_token = per_token;
+        let mut total = (per_token * column::tensor(&weights, &device)).sum();
         let full_kl = x.full_kl.map(|column| tensor(column).require_grad());
         if let Some((penalty, coef)) = &self.kl_loss {
             let reference = x.ref_log_prob.expect("a KL loss needs the reference's log-probabilities");
             let kl = penalty.per_token(log_prob.clone(), tensor(reference), full_kl.clone());
-            let kl_loss = weighted(&column::host(kl.clone()));
+            let kl_loss = weighted(&column::host(kl.clone()), &penalty_weights);
             terms.push(("actor/kl_loss", kl_loss));
             loss += coef * kl_loss;
-            per_token = per_token + kl * *coef;
+            total = total + (kl * *coef * column::tensor(&penalty_weights, &device)).sum();
         }
 
-        let gradients = (per_token * column::tensor(&weights, &device)).sum().backward();
+        let gradients = total.backward();
         LossResult {
             loss,
             d_log_prob: log_prob.grad(&gradients).map_or_else(|| vec![0.0; weights.len()], column::host),
-            d_entropy: weights.iter().map(|&w| (-self.entropy_coeff * f64::from(w)) as f32).collect(),
+            d_entropy: penalty_weights.iter().map(|&w| (-self.entropy_coeff * f64::from(w)) as f32).collect(),
             d_full_kl: full_kl.and_then(|kl| kl.grad(&gradients)).map_or_else(Vec::new, column::host),
             terms,
             metrics: policy.metrics,

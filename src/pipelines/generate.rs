@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::idle::warn_of_idle;
+use crate::trainer::idle::warn_of_idle;
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::rows::{Row, read_rows};

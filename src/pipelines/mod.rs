@@ -2,7 +2,6 @@
 
 pub mod evaluate;
 pub mod generate;
-mod idle;
 pub mod sft;
 pub mod sft_dry_run;
 mod sft_inputs;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::idle::warn_of_idle;
+use crate::trainer::idle::warn_of_idle;
 use super::sft_inputs::{Inputs, cut, idle};
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{CheckpointContent, Frequency, Init};

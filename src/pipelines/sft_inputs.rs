@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::idle::Idle;
+use crate::trainer::idle::Idle;
 use crate::config::schema::{Frequency, OneOrMany, Schema};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;

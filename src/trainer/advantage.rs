@@ -1,37 +1,114 @@
-//! Phase `adv`: the KL term of the rewards, then the advantage estimator. Plain Rust on ragged columns.
+//! Phase `adv`: from scores to advantages. Plain Rust on ragged columns, in the order of the functions here.
+
+use anyhow::Result;
 
 use super::Trainer;
 use super::batch::Batch;
-use crate::algorithm::advantage::{AdvantageInput, AdvantageOptions};
+use crate::algorithm::advantage::{AdvantageInput, Component, Need};
 use crate::algorithm::kl::apply_kl_in_reward;
+use crate::algorithm::pf_ppo::resample;
+use crate::algorithm::reward_shaping::whiten_rewards;
+use crate::algorithm::rollout_correction::off_policy_metrics;
 use crate::tracking::Metrics;
+use crate::util::rng::Stream;
 
 impl Trainer {
-    pub(super) fn advantages(&mut self, batch: &mut Batch, metrics: &mut Metrics) {
-        batch.rewards = match (&mut self.kl_in_reward, &batch.old_log_prob, &batch.ref_log_prob) {
+    /// Rewards, rollout correction, advantages; with PF-PPO the batch is then resampled.
+    pub(super) fn advantages(&mut self, batch: &mut Batch, metrics: &mut Metrics) -> Result<()> {
+        let scores = self.shaped_scores(batch);
+        self.rewards(batch, &scores, metrics);
+        self.correct(batch, metrics);
+        self.estimate(batch, &scores)?;
+        if let Some(normalize) = self.normalize_advantages {
+            let counted = self.estimator.comparable(&batch.group, &batch.scored);
+            normalize.apply(&batch.offsets, &batch.mask, &counted, &mut batch.advantages);
+        }
+        if let Some((method, power)) = self.pf_ppo {
+            let weights = method.weights(&batch.trajectory_scores(), power);
+            let mut stream = Stream::new(self.config.trainer.seed, "pf_ppo", &[self.step]);
+            *batch = batch.select(&resample(&weights, batch.len(), &mut || stream.uniform()));
+        }
+        Ok(())
+    }
+
+    /// Token-level scores, normalised and clipped over the batch where that is asked for.
+    fn shaped_scores(&self, batch: &Batch) -> Vec<f32> {
+        let mut scores = batch.trajectory_scores();
+        self.batch_shaping.apply(&mut scores, &[], &[]);
+        batch.at_last_tokens(&scores)
+    }
+
+    /// Rewards: scores, less the KL term.
+    fn rewards(&mut self, batch: &mut Batch, scores: &[f32], metrics: &mut Metrics) {
+        let old = if self.bypass { Some(&batch.rollout_log_prob) } else { batch.old_log_prob.as_ref() };
+        batch.rewards = match (&mut self.kl_in_reward, old, &batch.ref_log_prob) {
             (Some((penalty, controller)), Some(old), Some(reference)) => {
-                let kl =
-                    apply_kl_in_reward(&batch.offsets, &batch.mask, &batch.scores, old, reference, None, *penalty, controller);
+                let full = batch.full_kl.as_deref();
+                let kl = apply_kl_in_reward(&batch.offsets, &batch.mask, scores, old, reference, full, *penalty, controller);
                 metrics.set("actor/reward_kl_penalty", kl.current_kl);
                 metrics.set("actor/reward_kl_penalty_coeff", kl.coef);
+                let total = |column: &[f32]| column.iter().map(|&x| f64::from(x)).sum::<f64>();
+                let non_score = total(&kl.rewards) - total(scores);
+                metrics.set("objective/non_score_reward", non_score / batch.group.len() as f64);
                 kl.rewards
             }
-            _ => batch.scores.clone(),
+            _ => scores.to_vec(),
         };
-        let output = (self.estimator.run)(&AdvantageInput {
-            offsets: &batch.offsets,
-            rewards: &batch.rewards,
-            mask: &batch.mask,
-            group: &batch.groups(),
-            scores: &batch.scores,
-            options: AdvantageOptions {
-                gamma: self.config.algorithm.gamma,
-                norm_adv_by_std_in_grpo: self.config.algorithm.norm_adv_by_std_in_grpo,
-                ..Default::default()
+        if self.config.algorithm.whiten_rewards {
+            batch.rewards = whiten_rewards(&batch.rewards, &batch.counted_mask());
+        }
+    }
+
+    /// Importance weights and rejections for the difference between generation and training, and its report. In bypass mode the
+    /// loss works them out.
+    fn correct(&self, batch: &mut Batch, metrics: &mut Metrics) {
+        let Some(old) = batch.old_log_prob.as_ref().filter(|_| !self.bypass) else { return };
+        let (offsets, mask, rollout) = (&batch.offsets, &batch.mask, &batch.rollout_log_prob);
+        if let Some(correction) = &self.correction {
+            let corrected = correction.apply(offsets, mask, old, rollout);
+            metrics.extend(corrected.metrics);
+            batch.rollout_is_weights = corrected.weights;
+            batch.mask = corrected.mask;
+        } else if self.config.actor_rollout_ref.rollout.calculate_log_probs {
+            metrics.extend(off_policy_metrics(offsets, mask, old, rollout));
+        }
+    }
+
+    fn estimate(&self, batch: &mut Batch, scores: &[f32]) -> Result<()> {
+        let components = if self.estimator.needs(Need::Components) { self.components(batch)? } else { Vec::new() };
+        let output = self.estimator.estimate(
+            &AdvantageInput {
+                offsets: &batch.offsets,
+                rewards: &batch.rewards,
+                scores,
+                mask: &batch.mask,
+                group: &batch.group,
+                values: None,
+                reward_baselines: batch.reward_baselines.as_deref(),
+                old_log_prob: batch.old_log_prob.as_deref(),
+                sum_pi_squared: batch.sum_pi_squared.as_deref(),
+                rollout_is_weights: batch.rollout_is_weights.as_deref(),
+                components: &components,
+                options: self.advantage_options.clone(),
             },
-            ..Default::default()
-        });
+            &batch.scored,
+        );
         batch.advantages = output.advantages;
         batch.returns = output.returns;
+        Ok(())
+    }
+
+    /// The rewards that `algorithm.gdpo_reward_keys` names with their weights, or those of the reward functions.
+    fn components(&self, batch: &Batch) -> Result<Vec<Component>> {
+        let algorithm = &self.config.algorithm;
+        let Some(keys) = algorithm.gdpo_reward_keys.as_ref().filter(|keys| !keys.is_empty()) else {
+            return Ok(batch.components.clone());
+        };
+        let weight = |i: usize| algorithm.gdpo_reward_weights.as_ref().map_or(1.0, |weights| weights[i]);
+        let component = |(i, name): (usize, &String)| {
+            let values = batch.number(name, "algorithm.gdpo_reward_keys")?;
+            Ok(Component { name: name.clone(), weight: weight(i), values })
+        };
+        keys.iter().enumerate().map(component).collect()
     }
 }

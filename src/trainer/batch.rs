@@ -3,15 +3,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use anyhow::{Result, bail};
+
+use crate::algorithm::advantage::Component;
 use crate::data::Prompt;
 use crate::model::Sequence;
 use crate::rollout::{Finish, Response};
 
+/// verl's names for the score itself.
+const SCORE: [&str; 4] = ["seq_reward", "seq_final_reward", "reward", "score"];
+
 /// Trajectories in the order p0 s0, p0 s1, …, p1 s0, …; columns have one f32 per response token.
 pub struct Batch {
     pub prompts: Vec<Arc<Prompt>>,
-    /// Responses per prompt.
-    pub n: usize,
+    /// The prompt that each trajectory answers, as an index of `prompts`: the groups of group estimators.
+    pub group: Vec<usize>,
     pub responses: Vec<Response>,
     /// Decoded responses, without special tokens.
     pub texts: Vec<String>,
@@ -23,8 +29,20 @@ pub struct Batch {
     /// None where the old policy is the current one, and was not needed for anything else.
     pub old_log_prob: Option<Vec<f32>>,
     pub ref_log_prob: Option<Vec<f32>>,
+    /// KL(π ‖ π_ref) over the vocabulary, for a KL term of kind `full` in the rewards.
+    pub full_kl: Option<Vec<f32>>,
+    /// Σ π² over the vocabulary, where an estimator or a metric reads it.
+    pub sum_pi_squared: Option<Vec<f32>>,
+    /// Importance weights of the rollout correction.
+    pub rollout_is_weights: Option<Vec<f32>>,
+    /// Whether a trajectory has a score: not where all reward functions abstained.
+    pub scored: Vec<bool>,
     /// Token-level scores: a trajectory's score stands at its last token.
     pub scores: Vec<f32>,
+    /// The rewards that make up the scores, one per reward function.
+    pub components: Vec<Component>,
+    /// Per trajectory, the score of the greedy response to its prompt, for estimators that compare with it.
+    pub reward_baselines: Option<Vec<f32>>,
     /// Named numbers that scorers gave beside the score, one per trajectory; `None` where its scorer has no such number.
     pub extras: Vec<(String, Vec<Option<f64>>)>,
     /// Token-level rewards: scores, less the KL term where there is one.
@@ -43,19 +61,93 @@ impl Batch {
         let tokens = offsets[responses.len()];
         Self {
             rollout_log_prob: responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect(),
+            group: (0..responses.len()).map(|i| i / n).collect(),
+            scored: vec![true; responses.len()],
             prompts,
-            n,
             responses,
             texts,
             offsets,
             mask: vec![1.0; tokens],
             old_log_prob: None,
             ref_log_prob: None,
+            full_kl: None,
+            sum_pi_squared: None,
+            rollout_is_weights: None,
             scores: vec![0.0; tokens],
+            components: Vec::new(),
+            reward_baselines: None,
             extras: Vec::new(),
             rewards: Vec::new(),
             advantages: Vec::new(),
             returns: Vec::new(),
+        }
+    }
+
+    /// Some trajectories of this batch, in the given order, each as often as it is named, and their prompts.
+    pub fn select(&self, trajectories: &[usize]) -> Self {
+        fn each<T: Clone>(of: &[T], trajectories: &[usize]) -> Vec<T> {
+            trajectories.iter().map(|&i| of[i].clone()).collect()
+        }
+        let tokens = |column: &Vec<f32>| match column.is_empty() {
+            true => Vec::new(),
+            false => gather(column, &self.offsets, trajectories),
+        };
+        let optional = |column: &Option<Vec<f32>>| column.as_ref().map(tokens);
+        let mut prompts = Vec::new();
+        let mut place = vec![None; self.prompts.len()];
+        let group = trajectories.iter().map(|&i| self.group[i]).map(|of| {
+            *place[of].get_or_insert_with(|| {
+                prompts.push(self.prompts[of].clone());
+                prompts.len() - 1
+            })
+        });
+        let group = group.collect();
+        let components = self.components.iter().map(|c| Component { values: each(&c.values, trajectories), ..c.clone() });
+        Self {
+            prompts,
+            group,
+            responses: each(&self.responses, trajectories),
+            texts: each(&self.texts, trajectories),
+            offsets: gather_offsets(&self.offsets, trajectories),
+            mask: tokens(&self.mask),
+            rollout_log_prob: tokens(&self.rollout_log_prob),
+            old_log_prob: optional(&self.old_log_prob),
+            ref_log_prob: optional(&self.ref_log_prob),
+            full_kl: optional(&self.full_kl),
+            sum_pi_squared: optional(&self.sum_pi_squared),
+            rollout_is_weights: optional(&self.rollout_is_weights),
+            scored: each(&self.scored, trajectories),
+            scores: tokens(&self.scores),
+            components: components.collect(),
+            reward_baselines: self.reward_baselines.as_ref().map(|baselines| each(baselines, trajectories)),
+            extras: self.extras.iter().map(|(name, values)| (name.clone(), each(values, trajectories))).collect(),
+            rewards: tokens(&self.rewards),
+            advantages: tokens(&self.advantages),
+            returns: tokens(&self.returns),
+        }
+    }
+
+    /// Adds the trajectories of a batch that has been scored and no more, as this one has.
+    pub fn append(&mut self, other: Self) {
+        let (before, tokens) = (self.len(), self.mask.len());
+        self.group.extend(other.group.iter().map(|group| group + self.prompts.len()));
+        self.offsets.extend(other.offsets[1..].iter().map(|end| end + tokens));
+        self.prompts.extend(other.prompts);
+        self.responses.extend(other.responses);
+        self.texts.extend(other.texts);
+        self.scored.extend(other.scored);
+        self.mask.extend(other.mask);
+        self.rollout_log_prob.extend(other.rollout_log_prob);
+        self.scores.extend(other.scores);
+        for (own, others) in self.components.iter_mut().zip(other.components) {
+            own.values.extend(others.values);
+        }
+        for (name, values) in other.extras {
+            extra(&mut self.extras, &name, before).extend(values);
+        }
+        let count = self.responses.len();
+        for (_, values) in &mut self.extras {
+            values.resize(count, None);
         }
     }
 
@@ -69,7 +161,7 @@ impl Batch {
     }
 
     pub fn prompt(&self, trajectory: usize) -> &Prompt {
-        &self.prompts[trajectory / self.n]
+        &self.prompts[self.group[trajectory]]
     }
 
     pub fn sequence(&self, trajectory: usize) -> Sequence<'_> {
@@ -80,14 +172,40 @@ impl Batch {
         (0..self.len()).map(|i| self.sequence(i)).collect()
     }
 
+    /// Per trajectory, the number of this name: its score, a reward function's, or one that a scorer reports beside it. `key`
+    /// is the setting that asks for it.
+    pub fn number(&self, name: &str, key: &str) -> Result<Vec<Option<f64>>> {
+        if SCORE.contains(&name) {
+            return Ok(self.trajectory_scores());
+        }
+        let components = self.components.iter().map(|c| (c.name.as_str(), &c.values));
+        let known: Vec<_> = self.extras.iter().map(|(name, values)| (name.as_str(), values)).chain(components).collect();
+        if let Some((_, values)) = known.iter().find(|(known, _)| *known == name) {
+            return Ok(values.to_vec());
+        }
+        let names: Vec<&str> = SCORE[..1].iter().copied().chain(known.iter().map(|(name, _)| *name)).collect();
+        bail!("{key} names `{name}`, which no reward reports; there is {}", names.join(", "))
+    }
+
     /// The response tokens of a trajectory.
     pub fn tokens(&self, trajectory: usize) -> Range<usize> {
         self.offsets[trajectory]..self.offsets[trajectory + 1]
     }
 
-    /// The prompt each trajectory answers: the groups of group estimators.
-    pub fn groups(&self) -> Vec<usize> {
-        (0..self.len()).map(|i| i / self.n).collect()
+    /// A token column with one number per trajectory at its last token; without one, or without a token, 0.
+    pub fn at_last_tokens(&self, values: &[Option<f64>]) -> Vec<f32> {
+        let mut column = vec![0.0; self.mask.len()];
+        for (i, value) in values.iter().enumerate() {
+            if let (Some(value), Some(last)) = (value, self.tokens(i).last()) {
+                column[last] = *value as f32;
+            }
+        }
+        column
+    }
+
+    /// Per trajectory, its score, where it has one.
+    pub fn trajectory_scores(&self) -> Vec<Option<f64>> {
+        self.totals(&self.scores).into_iter().zip(&self.scored).map(|(score, scored)| scored.then_some(score)).collect()
     }
 
     /// Σ of a token column per trajectory.
@@ -95,9 +213,26 @@ impl Batch {
         (0..self.len()).map(|i| column[self.tokens(i)].iter().map(|&x| x as f64).sum()).collect()
     }
 
+    /// Leaves responses that the length limit cut off out of the loss.
+    pub fn mask_truncated(&mut self) {
+        for i in (0..self.len()).filter(|&i| self.truncated(i)) {
+            let tokens = self.tokens(i);
+            self.mask[tokens].fill(0.0);
+        }
+    }
+
     /// Whether a response was cut off by the length limit.
     pub fn truncated(&self, trajectory: usize) -> bool {
         self.responses[trajectory].finish == Finish::Length
+    }
+
+    /// The mask of the trajectories that have a score.
+    pub fn counted_mask(&self) -> Vec<f32> {
+        let mut mask = self.mask.clone();
+        for i in (0..self.len()).filter(|&i| !self.scored[i]) {
+            mask[self.tokens(i)].fill(0.0);
+        }
+        mask
     }
 
     /// Prompt and response tokens of all trajectories.
@@ -106,9 +241,28 @@ impl Batch {
     }
 }
 
+/// The named numbers of this name; where there are none yet, `count` times none.
+pub fn extra<'a>(extras: &'a mut Vec<(String, Vec<Option<f64>>)>, name: &str, count: usize) -> &'a mut Vec<Option<f64>> {
+    let at = extras.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+        extras.push((name.to_owned(), vec![None; count]));
+        extras.len() - 1
+    });
+    &mut extras[at].1
+}
+
 /// A column's entries at the tokens of some trajectories, one after another.
 pub fn gather(column: &[f32], offsets: &[usize], trajectories: &[usize]) -> Vec<f32> {
     trajectories.iter().flat_map(|&i| &column[offsets[i]..offsets[i + 1]]).copied().collect()
+}
+
+/// The reverse of [`gather`]: puts what was gathered back to the tokens of its trajectories.
+pub fn scatter(column: &mut [f32], gathered: &[f32], offsets: &[usize], trajectories: &[usize]) {
+    let mut rest = gathered;
+    for &i in trajectories {
+        let (own, after) = rest.split_at(offsets[i + 1] - offsets[i]);
+        column[offsets[i]..offsets[i + 1]].copy_from_slice(own);
+        rest = after;
+    }
 }
 
 /// The offsets of some trajectories laid one after another.

@@ -15,11 +15,15 @@ impl Clock {
         Self { start: Instant::now(), phases: Vec::new() }
     }
 
-    /// Runs a phase and remembers how long it took.
+    /// Runs a phase and remembers how long it took, beside what the same phase took before.
     pub fn time<T>(&mut self, phase: &'static str, run: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = run();
-        self.phases.push((phase, start.elapsed().as_secs_f64()));
+        let seconds = start.elapsed().as_secs_f64();
+        match self.phases.iter_mut().find(|(name, _)| *name == phase) {
+            Some((_, total)) => *total += seconds,
+            None => self.phases.push((phase, seconds)),
+        }
         result
     }
 

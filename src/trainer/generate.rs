@@ -1,29 +1,94 @@
-//! Phase `gen`: n responses per prompt, from the actor itself.
+//! Phases `gen`, `reward` and `gen_max`: the scored trajectories of a step, from the actor itself.
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::Trainer;
 use super::batch::Batch;
+use super::clock::Clock;
+use crate::algorithm::filter_groups::keep_groups;
 use crate::data::Prompt;
 use crate::rollout::{Request, Sampling};
+use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
 impl Trainer {
-    /// Samples `rollout.n` responses to each prompt.
-    pub(super) fn generate(&mut self, prompts: Vec<Arc<Prompt>>) -> Result<Batch> {
-        let n = self.plan.samples_per_prompt;
-        self.sample("rollout", prompts, n, self.sampling)
+    /// `data.train_batch_size` prompts with `rollout.n` scored responses each. With `algorithm.filter_groups` (DAPO's dynamic
+    /// sampling) those whose responses differ, sampling further prompts until there are enough.
+    ///
+    /// # Errors
+    /// What generation or scoring fails with, and `max_num_gen_batches` batches without enough such prompts.
+    pub(super) fn rollout(&mut self, clock: &mut Clock, metrics: &mut Metrics) -> Result<Batch> {
+        let filter = self.config.algorithm.filter_groups.clone();
+        let wanted = self.plan.prompts_per_step;
+        let (n, sampling) = (self.plan.samples_per_prompt, self.sampling);
+        let mut kept: Option<Batch> = None;
+        let mut round = 0;
+        loop {
+            round += 1;
+            let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
+            // A later round may see a prompt of this step again: its responses must be others.
+            let keys: &[u64] = if round == 1 { &[] } else { &[round] };
+            let mut batch = clock.time("gen", || self.sample("rollout", prompts, n, sampling, keys))?;
+            clock.time("reward", || self.score(&mut batch))?;
+            let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
+            let values = batch.number(metric, "algorithm.filter_groups.metric")?;
+            let chosen = batch.select(&keep_groups(&batch.group, &values, filter.mean_range));
+            let batch = match kept.take() {
+                Some(mut kept) => {
+                    kept.append(chosen);
+                    kept
+                }
+                None => chosen,
+            };
+            let found = batch.prompts.len();
+            if found >= wanted {
+                metrics.set("train/num_gen_batches", round as f64);
+                metrics.set("train/discarded_prompts", (found - wanted) as f64);
+                return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < wanted).collect::<Vec<_>>()));
+            }
+            if round == filter.max_num_gen_batches as u64 {
+                bail!(
+                    "{round} batches gave {found} of {wanted} prompts that algorithm.filter_groups keeps by {metric}: the task may be \
+                     too easy or too hard for the model; raise algorithm.filter_groups.max_num_gen_batches (0 = no limit), \
+                     data.gen_batch_size or actor_rollout_ref.rollout.n"
+                );
+            }
+            kept = Some(batch);
+        }
     }
 
-    /// Samples n responses to each prompt. The stream of a response is keyed by purpose, step, row and sample.
-    pub(super) fn sample(&mut self, purpose: &str, prompts: Vec<Arc<Prompt>>, n: usize, sampling: Sampling) -> Result<Batch> {
+    /// For estimators that compare with it: each trajectory's score of the greedy response to its prompt. Where that has no
+    /// score, its trajectories have nothing to be compared with, and count as not scored.
+    pub(super) fn greedy_baselines(&mut self, batch: &mut Batch) -> Result<()> {
+        let sampling = Sampling { temperature: 0.0, ..self.sampling };
+        let mut greedy = self.sample("rollout", batch.prompts.clone(), 1, sampling, &[])?;
+        self.score(&mut greedy)?;
+        let scores = greedy.totals(&greedy.scores);
+        for (scored, &group) in batch.scored.iter_mut().zip(&batch.group) {
+            *scored &= greedy.scored[group];
+        }
+        batch.reward_baselines = Some(batch.group.iter().map(|&group| scores[group] as f32).collect());
+        Ok(())
+    }
+
+    /// Samples n responses to each prompt. The stream of a response is keyed by purpose, step, row, sample and `keys`.
+    pub(super) fn sample(
+        &mut self,
+        purpose: &str,
+        prompts: Vec<Arc<Prompt>>,
+        n: usize,
+        sampling: Sampling,
+        keys: &[u64],
+    ) -> Result<Batch> {
         let ids: Vec<&[u32]> = prompts.iter().map(|p| p.ids.as_slice()).collect();
         let (seed, step) = (self.config.trainer.seed, self.step);
-        let stream =
-            |prompt: usize, sample: usize| Stream::new(seed, purpose, &[step, prompts[prompt].index as u64, sample as u64]);
-        let request = Request { prompts: &ids, n, sampling, eos: self.tokenizer.eos_ids(), stream: &stream };
+        let stream = |prompt: usize, sample: usize| {
+            let row = prompts[prompt].index as u64;
+            Stream::new(seed, purpose, &[&[step, row, sample as u64], keys].concat())
+        };
+        let request = Request { prompts: &ids, n, sampling, eos: &self.stop_ids, stream: &stream };
         let responses = self.engine.generate(&self.actor.model, &request)?;
         let texts = responses.iter().map(|r| self.tokenizer.decode(&r.ids, true)).collect::<Result<_>>()?;
         Ok(Batch::new(prompts, n, responses, texts))

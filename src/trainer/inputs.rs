@@ -10,10 +10,11 @@ use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::model::DecoderConfig;
 use crate::model::config::HfConfig;
-use crate::reward;
+use crate::reward::{self, Rewards};
 
 pub struct Inputs {
     pub plan: BatchPlan,
+    pub rewards: Rewards,
     pub tokenizer: Tokenizer,
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
@@ -36,15 +37,22 @@ impl Inputs {
         })?;
         let train = prompts(config, &tokenizer, true)?;
         let val = prompts(config, &tokenizer, false)?;
-        reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
+        let (names, weights) = (&config.reward_model.reward_functions, config.reward_model.reward_weights.as_deref());
+        let rewards = Rewards::new(names, weights.unwrap_or_default()).context("reward_model.reward_functions")?;
+        if names.iter().any(|name| name == "data_source") {
+            reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
+        }
         let seed = config.data.seed.unwrap_or(config.trainer.seed);
-        let sampler = Sampler::new(train.len(), config.data.train_batch_size, config.data.shuffle, seed, true)
-            .context("data.train_batch_size")?;
+        let (size, key) = match config.data.gen_batch_size.filter(|_| config.algorithm.filter_groups.enable) {
+            Some(size) => (size, "data.gen_batch_size"),
+            None => (config.data.train_batch_size, "data.train_batch_size"),
+        };
+        let sampler = Sampler::new(train.len(), size, config.data.shuffle, seed, true).context(key)?;
         let total_steps = match config.trainer.total_training_steps {
             Some(steps) => steps as u64,
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
-        let inputs = Self { plan, tokenizer, train, val, sampler, total_steps };
+        let inputs = Self { plan, rewards, tokenizer, train, val, sampler, total_steps };
         let longest = inputs.longest_prompt() + config.data.max_response_length;
         check_model(&inputs.decoder(config)?, &inputs.tokenizer, longest, "data.max_prompt_length or data.max_response_length")
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;

@@ -2,16 +2,22 @@
 //! reference.
 
 use super::Trainer;
-use super::batch::Batch;
+use super::batch::{Batch, scatter};
+use crate::algorithm::advantage::Need;
 use crate::algorithm::aggregate::token_weights;
 use crate::model::{CausalLm, Cut, TokenStats};
 use crate::tracking::Metrics;
 
 impl Trainer {
     /// With a single update per step the old policy is the one being updated and every ratio is exactly 1; the pass is
-    /// needed then only for what else reads it.
+    /// needed then only for what else reads it. In bypass mode the policy that generated stands for the old one.
     pub(super) fn needs_old_log_probs(&self) -> bool {
-        !self.plan.on_policy() || self.kl_in_reward.is_some() || self.config.actor_rollout_ref.rollout.calculate_log_probs
+        let read = !self.plan.on_policy() || self.kl_in_reward.is_some() || self.correction.is_some();
+        read && !self.bypass || self.reads_sum_pi_squared() || self.config.actor_rollout_ref.rollout.calculate_log_probs
+    }
+
+    fn reads_sum_pi_squared(&self) -> bool {
+        self.estimator.needs(Need::SumPiSquared) || self.config.actor_rollout_ref.actor.calculate_sum_pi_squared
     }
 
     pub(super) fn old_log_probs(&self, batch: &mut Batch, metrics: &mut Metrics) {
@@ -22,7 +28,7 @@ impl Trainer {
             rollout.log_prob_micro_batch_size_per_gpu,
             batch,
         );
-        let stats = token_stats(&self.actor.model.frozen(), batch, cut, self.temperature);
+        let stats = token_stats(&self.actor.model.frozen(), None, batch, cut, self.temperature);
         let actor = &self.config.actor_rollout_ref.actor;
         let width = self.config.data.max_response_length;
         let weights = token_weights(self.aggregation, &batch.offsets, &batch.mask, actor.loss_scale_factor, width);
@@ -31,6 +37,7 @@ impl Trainer {
         if rollout.calculate_log_probs {
             probability_difference(&batch.rollout_log_prob, &stats.log_prob, metrics);
         }
+        batch.sum_pi_squared = self.reads_sum_pi_squared().then_some(stats.sum_pi_squared);
         batch.old_log_prob = Some(stats.log_prob);
     }
 
@@ -43,7 +50,11 @@ impl Trainer {
             batch,
         );
         let Some(reference) = &self.reference else { return };
-        batch.ref_log_prob = Some(token_stats(reference, batch, cut, self.temperature).log_prob);
+        batch.ref_log_prob = Some(token_stats(reference, None, batch, cut, self.temperature).log_prob);
+        if self.kl_in_reward.as_ref().is_some_and(|(penalty, _)| penalty.is_full()) {
+            let stats = token_stats(&self.actor.model.frozen(), Some(reference), batch, cut, self.temperature);
+            batch.full_kl = Some(stats.full_kl);
+        }
     }
 }
 
@@ -52,19 +63,23 @@ fn cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) 
 }
 
 /// Statistics of every response token of the batch, in its order.
-fn token_stats(model: &CausalLm, batch: &Batch, cut: Cut, temperature: f32) -> TokenStats {
+fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cut: Cut, temperature: f32) -> TokenStats {
     let sequences = batch.sequences();
     let lengths: Vec<usize> = sequences.iter().map(|s| s.len()).collect();
     let tokens = batch.mask.len();
-    let mut all = TokenStats { log_prob: vec![0.0; tokens], entropy: vec![0.0; tokens] };
+    let column = || vec![0.0; tokens];
+    let full_kl = if reference.is_some() { column() } else { Vec::new() };
+    let mut all = TokenStats { log_prob: column(), entropy: column(), sum_pi_squared: column(), full_kl };
     for micro in cut.micro_batches(&lengths) {
-        let stats = model.token_stats(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>(), temperature);
-        let mut at = 0;
-        for &i in &micro {
-            let (to, n) = (batch.tokens(i), batch.tokens(i).len());
-            all.log_prob[to.clone()].copy_from_slice(&stats.log_prob[at..at + n]);
-            all.entropy[to].copy_from_slice(&stats.entropy[at..at + n]);
-            at += n;
+        let stats = model.token_stats(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>(), temperature, reference);
+        let columns = [
+            (&mut all.log_prob, &stats.log_prob),
+            (&mut all.entropy, &stats.entropy),
+            (&mut all.sum_pi_squared, &stats.sum_pi_squared),
+            (&mut all.full_kl, &stats.full_kl),
+        ];
+        for (to, from) in columns.into_iter().filter(|(_, from)| !from.is_empty()) {
+            scatter(to, from, &batch.offsets, &micro);
         }
     }
     all

@@ -1,4 +1,4 @@
-//! What a batch was like (verl's `compute_data_metrics`). The names begin with `critic/` even where there is no critic.
+//! What a batch was like (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin with `critic/` even where there is no critic.
 
 use super::batch::Batch;
 use crate::tracking::Metrics;
@@ -8,8 +8,13 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch.mask).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
     };
-    spread("critic/score", &batch.totals(&batch.scores), metrics);
-    spread("critic/rewards", &batch.totals(&batch.rewards), metrics);
+    let scored = |column: &[f32]| -> Vec<f64> {
+        batch.totals(column).into_iter().zip(&batch.scored).filter(|(_, scored)| **scored).map(|(total, _)| total).collect()
+    };
+    spread("critic/score", &scored(&batch.scores), metrics);
+    spread("critic/rewards", &scored(&batch.rewards), metrics);
+    let abstained = batch.scored.iter().filter(|scored| !**scored).count();
+    metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
     spread("critic/advantages", &trained(&batch.advantages), metrics);
     spread("critic/returns", &trained(&batch.returns), metrics);
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
@@ -17,13 +22,21 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), max_prompt_length, metrics);
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
-    for (name, values) in &batch.extras {
+    let several = batch.components.len() > 1;
+    let components = batch.components.iter().filter(|_| several).map(|c| (&c.name, &c.values));
+    for (name, values) in batch.extras.iter().map(|(name, values)| (name, values)).chain(components) {
         let values: Vec<f64> = values.iter().copied().flatten().collect();
-        metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
+        if !values.is_empty() {
+            metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
+        }
     }
 }
 
+/// Mean, maximum and minimum, where there is anything.
 fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
+    if values.is_empty() {
+        return;
+    }
     metrics.set(format!("{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
     metrics.set(format!("{name}/max"), values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
     metrics.set(format!("{name}/min"), values.iter().copied().fold(f64::INFINITY, f64::min));
@@ -34,4 +47,31 @@ fn length(name: &str, values: &[f64], most: usize, metrics: &mut Metrics) {
     spread(name, values, metrics);
     let clipped = values.iter().filter(|&&v| v >= most as f64).count();
     metrics.set(format!("{name}/clip_ratio"), clipped as f64 / values.len() as f64);
+}
+
+/// How noisy the gradient is: A²·W estimates the squared norm of a trajectory's, with W = Σ_t (1 − 2π_t + Σπ²) and A the mean of
+/// its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared, as in verl.
+/// `grad_norm` is of the mean gradient.
+pub fn variance_proxy(batch: &Batch, grad_norm: f64, metrics: &mut Metrics) {
+    let (Some(old), Some(squares)) = (&batch.old_log_prob, &batch.sum_pi_squared) else { return };
+    let (mut power, mut a_squared, mut expected_w) = (0.0, 0.0, 0.0);
+    for i in 0..batch.len() {
+        let trained: Vec<usize> = batch.tokens(i).filter(|&t| batch.mask[t] != 0.0).collect();
+        let sum = |f: &dyn Fn(usize) -> f64| trained.iter().map(|&t| f(t)).sum::<f64>();
+        let mean = |f: &dyn Fn(usize) -> f64| sum(f) / (trained.len() as f64 + 1e-8);
+        let weight = |t: usize| batch.rollout_is_weights.as_ref().map_or(1.0, |weights| f64::from(weights[t]));
+        let w = |t: usize| 1.0 - 2.0 * f64::from(old[t]).exp() + f64::from(squares[t]);
+        let a = mean(&|t| f64::from(batch.advantages[t]));
+        let scale = if batch.rollout_is_weights.is_some() { mean(&weight) } else { 1.0 };
+        power += scale * scale * a * a * sum(&w).max(0.0);
+        a_squared += a * a;
+        expected_w += sum(&|t| w(t) * weight(t) * weight(t));
+    }
+    let count = batch.len() as f64;
+    let (signal, power) = (grad_norm * grad_norm, power / count);
+    metrics.set("variance_proxy/proxy1_signal_strength", signal);
+    metrics.set("variance_proxy/proxy2_total_power", power);
+    metrics.set("variance_proxy/proxy3_pure_noise", ((power - signal) / (count - 1.0).max(1.0)).max(0.0));
+    metrics.set("variance_proxy/expected_a_squared", a_squared / count);
+    metrics.set("variance_proxy/expected_w", expected_w / count);
 }

@@ -5,16 +5,20 @@
 //! continues exactly as if the run had never stopped.
 
 mod advantage;
+mod algorithms;
 mod batch;
 mod clock;
 pub mod dry_run;
 mod generate;
+pub mod idle;
 mod inputs;
 mod log_prob;
 mod metrics;
 mod score;
 mod setup;
 mod state;
+mod totals;
+mod trl_metrics;
 mod update;
 mod validate;
 
@@ -26,15 +30,19 @@ pub use self::batch::Batch;
 use self::clock::Clock;
 pub use self::dry_run::dry_run;
 pub use self::setup::{check_model, check_step, choices, find_checkpoint, open_device, truncation};
-use crate::algorithm::advantage::Estimator;
+use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};
 use crate::algorithm::aggregate::Aggregation;
 use crate::algorithm::kl::{KlController, KlPenalty};
 use crate::algorithm::loss::PolicyObjective;
+use crate::algorithm::pf_ppo::Reweighting;
+use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping};
+use crate::algorithm::rollout_correction::RolloutCorrection;
 use crate::checkpoint::Checkpoints;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::model::CausalLm;
 use crate::optim::Learner;
+use crate::reward::Rewards;
 use crate::rollout::{Engine, Sampling};
 use crate::tracking::{Metrics, Progress, Tracker, Trackers};
 
@@ -47,13 +55,27 @@ pub struct Trainer {
     reference: Option<CausalLm>,
     engine: Box<dyn Engine>,
     tokenizer: Tokenizer,
+    /// Tokens that end a response.
+    stop_ids: Vec<u32>,
     train: Vec<Arc<Prompt>>,
     val: Vec<Arc<Prompt>>,
     sampler: Sampler,
     sampling: Sampling,
     /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
     temperature: f32,
+    rewards: Rewards,
+    /// What is done to the score of each response, and then to those of a batch.
+    shaping: RewardShaping,
+    batch_shaping: RewardShaping,
     estimator: &'static Estimator,
+    advantage_options: AdvantageOptions,
+    normalize_advantages: Option<NormalizeAdvantages>,
+    /// Resampling of the batch, with its exponent.
+    pf_ppo: Option<(&'static Reweighting, f64)>,
+    /// What is done about the difference between generation and training; `None` if nothing is.
+    correction: Option<RolloutCorrection>,
+    /// Whether the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
+    bypass: bool,
     objective: PolicyObjective,
     aggregation: &'static Aggregation,
     /// KL estimator and coefficient of the KL term in the rewards.
@@ -88,7 +110,7 @@ impl Trainer {
             // Saving comes after the row is written, so that a checkpoint never holds a step whose row could be lost; its
             // time is reported with the next row.
             metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
-            self.trackers.log(self.step, &metrics)?;
+            self.trackers.log(self.step, &trl_metrics::named(metrics.clone(), self.config.trainer.metric_names))?;
             let reward = metrics.get("critic/score/mean").unwrap_or(f64::NAN);
             self.progress.update(self.step, ("reward", reward), metrics.get("perf/throughput").unwrap_or(0.0));
             if self.is_due(self.config.trainer.save_freq) {
@@ -106,23 +128,30 @@ impl Trainer {
         let mut clock = Clock::start();
         let mut metrics = Metrics::new();
         metrics.set("training/global_step", self.step as f64);
-        metrics.set("training/epoch", ((self.step - 1) / self.sampler.batches_per_epoch()) as f64);
-
-        let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
-        let mut batch = clock.time("gen", || self.generate(prompts))?;
-        clock.time("reward", || self.score(&mut batch))?;
+        let mut batch = self.rollout(&mut clock, &mut metrics)?;
+        metrics.set("training/epoch", self.sampler.state().epoch as f64);
+        if self.estimator.needs(Need::GreedyBaseline) {
+            clock.time("gen_max", || self.greedy_baselines(&mut batch))?;
+        }
+        if self.config.algorithm.mask_truncated_completions {
+            batch.mask_truncated();
+        }
         if self.needs_old_log_probs() {
             clock.time("old_log_prob", || self.old_log_probs(&mut batch, &mut metrics));
         }
         if self.reference.is_some() {
             clock.time("ref", || self.reference_log_probs(&mut batch));
         }
-        clock.time("adv", || self.advantages(&mut batch, &mut metrics));
+        clock.time("adv", || self.advantages(&mut batch, &mut metrics))?;
         clock.time("update_actor", || self.update_actor(&batch, &mut metrics));
         self.dump(&batch)?;
 
         metrics::of_batch(&batch, self.config.data.max_prompt_length, self.config.data.max_response_length, &mut metrics);
+        if self.config.actor_rollout_ref.actor.calculate_sum_pi_squared {
+            metrics::variance_proxy(&batch, metrics.get("actor/grad_norm").unwrap_or(0.0), &mut metrics);
+        }
         clock.report_step(&batch, &mut metrics);
+        trl_metrics::of_batch(&batch, self.step * self.plan.trajectories_per_step as u64, &mut metrics);
         Ok(metrics)
     }
 

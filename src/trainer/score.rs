@@ -1,48 +1,52 @@
-//! Phase `reward`: one score per trajectory, by the scorer of its data source. A score that fails is an error, never a 0.
+//! Phase `reward`: one score per trajectory, by the reward functions. A score that fails is an error, never a 0; where every
+//! function abstains, the trajectory has none.
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::Trainer;
-use super::batch::Batch;
-use crate::reward::{self, ScoreInput};
+use super::batch::{Batch, extra};
+use crate::algorithm::advantage::Component;
+use crate::reward::ScoreInput;
 use crate::util::fs::write_atomic;
 
 impl Trainer {
-    /// Scores every trajectory; the score stands at the last token of the response, as in verl's naive reward manager.
+    /// Scores every trajectory and applies what depends on one response alone: penalties for length and for an end that did not
+    /// come. The score stands at the last token of the response, as in verl's reward managers.
     pub(super) fn score(&self, batch: &mut Batch) -> Result<()> {
         let score_one = |i: usize| {
             let prompt = batch.prompt(i);
             let input = ScoreInput {
                 data_source: &prompt.data_source,
                 solution: &batch.texts[i],
+                token_ids: Some(&batch.responses[i].ids),
                 ground_truth: &prompt.ground_truth,
                 extra_info: &prompt.extra_info,
             };
-            let score = (reward::find(&prompt.data_source)?.run)(&input);
+            let score = self.rewards.score(&input);
             score.with_context(|| format!("scoring the response to row {} ({:?})", prompt.index, batch.texts[i]))
         };
-        let scores = (0..batch.len()).into_par_iter().map(score_one).collect::<Result<Vec<_>>>()?;
-        let mut extras: Vec<(String, Vec<Option<f64>>)> = Vec::new();
-        for (i, score) in scores.into_iter().enumerate() {
-            if !score.score.is_finite() {
-                bail!("the score of the response to row {} is {}", batch.prompt(i).index, score.score);
+        let results = (0..batch.len()).into_par_iter().map(score_one).collect::<Result<Vec<_>>>()?;
+        let mut scores: Vec<Option<f64>> = results.iter().map(|r| r.score.map(f64::from)).collect();
+        let lengths: Vec<usize> = batch.responses.iter().map(|response| response.ids.len()).collect();
+        let ended: Vec<bool> = (0..batch.len()).map(|i| !batch.truncated(i)).collect();
+        batch.extras = self.shaping.apply(&mut scores, &lengths, &ended);
+        let weights = self.rewards.weights();
+        batch.components =
+            weights.map(|(name, weight)| Component { name: name.to_owned(), weight, values: Vec::new() }).collect();
+        for (i, result) in results.into_iter().enumerate() {
+            for (component, (_, value)) in batch.components.iter_mut().zip(result.components) {
+                component.values.push(value);
             }
-            // A response has at least one token.
-            let last = batch.offsets[i + 1] - 1;
-            batch.scores[last] = score.score;
-            for (name, value) in score.extras {
-                let at = extras.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                    extras.push((name, vec![None; batch.len()]));
-                    extras.len() - 1
-                });
-                extras[at].1[i] = Some(value);
+            for (name, value) in result.extras {
+                extra(&mut batch.extras, &name, lengths.len())[i] = Some(value);
             }
         }
-        batch.extras = extras;
+        batch.scored = scores.iter().map(Option::is_some).collect();
+        batch.scores = batch.at_last_tokens(&scores);
         Ok(())
     }
 
@@ -62,6 +66,7 @@ impl Trainer {
     /// verl's JSON lines: one object per trajectory with input, output, gts, score, step and the extras.
     pub(super) fn generations(&self, batch: &Batch) -> String {
         let scores = batch.totals(&batch.scores);
+        let several = batch.components.len() > 1;
         let mut lines = String::new();
         for (i, score) in scores.iter().enumerate() {
             let prompt = batch.prompt(i);
@@ -69,8 +74,9 @@ impl Trainer {
             row.insert("input".into(), prompt.text.clone().into());
             row.insert("output".into(), batch.texts[i].clone().into());
             row.insert("gts".into(), prompt.ground_truth.clone());
-            row.insert("score".into(), json!(score));
+            row.insert("score".into(), json!(batch.scored[i].then_some(score)));
             row.insert("step".into(), self.step.into());
+            row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), json!(c.values[i]))));
             row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json!(values[i]?)))));
             lines.push_str(&Value::Object(row).to_string());
             lines.push('\n');

@@ -6,8 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::Trainer;
 use super::inputs::Inputs;
-use crate::algorithm::loss::PolicyObjective;
-use crate::algorithm::policy_loss::{ClipOptions, LossOptions};
+use super::{algorithms, idle};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
 use crate::config::Loaded;
@@ -15,6 +14,7 @@ use crate::config::schema::{self, CheckpointContent, Device, Init, KlControllerK
 use crate::data::{Tokenizer, Truncation};
 use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use crate::reward;
 use crate::rollout::{NativeEngine, Sampling};
 use crate::tracking::{Progress, Session, TRACKERS, Trackers};
 
@@ -28,6 +28,7 @@ pub fn choices() -> Vec<(&'static str, Vec<String>)> {
         ("actor_rollout_ref.actor.policy_loss.loss_mode", names(policy_loss::names())),
         ("actor_rollout_ref.actor.loss_agg_mode", names(aggregate::names())),
         ("actor_rollout_ref.actor.optim.lr_scheduler_type", names(schedule::names())),
+        ("reward_model.reward_functions", names(reward::function_names())),
         ("trainer.logger", TRACKERS.iter().map(|t| t.name.to_owned()).collect()),
     ]
 }
@@ -38,12 +39,12 @@ impl Trainer {
     pub fn new(loaded: Loaded<PpoConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        let Inputs { plan, tokenizer, train, val, sampler, total_steps } = Inputs::read(&config)?;
+        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps } = Inputs::read(&config)?;
+        idle::warn(&loaded.tree, &config)?;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;
 
         let model = load_model(&config, &device)?;
-        let kl_penalty = |name: &str| kl::find(name).with_context(|| format!("unknown KL estimator `{name}`"));
         let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
         let reference = needs_reference.then(|| model.clone());
 
@@ -67,19 +68,8 @@ impl Trainer {
             lr: optim.lr,
             grad_clip: actor_config.grad_clip,
         };
-        let objective = PolicyObjective {
-            policy_loss: policy_loss::find(&actor_config.policy_loss.loss_mode).context("unknown loss_mode")?,
-            options: LossOptions {
-                clip: ClipOptions { low: actor_config.clip_low(), high: actor_config.clip_high(), c: actor_config.clip_ratio_c },
-                ..Default::default()
-            },
-            top_entropy_quantile: 1.0,
-            entropy_coeff: actor_config.entropy_coeff,
-            kl_loss: match actor_config.use_kl_loss {
-                true => Some((kl_penalty(&actor_config.kl_loss_type)?, actor_config.kl_loss_coef)),
-                false => None,
-            },
-        };
+        let algorithms::Correction { correction, bypass } = algorithms::correction(&config)?;
+        let objective = algorithms::objective(&config, bypass, correction.clone())?;
         let ctrl = &config.algorithm.kl_ctrl;
         let kind = match ctrl.kind {
             KlControllerKind::Fixed => "fixed",
@@ -87,7 +77,7 @@ impl Trainer {
         };
         let kl_in_reward = match config.algorithm.use_kl_in_reward {
             true => Some((
-                kl_penalty(&config.algorithm.kl_penalty)?,
+                kl::find(&config.algorithm.kl_penalty).context("unknown kl_penalty")?,
                 kl::KlController::new(kind, ctrl.kl_coef, ctrl.target_kl, ctrl.horizon as f64)?,
             )),
             false => None,
@@ -112,6 +102,15 @@ impl Trainer {
                 ignore_eos: rollout.ignore_eos,
             },
             temperature: rollout.temperature as f32,
+            stop_ids: [tokenizer.eos_ids(), &rollout.stop_token_ids].concat(),
+            shaping: algorithms::shaping(&config),
+            batch_shaping: algorithms::batch_shaping(&config),
+            advantage_options: algorithms::advantage_options(&config),
+            normalize_advantages: algorithms::normalize_advantages(&config),
+            pf_ppo: algorithms::pf_ppo(&config)?,
+            rewards,
+            correction,
+            bypass,
             engine: Box::new(NativeEngine { max_num_seqs: rollout.max_num_seqs }),
             estimator: advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?,
             aggregation: aggregate::find(&actor_config.loss_agg_mode).context("unknown loss_agg_mode")?,

@@ -1,14 +1,17 @@
 //! Phase `update_actor`: for each epoch, mini-batch and micro-batch, forward and backward; one AdamW update per mini-batch.
 //!
-//! A token's weight in the loss comes from counts of the whole mini-batch, so gradients do not depend on how it is cut.
+//! A token's weight in the loss comes from counts of the whole mini-batch, and so does whatever else a loss must know of it:
+//! gradients do not depend on how it is cut.
 
 use super::Trainer;
-use super::batch::{Batch, gather, gather_offsets};
+use super::batch::{Batch, gather, gather_offsets, scatter};
+use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
-use crate::algorithm::loss::{LossColumns, LossResult};
+use crate::algorithm::loss::{LossColumns, PreparedMiniBatch};
+use crate::algorithm::policy_loss::MiniBatch;
 use crate::config::MicroBatch;
 use crate::model::token_stats::TokenGrads;
-use crate::model::{Cut, Gradients, Sequence};
+use crate::model::{Cut, Gradients, Sequence, TokenStats};
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
@@ -17,9 +20,10 @@ impl Trainer {
         let lr = self.actor.lr_at(self.step as usize - 1);
         let mut totals = Totals::default();
         for epoch in 0..self.plan.epochs {
-            for mini_batch in self.order(batch.len(), epoch).chunks(self.plan.mini_batch_trajectories) {
+            let order = self.order(batch.len(), epoch);
+            for (place, trajectories) in order.chunks(self.plan.mini_batch_trajectories).enumerate() {
                 let mut gradients = Gradients::default();
-                self.accumulate(batch, mini_batch, &mut gradients, &mut totals);
+                self.accumulate(batch, trajectories, &[epoch as u64, place as u64], &mut gradients, &mut totals);
                 let update = self.actor.update(gradients, lr);
                 totals.add_mean("actor/grad_norm", update.grad_norm);
                 totals.add_mean("actor/skipped_updates", if update.applied { 0.0 } else { 1.0 });
@@ -35,46 +39,90 @@ impl Trainer {
         metrics.set("actor/lr", lr);
     }
 
-    /// Adds the gradients of one mini-batch, micro-batch by micro-batch.
-    fn accumulate(&self, batch: &Batch, mini_batch: &[usize], gradients: &mut Gradients, totals: &mut Totals) {
-        let actor = &self.config.actor_rollout_ref.actor;
-        let mini_offsets = gather_offsets(&batch.offsets, mini_batch);
-        let mini_mask = gather(&batch.mask, &batch.offsets, mini_batch);
-        let width = self.config.data.max_response_length;
-        let weights = token_weights(self.aggregation, &mini_offsets, &mini_mask, actor.loss_scale_factor, width);
-
-        let lengths: Vec<usize> = mini_batch.iter().map(|&i| batch.sequence(i).len()).collect();
+    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from others of the step.
+    fn accumulate(&self, batch: &Batch, trajectories: &[usize], place: &[u64], gradients: &mut Gradients, totals: &mut Totals) {
+        let columns = Columns::new(self, batch, trajectories);
+        let lengths: Vec<usize> = trajectories.iter().map(|&i| batch.sequence(i).len()).collect();
         let cut = match self.plan.micro_batch {
             MicroBatch::Trajectories(count) => Cut::Sequences(count),
             MicroBatch::Tokens(budget) => Cut::Tokens(budget),
         };
-        for micro in cut.micro_batches(&lengths) {
-            let trajectories: Vec<usize> = micro.iter().map(|&j| mini_batch[j]).collect();
-            let column = |x: &[f32]| gather(x, &batch.offsets, &trajectories);
-            // A single update per step is on-policy: no old policy, every ratio exactly 1.
-            let old_log_prob = batch.old_log_prob.as_deref().filter(|_| !self.plan.on_policy()).map(column);
-            let ref_log_prob = batch.ref_log_prob.as_deref().map(column);
-            let (mask, advantages) = (column(&batch.mask), column(&batch.advantages));
-            let sequences: Vec<Sequence> = trajectories.iter().map(|&i| batch.sequence(i)).collect();
-            self.actor.model.backward(&sequences, self.temperature, gradients, |stats| {
+        let micro_batches = cut.micro_batches(&lengths);
+        let sequences = |micro: &[usize]| -> Vec<Sequence> { micro.iter().map(|&j| batch.sequence(trajectories[j])).collect() };
+        // A mini-batch in one piece is prepared on the way, without a pass of its own.
+        let mut prepared = None;
+        if self.objective.needs_mini_batch() && micro_batches.len() > 1 {
+            let (mut log_prob, mut entropy) = (columns.mask.clone(), columns.mask.clone());
+            let model = self.actor.model.frozen();
+            for micro in &micro_batches {
+                let stats = model.token_stats(&sequences(micro), self.temperature, None);
+                scatter(&mut log_prob, &stats.log_prob, &columns.offsets, micro);
+                scatter(&mut entropy, &stats.entropy, &columns.offsets, micro);
+            }
+            prepared = Some(self.prepare(&columns, &TokenStats { log_prob, entropy, ..TokenStats::default() }, place, totals));
+        }
+        let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
+        let reference = self.reference.as_ref().filter(|_| full_kl);
+        for micro in &micro_batches {
+            self.actor.model.backward(&sequences(micro), self.temperature, reference, gradients, |stats| {
+                if self.objective.needs_mini_batch() && prepared.is_none() {
+                    let order = TokenStats {
+                        log_prob: columns.in_order(&stats.log_prob, micro),
+                        entropy: columns.in_order(&stats.entropy, micro),
+                        ..TokenStats::default()
+                    };
+                    prepared = Some(self.prepare(&columns, &order, place, totals));
+                }
+                let own = |column: &Vec<f32>| gather(column, &columns.offsets, micro);
+                let optional = |column: Option<&Vec<f32>>| column.map(own);
+                let old_log_prob = optional(columns.old_log_prob.as_ref());
+                let ref_log_prob = optional(columns.ref_log_prob.as_ref());
+                let is_weights = optional(columns.rollout_is_weights.as_ref());
+                let factor = optional(prepared.as_ref().and_then(|p| p.factor.as_ref()));
+                let entropy_mask = optional(prepared.as_ref().and_then(|p| p.entropy_mask.as_ref()));
+                let mask = own(&columns.mask);
+                let offsets = gather_offsets(&columns.offsets, micro);
                 let result = self.objective.evaluate(&LossColumns {
-                    offsets: &gather_offsets(&batch.offsets, &trajectories),
+                    offsets: &offsets,
                     mask: &mask,
                     log_prob: &stats.log_prob,
                     entropy: &stats.entropy,
                     old_log_prob: old_log_prob.as_deref(),
                     ref_log_prob: ref_log_prob.as_deref(),
-                    advantages: &advantages,
-                    weights: &gather(&weights, &mini_offsets, &micro),
-                    rollout_is_weights: None,
-                    full_kl: None,
-                    factor: None,
-                    entropy_mask: None,
+                    advantages: &own(&columns.advantages),
+                    weights: &own(&columns.weights),
+                    penalty_weights: &own(&columns.penalty_weights),
+                    rollout_is_weights: is_weights.as_deref(),
+                    full_kl: full_kl.then_some(stats.full_kl.as_slice()),
+                    factor: factor.as_deref(),
+                    entropy_mask: entropy_mask.as_deref(),
                 });
                 totals.add(&result);
-                TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy }
+                totals.add_ratios(&offsets, &mask, &stats.log_prob, old_log_prob.as_deref());
+                TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
             });
         }
+    }
+
+    /// What the loss must know of the whole mini-batch; `stats` are of the current policy, in the order of `columns`.
+    fn prepare(&self, columns: &Columns, stats: &TokenStats, place: &[u64], totals: &mut Totals) -> PreparedMiniBatch {
+        let mut stream = Stream::new(self.config.trainer.seed, "policy loss", &[&[self.step], place].concat());
+        let prepared = self.objective.prepare(
+            &MiniBatch {
+                offsets: &columns.offsets,
+                mask: &columns.mask,
+                log_prob: &stats.log_prob,
+                entropy: &stats.entropy,
+                old_log_prob: columns.old_log_prob.as_ref().unwrap_or(&stats.log_prob),
+                advantages: &columns.advantages,
+                options: &self.objective.options,
+            },
+            &mut || stream.uniform(),
+        );
+        for (name, value) in &prepared.metrics {
+            totals.add_mean(name, *value);
+        }
+        prepared
     }
 
     /// The order in which an epoch visits the trajectories (`actor.shuffle`).
@@ -89,40 +137,44 @@ impl Trainer {
     }
 }
 
-/// Metrics of all updates of a step.
-#[derive(Default)]
-struct Totals {
-    /// Terms of the loss, weighted like it: they add up within a mini-batch and are averaged over updates.
-    per_update: Vec<(&'static str, f64)>,
-    /// Means over tokens: (name, sum, count).
-    per_token: Vec<(&'static str, f64, f64)>,
+/// The columns of one mini-batch, its trajectories one after another.
+struct Columns {
+    offsets: Vec<usize>,
+    mask: Vec<f32>,
+    advantages: Vec<f32>,
+    /// Weights of the policy loss, and of the entropy and KL terms beside it.
+    weights: Vec<f32>,
+    penalty_weights: Vec<f32>,
+    /// None where a single update per step makes the old policy this one, and every ratio exactly 1.
+    old_log_prob: Option<Vec<f32>>,
+    ref_log_prob: Option<Vec<f32>>,
+    rollout_is_weights: Option<Vec<f32>>,
 }
 
-impl Totals {
-    fn add(&mut self, result: &LossResult) {
-        for (name, value) in &result.terms {
-            self.add_mean(name, *value);
-        }
-        for metric in &result.metrics {
-            match self.per_token.iter_mut().find(|(name, ..)| *name == metric.name) {
-                Some((_, sum, count)) => {
-                    *sum += metric.sum;
-                    *count += metric.count;
-                }
-                None => self.per_token.push((metric.name, metric.sum, metric.count)),
-            }
-        }
-    }
-
-    fn add_mean(&mut self, name: &'static str, value: f64) {
-        match self.per_update.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, total)) => *total += value,
-            None => self.per_update.push((name, value)),
+impl Columns {
+    fn new(trainer: &Trainer, batch: &Batch, trajectories: &[usize]) -> Self {
+        let own = |column: &Vec<f32>| gather(column, &batch.offsets, trajectories);
+        let (offsets, mask) = (gather_offsets(&batch.offsets, trajectories), own(&batch.mask));
+        let scale = trainer.config.actor_rollout_ref.actor.loss_scale_factor;
+        let width = trainer.config.data.max_response_length;
+        let weights = |mode| token_weights(mode, &offsets, &mask, scale, width);
+        let old = if trainer.bypass { Some(&batch.rollout_log_prob) } else { batch.old_log_prob.as_ref() };
+        Self {
+            weights: weights(trainer.objective.policy_loss.aggregation(trainer.aggregation)),
+            penalty_weights: weights(trainer.aggregation),
+            advantages: own(&batch.advantages),
+            old_log_prob: old.filter(|_| trainer.bypass || !trainer.plan.on_policy()).map(own),
+            ref_log_prob: batch.ref_log_prob.as_ref().map(own),
+            rollout_is_weights: batch.rollout_is_weights.as_ref().map(own),
+            offsets,
+            mask,
         }
     }
 
-    fn report(self, updates: usize, metrics: &mut Metrics) {
-        metrics.extend(self.per_update.into_iter().map(|(name, total)| (name, total / updates as f64)));
-        metrics.extend(self.per_token.into_iter().map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0))); // + 0.0: never −0
+    /// A column of the only micro-batch, whose sequences are sorted by length, in the order of the mini-batch.
+    fn in_order(&self, column: &[f32], micro: &[usize]) -> Vec<f32> {
+        let mut ordered = self.mask.clone();
+        scatter(&mut ordered, column, &self.offsets, micro);
+        ordered
     }
 }

@@ -26,10 +26,10 @@ impl Trainer {
         let mut shown = Vec::new();
         let mut lines = String::new();
         for chunk in prompts.chunks(size) {
-            let mut batch = self.sample("validate", chunk.to_vec(), n, sampling)?;
+            let mut batch = self.sample("validate", chunk.to_vec(), n, sampling, &[])?;
             self.score(&mut batch)?;
             samples.add(&batch);
-            let scores = batch.totals(&batch.scores);
+            let scores = batch.trajectory_scores();
             shown.extend((0..batch.len()).map(|i| (batch.prompt(i).text.clone(), batch.texts[i].clone(), scores[i])));
             lines.push_str(&self.generations(&batch));
         }
@@ -41,7 +41,7 @@ impl Trainer {
     }
 
     /// `trainer.log_val_generations` validation samples on the console: the same ones each time.
-    fn show(&self, mut samples: Vec<(String, String, f64)>) -> Result<()> {
+    fn show(&self, mut samples: Vec<(String, String, Option<f64>)>) -> Result<()> {
         let most = self.config.trainer.log_val_generations;
         if most == 0 {
             return Ok(());
@@ -51,7 +51,7 @@ impl Trainer {
         let mut table = comfy_table::Table::new();
         table.set_header(["input", "output", "score"]);
         for (input, output, score) in samples.into_iter().take(most) {
-            table.add_row([input, output, score.to_string()]);
+            table.add_row([input, output, score.map_or("none".to_owned(), |score| score.to_string())]);
         }
         self.progress.println(&table.to_string())
     }
@@ -65,7 +65,7 @@ struct Samples {
 
 impl Samples {
     fn add(&mut self, batch: &Batch) {
-        let scores = batch.totals(&batch.scores).into_iter().map(Some).collect();
+        let scores = batch.trajectory_scores();
         let variables = std::iter::once(("reward", &scores)).chain(batch.extras.iter().map(|(name, v)| (name.as_str(), v)));
         for (name, values) in variables {
             for (prompt, values) in batch.prompts.iter().zip(values.chunks(self.n)) {

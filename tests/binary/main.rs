@@ -5,6 +5,7 @@ mod console;
 mod end_to_end;
 mod files;
 mod generation;
+mod improve;
 mod inspect;
 mod mistakes;
 mod supervised;

@@ -83,6 +83,7 @@ impl<'a> Case<'a> {
             ref_log_prob: Some(&self.input("ref_log_probs")),
             advantages,
             weights,
+            penalty_weights: weights,
             rollout_is_weights: is_weights,
             full_kl: None,
             factor: None,

@@ -8,6 +8,7 @@ mod vanilla;
 
 use burn::tensor::Tensor;
 
+use super::aggregate::{self, Aggregation};
 use super::rollout_correction::{BypassLoss, RolloutCorrection};
 
 /// One micro-batch of whole sequences; tensors have shape `[tokens]`. Entries where the mask is 0 hold 0.
@@ -132,6 +133,13 @@ pub struct PolicyLoss {
     pub aggregation: Option<&'static str>,
     pub prepare: Option<Prepare>,
     pub run: fn(&LossInput) -> PolicyLossOutput,
+}
+
+impl PolicyLoss {
+    /// The aggregation of its tokens, where `configured` is that of `actor.loss_agg_mode`.
+    pub fn aggregation(&self, configured: &'static Aggregation) -> &'static Aggregation {
+        self.aggregation.and_then(aggregate::find).unwrap_or(configured)
+    }
 }
 
 /// Every loss `actor.policy_loss.loss_mode` can name.

@@ -1,0 +1,127 @@
+//! From the settings to the options of the algorithms.
+
+use anyhow::{Context, Result};
+
+use crate::algorithm::advantage::{self, AdvantageOptions};
+use crate::algorithm::kl;
+use crate::algorithm::loss::PolicyObjective;
+use crate::algorithm::pf_ppo::{self, Reweighting};
+use crate::algorithm::policy_loss::{self, ClipOptions, LossOptions};
+use crate::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
+use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
+use crate::config::schema::{self, BypassLossType, PpoConfig, RewardManager, ScaleRewards};
+
+/// What is done about the difference between generation and training.
+pub struct Correction {
+    /// `None` if nothing is.
+    pub correction: Option<RolloutCorrection>,
+    pub bypass: bool,
+}
+
+/// # Errors
+/// A setting of `algorithm.rollout_correction` that makes no sense.
+pub fn correction(config: &PpoConfig) -> Result<Correction> {
+    let Some(settings) = &config.algorithm.rollout_correction else { return Ok(Correction { correction: None, bypass: false }) };
+    let correction = RolloutCorrection::new(&Settings {
+        rollout_is: settings.rollout_is.clone(),
+        rollout_is_threshold: settings.rollout_is_threshold.as_ref().map(ToString::to_string),
+        rollout_is_threshold_lower: settings.rollout_is_threshold_lower,
+        rollout_is_batch_normalize: settings.rollout_is_batch_normalize,
+        rollout_rs: settings.rollout_rs.clone(),
+        rollout_rs_threshold: settings.rollout_rs_threshold.as_ref().map(ToString::to_string),
+        rollout_rs_threshold_lower: settings.rollout_rs_threshold_lower,
+        rollout_token_veto_threshold: settings.rollout_token_veto_threshold,
+    })?;
+    let asked = settings.bypass_mode || correction != RolloutCorrection::default();
+    Ok(Correction { correction: asked.then_some(correction), bypass: settings.bypass_mode })
+}
+
+/// What the actor minimises.
+///
+/// # Errors
+/// A name that no registry knows.
+pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCorrection>) -> Result<PolicyObjective> {
+    let actor = &config.actor_rollout_ref.actor;
+    let loss = &actor.policy_loss;
+    let kl_penalty = || kl::find(&actor.kl_loss_type).context("unknown kl_loss_type");
+    let reinforce = |settings: &schema::RolloutCorrectionConfig| settings.loss_type == BypassLossType::Reinforce;
+    Ok(PolicyObjective {
+        policy_loss: policy_loss::find(if bypass { "bypass_mode" } else { &loss.loss_mode }).context("unknown loss_mode")?,
+        options: LossOptions {
+            clip: ClipOptions { low: actor.clip_low(), high: actor.clip_high(), c: actor.clip_ratio_c },
+            delta: loss.delta,
+            tau_pos: actor.tau_pos,
+            tau_neg: actor.tau_neg,
+            clip_cov_ratio: loss.clip_cov_ratio,
+            clip_cov_lb: loss.clip_cov_lb,
+            clip_cov_ub: loss.clip_cov_ub,
+            kl_cov_ratio: loss.kl_cov_ratio,
+            ppo_kl_coef: loss.ppo_kl_coef,
+            dro_beta: loss.dro_beta,
+            rollout_correction: correction.filter(|_| bypass),
+            bypass_loss: match config.algorithm.rollout_correction.as_ref().is_some_and(reinforce) {
+                true => BypassLoss::Reinforce,
+                false => BypassLoss::PpoClip,
+            },
+        },
+        entropy_coeff: actor.entropy_coeff,
+        kl_loss: if actor.use_kl_loss { Some((kl_penalty()?, actor.kl_loss_coef)) } else { None },
+        top_entropy_quantile: loss.top_entropy_quantile,
+    })
+}
+
+/// What is done to the score of each response by itself.
+pub fn shaping(config: &PpoConfig) -> RewardShaping {
+    let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
+    let buffer = &rewards.reward_kwargs.overlong_buffer_cfg;
+    RewardShaping {
+        overlong: (rewards.reward_manager == RewardManager::Dapo && buffer.enable).then_some(Overlong {
+            len: buffer.len,
+            max_resp_len: rewards.reward_kwargs.max_resp_len,
+            penalty_factor: buffer.penalty_factor,
+            log: buffer.log,
+        }),
+        stop_properly: algorithm.stop_properly_penalty_coef,
+        missing_eos_penalty: algorithm.missing_eos_penalty,
+        ..RewardShaping::default()
+    }
+}
+
+/// What is done to the scores of a batch after that.
+pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
+    let algorithm = &config.algorithm;
+    RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }
+}
+
+pub fn advantage_options(config: &PpoConfig) -> AdvantageOptions {
+    let algorithm = &config.algorithm;
+    AdvantageOptions {
+        gamma: algorithm.gamma,
+        lam: algorithm.lam,
+        norm_adv_by_std_in_grpo: algorithm.norm_adv_by_std_in_grpo,
+        scale_rewards: match algorithm.scale_rewards {
+            ScaleRewards::Group => advantage::ScaleRewards::Group,
+            ScaleRewards::Batch => advantage::ScaleRewards::Batch,
+            ScaleRewards::None => advantage::ScaleRewards::None,
+        },
+    }
+}
+
+pub fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvantages> {
+    match config.algorithm.normalize_advantages {
+        schema::NormalizeAdvantages::None => None,
+        schema::NormalizeAdvantages::Sequences => Some(NormalizeAdvantages::Sequence),
+        schema::NormalizeAdvantages::Tokens => Some(NormalizeAdvantages::Token),
+    }
+}
+
+/// # Errors
+/// A method that no registry knows.
+pub fn pf_ppo(config: &PpoConfig) -> Result<Option<(&'static Reweighting, f64)>> {
+    let (wanted, settings) = (config.algorithm.use_pf_ppo, &config.algorithm.pf_ppo);
+    if !wanted {
+        return Ok(None);
+    }
+    let method = pf_ppo::find(settings.reweight_method.as_str()).context("unknown reweight_method")?;
+    Ok(Some((method, settings.weight_pow)))
+}

@@ -1,0 +1,121 @@
+//! Options that have no effect beside the others: said at start-up, so that none is set in vain.
+
+use anyhow::Result;
+
+use crate::algorithm::{advantage, policy_loss};
+use crate::config::schema::{KlControllerKind, PpoConfig, RewardManager, Schema};
+use crate::config::{Tree, defaults};
+
+/// Whether an option has no effect, its key, and why.
+pub type Idle = (bool, &'static str, &'static str);
+
+/// Says which of `options` were set, to other than the default, and have no effect.
+pub fn warn_of_idle<T: Schema>(tree: &Tree, options: &[Idle]) -> Result<()> {
+    let defaults = defaults(T::DEFAULT_NAME)?;
+    // As text, for lists remember where their items were written.
+    let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
+    for (_, key, reason) in options.iter().filter(|(idle, ..)| *idle) {
+        if written(tree, key) != written(&defaults, key) {
+            tracing::warn!("ignored: {key}: {reason}");
+        }
+    }
+    Ok(())
+}
+
+/// Settings of reinforcement learning that only some policy losses read.
+pub const OF_LOSSES: &[(&str, &[&str])] = &[
+    ("actor_rollout_ref.actor.clip_ratio", CLIPPED),
+    ("actor_rollout_ref.actor.clip_ratio_low", CLIPPED),
+    ("actor_rollout_ref.actor.clip_ratio_high", CLIPPED),
+    ("actor_rollout_ref.actor.clip_ratio_c", &["vanilla", "bypass_mode", "dppo_tv", "dppo_kl"]),
+    ("actor_rollout_ref.actor.tau_pos", &["sapo"]),
+    ("actor_rollout_ref.actor.tau_neg", &["sapo"]),
+    ("actor_rollout_ref.actor.policy_loss.delta", &["vanilla", "bypass_mode"]),
+    ("actor_rollout_ref.actor.policy_loss.clip_cov_ratio", &["clip_cov"]),
+    ("actor_rollout_ref.actor.policy_loss.clip_cov_lb", &["clip_cov"]),
+    ("actor_rollout_ref.actor.policy_loss.clip_cov_ub", &["clip_cov"]),
+    ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", &["kl_cov"]),
+    ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", &["kl_cov"]),
+    ("actor_rollout_ref.actor.policy_loss.dro_beta", &["dro"]),
+];
+const CLIPPED: &[&str] =
+    &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_mean", "cispo", "dppo_tv", "dppo_kl", "rloo"];
+
+/// Settings that only some advantage estimators read.
+pub const OF_ESTIMATORS: &[(&str, &[&str])] = &[
+    ("algorithm.gamma", &["gae", "reinforce_plus_plus", "reinforce"]),
+    ("algorithm.norm_adv_by_std_in_grpo", &["grpo", "grpo_passk", "gdpo"]),
+    ("algorithm.scale_rewards", &["trl_grpo"]),
+    ("algorithm.gdpo_reward_keys", &["gdpo", "trl_gdpo"]),
+    ("algorithm.gdpo_reward_weights", &["gdpo", "trl_gdpo"]),
+];
+
+/// Says which settings of a run of reinforcement learning have no effect.
+pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
+    let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
+    let loss = match &algorithm.rollout_correction {
+        Some(correction) if correction.bypass_mode => "bypass_mode",
+        _ => actor.policy_loss.loss_mode.as_str(),
+    };
+    let loss = policy_loss::find(loss).map_or(loss, |loss| loss.name);
+    let estimator = algorithm.adv_estimator.as_str();
+    let estimator = advantage::find(estimator).map_or(estimator, |estimator| estimator.name);
+    let of_losses = OF_LOSSES.iter().map(|(key, read_by)| (!read_by.contains(&loss), *key, "the policy loss does not read it"));
+    let of_estimators = OF_ESTIMATORS
+        .iter()
+        .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
+    let options: Vec<Idle> = of_losses.chain(of_estimators).chain(others(config)).collect();
+    warn_of_idle::<PpoConfig>(tree, &options)
+}
+
+/// Settings that need another one to be on.
+fn others(config: &PpoConfig) -> Vec<Idle> {
+    let (actor, algorithm, rewards) = (&config.actor_rollout_ref.actor, &config.algorithm, &config.reward_model);
+    let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
+    let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
+    let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
+    let no_filter = (!algorithm.filter_groups.enable, "algorithm.filter_groups.enable is false");
+    let no_pf_ppo = (!algorithm.use_pf_ppo, "algorithm.use_pf_ppo is false");
+    let no_buffer = (
+        rewards.reward_manager != RewardManager::Dapo || !rewards.reward_kwargs.overlong_buffer_cfg.enable,
+        "overlong_buffer_cfg.enable is false",
+    );
+    let correction = algorithm.rollout_correction.as_ref();
+    let no_weights = (correction.is_none_or(|c| c.rollout_is.is_none()), "rollout_is is null");
+    let no_rejection = (correction.is_none_or(|c| c.rollout_rs.is_none()), "rollout_rs is null");
+    let no_bypass = (correction.is_none_or(|c| !c.bypass_mode), "bypass_mode is false");
+    let own_mode = policy_loss::find(&actor.policy_loss.loss_mode).is_some_and(|loss| loss.aggregation.is_some())
+        && !actor.use_kl_loss
+        && actor.entropy_coeff == 0.0;
+    let rows: &[((bool, &'static str), &'static str)] = &[
+        (no_loss_kl, "actor_rollout_ref.actor.kl_loss_coef"),
+        (no_loss_kl, "actor_rollout_ref.actor.kl_loss_type"),
+        (no_reward_kl, "algorithm.kl_penalty"),
+        (no_reward_kl, "algorithm.kl_ctrl.type"),
+        (no_reward_kl, "algorithm.kl_ctrl.kl_coef"),
+        (fixed, "algorithm.kl_ctrl.horizon"),
+        (fixed, "algorithm.kl_ctrl.target_kl"),
+        (no_filter, "algorithm.filter_groups.metric"),
+        (no_filter, "algorithm.filter_groups.max_num_gen_batches"),
+        (no_filter, "algorithm.filter_groups.mean_range"),
+        (no_filter, "data.gen_batch_size"),
+        (no_pf_ppo, "algorithm.pf_ppo.reweight_method"),
+        (no_pf_ppo, "algorithm.pf_ppo.weight_pow"),
+        (no_buffer, "reward_model.reward_kwargs.max_resp_len"),
+        (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.len"),
+        (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor"),
+        (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.log"),
+        (no_weights, "algorithm.rollout_correction.rollout_is_threshold"),
+        (no_weights, "algorithm.rollout_correction.rollout_is_threshold_lower"),
+        (no_weights, "algorithm.rollout_correction.rollout_is_batch_normalize"),
+        (no_rejection, "algorithm.rollout_correction.rollout_rs_threshold"),
+        (no_rejection, "algorithm.rollout_correction.rollout_rs_threshold_lower"),
+        (no_bypass, "algorithm.rollout_correction.loss_type"),
+        ((own_mode, "the policy loss has an aggregation of its own"), "actor_rollout_ref.actor.loss_agg_mode"),
+        (
+            (actor.loss_agg_mode != "seq-mean-token-sum-norm", "loss_agg_mode is another than seq-mean-token-sum-norm"),
+            "actor_rollout_ref.actor.loss_scale_factor",
+        ),
+    ];
+    rows.iter().map(|&((idle, reason), key)| (idle, key, reason)).collect()
+}

@@ -1,0 +1,63 @@
+//! Metrics of all updates of a step.
+
+use crate::algorithm::loss::LossResult;
+use crate::algorithm::sequences;
+use crate::tracking::Metrics;
+
+/// Sums that become means.
+#[derive(Default)]
+pub struct Totals {
+    /// Terms of the loss, weighted like it: they add up within a mini-batch and are averaged over updates.
+    per_update: Vec<(String, f64)>,
+    /// Means over tokens: (name, sum, count).
+    per_token: Vec<(&'static str, f64, f64)>,
+    /// log(π/π_old) of every sequence with a trained token, in each of its updates.
+    log_ratios: Vec<f64>,
+}
+
+impl Totals {
+    pub fn add(&mut self, result: &LossResult) {
+        for (name, value) in &result.terms {
+            self.add_mean(name, *value);
+        }
+        for metric in &result.metrics {
+            match self.per_token.iter_mut().find(|(name, ..)| *name == metric.name) {
+                Some((_, sum, count)) => {
+                    *sum += metric.sum;
+                    *count += metric.count;
+                }
+                None => self.per_token.push((metric.name, metric.sum, metric.count)),
+            }
+        }
+    }
+
+    /// A number of one update, or its part in one.
+    pub fn add_mean(&mut self, name: &str, value: f64) {
+        match self.per_update.iter_mut().find(|(known, _)| known == name) {
+            Some((_, total)) => *total += value,
+            None => self.per_update.push((name.to_owned(), value)),
+        }
+    }
+
+    /// The ratios of the sequences of a micro-batch, for the metrics that TRL has of them.
+    pub fn add_ratios(&mut self, offsets: &[usize], mask: &[f32], log_prob: &[f32], old_log_prob: Option<&[f32]>) {
+        for tokens in sequences(offsets) {
+            let trained: Vec<usize> = tokens.filter(|&t| mask[t] != 0.0).collect();
+            if !trained.is_empty() {
+                let old = old_log_prob.unwrap_or(log_prob);
+                self.log_ratios.push(trained.iter().map(|&t| f64::from(log_prob[t]) - f64::from(old[t])).sum());
+            }
+        }
+    }
+
+    pub fn report(self, updates: usize, metrics: &mut Metrics) {
+        metrics.extend(self.per_update.into_iter().map(|(name, total)| (name, total / updates as f64)));
+        metrics.extend(self.per_token.into_iter().map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0))); // + 0.0: never −0
+        let count = self.log_ratios.len().max(1) as f64;
+        let mean = |f: &dyn Fn(f64) -> f64| self.log_ratios.iter().map(|&d| f(d)).sum::<f64>() / count;
+        let ratio = mean(&f64::exp);
+        metrics.set("policy/approxkl_avg", mean(&|d| 0.5 * d * d));
+        metrics.set("val/ratio", ratio);
+        metrics.set("val/ratio_var", mean(&|d| (d.exp() - ratio).powi(2)) * count / (count - 1.0).max(1.0));
+    }
+}

@@ -1,0 +1,63 @@
+//! The metrics of TRL's original RLOO trainer (0.9 to 0.21), for `trainer.metric_names: trl`.
+//!
+//! Names and meanings are TRL's, but for what it got wrong: masked tokens count nowhere (it adds −1 to the entropy for each
+//! padded position, and averages padding into `policy/entropy_avg` and `val/ratio`), scores are reported before they are
+//! normalised (after, their mean is 0), `eps` is no integer, and `val/ratio_var` is over sequences, not over micro-batches.
+
+use super::batch::Batch;
+use crate::config::schema::MetricNames;
+use crate::tracking::Metrics;
+
+/// (TRL's name, verl's name of the same number). Those without one of verl's are worked out here and in `totals`.
+const NAMES: &[(&str, Option<&str>)] = &[
+    ("eps", None),
+    ("episode", None),
+    ("lr", Some("actor/lr")),
+    ("loss/policy_avg", Some("actor/pg_loss")),
+    ("objective/entropy", None),
+    ("objective/kl", None),
+    ("objective/non_score_reward", None),
+    ("objective/rlhf_reward", Some("critic/rewards/mean")),
+    ("objective/scores", Some("critic/score/mean")),
+    ("policy/approxkl_avg", None),
+    ("policy/clipfrac_avg", Some("actor/pg_clipfrac")),
+    ("policy/entropy_avg", Some("actor/entropy")),
+    // The share of clipped value updates: RLOO has no values, in TRL as here.
+    ("val/clipfrac_avg", None),
+    ("val/num_eos_tokens", None),
+    ("val/ratio", None),
+    ("val/ratio_var", None),
+];
+
+/// What TRL reports of a batch and verl does not. `episode` counts trajectories trained on since the run began.
+pub fn of_batch(batch: &Batch, episode: u64, metrics: &mut Metrics) {
+    let count = batch.len().max(1) as f64;
+    let mean = |term: &dyn Fn(usize) -> f64| {
+        let trained = (0..batch.mask.len()).filter(|&t| batch.mask[t] != 0.0);
+        trained.map(term).sum::<f64>() / count
+    };
+    let old = batch.old_log_prob.as_ref().unwrap_or(&batch.rollout_log_prob);
+    metrics.set("episode", episode as f64);
+    metrics.extend(metrics.get("perf/time_per_step").map(|seconds| ("eps", count / seconds)));
+    metrics.set("objective/entropy", mean(&|t| -f64::from(old[t])));
+    if let Some(reference) = &batch.ref_log_prob {
+        metrics.set("objective/kl", mean(&|t| f64::from(old[t]) - f64::from(reference[t])));
+    }
+    metrics.set("val/clipfrac_avg", 0.0);
+    metrics.set("val/num_eos_tokens", (0..batch.len()).filter(|&i| !batch.truncated(i)).count() as f64);
+}
+
+/// A row of metrics under the chosen names. What TRL has no name for keeps verl's.
+pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
+    let mut row = Metrics::new();
+    match names {
+        MetricNames::Verl => {
+            row.extend(metrics.iter().filter(|(name, _)| NAMES.iter().all(|(trl, _)| trl != name)));
+        }
+        MetricNames::Trl => {
+            row.extend(NAMES.iter().filter_map(|(trl, verl)| Some((*trl, metrics.get(verl.unwrap_or(trl))?))));
+            row.extend(metrics.iter().filter(|(name, _)| NAMES.iter().all(|(trl, verl)| trl != name && *verl != Some(*name))));
+        }
+    }
+    row
+}

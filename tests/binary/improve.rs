@@ -1,0 +1,64 @@
+//! Every estimator and every loss makes the model of `data/` better at its task.
+//!
+//! `BURNISH_CURVES=FOLDER BURNISH_STEPS=128 cargo test --release --test binary improve` keeps longer runs of all of them, which
+//! `scripts/algorithm_curves.py` draws (docs/benchmarks/algorithms.md).
+
+use std::path::{Path, PathBuf};
+
+use burnish::algorithm::advantage::{ESTIMATORS, Need};
+use burnish::algorithm::policy_loss::POLICY_LOSSES;
+use serde_json::Value;
+
+use crate::common::{rows, succeed, trainer};
+
+/// What an algorithm needs beside its name.
+const OPTIONS: &[(&str, &[&str])] = &[
+    ("gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
+    ("trl_gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
+    ("dro", &["actor_rollout_ref.actor.policy_loss.dro_beta=0.1"]),
+    ("bypass_mode", &["algorithm.rollout_correction.bypass_mode=true"]),
+];
+
+const ACCURACY: &str = "val-core/burnish/arithmetic/acc/mean@1";
+
+/// Accuracy before and after.
+fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
+    let at = folder.join(name);
+    let steps = std::env::var("BURNISH_STEPS").unwrap_or_else(|_| "16".to_owned());
+    let mut command = trainer(&["--config", "ppo_trainer.yaml", &format!("{option}={name}")]);
+    command.args(OPTIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, options)| *options));
+    command.args([
+        "actor_rollout_ref.actor.ppo_mini_batch_size=32",
+        &format!("trainer.total_training_steps={steps}"),
+        "trainer.test_freq=16",
+        "trainer.logger=[file]",
+        "trainer.resume_mode=disable",
+        &format!("trainer.default_local_dir={}", at.display()),
+    ]);
+    succeed(command);
+    let rows = rows(&at);
+    let accuracy = |row: &(u64, serde_json::Map<String, Value>)| row.1[ACCURACY].as_f64().unwrap();
+    (accuracy(rows.first().unwrap()), accuracy(rows.last().unwrap()))
+}
+
+fn all_improve(names: impl Iterator<Item = &'static str>, option: &str, folder: &str) {
+    let kept = std::env::var_os("BURNISH_CURVES").map(|path| PathBuf::from(path).join(folder));
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = kept.unwrap_or_else(|| temporary.path().to_owned());
+    let results: Vec<_> = names.map(|name| (name, accuracies(&folder, name, option))).collect();
+    let report: Vec<String> = results.iter().map(|(name, (from, to))| format!("{name}: {from:.3} to {to:.3}")).collect();
+    // 512 problems: one standard deviation of an accuracy is 0.022.
+    assert!(results.iter().all(|(_, (from, to))| to - from > 0.08), "some did not improve by 0.08:\n{}", report.join("\n"));
+    println!("{}", report.join("\n"));
+}
+
+#[test]
+fn every_estimator_improves_the_model() {
+    let names = ESTIMATORS.iter().filter(|e| !e.needs(Need::Critic)).map(|e| e.name);
+    all_improve(names, "algorithm.adv_estimator", "estimators");
+}
+
+#[test]
+fn every_loss_improves_the_model() {
+    all_improve(POLICY_LOSSES.iter().map(|l| l.name), "actor_rollout_ref.actor.policy_loss.loss_mode", "losses");
+}
