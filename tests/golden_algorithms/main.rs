@@ -1,6 +1,8 @@
-//! Our algorithms against the numbers verl returned, values and gradients, for every case in `algorithms.json`.
+//! Our algorithms against the numbers verl returned, values and gradients, for every case in `algorithms.json`; and the
+//! advantages of TRL and OpenRLHF.
 
 mod advantages;
+mod advantages_trl_openrlhf;
 mod kl;
 mod losses;
 
@@ -10,9 +12,13 @@ use burnish::algorithm::loss::{LossColumns, PolicyObjective};
 use serde_json::Value;
 
 fn goldens() -> Value {
+    golden_file("algorithms.json")
+}
+
+fn golden_file(name: &str) -> Value {
     let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let folder = std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from);
-    let path = folder.join("algorithms.json");
+    let path = folder.join(name);
     let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_slice(&text).unwrap()
 }

@@ -3,17 +3,23 @@
 //! As in TRL, whose reward functions may return `None`. Where abstentions leave a single scored response of a group, there is
 //! nothing to compare it with, and group estimators give it advantage 0 too (TRL divides 0 by 0 there).
 
+use std::collections::BTreeMap;
+
 use super::{AdvantageInput, AdvantageOutput, Component, Estimator, Need};
 use crate::algorithm::sequences;
 
 impl Estimator {
     /// Runs the estimator on the sequences with a score; the others get advantage and return 0. `scored` has one entry per
     /// sequence.
+    ///
+    /// # Panics
+    /// If a column the estimator `needs` is `None`.
     pub fn estimate(&self, input: &AdvantageInput, scored: &[bool]) -> AdvantageOutput {
-        let kept = self.comparable(input, scored);
-        if kept.len() == scored.len() {
+        let comparable = self.comparable(input.group, scored);
+        if comparable.iter().all(|&comparable| comparable) {
             return (self.run)(input);
         }
+        let kept: Vec<usize> = (0..scored.len()).filter(|&i| comparable[i]).collect();
         let mut output = AdvantageOutput { advantages: vec![0.0; input.mask.len()], returns: vec![0.0; input.mask.len()] };
         if kept.is_empty() {
             return output;
@@ -55,13 +61,16 @@ impl Estimator {
         output
     }
 
-    /// The sequences that have a score and, for a group estimator, another scored one in their group; a group that was of one
-    /// from the start stays.
-    fn comparable(&self, input: &AdvantageInput, scored: &[bool]) -> Vec<usize> {
-        let alone = |i: usize| {
-            let mut others = (0..scored.len()).filter(|&j| j != i && input.group[j] == input.group[i]).peekable();
-            others.peek().is_some() && others.all(|j| !scored[j])
-        };
-        (0..scored.len()).filter(|&i| scored[i] && !(self.needs(Need::Group) && alone(i))).collect()
+    /// Which sequences have a score and, for a group estimator, another scored one in their group; a group that was of one from
+    /// the start stays.
+    pub fn comparable(&self, group: &[usize], scored: &[bool]) -> Vec<bool> {
+        let mut counts: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        for (&group, &scored) in group.iter().zip(scored) {
+            let (members, with_score) = counts.entry(group).or_default();
+            *members += 1;
+            *with_score += usize::from(scored);
+        }
+        let alone = |group: &usize| counts.get(group).is_some_and(|&(members, with_score)| members > 1 && with_score == 1);
+        group.iter().zip(scored).map(|(group, &scored)| scored && !(self.needs(Need::Group) && alone(group))).collect()
     }
 }

@@ -5,14 +5,35 @@
 //! reward function scored are taken out before an estimator runs, see [`Estimator::estimate`].
 
 mod abstention;
+mod dr_grpo;
+mod gae;
+mod gdpo;
+mod gpg;
+mod group_norm;
 mod grpo;
+mod grpo_passk;
+mod openrlhf;
+mod openrlhf_rloo;
+mod opo;
+mod optimal_token_baseline;
+#[cfg(test)]
+mod properties;
+mod reinforce;
+mod reinforce_baseline;
 mod reinforce_plus_plus;
+mod reinforce_plus_plus_baseline;
+mod remax;
 mod rloo;
 mod stats;
+mod tir_optimal_token_baseline;
+mod trl_gdpo;
+mod trl_grpo;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::sequences;
+use stats::masked_whiten;
 
 /// What an estimator sees: one training batch as ragged columns. Columns an estimator does not name in its `needs` may be
 /// `None`.
@@ -82,7 +103,7 @@ pub struct Component {
     pub values: Vec<Option<f64>>,
 }
 
-/// One number per token of the input; advantages are 0 where the mask is 0.
+/// One number per token of the input, 0 where the mask is 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdvantageOutput {
     pub advantages: Vec<f32>,
@@ -115,6 +136,14 @@ impl Need {
             Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
         }
     }
+
+    /// The column an estimator that declares this need was given.
+    ///
+    /// # Panics
+    /// If it was not given.
+    fn column(self, column: Option<&[f32]>) -> &[f32] {
+        column.unwrap_or_else(|| panic!("an estimator was run without what it needs: {}", self.describe()))
+    }
 }
 
 /// A row of [`ESTIMATORS`].
@@ -127,6 +156,9 @@ pub struct Estimator {
     pub doc: &'static str,
     pub needs: &'static [Need],
     /// The formula, on sequences that all have a score.
+    ///
+    /// # Panics
+    /// If a column it `needs` is `None`.
     pub run: fn(&AdvantageInput) -> AdvantageOutput,
 }
 
@@ -137,7 +169,27 @@ impl Estimator {
 }
 
 /// Every estimator `algorithm.adv_estimator` can name.
-pub static ESTIMATORS: &[Estimator] = &[rloo::ESTIMATOR, grpo::ESTIMATOR, reinforce_plus_plus::ESTIMATOR];
+pub static ESTIMATORS: &[Estimator] = &[
+    rloo::ESTIMATOR,
+    grpo::ESTIMATOR,
+    reinforce_plus_plus::ESTIMATOR,
+    reinforce_plus_plus_baseline::ESTIMATOR,
+    gae::ESTIMATOR,
+    grpo_passk::ESTIMATOR,
+    remax::ESTIMATOR,
+    opo::ESTIMATOR,
+    gpg::ESTIMATOR,
+    optimal_token_baseline::ESTIMATOR,
+    tir_optimal_token_baseline::ESTIMATOR,
+    gdpo::ESTIMATOR,
+    trl_grpo::ESTIMATOR,
+    trl_gdpo::ESTIMATOR,
+    reinforce::ESTIMATOR,
+    reinforce_baseline::ESTIMATOR,
+    group_norm::ESTIMATOR,
+    dr_grpo::ESTIMATOR,
+    openrlhf_rloo::ESTIMATOR,
+];
 
 /// The estimator of this name or alias.
 pub fn find(name: &str) -> Option<&'static Estimator> {
@@ -164,14 +216,57 @@ impl AdvantageInput<'_> {
         members.into_values().collect()
     }
 
-    /// One advantage per sequence, given to each of its trained tokens; returns equal advantages.
-    fn spread(&self, advantages: &[f64]) -> AdvantageOutput {
-        let mut column = vec![0.0; self.mask.len()];
-        for (tokens, &advantage) in sequences(self.offsets).zip(advantages) {
-            for t in tokens {
-                column[t] = advantage as f32 * self.mask[t];
+    /// The tokens of a sequence that the policy wrote.
+    fn trained(&self, tokens: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
+        tokens.filter(|&t| self.mask[t] != 0.0)
+    }
+
+    /// Σ of the discounted rewards from each trained token on, tool tokens stepped over.
+    fn rewards_to_go(&self, gamma: f64) -> Vec<f64> {
+        let mut returns = vec![0.0; self.mask.len()];
+        for tokens in sequences(self.offsets) {
+            let mut running = 0.0;
+            for t in self.trained(tokens).rev() {
+                running = f64::from(self.rewards[t]) + gamma * running;
+                returns[t] = running;
             }
         }
-        AdvantageOutput { returns: column.clone(), advantages: column }
+        returns
+    }
+
+    /// `own`, applied to the scores of each group, gives the number of each of its sequences.
+    fn by_group(&self, scores: &[f64], own: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+        let mut result = vec![0.0; scores.len()];
+        for group in self.groups() {
+            let members: Vec<f64> = group.iter().map(|&i| scores[i]).collect();
+            group.iter().zip(own(&members)).for_each(|(&i, number)| result[i] = number);
+        }
+        result
+    }
+
+    /// The number of its sequence for each token.
+    fn per_token(&self, numbers: &[f64]) -> Vec<f64> {
+        sequences(self.offsets).zip(numbers).flat_map(|(tokens, &number)| tokens.map(move |_| number)).collect()
+    }
+
+    /// One advantage per sequence, given to each of its trained tokens; returns equal advantages.
+    fn spread(&self, advantages: &[f64]) -> AdvantageOutput {
+        let column = self.per_token(advantages);
+        self.output(&column, &column)
+    }
+
+    /// As [`AdvantageInput::spread`], whitened over the trained tokens of the batch.
+    fn spread_whitened(&self, advantages: &[f64]) -> AdvantageOutput {
+        let column = masked_whiten(&self.per_token(advantages), self.mask);
+        self.output(&column, &column)
+    }
+
+    /// Two columns of numbers for the trained tokens; whatever they hold elsewhere becomes 0.
+    fn output(&self, advantages: &[f64], returns: &[f64]) -> AdvantageOutput {
+        let masked = |column: &[f64]| {
+            let tokens = column.iter().zip(self.mask);
+            tokens.map(|(&value, &m)| if m == 0.0 { 0.0 } else { value as f32 }).collect()
+        };
+        AdvantageOutput { advantages: masked(advantages), returns: masked(returns) }
     }
 }

@@ -5,7 +5,6 @@
 
 use super::stats::masked_whiten;
 use super::{AdvantageInput, AdvantageOutput, Estimator};
-use crate::algorithm::sequences;
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "reinforce_plus_plus",
@@ -14,23 +13,14 @@ pub const ESTIMATOR: Estimator = Estimator {
           Formula: G_t = r_t + γ·G_{t+1}, t running over trained tokens only; A = (G − mean)/sqrt(var + 1e-8) over \
           all trained tokens.\n\
           Paper: Hu 2025, REINFORCE++, arXiv:2501.03262.\n\
-          verl: compute_reinforce_plus_plus_outcome_advantage.",
+          verl: compute_reinforce_plus_plus_outcome_advantage.\n\
+          Deviation: verl raises on a batch with fewer than two trained tokens; here their advantage is 0.\n\
+          When: one response to each prompt, many different prompts in a batch, and no critic.",
     needs: &[],
     run,
 };
 
 fn run(input: &AdvantageInput) -> AdvantageOutput {
-    let mut returns = vec![0.0; input.rewards.len()];
-    for tokens in sequences(input.offsets) {
-        let mut running = 0.0;
-        for t in tokens.rev().filter(|&t| input.mask[t] != 0.0) {
-            running = f64::from(input.rewards[t]) + input.options.gamma * running;
-            returns[t] = running;
-        }
-    }
-    let whitened = masked_whiten(&returns, input.mask);
-    AdvantageOutput {
-        advantages: whitened.iter().zip(input.mask).map(|(&a, &m)| a as f32 * m).collect(),
-        returns: returns.iter().map(|&g| g as f32).collect(),
-    }
+    let returns = input.rewards_to_go(input.options.gamma);
+    input.output(&masked_whiten(&returns, input.mask), &returns)
 }

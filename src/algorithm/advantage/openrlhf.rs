@@ -1,0 +1,45 @@
+//! What OpenRLHF's estimators share: a baseline without the KL term, a clip of the result, and reward-to-go of the rest.
+//!
+//! It computes its token rewards itself: the shaped score stands on the last trained token, and the KL term, which is what
+//! rewards are less than scores, stays on the tokens it came from and reaches those before them. So the baseline never
+//! sees the KL, unlike that of TRL's RLOO. OpenRLHF clamps each KL estimate to ±10 first; here the KL estimators' own
+//! bounds hold.
+
+use super::stats::mean;
+use super::{AdvantageInput, AdvantageOutput};
+use crate::algorithm::sequences;
+
+/// Bounds of a score after its baseline, OpenRLHF's default of `reward.clip_range`.
+const CLIP: f64 = 10.0;
+
+/// Advantages from a group's scores by `shape`, its clip, and reward-to-go with `gamma` per position, tool tokens included.
+pub fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, gamma: f64, whiten: bool) -> AdvantageOutput {
+    let scores: Vec<f64> =
+        sequences(input.offsets).map(|tokens| input.scores[tokens].iter().map(|&s| f64::from(s)).sum()).collect();
+    let shaped = input.by_group(&scores, shape);
+    let mut returns = vec![0.0; input.mask.len()];
+    for (tokens, shaped) in sequences(input.offsets).zip(shaped) {
+        let last = input.trained(tokens.clone()).next_back();
+        let mut running = 0.0;
+        for t in tokens.rev() {
+            running *= gamma;
+            if input.mask[t] != 0.0 {
+                running += f64::from(input.rewards[t]) - f64::from(input.scores[t]);
+            }
+            if Some(t) == last {
+                running += shaped.clamp(-CLIP, CLIP);
+            }
+            returns[t] = running;
+        }
+    }
+    if whiten { input.output(&whitened(&returns, input.mask), &returns) } else { input.output(&returns, &returns) }
+}
+
+/// (value − mean)/sqrt(max(var, 1e-8)), var with n, over the unmasked tokens.
+fn whitened(values: &[f64], mask: &[f32]) -> Vec<f64> {
+    let kept: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&v, _)| v).collect();
+    let mean_value = mean(&kept);
+    let variance = mean(&kept.iter().map(|v| (v - mean_value).powi(2)).collect::<Vec<_>>());
+    let scale = variance.max(1e-8).sqrt();
+    values.iter().map(|v| (v - mean_value) / scale).collect()
+}
