@@ -64,7 +64,7 @@ fn golden_forward_and_greedy() {
             close(&format!("{name} first logits"), &logits[..vocab], &floats(&want["logits_first"]), 1e-4);
             close(&format!("{name} last logits"), &logits[logits.len() - vocab..], &floats(&want["logits_last"]), 1e-4);
 
-            let stats = model.token_stats(&[Sequence { prompt: &seq[..1], response: &seq[1..] }], 1.0);
+            let stats = model.token_stats(&[Sequence { prompt: &seq[..1], response: &seq[1..] }], 1.0, None);
             close(&format!("{name} log-probs"), &stats.log_prob, &floats(&want["token_logprobs"]), 1e-4);
             let entropy = floats(&want["entropy"]);
             close(&format!("{name} entropy"), &stats.entropy, &entropy[..entropy.len() - 1], 1e-4);
@@ -89,9 +89,9 @@ fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) ->
     let batch: Vec<Sequence> = seqs.iter().map(|s| Sequence { prompt: &s[..1], response: &s[1..] }).collect();
     let count: usize = batch.iter().map(|s| s.response.len()).sum();
     let mut loss = 0.0;
-    model.backward(&batch, 1.0, gradients, |stats| {
+    model.backward(&batch, 1.0, None, gradients, |stats| {
         loss = -stats.log_prob.iter().map(|&x| x as f64).sum::<f64>() / count as f64;
-        TokenGrads { log_prob: vec![-1.0 / count as f32; count], entropy: vec![0.0; count] }
+        TokenGrads { log_prob: vec![-1.0 / count as f32; count], entropy: vec![0.0; count], full_kl: Vec::new() }
     });
     loss
 }

@@ -2,19 +2,33 @@
 
 use std::path::Path;
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
-use burnish::algorithm::policy_loss::ClipOptions;
+use burnish::algorithm::policy_loss::{ClipOptions, LossOptions};
 use burnish::algorithm::{aggregate, kl, policy_loss};
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Cut, Gradients, Init, Sequence};
 
 const LENGTHS: [(usize, usize); 7] = [(3, 5), (1, 1), (9, 2), (4, 11), (2, 7), (6, 6), (3, 1)];
 
+fn load(name: &str) -> CausalLm {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name);
+    CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
+}
+
+/// A reference of the same vocabulary and half the hidden size.
+fn narrow_reference() -> CausalLm {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/llama/config.json");
+    let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(config).unwrap()).unwrap();
+    config["hidden_size"] = 32.into();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    CausalLm::load(folder.path(), Init::Random { seed: 5 }, &Device::flex()).unwrap()
+}
+
 #[test]
 fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
-    let model = CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap().trainable();
+    let (model, frozen) = (load("qwen2").trainable(), narrow_reference());
     let token = |i: usize| (i * 7919 + 13) as u32 % 256;
     let texts: Vec<(Vec<u32>, Vec<u32>)> = LENGTHS
         .iter()
@@ -27,19 +41,21 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
     sequences.iter().for_each(|s| offsets.push(offsets[offsets.len() - 1] + s.response.len()));
     let tokens = offsets[LENGTHS.len()];
     let noise = |i: usize, k: f32| (i as f32 * k).sin();
-    let base = model.frozen().token_stats(&sequences, 0.9).log_prob;
+    let base = model.frozen().token_stats(&sequences, 0.9, None).log_prob;
     let old: Vec<f32> = base.iter().enumerate().map(|(i, x)| x + 0.3 * noise(i, 1.7)).collect();
     let reference: Vec<f32> = base.iter().enumerate().map(|(i, x)| x + 0.2 * noise(i, 0.9)).collect();
     let advantages: Vec<f32> = (0..tokens).map(|i| noise(i, 2.3)).collect();
     let mask: Vec<f32> = (0..tokens).map(|i| if i % 6 == 4 { 0.0 } else { 1.0 }).collect();
-    let objective = PolicyObjective {
+    let objective = |kl_loss: &str| PolicyObjective {
         policy_loss: policy_loss::find("vanilla").unwrap(),
-        clip: ClipOptions { low: 0.2, high: 0.28, c: 3.0 },
+        options: LossOptions { clip: ClipOptions { low: 0.2, high: 0.28, c: 3.0 }, ..LossOptions::default() },
         entropy_coeff: 0.01,
-        kl_loss: Some((kl::find("low_var_kl").unwrap(), 0.1)),
+        kl_loss: Some((kl::find(kl_loss).unwrap(), 0.1)),
+        top_entropy_quantile: 1.0,
     };
 
-    for mode in aggregate::names() {
+    let sampled = aggregate::names().into_iter().map(|mode| (mode, objective("low_var_kl"), None));
+    for (mode, objective, reference_model) in sampled.chain([("token-mean", objective("full"), Some(&frozen))]) {
         let weights = aggregate::token_weights(aggregate::find(mode).unwrap(), &offsets, &mask, None, 16);
         let gradients = |cut: Cut| {
             let mut gradients = Gradients::default();
@@ -49,7 +65,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
                 let mut at = vec![0];
                 micro.iter().for_each(|&i| at.push(at[at.len() - 1] + offsets[i + 1] - offsets[i]));
                 let batch: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
-                model.backward(&batch, 0.9, &mut gradients, |stats| {
+                model.backward(&batch, 0.9, reference_model, &mut gradients, |stats| {
                     let result = objective.evaluate(&LossColumns {
                         offsets: &at,
                         mask: &pick(&mask),
@@ -60,8 +76,12 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
                         advantages: &pick(&advantages),
                         weights: &pick(&weights),
                         rollout_is_weights: None,
+                        full_kl: reference_model.map(|_| stats.full_kl.as_slice()),
+                        factor: None,
+                        entropy_mask: None,
                     });
-                    TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy }
+                    assert_eq!(result.d_full_kl.len(), stats.full_kl.len());
+                    TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
                 });
             }
             gradients.0
@@ -81,18 +101,17 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
 /// The temperature divides the logits in training as it does in sampling: gradients agree with finite differences.
 #[test]
 fn gradients_agree_with_finite_differences() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/llama");
-    let model = CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap().trainable();
+    let model = load("llama").trainable();
     let (prompt, response) = ([5u32, 9, 200], [17u32, 33, 4, 90]);
     let sequence = [Sequence { prompt: &prompt, response: &response }];
     let value = |model: &CausalLm| {
-        let stats = model.token_stats(&sequence, 0.7);
+        let stats = model.token_stats(&sequence, 0.7, None);
         stats.log_prob.iter().zip(&stats.entropy).map(|(l, h)| *l as f64 + 0.5 * *h as f64).sum::<f64>()
     };
     let mut gradients = Gradients::default();
-    model.backward(&sequence, 0.7, &mut gradients, |stats| {
+    model.backward(&sequence, 0.7, None, &mut gradients, |stats| {
         let n = stats.log_prob.len();
-        TokenGrads { log_prob: vec![1.0; n], entropy: vec![0.5; n] }
+        TokenGrads { log_prob: vec![1.0; n], entropy: vec![0.5; n], full_kl: Vec::new() }
     });
     // Along the gradient itself the directional derivative is its squared norm.
     let norm = gradients.norm();
@@ -107,4 +126,76 @@ fn gradients_agree_with_finite_differences() {
     };
     let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);
     assert!((slope / (norm * norm) - 1.0).abs() < 1e-2, "slope {slope}, squared norm {}", norm * norm);
+}
+
+/// Gradients of Σ c_t·KL_t to every parameter are those of plain autodiff through the logits of the same model.
+#[test]
+fn gradients_of_the_divergence_agree_with_plain_autodiff() {
+    let (model, reference) = (load("qwen2").trainable(), narrow_reference());
+    let (temperature, prompt, response) = (0.8, [5u32, 9, 200], [17u32, 33, 4, 90]);
+    let c: Vec<f32> = (0..response.len()).map(|t| (t as f32 * 1.9).cos()).collect();
+    let mut ours = Gradients::default();
+    let mut values = Vec::new();
+    model.backward(&[Sequence { prompt: &prompt, response: &response }], temperature, Some(&reference), &mut ours, |stats| {
+        values = stats.full_kl.clone();
+        let zeros = vec![0.0; c.len()];
+        TokenGrads { log_prob: zeros.clone(), entropy: zeros, full_kl: c.clone() }
+    });
+
+    let ids: Vec<i64> = prompt.iter().chain(&response).map(|&id| id as i64).collect();
+    let seq = ids.len();
+    let ids = Tensor::<1, Int>::from_data(TensorData::new(ids, [seq]), &Device::flex());
+    let log_probs = |model: &CausalLm| {
+        let embedded = model.net.model.embed_tokens.weight.val().select(0, ids.clone());
+        let hidden = model.hidden(embedded, 1, seq, &mut |_, _, _| {}).slice([prompt.len() - 1..seq - 1]);
+        activation::log_softmax(hidden.matmul(model.net.head().val().transpose()) / temperature, 1)
+    };
+    let (lp, lq) = (log_probs(&model), Tensor::from_inner(log_probs(&reference)));
+    let kl = (lp.clone().exp() * (lp - lq)).sum_dim(1).flatten::<1>(0, 1);
+    let weights = Tensor::<1>::from_data(TensorData::new(c.clone(), [c.len()]), &Device::flex());
+    let mut graph = (kl.clone() * Tensor::from_inner(weights)).sum().backward();
+    let mut plain = Gradients::default();
+    plain.add_backward(&model.net, &mut graph);
+
+    let kl: Vec<f32> = kl.inner().into_data().try_into_vec().unwrap();
+    assert!(kl.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-5 * a && *a > 0.1), "{values:?}, plain {kl:?}");
+    assert_eq!(ours.0.keys().collect::<Vec<_>>(), plain.0.keys().collect::<Vec<_>>());
+    for (name, g) in ours.0 {
+        let want = plain.0[&name].clone();
+        let scale: f32 = want.clone().abs().max().into_scalar();
+        let error: f32 = (g - want).abs().max().into_scalar();
+        assert!(scale > 0.0 && error <= 1e-5 * scale, "{name}: off by {error}, largest {scale}");
+    }
+}
+
+/// With every token of the vocabulary as the response once, expectations over the policy are sums: of the log-ratio k1 the
+/// divergence, of the probability Σπ², of −log π the entropy.
+#[test]
+fn statistics_are_the_expectations_of_what_is_sampled() {
+    let (model, reference) = (load("llama"), narrow_reference());
+    let tokens: Vec<u32> = (0..256).collect();
+    let sequences: Vec<Sequence> = tokens.chunks(1).map(|response| Sequence { prompt: &[5, 9, 200], response }).collect();
+    let ours = model.token_stats(&sequences, 0.7, Some(&reference));
+    let theirs = reference.token_stats(&sequences, 0.7, None);
+    let expectation = |of: &dyn Fn(usize) -> f32| -> f64 {
+        ours.log_prob.iter().enumerate().map(|(i, &lp)| f64::from(lp).exp() * f64::from(of(i))).sum()
+    };
+    let near = |column: &[f32], want: f64| column.iter().all(|&x| (f64::from(x) - want).abs() <= 1e-5 * want);
+    assert!(near(&ours.full_kl, expectation(&|i| ours.log_prob[i] - theirs.log_prob[i])));
+    assert!(near(&ours.sum_pi_squared, expectation(&|i| ours.log_prob[i].exp())));
+    assert!(near(&ours.entropy, expectation(&|i| -ours.log_prob[i])));
+}
+
+/// To the bit: both passes do the same operations.
+#[test]
+fn a_model_does_not_diverge_from_itself() {
+    let model = load("llama3_rope_tied").trainable();
+    let sequences = [([5u32, 9, 200], [17u32, 33, 4, 90]), ([1, 2, 3], [250, 0, 0, 7])];
+    let sequences = sequences.each_ref().map(|(prompt, response)| Sequence { prompt, response });
+    let mut gradients = Gradients::default();
+    model.backward(&sequences, 0.7, Some(&model.frozen()), &mut gradients, |stats| {
+        assert_eq!(stats.full_kl, [0.0; 8]);
+        TokenGrads { log_prob: vec![0.0; 8], entropy: vec![0.0; 8], full_kl: vec![1.0; 8] }
+    });
+    assert_eq!(gradients.norm(), 0.0);
 }

@@ -2,7 +2,8 @@
 
 use burn::prelude::*;
 use burn::tensor::{Distribution, FloatDType, activation};
-use burnish::model::ops::{self, CacheView, head_backward, head_stats};
+use burnish::model::ops::{self, CacheView, Head, head_backward, head_stats};
+use burnish::model::token_stats::TokenGrads;
 
 fn device() -> Device {
     Device::flex().autodiff()
@@ -144,42 +145,93 @@ fn decode_attention() {
     }
 }
 
+/// Both bodies of the head, with a reference of another width and without one. On flex, f64 tensors take the composed body,
+/// which CUDA runs.
 #[test]
 fn head() {
-    let dev = device();
-    let plain = Device::flex();
-    let (n, h, v) = (1037, 24, 301); // more than one chunk
-    let hidden = (rnd([n, h], &dev) * 0.3).require_grad();
-    let w = (rnd([v, h], &dev) * 0.3).require_grad();
+    let (dev, plain) = (device(), Device::flex());
+    let (n, h, h_ref, v) = (1037, 24, 17, 301); // more than one chunk
+    let [hidden, w] = [[n, h], [v, h]].map(|shape| (rnd(shape, &dev) * 0.3).require_grad());
+    let [hidden_ref, w_ref] = [[n, h_ref], [v, h_ref]].map(|shape| rnd(shape, &plain) * 0.3);
     let targets: Vec<u32> = (0..n as u32).map(|i| i * 7919 % v as u32).collect();
-    let gl: Vec<f32> = (0..n).map(|i| (i as f32 * 0.7).sin()).collect();
-    let ge: Vec<f32> = (0..n).map(|i| (i as f32 * 0.3).cos()).collect();
-    let column = |x: &[f32]| Tensor::<2>::from_data(TensorData::new(x.to_vec(), [n, 1]), &dev);
+    let wave = |k: f32| (0..n).map(|i| (i as f32 * k).sin()).collect::<Vec<f32>>();
+    let column = |x: &[f32], dev: &Device| Tensor::<2>::from_data(TensorData::new(x.to_vec(), [n, 1]), dev);
     let index: Vec<i64> = targets.iter().map(|&x| x as i64).collect();
     let index = Tensor::<2, Int>::from_data(TensorData::new(index, [n, 1]), &dev);
-    let lp = activation::log_softmax(hidden.clone().matmul(w.clone().transpose()), 1);
-    let (log_prob, entropy) = (lp.clone().gather(1, index), (lp.clone().exp() * lp).sum_dim(1).neg());
-    let grads = (log_prob.clone() * column(&gl) + entropy.clone() * column(&ge)).sum().backward();
 
-    let (hid, wt) = (hidden.clone().inner(), w.clone().inner());
-    let (lp, ent) = head_stats(&hid, &wt, &targets);
-    let mut dw = Tensor::zeros([v, h], &plain);
-    let dh = head_backward(&hid, &wt, &targets, &gl, &ge, &mut dw);
-    let tensor = |x: Vec<f32>| Tensor::<2>::from_data(TensorData::new(x, [n, 1]), &plain);
-    close("log-prob", tensor(lp), log_prob.clone().inner());
-    close("entropy", tensor(ent), entropy.clone().inner());
-    close("d hidden", dh, hidden.grad(&grads).unwrap());
-    close("d w", dw, w.grad(&grads).unwrap());
+    for with_reference in [false, true] {
+        let lp = activation::log_softmax(hidden.clone().matmul(w.clone().transpose()), 1);
+        let lq = Tensor::from_inner(activation::log_softmax(hidden_ref.clone().matmul(w_ref.clone().transpose()), 1));
+        let p = lp.clone().exp();
+        let log_prob = lp.clone().gather(1, index.clone());
+        let entropy = (p.clone() * lp.clone()).sum_dim(1).neg();
+        let full_kl = (p.clone() * (lp - lq)).sum_dim(1);
+        let squared = (p.clone() * p).sum_dim(1).inner();
 
-    // The composed body, which CUDA runs: on flex, f64 tensors take it.
-    let (hid, wt) = (hid.cast(FloatDType::F64), wt.cast(FloatDType::F64));
-    let (lp, ent) = head_stats(&hid, &wt, &targets);
-    let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(FloatDType::F64);
-    let dh = head_backward(&hid, &wt, &targets, &gl, &ge, &mut dw);
-    close("composed log-prob", tensor(lp), log_prob.inner());
-    close("composed entropy", tensor(ent), entropy.inner());
-    close("composed d hidden", dh.cast(FloatDType::F32), hidden.grad(&grads).unwrap());
-    close("composed d w", dw.cast(FloatDType::F32), w.grad(&grads).unwrap());
+        let full = if with_reference { wave(0.5) } else { vec![] };
+        let g = TokenGrads { log_prob: wave(0.7), entropy: wave(0.3), full_kl: full };
+        let mut value = log_prob.clone() * column(&g.log_prob, &dev) + entropy.clone() * column(&g.entropy, &dev);
+        if with_reference {
+            value = value + full_kl.clone() * column(&g.full_kl, &dev);
+        }
+        let grads = value.sum().backward();
+        for dtype in [FloatDType::F32, FloatDType::F64] {
+            let [hid, wt] = [&hidden, &w].map(|x| x.clone().inner().cast(dtype));
+            let [hid_ref, wt_ref] = [&hidden_ref, &w_ref].map(|x| x.clone().cast(dtype));
+            let policy = Head { hidden: &hid, w: &wt };
+            let reference = with_reference.then_some(Head { hidden: &hid_ref, w: &wt_ref });
+            let stats = head_stats(policy, &targets, reference);
+            let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(dtype);
+            let dh = head_backward(policy, &targets, &g, reference, &mut dw);
+            let close = |name: &str, a: Tensor<2>, b: Tensor<2>| close(&format!("{dtype:?} {with_reference} {name}"), a, b);
+            close("log-prob", column(&stats.log_prob, &plain), log_prob.clone().inner());
+            close("entropy", column(&stats.entropy, &plain), entropy.clone().inner());
+            close("Σπ²", column(&stats.sum_pi_squared, &plain), squared.clone());
+            match with_reference {
+                true => close("divergence", column(&stats.full_kl, &plain), full_kl.clone().inner()),
+                false => assert!(stats.full_kl.is_empty()),
+            }
+            close("d hidden", dh.cast(FloatDType::F32), hidden.grad(&grads).unwrap());
+            close("d w", dw.cast(FloatDType::F32), w.grad(&grads).unwrap());
+        }
+    }
+}
+
+/// Rows of logits against PyTorch in f64 (scripts/golden_full_kl.py): hidden states that are the logits, and a head of 1s.
+#[test]
+fn golden_full_kl() {
+    let golden: serde_json::Value = serde_json::from_str(include_str!("golden/full-kl.json")).unwrap();
+    let floats = |x: &serde_json::Value| x.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<f64>>();
+    let rows = |key: &str| golden[key].as_array().unwrap().iter().map(floats).collect::<Vec<_>>();
+    let (n, v) = (rows("logits").len(), rows("logits")[0].len());
+    let temperature = golden["temperature"].as_f64().unwrap() as f32;
+    let g: Vec<f32> = floats(&golden["coefficients"]).iter().map(|&x| x as f32).collect();
+    let g = TokenGrads { log_prob: vec![0.0; n], entropy: vec![0.0; n], full_kl: g };
+    for dtype in [FloatDType::F32, FloatDType::F64] {
+        let logits = |key: &str| {
+            let values: Vec<f32> = rows(key).concat().iter().map(|&x| x as f32).collect();
+            Tensor::<2>::from_data(TensorData::new(values, [n, v]), &Device::flex()).cast(dtype) / temperature
+        };
+        let (x, y, eye) = (logits("logits"), logits("logits_ref"), Tensor::<2>::eye(v, &Device::flex()).cast(dtype));
+        let (policy, reference) = (Head { hidden: &x, w: &eye }, Some(Head { hidden: &y, w: &eye }));
+        let stats = head_stats(policy, &vec![0; n], reference);
+        let near = |what: &str, got: &[f32], want: &[f64], least: f64| {
+            for (i, (&got, want)) in got.iter().zip(want).enumerate() {
+                let error = (f64::from(got) - want).abs();
+                assert!(error <= 1e-5 * want.abs().max(least), "{dtype:?} {what} {i}: {got}, torch has {want}");
+            }
+        };
+        // A row all but equal to the reference's has a divergence of 2e-5, which must not drown in rounding; an equal one has 0.
+        near("divergence", &stats.full_kl, &floats(&golden["full_kl"]), 1e-2);
+        assert_eq!(stats.full_kl[2], 0.0);
+        near("Σπ²", &stats.sum_pi_squared, &floats(&golden["sum_pi_squared"]), 1e-2);
+        let d = head_backward(policy, &vec![0; n], &g, reference, &mut Tensor::<2>::zeros([v, v], &Device::flex()).cast(dtype));
+        let d: Vec<f32> = (d / temperature).cast(FloatDType::F32).into_data().try_into_vec().unwrap();
+        for (row, want) in rows("d_logits").iter().enumerate() {
+            let largest = want.iter().fold(0.1, |most: f64, x| most.max(x.abs()));
+            near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], want, largest);
+        }
+    }
 }
 
 /// The composed bodies, which CUDA runs, against the fused ones: on flex, f64 tensors take the composed path.

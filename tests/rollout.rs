@@ -60,7 +60,8 @@ fn log_probs_are_those_of_the_training_pass() {
     let all: Vec<usize> = (0..7).collect();
     let prompts = prompts();
     for (i, response) in generate(&model, &all, 4, 64).iter().enumerate() {
-        let stats = model.token_stats(&[Sequence { prompt: &prompts[i / 4], response: &response.ids }], SAMPLING.temperature);
+        let stats =
+            model.token_stats(&[Sequence { prompt: &prompts[i / 4], response: &response.ids }], SAMPLING.temperature, None);
         for (a, b) in response.log_probs.iter().zip(&stats.log_prob) {
             assert!((a - b).abs() < 1e-4, "{a} while sampling, {b} in training");
         }

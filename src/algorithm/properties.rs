@@ -139,6 +139,33 @@ fn on_policy_ratio_is_exactly_one() {
     assert_eq!(result.metrics[1].sum, 0.0);
 }
 
+/// `full` is differentiated where the model worked it out; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.
+#[test]
+fn full_kl_hands_its_gradient_to_the_model() {
+    let run = |name: &str| {
+        let kl_loss = Some((kl::find(name).unwrap(), 0.5));
+        PolicyObjective { kl_loss, entropy_coeff: 0.0, ..objective() }.evaluate(&LossColumns {
+            offsets: &[0, 3],
+            mask: &[1.0, 0.0, 1.0],
+            log_prob: &[-1.0, f32::NAN, -2.0],
+            entropy: &[0.0; 3],
+            old_log_prob: None,
+            ref_log_prob: Some(&[-1.5, f32::NAN, -1.0]),
+            advantages: &[0.0; 3],
+            weights: &[0.25, 0.0, 0.75],
+            rollout_is_weights: None,
+            full_kl: Some(&[0.5, f32::NAN, 2.0]),
+            factor: None,
+            entropy_mask: None,
+        })
+    };
+    let (full, straight_through) = (run("full"), run("full+"));
+    assert_eq!((full.terms[2], full.loss), (("actor/kl_loss", 0.125 + 1.5), 0.5 * 1.625));
+    assert_eq!((full.d_full_kl, full.d_log_prob), (vec![0.125, 0.0, 0.375], vec![0.0; 3]));
+    assert_eq!((straight_through.terms, straight_through.loss), (full.terms, full.loss));
+    assert_eq!((straight_through.d_full_kl, straight_through.d_log_prob), (vec![], vec![0.125 * 0.5, 0.0, -0.375]));
+}
+
 #[test]
 fn masked_tokens_are_silent_even_as_nan() {
     let nan = f32::NAN;

@@ -79,6 +79,13 @@ impl DecoderConfig {
         copies * widest.predicted().min(head::CHUNK) * self.vocab_size
     }
 
+    /// What the divergence from a reference of this shape adds to the head: the rows that predict a token, and one chunk of
+    /// logits. The composed head has their logarithms, the ratios and their products instead.
+    pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> usize {
+        let copies = if on_cpu { 1 } else { 3 };
+        copies * widest.predicted().min(head::CHUNK) * self.vocab_size + widest.predicted() * self.hidden_size
+    }
+
     /// Attention scores, which only the composed operation holds: scores, their exponentials, and both gradients.
     fn scores(&self, widest: Widest, on_cpu: bool) -> usize {
         if on_cpu { 0 } else { 4 * widest.rows() * widest.tokens * self.num_attention_heads }

@@ -1,15 +1,17 @@
-//! The seam between model and algorithm: a micro-batch becomes one log-probability and one entropy per response token, and
-//! gradients with respect to those numbers flow back into the parameters.
+//! The seam between model and algorithm: a micro-batch becomes a few numbers per response token (its log-probability, the
+//! entropy, the divergence from a reference), and gradients with respect to those numbers flow back into the parameters.
 //!
 //! 1. trunk forward with autodiff → hidden states; 2. head in chunks, outside the graph → [`TokenStats`];
 //! 3. the caller's loss gives d loss / d stats; 4. head backward in the same chunks → d hidden and d head;
 //! 5. trunk backward from d hidden. No [batch, seq, vocabulary] tensor exists, and losses never see a model.
 
-use burn::tensor::{IndexingUpdateOp, Tensor};
+use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
 
 use super::causal_lm::{CausalLm, index};
 use super::gradients::Gradients;
-use super::ops::{head_backward, head_stats};
+use super::ops::{Head, head_backward, head_stats};
+
+pub use super::ops::head::{TokenGrads, TokenStats};
 
 /// A prompt and its response; statistics are of the response tokens, each predicted from all tokens before it.
 #[derive(Clone, Copy, Debug)]
@@ -26,21 +28,6 @@ impl Sequence<'_> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// Per response token of a micro-batch, sequences one after another: of π(·|before) = softmax(logits / temperature).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TokenStats {
-    /// log π(token)
-    pub log_prob: Vec<f32>,
-    /// −Σ π log π, in nats
-    pub entropy: Vec<f32>,
-}
-
-/// d loss / d [`TokenStats`].
-pub struct TokenGrads {
-    pub log_prob: Vec<f32>,
-    pub entropy: Vec<f32>,
 }
 
 /// A micro-batch laid out for the device.
@@ -69,28 +56,39 @@ impl Layout {
         }
         layout
     }
+
+    /// The rows that predict a response token, as a tensor.
+    fn predicting(&self, device: &Device) -> Tensor<1, Int> {
+        index(self.rows.iter().copied(), device)
+    }
 }
 
 impl CausalLm {
-    /// Statistics of every response token, without gradients.
-    pub fn token_stats(&self, sequences: &[Sequence], temperature: f32) -> TokenStats {
+    /// Statistics of every response token, without gradients. A reference adds the divergence from it.
+    ///
+    /// # Panics
+    /// If the reference has another vocabulary; its hidden size may differ. It must be on the same device.
+    pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, reference: Option<&CausalLm>) -> TokenStats {
         let layout = Layout::of(sequences);
         if layout.targets.is_empty() {
             return TokenStats::default();
         }
-        let hidden = self.hidden(self.embed(&layout.ids), layout.batch, layout.seq, &mut |_, _, _| {});
-        let rows = hidden.inner().select(0, index(layout.rows.into_iter(), &self.device));
-        let head = self.net.head().val().inner();
-        let (log_prob, entropy) = head_stats(&(rows / temperature), &head, &layout.targets);
-        TokenStats { log_prob, entropy }
+        let reference = reference.map(|reference| reference.predicting(&layout, temperature));
+        let (hidden, w) = self.predicting(&layout, temperature);
+        head_stats(Head { hidden: &hidden, w: &w }, &layout.targets, reference.as_ref().map(|(hidden, w)| Head { hidden, w }))
     }
 
     /// One forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the statistics to their
-    /// gradients, and the parameters' gradients are added to `gradients`.
+    /// gradients, and the parameters' gradients are added to `gradients`. A reference adds the divergence from it to the
+    /// statistics, at the cost of a forward pass; it gets no gradients.
+    ///
+    /// # Panics
+    /// As [`token_stats`](Self::token_stats), and if `loss` gives a gradient of the divergence without a reference.
     pub fn backward(
         &self,
         sequences: &[Sequence],
         temperature: f32,
+        reference: Option<&CausalLm>,
         gradients: &mut Gradients,
         loss: impl FnOnce(&TokenStats) -> TokenGrads,
     ) {
@@ -99,19 +97,21 @@ impl CausalLm {
             loss(&TokenStats::default());
             return;
         }
+        // Before the policy's pass, so that what this one holds meanwhile is gone when the policy's activations come.
+        let reference = reference.map(|reference| reference.predicting(&layout, temperature));
+        let reference = reference.as_ref().map(|(hidden, w)| Head { hidden, w });
         // The embedded tokens are a leaf of their own: a graph through the lookup would make a [vocab, h] tensor per pass.
         let embedded = Tensor::from_inner(self.embed(&layout.ids)).require_grad();
         let hidden = self.hidden(embedded.clone(), layout.batch, layout.seq, &mut |_, _, _| {});
-        let rows = index(layout.rows.into_iter(), &self.device);
+        let rows = layout.predicting(&self.device);
         let predicting = hidden.clone().inner().select(0, rows.clone()) / temperature;
-        let head = self.net.head().val().inner();
-        let (log_prob, entropy) = head_stats(&predicting, &head, &layout.targets);
-        let grads = loss(&TokenStats { log_prob, entropy });
+        let w = self.net.head().val().inner();
+        let head = Head { hidden: &predicting, w: &w };
+        let grads = loss(&head_stats(head, &layout.targets, reference));
 
         let head_name = if self.net.lm_head.is_some() { "lm_head.weight" } else { EMBEDDING };
-        let mut d_head = gradients.take(head_name, head.dims(), &self.device);
-        let d_rows =
-            head_backward(&predicting, &head, &layout.targets, &grads.log_prob, &grads.entropy, &mut d_head) / temperature;
+        let mut d_head = gradients.take(head_name, w.dims(), &self.device);
+        let d_rows = head_backward(head, &layout.targets, &grads, reference, &mut d_head) / temperature;
         gradients.add(head_name, d_head);
 
         let d_hidden = Tensor::zeros(hidden.dims(), &self.device).select_assign(0, rows, d_rows, IndexingUpdateOp::Add);
@@ -123,6 +123,14 @@ impl CausalLm {
         let shape = self.net.model.embed_tokens.weight.val().dims();
         let d_table = gradients.take(EMBEDDING, shape, &self.device);
         gradients.add(EMBEDDING, d_table.select_assign(0, ids, d_embedded, IndexingUpdateOp::Add));
+    }
+
+    /// Outside any graph: the hidden states that predict the response tokens, over the temperature, and the head's matrix.
+    fn predicting(&self, layout: &Layout, temperature: f32) -> (Tensor<2>, Tensor<2>) {
+        let model = self.frozen();
+        let hidden = model.hidden(model.embed(&layout.ids), layout.batch, layout.seq, &mut |_, _, _| {});
+        let rows = hidden.select(0, layout.predicting(&self.device));
+        (rows / temperature, model.net.head().val())
     }
 }
 

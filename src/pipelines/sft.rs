@@ -78,9 +78,10 @@ impl Sft {
         for micro in cut(&self.config).micro_batches(&lengths) {
             let sequences: Vec<Sequence> = micro.iter().map(|&i| examples[i].sequence).collect();
             let weights: Vec<f32> = micro.iter().flat_map(|&i| examples[i].weights(learnt)).collect();
-            self.learner.model.backward(&sequences, 1.0, &mut gradients, |stats| {
+            self.learner.model.backward(&sequences, 1.0, None, &mut gradients, |stats| {
                 loss -= stats.log_prob.iter().zip(&weights).map(|(lp, w)| *lp as f64 * *w as f64).sum::<f64>();
-                TokenGrads { log_prob: weights.iter().map(|w| -w).collect(), entropy: vec![0.0; weights.len()] }
+                let log_prob = weights.iter().map(|w| -w).collect();
+                TokenGrads { log_prob, entropy: vec![0.0; weights.len()], full_kl: Vec::new() }
             });
         }
         let lr = self.learner.lr_at(self.step as usize - 1);
@@ -107,7 +108,7 @@ impl Sft {
         for micro in cut(&self.config).micro_batches(&lengths) {
             let sequences: Vec<Sequence> = micro.iter().map(|&i| examples[i].sequence).collect();
             let weights = micro.iter().flat_map(|&i| examples[i].weights(learnt));
-            let stats = model.token_stats(&sequences, 1.0);
+            let stats = model.token_stats(&sequences, 1.0, None);
             loss -= stats.log_prob.iter().zip(weights).map(|(lp, w)| *lp as f64 * w as f64).sum::<f64>();
         }
         loss

@@ -62,6 +62,9 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         memory.pass("reference", widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
     }
     memory.update(widest(micro), micro < plan.mini_batch_trajectories);
+    if parts.actor.use_kl_loss && kl::find(&parts.actor.kl_loss_type).is_some_and(|penalty| penalty.is_full()) {
+        memory.full_kl(widest(micro));
+    }
 
     let lines = [
         ("model", describe(&parts.model.path, &decoder, parts.model.init)),
@@ -227,6 +230,14 @@ impl Memory {
                 part("backward pass", backward, String::new()),
             ],
         ));
+    }
+
+    /// The reference's side of the exact divergence, in the phase before.
+    pub fn full_kl(&mut self, widest: Widest) {
+        let chunk = part("reference chunk", self.decoder.reference_chunk(widest, self.on_cpu), String::new());
+        if let Some((_, parts)) = self.phases.last_mut() {
+            parts.push(chunk);
+        }
     }
 
     /// The most that is held at once, and the phase that holds it.

@@ -19,7 +19,7 @@ pub mod swiglu;
 pub use attention::attention;
 pub use decode::{CacheView, decode_attention};
 pub(crate) use flex::{f32s, flex_f32, own, tensor_from_vec, to_host};
-pub use head::{head_backward, head_stats};
+pub use head::{Head, head_backward, head_stats};
 pub use linear::linear;
 pub use rms_norm::rms_norm;
 pub use rope::rope;

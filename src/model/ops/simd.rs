@@ -74,8 +74,10 @@ multiversion! {
     fn rms_row = rms_row_(x: &[f32], w: &[f32], eps: f32, out: &mut [f32]);
     fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32]);
     fn max_row = max_row_(x: &[f32]) -> f32;
-    fn stats_row = stats_row_(x: &[f32], m: f32) -> (f32, f32);
+    fn stats_row = stats_row_(x: &[f32], m: f32) -> RowSums;
+    fn kl_row = kl_row_(x: &[f32], y: &[f32], x_lse: f32, y_lse: f32) -> f32;
     fn dlogits_row = dlogits_row_(x: &mut [f32], lse: f32, g_logp: f32, g_ent: f32, ent: f32);
+    fn dlogits_kl_row = dlogits_kl_row_(x: &mut [f32], y: &[f32], lse: (f32, f32), g_logp: f32, ent: Traced, kl: Traced);
     fn dot = dot_(a: &[f32], b: &[f32]) -> f32;
     fn axpy = axpy_(a: f32, x: &[f32], y: &mut [f32]);
     fn scale = scale_(a: f32, y: &mut [f32]);
@@ -170,10 +172,16 @@ fn max_row_<const F: bool>(x: &[f32]) -> f32 {
     acc.iter().chain(r).fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a })
 }
 
-/// (sum e^(x-m), sum e^(x-m) (x-m))
+/// Sums over a row, with z = x − m: Σ e^z, Σ e^z·z, Σ e^2z.
+pub struct RowSums {
+    pub exp: f32,
+    pub weighted: f32,
+    pub squares: f32,
+}
+
 #[inline(always)]
-fn stats_row_<const F: bool>(x: &[f32], m: f32) -> (f32, f32) {
-    let (mut s, mut t) = ([0f32; L], [0f32; L]);
+fn stats_row_<const F: bool>(x: &[f32], m: f32) -> RowSums {
+    let (mut s, mut t, mut q) = ([0f32; L], [0f32; L], [0f32; L]);
     let xc = x.chunks_exact(L);
     let r = xc.remainder();
     for x in xc {
@@ -182,16 +190,43 @@ fn stats_row_<const F: bool>(x: &[f32], m: f32) -> (f32, f32) {
             let e = exp::<F>(z);
             s[i] += e;
             t[i] = fma::<F>(e, z, t[i]);
+            q[i] = fma::<F>(e, e, q[i]);
         }
     }
-    let (mut s, mut t) = (lanes_sum(&s), lanes_sum(&t));
+    let (mut s, mut t, mut q) = (lanes_sum(&s), lanes_sum(&t), lanes_sum(&q));
     for &x in r {
         let z = x - m;
         let e = exp::<F>(z);
         s += e;
         t += e * z;
+        q += e * e;
     }
-    (s, t)
+    RowSums { exp: s, weighted: t, squares: q }
+}
+
+/// KL(p ‖ q) of p = e^(x − x_lse) and q = e^(y − y_lse), as Σ p·(log p − log q) − p + q: the last two add up to 0, and with
+/// them no term is negative and rounding of the log-sums, alike in all terms, cancels. Else a small divergence drowns in it.
+#[inline(always)]
+fn kl_row_<const F: bool>(x: &[f32], y: &[f32], x_lse: f32, y_lse: f32) -> f32 {
+    let mut acc = [0f32; L];
+    let (xc, yc) = (x.chunks_exact(L), y.chunks_exact(L));
+    let rest = xc.remainder().iter().zip(yc.remainder());
+    for (x, y) in xc.zip(yc) {
+        for i in 0..L {
+            acc[i] += kl_term::<F>(x[i] - x_lse, y[i] - y_lse);
+        }
+    }
+    let mut sum = lanes_sum(&acc);
+    for (x, y) in rest {
+        sum += kl_term::<F>(x - x_lse, y - y_lse);
+    }
+    sum
+}
+
+#[inline(always)]
+fn kl_term<const F: bool>(log_p: f32, log_q: f32) -> f32 {
+    let p = exp::<F>(log_p);
+    fma::<F>(p, log_p - log_q, exp::<F>(log_q) - p)
 }
 
 /// In place: logits -> gradient of g_logp * logp[target] + g_ent * entropy, without the one-hot
@@ -202,6 +237,19 @@ fn dlogits_row_<const F: bool>(x: &mut [f32], lse: f32, g_logp: f32, g_ent: f32,
     for x in x {
         let z = *x - lse;
         *x = -exp::<F>(z) * fma::<F>(g_ent, z, c);
+    }
+}
+
+/// The gradient of a number, and the number.
+type Traced = (f32, f32);
+
+/// [`dlogits_row`] with the gradient of g_kl · KL(p ‖ q) beside it, of the rows that [`kl_row`] takes.
+#[inline(always)]
+fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], lse: (f32, f32), g_logp: f32, ent: Traced, kl: Traced) {
+    let c = fma::<F>(ent.0, ent.1, g_logp);
+    for (x, y) in x.iter_mut().zip(y) {
+        let (log_p, log_q) = (*x - lse.0, y - lse.1);
+        *x = exp::<F>(log_p) * (kl.0 * (log_p - log_q - kl.1) - fma::<F>(ent.0, log_p, c));
     }
 }
 
