@@ -4,6 +4,7 @@
 //! is not its business but that of [`super::aggregate`]. What depends on more than a micro-batch is worked out once per
 //! mini-batch, in [`PolicyLoss::prepare`], so that no loss depends on how the mini-batch is cut.
 
+mod bypass_mode;
 mod vanilla;
 
 use burn::tensor::Tensor;
@@ -143,7 +144,7 @@ impl PolicyLoss {
 }
 
 /// Every loss `actor.policy_loss.loss_mode` can name.
-pub static POLICY_LOSSES: &[PolicyLoss] = &[vanilla::LOSS];
+pub static POLICY_LOSSES: &[PolicyLoss] = &[vanilla::LOSS, bypass_mode::LOSS];
 
 /// The loss of this name or alias.
 pub fn find(name: &str) -> Option<&'static PolicyLoss> {

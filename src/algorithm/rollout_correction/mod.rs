@@ -1,12 +1,113 @@
 //! Correcting for the difference between the policy that generated and the policy that is trained.
+//!
+//! The engine that generates and the one that trains compute in different ways, and the policy moves between the two. With
+//! r = π/π_rollout, the probability of a token under the policy that is trained over that under the policy that generated:
+//!
+//! - *importance weights* (`rollout_is`) multiply the loss of each token by r, or by Π r of its sequence, bounded;
+//! - *rejection* ([`CRITERIA`]) takes tokens, or whole sequences, out where r is too far from 1;
+//! - the *veto* takes a sequence out for a single token of tiny r.
+//!
+//! All work on the trained tokens of the whole batch; [`RolloutCorrection::apply`] also returns verl's metrics of them.
+//! π is the policy before the update (verl's decoupled mode), or the current one (bypass mode, the loss `bypass_mode`).
+//!
+//! Source: Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training,
+//! <https://fengyao.notion.site/off-policy-rl>; Liu, Li et al. 2025, When speed kills stability, <https://richardli.xyz/rl-collapse>;
+//! IcePop: Ling Team 2025, Every step evolves, arXiv:2510.18855.
+//!
+//! The corrections of other libraries in these settings (all below `algorithm.rollout_correction`; lo and hi are theirs):
+//!
+//! | Library | There | `rollout_is` | `rollout_is_threshold` | `rollout_is_threshold_lower` | `rollout_rs` and threshold |
+//! |---|---|---|---|---|---|
+//! | verl 0.9 | TIS, IcePop | `token`, `sequence` | `hi`, `lo_hi` | | any of [`CRITERIA`] |
+//! | verl ≤ 0.7 | `rollout_rs=token`, `sequence`, `geometric` | any | `hi` | | as there, with `rollout_rs_threshold_lower` |
+//! | OpenRLHF | `tis` | `token` | `hi` | `lo` | |
+//! | OpenRLHF | `icepop` | `token` | `lo_hi` | | |
+//! | OpenRLHF | `seq-mask-tis` | `token` | `inf` | | `geometric`, `lo_hi` |
+//! | TRL | `token_truncate` | `token` | `hi` | `lo`, if there is one | |
+//! | TRL | `token_mask` | `token` | `lo_hi`, `0_hi` without lo | | |
+//! | TRL | `sequence_truncate` | `sequence` | `hi` | `lo`, if there is one | |
+//! | TRL | `sequence_mask` | `sequence` | `lo_hi`, `0_hi` without lo | | |
+//!
+//! Bounds of r: `rollout_is_threshold*`, the veto, and the older criteria bound r itself; verl's `*_k1` bound 1/r, as its code
+//! does. `rollout_rs=geometric` with `0.5_5` is therefore `seq_mean_k1` with `0.2_2`.
+//!
+//! verl: compute_rollout_correction_and_rejection_mask, compute_offpolicy_metrics.
+//!
+//! Deviation: a sequence without a trained token counts in no statistic. verl counts it in every mean, minimum and maximum over
+//! sequences as one of weight 0 and perplexity 1; the numbers here do not depend on how many there are.
+//! Deviation: a batch without a trained token has no metrics and is left as it is, where verl raises.
+//! Deviation: the effective sample size is 0 when every weight is, where verl divides by zero.
+//! Deviation: log-ratios are clamped to ±20 before they become weights, as in verl; OpenRLHF and TRL do not clamp, which
+//! differs for a weight above e^20 that no threshold bounds.
 
-/// What is done about the difference (`algorithm.rollout_correction`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct RolloutCorrection {}
+mod off_policy;
+#[cfg(test)]
+mod properties;
+mod rejection;
+mod settings;
+mod trained;
+mod weights;
+
+pub use rejection::{CRITERIA, Criterion};
+pub use settings::Settings;
+
+use rejection::Rejection;
+use trained::{Report, Trained};
+use weights::Importance;
+
+/// What is done about the difference (`algorithm.rollout_correction`). The default is nothing: only the report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RolloutCorrection {
+    /// Importance weights, `rollout_is*`.
+    importance: Option<Importance>,
+    /// Criteria that a token must all pass, `rollout_rs*`.
+    rejections: Vec<Rejection>,
+    /// A sequence is rejected when the ratio of one of its tokens is below this, `rollout_token_veto_threshold`.
+    veto: Option<f64>,
+}
 
 /// The loss below `bypass_mode` (`algorithm.rollout_correction.loss_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BypassLoss {
     PpoClip,
     Reinforce,
+}
+
+/// What a correction comes to on one batch; columns as long as the batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Corrected {
+    /// The importance weight of each token, 0 where the mask is 0; rejected tokens keep theirs. `None` without
+    /// `rollout_is`.
+    pub weights: Option<Vec<f32>>,
+    /// The mask, and 0 on rejected tokens. verl normalises by the tokens left; OpenRLHF and TRL by those before.
+    pub mask: Vec<f32>,
+    /// Named as in verl, `rollout_corr/…`.
+    pub metrics: Vec<(String, f64)>,
+}
+
+impl RolloutCorrection {
+    /// Weighs and rejects the tokens of a batch. `old_log_prob` is log π of the policy that is trained, `rollout_log_prob` that
+    /// of the policy that generated. Numbers of masked tokens are not read.
+    ///
+    /// # Panics
+    /// If columns differ in length.
+    pub fn apply(&self, offsets: &[usize], mask: &[f32], old_log_prob: &[f32], rollout_log_prob: &[f32]) -> Corrected {
+        let batch = Trained::new(offsets, mask, old_log_prob, rollout_log_prob);
+        if batch.is_empty() {
+            let weights = self.importance.as_ref().map(|_| vec![0.0; mask.len()]);
+            return Corrected { weights, mask: mask.to_vec(), metrics: Vec::new() };
+        }
+        let mut report = Report::default();
+        let weights = self.importance.as_ref().map(|importance| batch.scatter(&importance.weigh(&batch, &mut report)));
+        let keep = rejection::keep(&self.rejections, self.veto, &batch, &mut report);
+        let keep = batch.scatter(&keep.iter().map(|&kept| f64::from(u8::from(kept))).collect::<Vec<_>>());
+        off_policy::report(&batch, &mut report);
+        Corrected { weights, mask: mask.iter().zip(keep).map(|(m, k)| m * k).collect(), metrics: report.0 }
+    }
+}
+
+/// How far the two policies are apart (verl `compute_offpolicy_metrics`), whether or not that is corrected; arguments and
+/// panics as in [`RolloutCorrection::apply`]. Empty without a trained token.
+pub fn off_policy_metrics(offsets: &[usize], mask: &[f32], old_log_prob: &[f32], rollout_log_prob: &[f32]) -> Vec<(String, f64)> {
+    RolloutCorrection::default().apply(offsets, mask, old_log_prob, rollout_log_prob).metrics
 }

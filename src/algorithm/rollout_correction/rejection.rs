@@ -1,0 +1,193 @@
+//! Rejection: tokens and sequences on which the two policies are too far apart are not trained.
+
+use super::trained::{Report, Trained, max, mean, min, share, std_of_sequences, std_of_tokens, sum};
+
+/// How far apart the policies are at one token, from log r.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divergence {
+    /// −log r, of either sign; it has a lower and an upper bound, given as ratios.
+    K1,
+    /// (log r)²/2.
+    K2,
+    /// r − 1 − log r.
+    K3,
+}
+
+impl Divergence {
+    fn of(self, log_ratio: f64) -> f64 {
+        match self {
+            Self::K1 => -log_ratio,
+            Self::K2 => 0.5 * log_ratio * log_ratio,
+            Self::K3 => log_ratio.exp_m1() - log_ratio,
+        }
+    }
+}
+
+/// What is judged, and so rejected, as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    Token,
+    /// A sequence, by the sum, mean or maximum of its tokens' divergences.
+    SequenceSum,
+    SequenceMean,
+    SequenceMax,
+}
+
+/// A row of [`CRITERIA`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct Criterion {
+    /// As in `rollout_rs`.
+    pub name: &'static str,
+    /// Its name in verl ≤ 0.7, whose bounds are of r where those of `name` are of 1/r.
+    pub older_name: Option<&'static str>,
+    pub doc: &'static str,
+    over: Over,
+    pub(super) divergence: Divergence,
+}
+
+const fn criterion(name: &'static str, doc: &'static str, over: Over, divergence: Divergence) -> Criterion {
+    Criterion { name, older_name: None, doc, over, divergence }
+}
+
+/// Every criterion `rollout_rs` can name; log r is clamped to ±20.
+pub static CRITERIA: &[Criterion] = &[
+    Criterion {
+        older_name: Some("token"),
+        ..criterion("token_k1", "Rejects tokens by their ratio.\nFormula: lo ≤ 1/r ≤ hi.", Over::Token, Divergence::K1)
+    },
+    criterion(
+        "token_k2",
+        "Rejects tokens by their squared log-ratio: too likely and too unlikely alike.\nFormula: (log r)²/2 ≤ hi.",
+        Over::Token,
+        Divergence::K2,
+    ),
+    criterion(
+        "token_k3",
+        "Rejects tokens by k3, which is stricter where the trained policy is the more confident.\nFormula: r − 1 − log r ≤ hi.",
+        Over::Token,
+        Divergence::K3,
+    ),
+    Criterion {
+        older_name: Some("sequence"),
+        ..criterion(
+            "seq_sum_k1",
+            "Rejects sequences by the ratio of their probabilities; longer ones go sooner.\nFormula: lo ≤ Π 1/r ≤ hi.",
+            Over::SequenceSum,
+            Divergence::K1,
+        )
+    },
+    criterion(
+        "seq_sum_k2",
+        "Rejects sequences by the sum of k2.\nFormula: Σ (log r)²/2 ≤ hi.",
+        Over::SequenceSum,
+        Divergence::K2,
+    ),
+    criterion(
+        "seq_sum_k3",
+        "Rejects sequences by the sum of k3.\nFormula: Σ (r − 1 − log r) ≤ hi.",
+        Over::SequenceSum,
+        Divergence::K3,
+    ),
+    Criterion {
+        older_name: Some("geometric"),
+        ..criterion(
+            "seq_mean_k1",
+            "Rejects sequences by their geometric mean ratio, whatever their length; bounds near 1.\n\
+             Formula: lo ≤ (Π 1/r)^(1/length) ≤ hi.",
+            Over::SequenceMean,
+            Divergence::K1,
+        )
+    },
+    criterion(
+        "seq_mean_k2",
+        "Rejects sequences by the mean of k2.\nFormula: mean of (log r)²/2 ≤ hi.",
+        Over::SequenceMean,
+        Divergence::K2,
+    ),
+    criterion(
+        "seq_mean_k3",
+        "Rejects sequences by the mean of k3, an estimate of their KL divergence.\nFormula: mean of r − 1 − log r ≤ hi.",
+        Over::SequenceMean,
+        Divergence::K3,
+    ),
+    criterion(
+        "seq_max_k2",
+        "Rejects sequences by their worst token, by k2.\nFormula: max of (log r)²/2 ≤ hi.",
+        Over::SequenceMax,
+        Divergence::K2,
+    ),
+    criterion(
+        "seq_max_k3",
+        "Rejects sequences by their worst token, by k3.\nFormula: max of r − 1 − log r ≤ hi.",
+        Over::SequenceMax,
+        Divergence::K3,
+    ),
+];
+
+/// A criterion with its bounds, which are of the divergence: for k1 logarithms of the ratios given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejection {
+    pub criterion: &'static Criterion,
+    pub lower: f64,
+    pub upper: f64,
+}
+
+impl Rejection {
+    /// Whether each trained token passes. verl: compute_rollout_rejection_mask, compute_rs_metrics.
+    fn judge(&self, batch: &Trained, report: &mut Report) -> Vec<bool> {
+        let Criterion { name, over, divergence, .. } = *self.criterion;
+        let tokens: Vec<f64> = batch.bounded_log_ratio().into_iter().map(|l| divergence.of(l)).collect();
+        let per_sequence = match over {
+            Over::SequenceSum => batch.reduce(&tokens, sum),
+            Over::SequenceMean | Over::Token => batch.reduce(&tokens, mean),
+            Over::SequenceMax => batch.reduce(&tokens, max),
+        };
+        let (judged, per_token) = match over {
+            Over::Token => (&tokens, tokens.clone()),
+            _ => (&per_sequence, batch.spread(&per_sequence)),
+        };
+        let keep: Vec<bool> = per_token.iter().map(|v| (self.lower..=self.upper).contains(v)).collect();
+
+        let mut add = |metric: &str, value| report.add(&format!("rollout_rs_{name}_{metric}"), value);
+        add("mean", mean(&per_token));
+        add("max", max(judged));
+        add("min", min(judged));
+        add("fraction_high", share(judged, |v| v > self.upper));
+        add("fraction_low", share(judged, |v| v < self.lower));
+        let clamped: Vec<f64> = per_token.iter().map(|v| v.max(self.lower).min(self.upper)).collect();
+        add("std", std_of_tokens(&clamped));
+        add("seq_mean", mean(&per_sequence));
+        add("seq_std", std_of_sequences(&per_sequence));
+        add("seq_max", max(&per_sequence));
+        add("seq_min", min(&per_sequence));
+        add("seq_max_deviation", per_sequence.iter().fold(0.0, |most, v| v.abs().max(most)));
+        add("seq_fraction_high", share(&per_sequence, |v| v > self.upper));
+        if divergence == Divergence::K1 {
+            add("seq_fraction_low", share(&per_sequence, |v| v < self.lower));
+        }
+        add("masked_fraction", share(&keep, |kept| !kept));
+        add("seq_masked_fraction", share(&batch.all(&keep), |kept| !kept));
+        keep
+    }
+}
+
+/// Whether each trained token passes every criterion and its sequence the veto.
+pub fn keep(rejections: &[Rejection], veto: Option<f64>, batch: &Trained, report: &mut Report) -> Vec<bool> {
+    let mut keep = vec![true; batch.log_ratio.len()];
+    for rejection in rejections {
+        let passes = rejection.judge(batch, report);
+        keep.iter_mut().zip(passes).for_each(|(keep, passes)| *keep &= passes);
+    }
+    if !rejections.is_empty() {
+        report.add("rollout_rs_masked_fraction", share(&keep, |kept| !kept));
+        report.add("rollout_rs_seq_masked_fraction", share(&batch.all(&keep), |kept| !kept));
+    }
+    if let Some(threshold) = veto {
+        let fine: Vec<bool> = batch.log_ratio.iter().map(|&l| l >= threshold.ln()).collect();
+        let unharmed = batch.all(&fine);
+        report.add("rollout_is_veto_fraction", share(&unharmed, |fine| !fine));
+        report.add("rollout_is_catastrophic_token_fraction", share(&fine, |fine| !fine));
+        keep.iter_mut().zip(batch.spread(&unharmed)).for_each(|(keep, unharmed)| *keep &= unharmed);
+    }
+    keep
+}
