@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use burnish::algorithm::{advantage, aggregate, kl, policy_loss};
+use burnish::algorithm::{advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, reward_shaping};
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
 use burnish::optim::schedule::SCHEDULES;
-use burnish::reward::SCORERS;
+use burnish::reward::{FUNCTIONS, SCORERS};
 use burnish::tracking::TRACKERS;
 use regex::Regex;
 
@@ -68,6 +68,12 @@ fn algorithms() -> String {
     let by = "`actor_rollout_ref.actor.kl_loss_type` and `algorithm.kl_penalty`. With a `+` behind the name (`k3+`) the value is the \
               estimator's and the gradient that of `k2`; d = log π − log π_ref";
     part("KL estimators", by, divergences.collect());
+    let shapings = reward_shaping::SHAPINGS.iter().map(|s| entry(s.name, &[], s.doc, &[]));
+    part("Reward shaping", "settings of these names, done in this order; s is the score of a response", shapings.collect());
+    let filter = entry("filter_groups", &[], filter_groups::DOC, &[]);
+    part("Dynamic sampling", "`algorithm.filter_groups.enable`", vec![filter]);
+    let reweightings = pf_ppo::REWEIGHTINGS.iter().map(|r| entry(r.name, &[], r.doc, &[]));
+    part("PF-PPO", "`algorithm.pf_ppo.reweight_method`, with `algorithm.use_pf_ppo`", reweightings.collect());
     let schedules = SCHEDULES.iter().map(|s| entry(s.name, &[], s.doc, &[]));
     part(
         "Learning-rate schedules",
@@ -79,6 +85,8 @@ fn algorithms() -> String {
         entry(s.name, &[], s.doc, &[format!("Data sources: `{sources}`")])
     });
     part("Scorers", "the data source of each row (the column that `data.reward_fn_key` names)", scorers.collect());
+    let functions = FUNCTIONS.iter().map(|f| entry(f.name, &[], f.doc, &[]));
+    part("Reward functions", "their name, one or several with weights; every scorer can be named too", functions.collect());
     let trackers = TRACKERS.iter().map(|t| entry(t.name, &[], t.doc, &[]));
     part("Trackers", "`trainer.logger`, one or a list", trackers.collect());
     let families = FAMILIES.iter().map(|f| entry(f.model_type, &[], f.doc, &[]));

@@ -153,6 +153,7 @@ fn full_kl_hands_its_gradient_to_the_model() {
             ref_log_prob: Some(&[-1.5, f32::NAN, -1.0]),
             advantages: &[0.0; 3],
             weights: &[0.25, 0.0, 0.75],
+            penalty_weights: &[0.25, 0.0, 0.75],
             rollout_is_weights: None,
             full_kl: Some(&[0.5, f32::NAN, 2.0]),
             factor: None,

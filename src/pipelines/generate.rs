@@ -7,7 +7,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use crate::trainer::idle::warn_of_idle;
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::rows::{Row, read_rows};
@@ -15,6 +14,7 @@ use crate::data::{PromptText, Table, Tokenizer};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};
 use crate::tracking::Progress;
+use crate::trainer::idle::warn_of_idle;
 use crate::trainer::{check_model, open_device, truncation};
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::trainer::idle::warn_of_idle;
 use super::sft_inputs::{Inputs, cut, idle};
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{CheckpointContent, Frequency, Init};
@@ -19,6 +18,7 @@ use crate::optim::learner::HUGGINGFACE;
 use crate::optim::learner::OPTIMIZER;
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
+use crate::trainer::idle::warn_of_idle;
 use crate::trainer::{check_step, find_checkpoint, open_device};
 use crate::util::fs::{read_json, write_json};
 

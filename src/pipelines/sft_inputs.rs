@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::trainer::idle::Idle;
 use crate::config::schema::{Frequency, OneOrMany, Schema};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
 use crate::model::config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
+use crate::trainer::idle::Idle;
 use crate::trainer::{check_model, truncation};
 
 pub(super) struct Inputs {

@@ -21,8 +21,8 @@ pub enum Method {
 
 /// The registered scorer: strict, 1 or 0.
 pub fn score(input: &ScoreInput) -> Result<Score> {
-    let score = compute_score(input.solution, input.ground_truth_text()?, Method::Strict, 0.0, 1.0);
-    Ok(Score { score: score as f32, extras: Vec::new() })
+    let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
+    Ok(Score::new(compute_score(input.solution, truth, Method::Strict, 0.0, 1.0) as f32))
 }
 
 /// `correct` if the answer found equals `ground_truth` as text, `format_score` if another was found, 0 if none was.

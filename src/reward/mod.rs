@@ -1,7 +1,8 @@
-//! Rule-based scores of responses, chosen by a row's data source.
+//! Rule-based scores of responses: by a row's data source ([`SCORERS`]), or by name, several at once ([`Rewards`]).
 //!
-//! A scorer is one file and one line of [`SCORERS`]. It sees text only: the decoded response and the row's ground truth.
-//! What it cannot score is an error, never a silent 0.
+//! A scorer is one file and one line of [`SCORERS`]; a reward function that is tied to no data source is one file and one line
+//! of [`FUNCTIONS`]. Each sees one response and its row. What it cannot score is an error, never a silent 0; a row it has no
+//! opinion on, such as one without a ground truth, it abstains from.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -9,7 +10,13 @@ use serde_json::Value;
 use crate::util::suggest::did_you_mean;
 
 pub mod arithmetic;
+mod functions;
 pub mod gsm8k;
+mod integer_format;
+pub mod repetition_penalty;
+mod think_format;
+
+pub use functions::{Combined, FUNCTIONS, Function, Rewards, function_names};
 
 /// One response to be scored.
 #[derive(Clone, Copy, Debug)]
@@ -17,23 +24,46 @@ pub struct ScoreInput<'a> {
     pub data_source: &'a str,
     /// The decoded response, without special tokens; possibly cut off by the length limit.
     pub solution: &'a str,
+    /// The tokens of the response, where it was generated here and not read from a file.
+    pub token_ids: Option<&'a [u32]>,
     pub ground_truth: &'a Value,
     pub extra_info: &'a Value,
 }
 
 impl<'a> ScoreInput<'a> {
-    /// The ground truth of scorers that compare with text.
-    pub fn ground_truth_text(&self) -> Result<&'a str> {
+    /// The ground truth of scorers that compare with text; `None` where the row has none (`null`), which they abstain from.
+    ///
+    /// # Errors
+    /// A ground truth that is neither text nor `null`.
+    pub fn ground_truth_text(&self) -> Result<Option<&'a str>> {
+        if self.ground_truth.is_null() {
+            return Ok(None);
+        }
         let text = self.ground_truth.as_str();
-        text.with_context(|| format!("the ground truth of {} must be text, not {}", self.data_source, self.ground_truth))
+        let text =
+            text.with_context(|| format!("the ground truth of {} must be text, not {}", self.data_source, self.ground_truth));
+        text.map(Some)
     }
 }
 
-/// A score, and named numbers that are logged beside it; a scorer returns the same names for every response.
+/// A score, and named numbers that are logged beside it; a scorer returns the same names for every response it scores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    pub score: f32,
+    /// `None` where the function has no opinion on this response: it is then left out of every baseline and mean, and is not
+    /// trained on.
+    pub score: Option<f32>,
     pub extras: Vec<(String, f64)>,
+}
+
+impl Score {
+    pub fn new(score: f32) -> Self {
+        Self { score: Some(score), extras: Vec::new() }
+    }
+
+    /// No opinion; what TRL's reward functions say with `None`.
+    pub fn abstain() -> Self {
+        Self { score: None, extras: Vec::new() }
+    }
 }
 
 /// One rule and the data sources it scores.
@@ -48,13 +78,13 @@ pub struct Scorer {
 pub static SCORERS: &[Scorer] = &[
     Scorer {
         name: "gsm8k",
-        doc: "1 if the number after the last \"#### \" equals the ground truth, else 0",
+        doc: "1 if the number after the last \"#### \" equals the ground truth, else 0; abstains where that is null",
         data_sources: &["openai/gsm8k"],
         run: gsm8k::score,
     },
     Scorer {
         name: "arithmetic",
-        doc: "1 if the whole response equals the ground truth, else 0",
+        doc: "1 if the whole response equals the ground truth, else 0; abstains where that is null",
         data_sources: &["burnish/arithmetic"],
         run: arithmetic::score,
     },

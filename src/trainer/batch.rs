@@ -215,7 +215,8 @@ impl Batch {
 
     /// Leaves responses that the length limit cut off out of the loss.
     pub fn mask_truncated(&mut self) {
-        for i in (0..self.len()).filter(|&i| self.truncated(i)) {
+        let truncated: Vec<usize> = (0..self.len()).filter(|&i| self.truncated(i)).collect();
+        for i in truncated {
             let tokens = self.tokens(i);
             self.mask[tokens].fill(0.0);
         }

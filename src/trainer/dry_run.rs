@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::clock::resident_gib;
 use super::inputs::Inputs;
 use super::{check_step, find_checkpoint, open_device};
+use crate::algorithm::kl;
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{Device, Init, Location, ResumeMode};
 use crate::config::{Loaded, MicroBatch, PpoConfig};

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::Trainer;
 use super::batch::Batch;
 use super::clock::Clock;
-use crate::algorithm::filter_groups::keep_groups;
+use crate::algorithm::filter_groups::{Criterion, keep_groups};
 use crate::data::Prompt;
 use crate::rollout::{Request, Sampling};
 use crate::tracking::Metrics;
@@ -24,7 +24,11 @@ impl Trainer {
         let wanted = self.plan.prompts_per_step;
         let (n, sampling) = (self.plan.samples_per_prompt, self.sampling);
         let mut kept: Option<Batch> = None;
-        let mut round = 0;
+        let criterion = match filter.mean_range {
+            Some([low, high]) => Criterion::MeanWithin { low, high },
+            None => Criterion::Varied,
+        };
+        let (mut round, mut sampled) = (0, 0);
         loop {
             round += 1;
             let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
@@ -34,7 +38,10 @@ impl Trainer {
             clock.time("reward", || self.score(&mut batch))?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = batch.number(metric, "algorithm.filter_groups.metric")?;
-            let chosen = batch.select(&keep_groups(&batch.group, &values, filter.mean_range));
+            let groups = keep_groups(&batch.group, &values, criterion);
+            let chosen: Vec<usize> = (0..batch.len()).filter(|&i| groups.contains(&batch.group[i])).collect();
+            sampled += batch.prompts.len();
+            let chosen = batch.select(&chosen);
             let batch = match kept.take() {
                 Some(mut kept) => {
                     kept.append(chosen);
@@ -45,7 +52,8 @@ impl Trainer {
             let found = batch.prompts.len();
             if found >= wanted {
                 metrics.set("train/num_gen_batches", round as f64);
-                metrics.set("train/discarded_prompts", (found - wanted) as f64);
+                metrics.set("training/filter_groups/evicted_samples", (sampled - found) as f64);
+                metrics.set("training/filter_groups/discarded_surplus_samples", (found - wanted) as f64);
                 return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < wanted).collect::<Vec<_>>()));
             }
             if round == filter.max_num_gen_batches as u64 {

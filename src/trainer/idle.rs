@@ -38,8 +38,7 @@ pub const OF_LOSSES: &[(&str, &[&str])] = &[
     ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", &["kl_cov"]),
     ("actor_rollout_ref.actor.policy_loss.dro_beta", &["dro"]),
 ];
-const CLIPPED: &[&str] =
-    &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_mean", "cispo", "dppo_tv", "dppo_kl", "rloo"];
+const CLIPPED: &[&str] = &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_mean", "cispo", "dppo_tv", "dppo_kl", "rloo"];
 
 /// Settings that only some advantage estimators read.
 pub const OF_ESTIMATORS: &[(&str, &[&str])] = &[

@@ -17,6 +17,7 @@ impl Trainer {
     /// Scores every trajectory and applies what depends on one response alone: penalties for length and for an end that did not
     /// come. The score stands at the last token of the response, as in verl's reward managers.
     pub(super) fn score(&self, batch: &mut Batch) -> Result<()> {
+        let rewards = &self.rewards;
         let score_one = |i: usize| {
             let prompt = batch.prompt(i);
             let input = ScoreInput {
@@ -26,7 +27,7 @@ impl Trainer {
                 ground_truth: &prompt.ground_truth,
                 extra_info: &prompt.extra_info,
             };
-            let score = self.rewards.score(&input);
+            let score = rewards.score(&input);
             score.with_context(|| format!("scoring the response to row {} ({:?})", prompt.index, batch.texts[i]))
         };
         let results = (0..batch.len()).into_par_iter().map(score_one).collect::<Result<Vec<_>>>()?;
@@ -34,7 +35,7 @@ impl Trainer {
         let lengths: Vec<usize> = batch.responses.iter().map(|response| response.ids.len()).collect();
         let ended: Vec<bool> = (0..batch.len()).map(|i| !batch.truncated(i)).collect();
         batch.extras = self.shaping.apply(&mut scores, &lengths, &ended);
-        let weights = self.rewards.weights();
+        let weights = rewards.weights();
         batch.components =
             weights.map(|(name, weight)| Component { name: name.to_owned(), weight, values: Vec::new() }).collect();
         for (i, result) in results.into_iter().enumerate() {

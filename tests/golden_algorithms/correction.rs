@@ -6,7 +6,7 @@ use burnish::algorithm::policy_loss::{self, ClipOptions, LossOptions, MiniBatch}
 use burnish::algorithm::rollout_correction::{BypassLoss, Corrected, RolloutCorrection, Settings};
 use serde_json::Value;
 
-use super::{Case, assert_close, assert_number, golden, goldens, number, rows};
+use super::{Case, assert_close, assert_number, golden_file, goldens, number, rows};
 
 fn text(value: &Value) -> Option<String> {
     match value {
@@ -209,6 +209,7 @@ fn golden_bypass_mode() {
                 ref_log_prob: None,
                 advantages: &advantages,
                 weights: &token_weights(mode, &batch.offsets, &batch.mask, None, 1),
+                penalty_weights: &token_weights(mode, &batch.offsets, &batch.mask, None, 1),
                 rollout_is_weights: None,
                 full_kl: None,
                 factor: prepared.factor.as_deref(),

@@ -2,11 +2,8 @@
 //! advantages of TRL and OpenRLHF.
 
 mod advantages;
-<<<<<<< HEAD
 mod advantages_trl_openrlhf;
-=======
 mod correction;
->>>>>>> h-corr
 mod kl;
 mod losses;
 
@@ -16,17 +13,10 @@ use burnish::algorithm::loss::{LossColumns, PolicyObjective};
 use serde_json::Value;
 
 fn goldens() -> Value {
-<<<<<<< HEAD
     golden_file("algorithms.json")
 }
 
 fn golden_file(name: &str) -> Value {
-=======
-    golden("algorithms.json")
-}
-
-fn golden(name: &str) -> Value {
->>>>>>> h-corr
     let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let folder = std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from);
     let path = folder.join(name);

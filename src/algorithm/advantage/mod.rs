@@ -24,7 +24,7 @@ mod reinforce_plus_plus;
 mod reinforce_plus_plus_baseline;
 mod remax;
 mod rloo;
-mod stats;
+pub(super) mod stats;
 mod tir_optimal_token_baseline;
 mod trl_gdpo;
 mod trl_grpo;

@@ -149,6 +149,7 @@ proptest! {
                     ref_log_prob: None,
                     advantages: &own(advantages),
                     weights: &own(&weights),
+                    penalty_weights: &own(&weights),
                     rollout_is_weights: None,
                     full_kl: None,
                     factor: Some(&own(&factor)),

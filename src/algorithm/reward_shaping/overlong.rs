@@ -1,0 +1,76 @@
+//! DAPO's soft overlong punishment: the last tokens before the limit cost more and more.
+
+use anyhow::{Result, ensure};
+
+use super::{Extras, Shaping};
+
+pub const SHAPING: Shaping = Shaping {
+    name: "overlong_buffer",
+    doc: "A penalty that grows over the last L tokens before the limit.\n\
+          Formula: s ← s + min(−(length − (max_resp_len − L))/L·penalty_factor, 0).\n\
+          Paper: Yu et al. 2025, DAPO, arXiv:2503.14476, eq. 13.\n\
+          verl: DAPORewardManager.\n\
+          OpenRLHF: apply_overlong_penalty.\n\
+          TRL: get_soft_overlong_punishment, whose factor is 1.\n\
+          Deviation: beyond max_resp_len the penalty goes on growing, as in verl; the paper, OpenRLHF and TRL stop at \
+          −penalty_factor. Up to there, usually the longest allowed response, all are equal.\n\
+          When: responses run into the length limit, and a correct long one should still be worth something.",
+};
+
+/// `overlong_buffer`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlong {
+    /// L in tokens.
+    pub len: usize,
+    /// The length at which the whole penalty is due.
+    pub max_resp_len: usize,
+    pub penalty_factor: f64,
+    /// Whether `overlong_reward` and `overlong` are logged.
+    pub log: bool,
+}
+
+impl Overlong {
+    pub(super) fn check(&self) -> Result<()> {
+        let Self { len, max_resp_len, penalty_factor, .. } = *self;
+        ensure!(len > 0, "overlong_buffer.len is 0; to have no penalty, switch the buffer off");
+        ensure!(max_resp_len >= len, "overlong_buffer.len is {len}, more than max_resp_len, which is {max_resp_len}");
+        let is_penalty = penalty_factor.is_finite() && penalty_factor >= 0.0;
+        ensure!(is_penalty, "overlong_buffer.penalty_factor is {penalty_factor}; it must not be negative");
+        Ok(())
+    }
+
+    fn penalty(&self, length: usize) -> f64 {
+        let exceed = length as f64 - (self.max_resp_len as f64 - self.len as f64);
+        // A short response must lose 0 and not −0.
+        if exceed > 0.0 { -exceed / self.len as f64 * self.penalty_factor } else { 0.0 }
+    }
+
+    pub(super) fn apply(&self, scores: &mut [Option<f64>], lengths: &[usize]) -> Extras {
+        let mut penalties = Vec::with_capacity(scores.len());
+        for (score, &length) in scores.iter_mut().zip(lengths) {
+            let penalty = score.map(|_| self.penalty(length));
+            *score = score.zip(penalty).map(|(score, penalty)| score + penalty);
+            penalties.push(penalty);
+        }
+        if !self.log {
+            return Extras::new();
+        }
+        let is_overlong = penalties.iter().map(|penalty| penalty.map(|p| f64::from(u8::from(p < 0.0)))).collect();
+        vec![("overlong_reward".into(), penalties), ("overlong".into(), is_overlong)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Overlong;
+
+    #[test]
+    fn the_penalty_begins_at_the_buffer_and_is_whole_at_the_limit() {
+        let overlong = Overlong { len: 4, max_resp_len: 10, penalty_factor: 0.5, log: false };
+        assert_eq!([0, 6, 7, 10, 12].map(|length| overlong.penalty(length)), [0.0, 0.0, -0.125, -0.5, -0.75]);
+        for wrong in [(0, 10, 1.0), (11, 10, 1.0), (4, 10, -1.0), (4, 10, f64::NAN)] {
+            assert!(Overlong { len: wrong.0, max_resp_len: wrong.1, penalty_factor: wrong.2, log: false }.check().is_err());
+        }
+        assert!(Overlong { len: 10, ..overlong }.check().is_ok());
+    }
+}

@@ -1,0 +1,21 @@
+//! The form of an arithmetic answer, whatever its value.
+
+use std::sync::LazyLock;
+
+use anyhow::Result;
+use regex::Regex;
+
+use super::{Function, Score, ScoreInput};
+
+pub const FUNCTION: Function = Function {
+    name: "integer_format",
+    doc: "1 if the response is one integer and nothing else but white space around it, else 0.\n\
+          Formula: the trimmed response matches ^-?[0-9]+$.\n\
+          When: beside `arithmetic`, as a second reward that is easier to get.",
+    run: score,
+};
+
+fn score(input: &ScoreInput) -> Result<Score> {
+    static INTEGER: LazyLock<Regex> = LazyLock::new(|| Regex::new("^-?[0-9]+$").expect("a constant pattern"));
+    Ok(Score::new(f32::from(u8::from(INTEGER.is_match(input.solution.trim())))))
+}

@@ -1,0 +1,35 @@
+//! TRL's `get_repetition_penalty_reward`: a response that says the same thing again and again is penalised.
+
+use std::collections::HashSet;
+
+use anyhow::{Context, Result};
+
+use super::{Function, Score, ScoreInput};
+
+/// TRL's defaults, which the registered function uses.
+const NGRAM_SIZE: usize = 3;
+const MAX_PENALTY: f64 = -1.0;
+
+pub const FUNCTION: Function = Function {
+    name: "repetition_penalty_reward",
+    doc: "A penalty for repeated runs of three tokens: 0 without a repetition, towards -1 where all is one.\n\
+          Formula: −(1 − distinct/all) over the runs of 3 tokens; 0 for shorter responses.\n\
+          Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.2.\n\
+          TRL: get_repetition_penalty_reward(ngram_size=3, max_penalty=-1.0).",
+    run: score,
+};
+
+fn score(input: &ScoreInput) -> Result<Score> {
+    let ids =
+        input.token_ids.context("repeated tokens can only be counted in responses that were generated here, not in text")?;
+    Ok(Score::new(penalty(ids, NGRAM_SIZE, MAX_PENALTY) as f32))
+}
+
+/// `max_penalty` times the share of runs of `ngram_size` (at least 1) tokens that repeat an earlier one.
+pub fn penalty(ids: &[u32], ngram_size: usize, max_penalty: f64) -> f64 {
+    let runs = ids.windows(ngram_size.max(1));
+    let all = runs.len();
+    let distinct = runs.collect::<HashSet<_>>().len();
+    // An equal count must give 0 and not −0, also where there is no run at all.
+    if distinct == all { 0.0 } else { (1.0 - distinct as f64 / all as f64) * max_penalty }
+}
