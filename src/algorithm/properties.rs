@@ -10,12 +10,12 @@ use super::policy_loss::{self, ClipOptions, LossOptions, Metric};
 
 const CLIP: ClipOptions = ClipOptions { low: 0.2, high: 0.28, c: 3.0 };
 
-/// One response: per token (mask, reward, log π, old, reference, advantage, entropy), and its group.
-type Sequence = (Vec<(bool, [f32; 6])>, usize);
+/// One response: per token (mask, reward, log π, old, reference, advantage, entropy).
+type Sequence = Vec<(bool, [f32; 6])>;
 
 fn batch() -> impl Strategy<Value = Vec<Sequence>> {
     let token = (prop::bool::weighted(0.8), prop::array::uniform6(-2.0f32..2.0));
-    prop::collection::vec((prop::collection::vec(token, 0..7), 0..3usize), 1..8)
+    prop::collection::vec(prop::collection::vec(token, 0..7), 1..8)
 }
 
 /// The ragged columns of a batch.
@@ -23,21 +23,19 @@ struct Columns {
     offsets: Vec<usize>,
     mask: Vec<f32>,
     values: [Vec<f32>; 6],
-    group: Vec<usize>,
 }
 
 fn columns(batch: &[Sequence]) -> Columns {
     let mut offsets = vec![0];
-    offsets.extend(batch.iter().scan(0, |end, (tokens, _)| {
+    offsets.extend(batch.iter().scan(0, |end, tokens| {
         *end += tokens.len();
         Some(*end)
     }));
-    let tokens = || batch.iter().flat_map(|(tokens, _)| tokens);
+    let tokens = || batch.iter().flatten();
     Columns {
         offsets,
         mask: tokens().map(|&(m, _)| f32::from(u8::from(m))).collect(),
         values: std::array::from_fn(|k| tokens().map(|(_, v)| v[k]).collect()),
-        group: batch.iter().map(|&(_, group)| group).collect(),
     }
 }
 

@@ -137,7 +137,7 @@ proptest! {
     /// do not count positions.
     #[test]
     fn masked_tokens_do_not_matter(batch in responses(0..7), places in prop::collection::vec(0..7usize, 9)) {
-        // Σ 0.4 makes the score of a tool's token 0.
+        // 0.4 is the score 0.
         let tool = (false, [0.4, f32::NAN, f32::NAN, f32::NAN, f32::NAN, f32::NAN]);
         for estimator in ESTIMATORS {
             let positions_count = ["optimal_token_baseline", "reinforce"].contains(&estimator.name);
