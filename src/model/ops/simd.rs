@@ -75,9 +75,9 @@ multiversion! {
     fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32]);
     fn max_row = max_row_(x: &[f32]) -> f32;
     fn stats_row = stats_row_(x: &[f32], m: f32) -> RowSums;
-    fn kl_row = kl_row_(x: &[f32], y: &[f32], x_lse: f32, y_lse: f32) -> f32;
+    fn kl_row = kl_row_(x: &[f32], y: &[f32], p: LogSum, q: LogSum) -> f32;
     fn dlogits_row = dlogits_row_(x: &mut [f32], lse: f32, g_logp: f32, g_ent: f32, ent: f32);
-    fn dlogits_kl_row = dlogits_kl_row_(x: &mut [f32], y: &[f32], lse: (f32, f32), g_logp: f32, ent: Traced, kl: Traced);
+    fn dlogits_kl_row = dlogits_kl_row_(x: &mut [f32], y: &[f32], p: LogSum, q: LogSum, g_logp: f32, ent: Traced, kl: Traced);
     fn dot = dot_(a: &[f32], b: &[f32]) -> f32;
     fn axpy = axpy_(a: f32, x: &[f32], y: &mut [f32]);
     fn scale = scale_(a: f32, y: &mut [f32]);
@@ -204,21 +204,36 @@ fn stats_row_<const F: bool>(x: &[f32], m: f32) -> RowSums {
     RowSums { exp: s, weighted: t, squares: q }
 }
 
-/// KL(p ‖ q) of p = e^(x − x_lse) and q = e^(y − y_lse), as Σ p·(log p − log q) − p + q: the last two add up to 0, and with
-/// them no term is negative and rounding of the log-sums, alike in all terms, cancels. Else a small divergence drowns in it.
+/// log Σ eˣ of a row in two parts, the largest x and the rest: their sum is rounded coarsely where logits are large.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSum {
+    pub max: f32,
+    pub rest: f32,
+}
+
+impl LogSum {
+    /// The log-probability of a logit.
+    #[inline(always)]
+    fn log_p(self, x: f32) -> f32 {
+        (x - self.max) - self.rest
+    }
+}
+
+/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q: the last two add up to 0, and with them
+/// no term is negative and rounding of the log-sums, alike in all terms, cancels. Else a small divergence drowns in it.
 #[inline(always)]
-fn kl_row_<const F: bool>(x: &[f32], y: &[f32], x_lse: f32, y_lse: f32) -> f32 {
+fn kl_row_<const F: bool>(x: &[f32], y: &[f32], p: LogSum, q: LogSum) -> f32 {
     let mut acc = [0f32; L];
     let (xc, yc) = (x.chunks_exact(L), y.chunks_exact(L));
     let rest = xc.remainder().iter().zip(yc.remainder());
     for (x, y) in xc.zip(yc) {
         for i in 0..L {
-            acc[i] += kl_term::<F>(x[i] - x_lse, y[i] - y_lse);
+            acc[i] += kl_term::<F>(p.log_p(x[i]), q.log_p(y[i]));
         }
     }
     let mut sum = lanes_sum(&acc);
     for (x, y) in rest {
-        sum += kl_term::<F>(x - x_lse, y - y_lse);
+        sum += kl_term::<F>(p.log_p(*x), q.log_p(*y));
     }
     sum
 }
@@ -245,10 +260,10 @@ type Traced = (f32, f32);
 
 /// [`dlogits_row`] with the gradient of g_kl · KL(p ‖ q) beside it, of the rows that [`kl_row`] takes.
 #[inline(always)]
-fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], lse: (f32, f32), g_logp: f32, ent: Traced, kl: Traced) {
+fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], p: LogSum, q: LogSum, g_logp: f32, ent: Traced, kl: Traced) {
     let c = fma::<F>(ent.0, ent.1, g_logp);
     for (x, y) in x.iter_mut().zip(y) {
-        let (log_p, log_q) = (*x - lse.0, y - lse.1);
+        let (log_p, log_q) = (p.log_p(*x), q.log_p(*y));
         *x = exp::<F>(log_p) * (kl.0 * (log_p - log_q - kl.1) - fma::<F>(ent.0, log_p, c));
     }
 }
