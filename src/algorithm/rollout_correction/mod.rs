@@ -11,8 +11,8 @@
 //! π is the policy before the update (verl's decoupled mode), or the current one (bypass mode, the loss `bypass_mode`).
 //!
 //! Source: Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training,
-//! <https://fengyao.notion.site/off-policy-rl>; Liu, Li et al. 2025, When speed kills stability, <https://richardli.xyz/rl-collapse>;
-//! IcePop: Ling Team 2025, Every step evolves, arXiv:2510.18855.
+//! <https://fengyao.notion.site/off-policy-rl>; Liu, Li et al. 2025, When speed kills stability,
+//! <https://richardli.xyz/rl-collapse>; IcePop: Ling Team 2025, Every step evolves, arXiv:2510.18855.
 //!
 //! The corrections of other libraries in these settings (all below `algorithm.rollout_correction`; lo and hi are theirs):
 //!

@@ -76,7 +76,8 @@ proptest! {
             prop_assert_eq!(result.weights.as_ref().unwrap(), &c.mask);
             prop_assert_eq!(&result.mask, &c.mask);
             for (name, value) in &result.metrics {
-                let one = ["is_mean", "is_max", "is_min", "sample_size", "is_seq_mean", "is_seq_max", "is_seq_min", "factor", "ppl_ratio"];
+                let one =
+                    ["is_mean", "is_max", "is_min", "sample_size", "is_seq_mean", "is_seq_max", "is_seq_min", "factor", "ppl_ratio"];
                 if !["training_ppl", "training_log_ppl", "rollout_ppl", "rollout_log_ppl"].iter().any(|n| name.ends_with(n)) {
                     prop_assert_eq!(*value, f64::from(u8::from(one.iter().any(|n| name.ends_with(n)))), "{}", name);
                 }
@@ -120,7 +121,8 @@ proptest! {
         let c = columns(&batch);
         let [log_prob, rollout, advantages] = &c.values;
         let weights = token_weights(aggregate::find("seq-mean-token-mean").unwrap(), &c.offsets, &c.mask, None, 6);
-        for (correction, bypass_loss) in corrections().into_iter().zip([BypassLoss::Reinforce, BypassLoss::PpoClip, BypassLoss::Reinforce]) {
+        let losses = [BypassLoss::Reinforce, BypassLoss::PpoClip, BypassLoss::Reinforce];
+        for (correction, bypass_loss) in corrections().into_iter().zip(losses) {
             let options = LossOptions { rollout_correction: Some(correction.clone()), bypass_loss, ..Default::default() };
             let policy_loss = policy_loss::find("bypass_mode").unwrap();
             let objective = PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
@@ -188,9 +190,11 @@ fn weights_that_are_all_zero_have_no_effective_sample() {
     assert!(off_policy_metrics(&[0, 1], &[0.0], &[f32::NAN], &[f32::NAN]).is_empty());
 }
 
+type Change<'a> = &'a dyn Fn(&mut Settings);
+
 #[test]
 fn wrong_settings_name_the_key_and_what_to_write() {
-    let cases: &[(&dyn Fn(&mut Settings), &[&str])] = &[
+    let cases: &[(Change, &[&str])] = &[
         (&|s| s.rollout_is = Some("geometric".into()), &["rollout_is is `geometric`", "token, sequence or null"]),
         (&|s| s.rollout_is_threshold = None, &["rollout_is_threshold is missing", "2.0"]),
         (&|s| s.rollout_is_threshold = Some("0".into()), &["rollout_is_threshold is 0", "above 0"]),
