@@ -156,16 +156,17 @@ impl PolicyObjective {
     }
 }
 
-/// 1 for the tokens whose entropy is at least the (1 − share)-quantile of the trained tokens' (linear between them, as
-/// `torch.quantile`), else 0.
+/// 1 for the tokens whose entropy is at least the (1 − share)-quantile of the trained tokens', else 0. The quantile is linear
+/// between two of them and in f32, as `torch.quantile`, so that a token which is the quantile is not lost to rounding.
 fn top_entropy(x: &MiniBatch, share: f64) -> Vec<f32> {
     let mut sorted: Vec<f32> = x.entropy.iter().zip(x.mask).filter(|&(_, &m)| m != 0.0).map(|(&h, _)| h).collect();
     if sorted.is_empty() {
         return vec![0.0; x.mask.len()];
     }
     sorted.sort_by(f32::total_cmp);
-    let position = (1.0 - share) * (sorted.len() - 1) as f64;
+    let position = (1.0 - share) as f32 * (sorted.len() - 1) as f32;
     let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
-    let threshold = f64::from(below) + position.fract() * f64::from(above - below);
-    x.entropy.iter().zip(x.mask).map(|(&h, &m)| f32::from(u8::from(m != 0.0 && f64::from(h) >= threshold))).collect()
+    let (step, part) = (above - below, position.fract());
+    let threshold = if part < 0.5 { below + part * step } else { above - step * (1.0 - part) };
+    x.entropy.iter().zip(x.mask).map(|(&h, &m)| f32::from(u8::from(m != 0.0 && h >= threshold))).collect()
 }

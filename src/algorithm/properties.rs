@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::advantage::ESTIMATORS;
-use super::aggregate::{AGGREGATIONS, token_weights};
+use super::aggregate::AGGREGATIONS;
 use super::kl::{self, KlController, apply_kl_in_reward};
 use super::loss::{LossColumns, LossResult, PolicyObjective};
 use super::policy_loss::{self, ClipOptions, LossOptions, Metric};
@@ -11,21 +11,21 @@ use super::policy_loss::{self, ClipOptions, LossOptions, Metric};
 const CLIP: ClipOptions = ClipOptions { low: 0.2, high: 0.28, c: 3.0 };
 
 /// One response: per token (mask, reward, log π, old, reference, advantage, entropy).
-type Sequence = Vec<(bool, [f32; 6])>;
+pub(super) type Sequence = Vec<(bool, [f32; 6])>;
 
-fn batch() -> impl Strategy<Value = Vec<Sequence>> {
+pub(super) fn batch() -> impl Strategy<Value = Vec<Sequence>> {
     let token = (prop::bool::weighted(0.8), prop::array::uniform6(-2.0f32..2.0));
     prop::collection::vec(prop::collection::vec(token, 0..7), 1..8)
 }
 
 /// The ragged columns of a batch.
-struct Columns {
-    offsets: Vec<usize>,
-    mask: Vec<f32>,
-    values: [Vec<f32>; 6],
+pub(super) struct Columns {
+    pub offsets: Vec<usize>,
+    pub mask: Vec<f32>,
+    pub values: [Vec<f32>; 6],
 }
 
-fn columns(batch: &[Sequence]) -> Columns {
+pub(super) fn columns(batch: &[Sequence]) -> Columns {
     let mut offsets = vec![0];
     offsets.extend(batch.iter().scan(0, |end, tokens| {
         *end += tokens.len();
@@ -46,58 +46,6 @@ fn objective() -> PolicyObjective {
         entropy_coeff: 0.01,
         kl_loss: Some((kl::find("k3+").unwrap(), 0.05)),
         top_entropy_quantile: 1.0,
-    }
-}
-
-fn evaluate(c: &Columns, weights: &[f32]) -> LossResult {
-    let [_, log_prob, old, reference, advantages, entropy] = &c.values;
-    objective().evaluate(&LossColumns {
-        offsets: &c.offsets,
-        mask: &c.mask,
-        log_prob,
-        entropy,
-        old_log_prob: Some(old),
-        ref_log_prob: Some(reference),
-        advantages,
-        weights,
-        penalty_weights: weights,
-        rollout_is_weights: None,
-        full_kl: None,
-        factor: None,
-        entropy_mask: None,
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn micro_batches_of_any_size_have_the_same_gradient(batch in batch()) {
-        let all = columns(&batch);
-        for mode in AGGREGATIONS {
-            let weights = token_weights(mode, &all.offsets, &all.mask, None, 6);
-            let whole = evaluate(&all, &weights);
-            for size in 1..=3 {
-                let mut rest = &weights[..];
-                let mut parts = Vec::new();
-                for micro in batch.chunks(size) {
-                    let c = columns(micro);
-                    let (own, after) = rest.split_at(c.mask.len());
-                    rest = after;
-                    parts.push(evaluate(&c, own));
-                }
-                let glued = |f: fn(&LossResult) -> &Vec<f32>| parts.iter().flat_map(f).copied().collect::<Vec<f32>>();
-                prop_assert_eq!(glued(|p| &p.d_log_prob), whole.d_log_prob.clone(), "{}", mode.name);
-                prop_assert_eq!(glued(|p| &p.d_entropy), whole.d_entropy.clone(), "{}", mode.name);
-                let loss: f64 = parts.iter().map(|p| p.loss).sum();
-                prop_assert!((loss - whole.loss).abs() <= 1e-9 * (1.0 + whole.loss.abs()), "{}", mode.name);
-                for Metric { name, sum, count } in &whole.metrics {
-                    let own = parts.iter().flat_map(|p| &p.metrics).filter(|m| m.name == *name);
-                    let (s, n) = own.fold((0.0, 0.0), |(s, n), m| (s + m.sum, n + m.count));
-                    prop_assert!((s - sum).abs() < 1e-9 * (1.0 + sum.abs()) && n == *count, "{name}");
-                }
-            }
-        }
     }
 }
 
@@ -135,34 +83,6 @@ fn on_policy_ratio_is_exactly_one() {
     let result = one_token(-1.2345, None, 0.7);
     assert_eq!((result.loss, result.d_log_prob[0]), (f64::from(-0.7f32), -0.7));
     assert_eq!(result.metrics[1].sum, 0.0);
-}
-
-/// `full` is differentiated where the model worked it out; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.
-#[test]
-fn full_kl_hands_its_gradient_to_the_model() {
-    let run = |name: &str| {
-        let kl_loss = Some((kl::find(name).unwrap(), 0.5));
-        PolicyObjective { kl_loss, entropy_coeff: 0.0, ..objective() }.evaluate(&LossColumns {
-            offsets: &[0, 3],
-            mask: &[1.0, 0.0, 1.0],
-            log_prob: &[-1.0, f32::NAN, -2.0],
-            entropy: &[0.0; 3],
-            old_log_prob: None,
-            ref_log_prob: Some(&[-1.5, f32::NAN, -1.0]),
-            advantages: &[0.0; 3],
-            weights: &[0.25, 0.0, 0.75],
-            penalty_weights: &[0.25, 0.0, 0.75],
-            rollout_is_weights: None,
-            full_kl: Some(&[0.5, f32::NAN, 2.0]),
-            factor: None,
-            entropy_mask: None,
-        })
-    };
-    let (full, straight_through) = (run("full"), run("full+"));
-    assert_eq!((full.terms[2], full.loss), (("actor/kl_loss", 0.125 + 1.5), 0.5 * 1.625));
-    assert_eq!((full.d_full_kl, full.d_log_prob), (vec![0.125, 0.0, 0.375], vec![0.0; 3]));
-    assert_eq!((straight_through.terms, straight_through.loss), (full.terms, full.loss));
-    assert_eq!((straight_through.d_full_kl, straight_through.d_log_prob), (vec![], vec![0.125 * 0.5, 0.0, -0.375]));
 }
 
 #[test]
@@ -209,32 +129,60 @@ fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controlle
     assert!(KlController::new("adaptive", 0.5, 0.1, 0.0).is_err() && KlController::new("other", 0.5, 0.1, 1.0).is_err());
 }
 
-/// Every entry can be found in its table by each of its names, once, and says what it is.
+/// `full` is differentiated where the model worked it out; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.
+#[test]
+fn full_kl_hands_its_gradient_to_the_model() {
+    let run = |name: &str| {
+        let kl_loss = Some((kl::find(name).unwrap(), 0.5));
+        PolicyObjective { kl_loss, entropy_coeff: 0.0, ..objective() }.evaluate(&LossColumns {
+            offsets: &[0, 3],
+            mask: &[1.0, 0.0, 1.0],
+            log_prob: &[-1.0, f32::NAN, -2.0],
+            entropy: &[0.0; 3],
+            old_log_prob: None,
+            ref_log_prob: Some(&[-1.5, f32::NAN, -1.0]),
+            advantages: &[0.0; 3],
+            weights: &[0.25, 0.0, 0.75],
+            penalty_weights: &[0.25, 0.0, 0.75],
+            rollout_is_weights: None,
+            full_kl: Some(&[0.5, f32::NAN, 2.0]),
+            factor: None,
+            entropy_mask: None,
+        })
+    };
+    let (full, straight_through) = (run("full"), run("full+"));
+    assert_eq!((full.terms[2], full.loss), (("actor/kl_loss", 0.125 + 1.5), 0.5 * 1.625));
+    assert_eq!((full.d_full_kl, full.d_log_prob), (vec![0.125, 0.0, 0.375], vec![0.0; 3]));
+    assert_eq!((straight_through.terms, straight_through.loss), (full.terms, full.loss));
+    assert_eq!((straight_through.d_full_kl, straight_through.d_log_prob), (vec![], vec![0.125 * 0.5, 0.0, -0.375]));
+}
+
+/// Every entry of every table can be found by each of its names, once in its table, and says what it is.
 #[test]
 fn tables_are_consistent() {
-    type Row = (&'static str, &'static [&'static str], &'static str);
-    let tables: [Vec<Row>; 4] = [
+    type Rows<'a> = Vec<(&'a str, &'a [&'a str], &'a str)>;
+    let tables: [Rows; 4] = [
         ESTIMATORS.iter().map(|e| (e.name, e.aliases, e.doc)).collect(),
         policy_loss::POLICY_LOSSES.iter().map(|e| (e.name, e.aliases, e.doc)).collect(),
         kl::KL_ESTIMATORS.iter().map(|e| (e.name, e.aliases, e.doc)).collect(),
         AGGREGATIONS.iter().map(|e| (e.name, &[] as &[&str], e.doc)).collect(),
     ];
-    for rows in &tables {
+    for rows in tables {
         let mut names: Vec<&str> =
             rows.iter().flat_map(|(name, aliases, _)| std::iter::once(name).chain(*aliases)).copied().collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), count);
-    }
-    for (name, _, doc) in tables.concat() {
-        let first = doc.lines().next().unwrap();
-        assert!(
-            first.len() > 10
-                && doc.contains("\nFormula: ")
-                && ["\nverl: ", "\nTRL: ", "\nOpenRLHF: "].iter().any(|s| doc.contains(s)),
-            "{name}: {doc}"
-        );
+        assert_eq!(names.len(), count, "{names:?}");
+        for (name, _, doc) in rows {
+            let first = doc.lines().next().unwrap();
+            assert!(
+                first.len() > 10
+                    && doc.contains("\nFormula: ")
+                    && ["\nverl: ", "\nTRL: ", "\nOpenRLHF: "].iter().any(|s| doc.contains(s)),
+                "{name}: {doc}"
+            );
+        }
     }
     assert!(kl::names().iter().all(|name| kl::find(name).is_some()));
 }

@@ -58,6 +58,10 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
             kl_cov_ratio: loss.kl_cov_ratio,
             ppo_kl_coef: loss.ppo_kl_coef,
             dro_beta: loss.dro_beta,
+            vespo_k_pos: loss.vespo_k_pos,
+            vespo_lambda_pos: loss.vespo_lambda_pos,
+            vespo_k_neg: loss.vespo_k_neg,
+            vespo_lambda_neg: loss.vespo_lambda_neg,
             rollout_correction: correction.filter(|_| bypass),
             bypass_loss: match config.algorithm.rollout_correction.as_ref().is_some_and(reinforce) {
                 true => BypassLoss::Reinforce,

@@ -37,6 +37,10 @@ pub const OF_LOSSES: &[(&str, &[&str])] = &[
     ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", &["kl_cov"]),
     ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", &["kl_cov"]),
     ("actor_rollout_ref.actor.policy_loss.dro_beta", &["dro"]),
+    ("actor_rollout_ref.actor.policy_loss.vespo_k_pos", &["vespo"]),
+    ("actor_rollout_ref.actor.policy_loss.vespo_lambda_pos", &["vespo"]),
+    ("actor_rollout_ref.actor.policy_loss.vespo_k_neg", &["vespo"]),
+    ("actor_rollout_ref.actor.policy_loss.vespo_lambda_neg", &["vespo"]),
 ];
 const CLIPPED: &[&str] = &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_mean", "cispo", "dppo_tv", "dppo_kl", "rloo"];
 

@@ -1,5 +1,5 @@
-//! Our algorithms against the numbers verl returned, values and gradients, for every case in `algorithms.json`; and the
-//! advantages of TRL and OpenRLHF.
+//! Our algorithms against the numbers that verl, TRL and OpenRLHF returned, values and gradients, for every case in
+//! `algorithms.json` (verl) and `losses-trl-openrlhf.json`.
 
 mod advantages;
 mod advantages_trl_openrlhf;
@@ -10,6 +10,7 @@ mod losses;
 use std::path::PathBuf;
 
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
+use burnish::algorithm::policy_loss::MiniBatch;
 use serde_json::Value;
 
 fn goldens() -> Value {
@@ -79,22 +80,35 @@ impl<'a> Case<'a> {
         self.json[table].as_object().unwrap().iter().filter(|(_, result)| result.get("error").is_none())
     }
 
-    /// The loss of the whole case as one micro-batch.
+    /// The loss of the whole case as one micro-batch of one mini-batch.
     fn loss(&self, objective: &PolicyObjective, advantages: &[f32], weights: &[f32], is_weights: Option<&[f32]>) -> Loss {
+        let (log_prob, old_log_prob) = (self.input("log_probs"), self.input("old_log_probs"));
+        let reference = self.json.get("ref_log_probs").map(|column| self.column(column));
+        let entropy = self.json.get("entropies").map_or_else(|| vec![0.0; self.mask.len()], |column| self.column(column));
+        let mini_batch = MiniBatch {
+            offsets: &self.offsets,
+            mask: &self.mask,
+            log_prob: &log_prob,
+            entropy: &entropy,
+            old_log_prob: &old_log_prob,
+            advantages,
+            options: &objective.options,
+        };
+        let prepared = objective.prepare(&mini_batch, &mut || 0.5);
         let result = objective.evaluate(&LossColumns {
             offsets: &self.offsets,
             mask: &self.mask,
-            log_prob: &self.input("log_probs"),
-            entropy: &vec![0.0; self.mask.len()],
-            old_log_prob: Some(&self.input("old_log_probs")),
-            ref_log_prob: Some(&self.input("ref_log_probs")),
+            log_prob: &log_prob,
+            entropy: &entropy,
+            old_log_prob: Some(&old_log_prob),
+            ref_log_prob: reference.as_deref(),
             advantages,
             weights,
             penalty_weights: weights,
             rollout_is_weights: is_weights,
             full_kl: None,
-            factor: None,
-            entropy_mask: None,
+            factor: prepared.factor.as_deref(),
+            entropy_mask: prepared.entropy_mask.as_deref(),
         });
         let mut metrics: Vec<(&str, f64)> = result.metrics.iter().map(|m| (m.name, m.sum / m.count)).collect();
         metrics.extend(&result.terms);

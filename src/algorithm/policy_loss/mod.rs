@@ -5,12 +5,31 @@
 //! mini-batch, in [`PolicyLoss::prepare`], so that no loss depends on how the mini-batch is cut.
 
 mod bypass_mode;
+mod cispo;
+mod clip_cov;
+mod covariance;
+mod dppo_kl;
+mod dppo_tv;
+mod dro;
+mod geo_mean;
+mod gpg;
+mod gspo;
+mod kl_cov;
+#[cfg(test)]
+mod properties;
+mod rloo;
+mod sapo;
 mod vanilla;
+mod vespo;
 
 use burn::tensor::Tensor;
 
 use super::aggregate::{self, Aggregation};
+use super::column::{Segments, masked_sum};
 use super::rollout_correction::{BypassLoss, RolloutCorrection};
+
+/// Log-ratios are held within ±this, so that e^Δ, and a gradient's square, stay finite. verl and OpenRLHF use the same.
+const MAX_LOG_RATIO: f64 = 20.0;
 
 /// One micro-batch of whole sequences; tensors have shape `[tokens]`. Entries where the mask is 0 hold 0.
 pub struct LossInput<'a> {
@@ -29,11 +48,54 @@ pub struct LossInput<'a> {
     pub options: &'a LossOptions,
 }
 
+impl LossInput<'_> {
+    /// log π − log π_old of each token, as it is.
+    fn difference(&self) -> Tensor<1> {
+        self.log_prob.clone() - self.old_log_prob.clone()
+    }
+
+    /// The same, held within [`MAX_LOG_RATIO`]: Δ, of which ρ is e^Δ.
+    fn log_ratio(&self) -> Tensor<1> {
+        self.difference().clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+    }
+
+    /// ρ within the clip range.
+    fn clip(&self, ratio: Tensor<1>) -> Tensor<1> {
+        ratio.clamp(1.0 - self.options.clip.low, 1.0 + self.options.clip.high)
+    }
+
+    /// The mean over the trained tokens of each sequence, given to each of its tokens; 0 where it has none.
+    fn sequence_mean(&self, tokens: Tensor<1>) -> Tensor<1> {
+        let segments = Segments::new(self.offsets, &tokens.device());
+        let lengths = segments.sum(self.mask.clone()).clamp_min(1.0);
+        segments.spread(segments.sum(tokens * self.mask.clone()) / lengths)
+    }
+
+    /// The loss times the importance weights, where there are any.
+    fn weighted(&self, per_token: Tensor<1>) -> Tensor<1> {
+        match &self.rollout_is_weights {
+            Some(weights) => per_token * weights.clone(),
+            None => per_token,
+        }
+    }
+
+    /// The mean of a number over the trained tokens.
+    fn mean(&self, name: &'static str, values: Tensor<1>) -> Metric {
+        Metric { name, sum: masked_sum(values, &self.mask), count: masked_sum(self.mask.clone(), &self.mask) }
+    }
+
+    /// A metric that verl gives for this loss too, and that means nothing in it.
+    fn zero(&self, name: &'static str) -> Metric {
+        self.mean(name, self.mask.zeros_like())
+    }
+}
+
 /// The settings of policy losses. Each reads those its documentation names.
 #[derive(Clone, Debug)]
 pub struct LossOptions {
     pub clip: ClipOptions,
-    /// TRL's two-sided clip: ρ counts as at most this where the advantage is positive or negative (`policy_loss.delta`).
+    /// TRL's two-sided clip: ρ counts as at most this, whatever the sign of the advantage, and there is no dual clip
+    /// (`policy_loss.delta`).
     pub delta: Option<f64>,
     /// Temperatures of sapo (`actor.tau_pos`, `actor.tau_neg`).
     pub tau_pos: f64,
@@ -47,13 +109,18 @@ pub struct LossOptions {
     pub ppo_kl_coef: f64,
     /// β of dro, above 0.
     pub dro_beta: Option<f64>,
+    /// Of vespo: the shape k and the rate λ of its weight where the advantage is at least 0, and where it is below.
+    pub vespo_k_pos: f64,
+    pub vespo_lambda_pos: f64,
+    pub vespo_k_neg: f64,
+    pub vespo_lambda_neg: f64,
     /// Of bypass_mode: the correction worked out inside the loss, and the loss below it.
     pub rollout_correction: Option<RolloutCorrection>,
     pub bypass_loss: BypassLoss,
 }
 
 impl Default for LossOptions {
-    /// verl's defaults.
+    /// verl's defaults, and TRL's for what only it has.
     fn default() -> Self {
         Self {
             clip: ClipOptions { low: 0.2, high: 0.2, c: 3.0 },
@@ -66,6 +133,10 @@ impl Default for LossOptions {
             kl_cov_ratio: 0.0002,
             ppo_kl_coef: 0.1,
             dro_beta: None,
+            vespo_k_pos: 2.0,
+            vespo_lambda_pos: 3.0,
+            vespo_k_neg: 3.0,
+            vespo_lambda_neg: 2.0,
             rollout_correction: None,
             bypass_loss: BypassLoss::PpoClip,
         }
@@ -144,7 +215,22 @@ impl PolicyLoss {
 }
 
 /// Every loss `actor.policy_loss.loss_mode` can name.
-pub static POLICY_LOSSES: &[PolicyLoss] = &[vanilla::LOSS, bypass_mode::LOSS];
+pub static POLICY_LOSSES: &[PolicyLoss] = &[
+    vanilla::LOSS,
+    gspo::LOSS,
+    sapo::LOSS,
+    gpg::LOSS,
+    clip_cov::LOSS,
+    kl_cov::LOSS,
+    geo_mean::LOSS,
+    cispo::LOSS,
+    dppo_tv::LOSS,
+    dppo_kl::LOSS,
+    dro::LOSS,
+    rloo::LOSS,
+    vespo::LOSS,
+    bypass_mode::LOSS,
+];
 
 /// The loss of this name or alias.
 pub fn find(name: &str) -> Option<&'static PolicyLoss> {

@@ -1,49 +1,51 @@
-//! PPO's clipped surrogate, with separate lower and upper clip and with dual clip.
+//! PPO's clipped surrogate, with separate lower and upper clip, and with dual clip or TRL's two-sided clip.
 
-use super::{LossInput, Metric, PolicyLoss, PolicyLossOutput};
-use crate::algorithm::column::masked_sum;
-
-/// The log-ratio is held within ±this, so that e^Δ stays finite.
-const MAX_LOG_RATIO: f64 = 20.0;
+use super::{LossInput, PolicyLoss, PolicyLossOutput};
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "vanilla",
     aliases: &[],
     doc: "PPO's clipped surrogate with clip-higher and dual clip.\n\
           Formula: Δ = clamp(log π − log π_old, ±20), ρ = e^Δ; L = max(−Aρ, −A·clamp(ρ, 1−low, 1+high)); where A < 0: \
-          L = min(L, −A·c).\n\
+          L = min(L, −A·c). With policy_loss.delta: L = max(−A·min(ρ, δ), −A·clamp(ρ, 1−low, 1+high)).\n\
           Paper: Schulman et al. 2017, PPO, arXiv:1707.06347; clip-higher: Yu et al. 2025, DAPO, arXiv:2503.14476; dual clip: \
-          Ye et al. 2019, arXiv:1912.09729.\n\
-          verl: compute_policy_loss_vanilla.",
+          Ye et al. 2019, arXiv:1912.09729; two-sided clip: Prime Intellect 2025, INTELLECT-2, arXiv:2505.07291.\n\
+          verl: compute_policy_loss_vanilla.\n\
+          TRL: GRPOTrainer with loss_type grpo (seq-mean-token-mean), bnpo or dapo (token-mean), dr_grpo \
+          (seq-mean-token-sum-norm); it has no dual clip, so give delta, or a clip_ratio_c out of reach.\n\
+          OpenRLHF: PolicyLoss of type ppo, whose dual_clip is clip_ratio_c and is off by default.\n\
+          Deviation: TRL does not hold Δ within ±20; and delta takes the place of the dual clip, since where A < 0 it is one, \
+          with c = δ.\n\
+          When: the default; every other loss is measured against it.",
     aggregation: None,
     prepare: None,
     run,
 };
 
 fn run(x: &LossInput) -> PolicyLossOutput {
-    let log_ratio = (x.log_prob.clone() - x.old_log_prob.clone()).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO);
+    let log_ratio = x.log_ratio();
     let ratio = log_ratio.clone().exp();
     let cost = x.advantages.clone().neg();
     let negative = x.advantages.clone().lower_scalar(0.0);
 
-    let free = cost.clone() * ratio.clone();
-    let clipped = cost.clone() * ratio.clamp(1.0 - x.options.clip.low, 1.0 + x.options.clip.high);
+    let most = x.options.delta.map_or_else(|| ratio.clone(), |delta| ratio.clone().clamp_max(delta));
+    let free = cost.clone() * most;
+    let clipped = cost.clone() * x.clip(ratio.clone());
     let is_clipped = clipped.clone().greater(free.clone());
     let surrogate = free.mask_where(is_clipped.clone(), clipped);
 
-    let ceiling = cost * x.options.clip.c;
-    let is_capped = surrogate.clone().greater(ceiling.clone()).bool_and(negative);
-    let mut per_token = surrogate.mask_where(is_capped.clone(), ceiling);
-    if let Some(weights) = &x.rollout_is_weights {
-        per_token = per_token * weights.clone();
-    }
-
-    let count = masked_sum(x.mask.clone(), &x.mask);
-    let mean = |name, values| Metric { name, sum: masked_sum(values, &x.mask), count };
+    let (per_token, is_capped) = match x.options.delta {
+        Some(delta) => (surrogate, ratio.greater_scalar(delta).bool_and(negative)),
+        None => {
+            let ceiling = cost * x.options.clip.c;
+            let is_capped = surrogate.clone().greater(ceiling.clone()).bool_and(negative);
+            (surrogate.mask_where(is_capped.clone(), ceiling), is_capped)
+        }
+    };
     let metrics = vec![
-        mean("actor/pg_clipfrac", is_clipped.float()),
-        mean("actor/ppo_kl", log_ratio.detach().neg()),
-        mean("actor/pg_clipfrac_lower", is_capped.float()),
+        x.mean("actor/pg_clipfrac", is_clipped.float()),
+        x.mean("actor/ppo_kl", log_ratio.detach().neg()),
+        x.mean("actor/pg_clipfrac_lower", is_capped.float()),
     ];
-    PolicyLossOutput { per_token, metrics }
+    PolicyLossOutput { per_token: x.weighted(per_token), metrics }
 }

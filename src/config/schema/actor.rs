@@ -80,6 +80,10 @@ pub struct PolicyLossConfig {
     pub kl_cov_ratio: f64,
     pub ppo_kl_coef: f64,
     pub dro_beta: Option<f64>,
+    pub vespo_k_pos: f64,
+    pub vespo_lambda_pos: f64,
+    pub vespo_k_neg: f64,
+    pub vespo_lambda_neg: f64,
 }
 
 /// What a checkpoint holds.

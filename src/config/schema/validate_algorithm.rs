@@ -24,6 +24,10 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("actor_rollout_ref.actor.policy_loss.clip_cov_ratio", loss.clip_cov_ratio, FRACTION),
         ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", loss.kl_cov_ratio, FRACTION),
         ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", loss.ppo_kl_coef, FINITE),
+        ("actor_rollout_ref.actor.policy_loss.vespo_k_pos", loss.vespo_k_pos, POSITIVE),
+        ("actor_rollout_ref.actor.policy_loss.vespo_lambda_pos", loss.vespo_lambda_pos, POSITIVE),
+        ("actor_rollout_ref.actor.policy_loss.vespo_k_neg", loss.vespo_k_neg, POSITIVE),
+        ("actor_rollout_ref.actor.policy_loss.vespo_lambda_neg", loss.vespo_lambda_neg, POSITIVE),
         ("algorithm.pf_ppo.weight_pow", algorithm.pf_ppo.weight_pow, FINITE),
         ("algorithm.lam", algorithm.lam, FRACTION),
     ];
@@ -73,6 +77,13 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
             "algorithm.gdpo_reward_keys",
             format!("`{}` normalises several rewards one by one, and there is one", algorithm.adv_estimator),
             "name them by algorithm.gdpo_reward_keys=[…], or set several reward_model.reward_functions",
+        );
+    }
+    if algorithm.adv_estimator.ends_with("gdpo") && algorithm.use_kl_in_reward {
+        report.wrong(
+            "algorithm.use_kl_in_reward",
+            format!("`{}` reads the rewards one by one, so a KL term in their sum never reaches it", algorithm.adv_estimator),
+            "write algorithm.use_kl_in_reward=false actor_rollout_ref.actor.use_kl_loss=true",
         );
     }
     let overlong = &rewards.reward_kwargs.overlong_buffer_cfg;

@@ -1,0 +1,45 @@
+//! DPPO with the binary total variation: a token counts while its probability has not moved too far.
+
+use burn::tensor::{Bool, Tensor};
+
+use super::{LossInput, PolicyLoss, PolicyLossOutput};
+
+pub const LOSS: PolicyLoss = PolicyLoss {
+    name: "dppo_tv",
+    aliases: &[],
+    doc: "Policy gradient with a truncated ratio, on the tokens whose probability itself has moved little.\n\
+          Formula: Δ = clamp(log π − log π_old, ±20), ρ = e^Δ; a token counts while π − π_old ≤ high where A > 0, \
+          ≥ −low elsewhere; L = −A·sg(min(ρ, clip_ratio_c))·log π on those, else 0.\n\
+          Paper: DPPO 2026, arXiv:2602.04879.\n\
+          verl: compute_policy_loss_dppo_tv.\n\
+          When: ratios of rare tokens are large though their probability hardly moves; the clip range is one of \
+          probabilities, and clip_ratio_c is better near 20 than at 3.",
+    aggregation: None,
+    prepare: None,
+    run,
+};
+
+fn run(x: &LossInput) -> PolicyLossOutput {
+    let moved = x.log_prob.clone().detach().exp() - x.old_log_prob.clone().exp();
+    let up = moved.clone().lower_equal_scalar(x.options.clip.high);
+    let down = moved.greater_equal_scalar(-x.options.clip.low);
+    within(x, up, down)
+}
+
+/// The truncated policy gradient on the tokens that are inside their trust region: `up` tells which are where the
+/// advantage is positive, `down` where it is not.
+pub fn within(x: &LossInput, up: Tensor<1, Bool>, down: Tensor<1, Bool>) -> PolicyLossOutput {
+    let positive = x.advantages.clone().greater_scalar(0.0);
+    let inside = positive.clone().bool_and(up).bool_or(positive.bool_not().bool_and(down));
+    let log_ratio = x.log_ratio().detach();
+    let ratio = log_ratio.clone().exp();
+    let truncated = ratio.clone().greater_scalar(x.options.clip.c).bool_and(inside.clone());
+
+    let scale = ratio.clamp_max(x.options.clip.c) * inside.clone().float();
+    let metrics = vec![
+        x.mean("actor/pg_clipfrac", inside.bool_not().float()),
+        x.mean("actor/ppo_kl", log_ratio.neg()),
+        x.mean("actor/pg_clipfrac_lower", truncated.float()),
+    ];
+    PolicyLossOutput { per_token: x.weighted(scale.neg() * x.advantages.clone() * x.log_prob.clone()), metrics }
+}
