@@ -147,7 +147,7 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     let ids = Tensor::<1, Int>::from_data(TensorData::new(ids, [seq]), &Device::flex());
     let log_probs = |model: &CausalLm| {
         let embedded = model.net.model.embed_tokens.weight.val().select(0, ids.clone());
-        let hidden = model.hidden(embedded, 1, seq, &mut |_, _, _| {}).slice([prompt.len() - 1..seq - 1]);
+        let hidden = model.hidden(embedded, 1, seq, &mut |_, _, _| {}).narrow(0, prompt.len() - 1, response.len());
         activation::log_softmax(hidden.matmul(model.net.head().val().transpose()) / temperature, 1)
     };
     let (lp, lq) = (log_probs(&model), Tensor::from_inner(log_probs(&reference)));
