@@ -75,6 +75,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
                         ref_log_prob: Some(&pick(&reference)),
                         advantages: &pick(&advantages),
                         weights: &pick(&weights),
+                        penalty_weights: &pick(&weights),
                         rollout_is_weights: None,
                         full_kl: reference_model.map(|_| stats.full_kl.as_slice()),
                         factor: None,

@@ -114,10 +114,7 @@ fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controlle
         &[0, 3, 3, 4],
         &[1.0, 0.0, 1.0, 1.0],
         &[0.0, 0.0, 1.0, 2.0],
-        &[-1.0, f32::NAN, -1.0, -2.0],
-        &[-2.0, -9.0, -3.0, -2.5],
-        None,
-        kl::find("k1").unwrap(),
+        &kl::find("k1").unwrap().values(&[-1.0, f32::NAN, -1.0, -2.0], &[-2.0, -9.0, -3.0, -2.5], None),
         &mut controller,
     );
     assert_eq!(result.rewards, [-0.5, 0.0, 0.0, 1.75]);

@@ -153,14 +153,16 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     let PromptText { ids, messages, text } = PromptText::of(row, &options.prompt_key, tokenizer, &options.chat_kwargs)?;
     let data_source = row.column(&options.reward_fn_key)?.as_str();
     let data_source = data_source.with_context(|| format!("column \"{}\" must be text", options.reward_fn_key))?;
-    let ground_truth = row.column(REWARD_MODEL_KEY)?.get("ground_truth").filter(|truth| !truth.is_null());
+    let ground_truth = row.column(REWARD_MODEL_KEY)?.get("ground_truth");
     let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
     Ok(Prompt {
         ids,
         messages,
         text,
         data_source: data_source.to_owned(),
-        ground_truth: ground_truth.context("reward_model has no ground_truth")?.clone(),
+        ground_truth: ground_truth
+            .context("reward_model has no ground_truth (null is one: what compares with it abstains)")?
+            .clone(),
         extra_info: extra_info.cloned().unwrap_or_else(|| json!({})),
         index,
     })

@@ -44,7 +44,8 @@ impl Trainer {
         batch.rewards = match (&mut self.kl_in_reward, old, &batch.ref_log_prob) {
             (Some((penalty, controller)), Some(old), Some(reference)) => {
                 let full = batch.full_kl.as_deref();
-                let kl = apply_kl_in_reward(&batch.offsets, &batch.mask, scores, old, reference, full, *penalty, controller);
+                let kl = penalty.values(old, reference, full);
+                let kl = apply_kl_in_reward(&batch.offsets, &batch.mask, scores, &kl, controller);
                 metrics.set("actor/reward_kl_penalty", kl.current_kl);
                 metrics.set("actor/reward_kl_penalty_coeff", kl.coef);
                 let total = |column: &[f32]| column.iter().map(|&x| f64::from(x)).sum::<f64>();

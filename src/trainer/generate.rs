@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::Trainer;
 use super::batch::Batch;
 use super::clock::Clock;
-use crate::algorithm::filter_groups::{Criterion, keep_groups};
+use crate::algorithm::filter_groups::keep_groups;
 use crate::data::Prompt;
 use crate::rollout::{Request, Sampling};
 use crate::tracking::Metrics;
@@ -24,10 +24,6 @@ impl Trainer {
         let wanted = self.plan.prompts_per_step;
         let (n, sampling) = (self.plan.samples_per_prompt, self.sampling);
         let mut kept: Option<Batch> = None;
-        let criterion = match filter.mean_range {
-            Some([low, high]) => Criterion::MeanWithin { low, high },
-            None => Criterion::Varied,
-        };
         let (mut round, mut sampled) = (0, 0);
         loop {
             round += 1;
@@ -38,10 +34,8 @@ impl Trainer {
             clock.time("reward", || self.score(&mut batch))?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = batch.number(metric, "algorithm.filter_groups.metric")?;
-            let groups = keep_groups(&batch.group, &values, criterion);
-            let chosen: Vec<usize> = (0..batch.len()).filter(|&i| groups.contains(&batch.group[i])).collect();
             sampled += batch.prompts.len();
-            let chosen = batch.select(&chosen);
+            let chosen = batch.select(&keep_groups(&batch.group, &values, filter.mean_range));
             let batch = match kept.take() {
                 Some(mut kept) => {
                     kept.append(chosen);

@@ -96,7 +96,8 @@ fn trl(case: &Value, columns: &Rows, key: &str) -> AdvantageOutput {
     let beta = setting.strip_prefix("beta=").map_or(0.0, |beta| beta.parse().unwrap());
     let mut controller = KlController::new("fixed", beta, 0.1, 100.0).unwrap();
     let k1 = kl::find("k1").unwrap();
-    let rewards = apply_kl_in_reward(&columns.offsets, &mask, &scores, &old, &reference, None, k1, &mut controller).rewards;
+    let rewards =
+        apply_kl_in_reward(&columns.offsets, &mask, &scores, &k1.values(&old, &reference, None), &mut controller).rewards;
     let scale_rewards = match setting {
         "scale_rewards=batch" => ScaleRewards::Batch,
         "scale_rewards=none" => ScaleRewards::None,

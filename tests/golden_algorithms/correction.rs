@@ -117,7 +117,7 @@ impl<'a> Batch<'a> {
 /// Combinations, every criterion, IcePop; and verl 0.7: its criteria, whose bounds are of the inverse, and its veto.
 #[test]
 fn golden_combined_and_older_corrections() {
-    let goldens = golden("rollout-correction.json");
+    let goldens = golden_file("rollout-correction.json");
     for batch in Batch::all(&goldens) {
         for golden in batch.results("corrections").iter().chain(batch.results("corrections_0_7")) {
             let ours = batch.apply(&settings(&golden["settings"]));
@@ -129,7 +129,7 @@ fn golden_combined_and_older_corrections() {
 /// The corrections of OpenRLHF and TRL, by the table in the documentation of the module.
 #[test]
 fn golden_corrections_of_other_libraries() {
-    let goldens = golden("rollout-correction.json");
+    let goldens = golden_file("rollout-correction.json");
     let some = |text: &str| Some(text.to_owned());
     for batch in Batch::all(&goldens) {
         for golden in batch.results("openrlhf") {
@@ -170,7 +170,7 @@ fn golden_corrections_of_other_libraries() {
 
 #[test]
 fn golden_bypass_mode() {
-    let goldens = golden("rollout-correction.json");
+    let goldens = golden_file("rollout-correction.json");
     for batch in Batch::all(&goldens) {
         let [log_prob, rollout, advantages] = ["log_prob", "rollout_log_prob", "advantages"].map(|name| batch.column(name));
         let entropy = vec![0.0; batch.mask.len()];

@@ -1,6 +1,6 @@
 //! The KL penalty inside the reward (`algorithm.use_kl_in_reward`).
 
-use super::{KlController, KlPenalty};
+use super::KlController;
 use crate::algorithm::sequences;
 
 /// What [`apply_kl_in_reward`] returns.
@@ -15,24 +15,16 @@ pub struct KlInReward {
 }
 
 /// Subtracts β·KL(policy, reference) from the scores of trained tokens, then lets the controller see the KL
-/// (verl `apply_kl_penalty`). All columns cover the whole batch; a sequence without trained tokens counts as KL 0.
+/// (verl `apply_kl_penalty`). `kl` are the values of [`KlPenalty`](super::KlPenalty) per token. All columns cover the whole batch; a sequence without trained tokens counts as KL 0.
 pub fn apply_kl_in_reward(
     offsets: &[usize],
     mask: &[f32],
     scores: &[f32],
-    old_log_prob: &[f32],
-    ref_log_prob: &[f32],
-    full_kl: Option<&[f32]>,
-    penalty: KlPenalty,
+    kl: &[f32],
     controller: &mut KlController,
 ) -> KlInReward {
     let coef = controller.coef();
-    let kl: Vec<f64> = penalty
-        .values(old_log_prob, ref_log_prob, full_kl)
-        .iter()
-        .zip(mask)
-        .map(|(&kl, &m)| if m == 0.0 { 0.0 } else { f64::from(kl) * f64::from(m) })
-        .collect();
+    let kl: Vec<f64> = kl.iter().zip(mask).map(|(&kl, &m)| if m == 0.0 { 0.0 } else { f64::from(kl) * f64::from(m) }).collect();
     let rewards = scores.iter().zip(&kl).map(|(&score, kl)| (f64::from(score) - coef * kl) as f32).collect();
 
     let count = sequences(offsets).len();

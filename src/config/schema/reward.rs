@@ -1,6 +1,6 @@
 //! `reward_model.*` and `custom_reward_function.*`. Meaning and defaults: `config/reward_model/`, `config/ppo_trainer.yaml`.
 
-use super::types::{Location, choices};
+use super::types::{Location, OneOrMany, choices};
 use serde::{Deserialize, Serialize};
 
 /// The reward manager, and a model that scores.
@@ -13,7 +13,7 @@ pub struct RewardModelConfig {
     pub max_length: Option<usize>,
     pub reward_manager: RewardManager,
     pub reward_kwargs: RewardKwargsConfig,
-    pub reward_functions: Vec<String>,
+    pub reward_functions: OneOrMany<String>,
     pub reward_weights: Option<Vec<f64>>,
 }
 

@@ -28,8 +28,13 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("actor_rollout_ref.actor.policy_loss.vespo_lambda_pos", loss.vespo_lambda_pos, POSITIVE),
         ("actor_rollout_ref.actor.policy_loss.vespo_k_neg", loss.vespo_k_neg, POSITIVE),
         ("actor_rollout_ref.actor.policy_loss.vespo_lambda_neg", loss.vespo_lambda_neg, POSITIVE),
-        ("algorithm.pf_ppo.weight_pow", algorithm.pf_ppo.weight_pow, FINITE),
+        ("algorithm.pf_ppo.weight_pow", algorithm.pf_ppo.weight_pow, NOT_NEGATIVE),
         ("algorithm.lam", algorithm.lam, FRACTION),
+        (
+            "reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor",
+            config.reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor,
+            NOT_NEGATIVE,
+        ),
     ];
     let optional = [
         ("actor_rollout_ref.actor.policy_loss.delta", loss.delta, ABOVE_ONE),
