@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use burnish::algorithm::{advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, reward_shaping};
+use burnish::algorithm::{advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, reward_shaping, rollout_correction};
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
 use burnish::optim::schedule::SCHEDULES;
@@ -26,6 +26,28 @@ fn check(file: &str, page: &str) {
     assert!(written == page, "{file} is out of date: run BURNISH_BLESS=1 cargo test --release --test docs");
 }
 
+/// A doc string as text: the names of functions, settings and files in backticks.
+fn with_names(text: &str) -> String {
+    let word =
+        Regex::new(r"(?:seq-mean-)?token-(?:mean|sum)(?:-norm)?|\b([A-Za-z][\w./]*\w)(=[\w.|+-]*\w)?(?:\([^)]*\))?").unwrap();
+    let is_name = |word: &str| {
+        let capitals = word.chars().filter(char::is_ascii_uppercase).count();
+        let is_class = capitals > 1 && word.chars().any(|c| c.is_ascii_lowercase()) && !["OpenRLHF", "NaN"].contains(&word);
+        is_class || word.contains(['_', '.', '/'])
+    };
+    let quoted = |part: &str| {
+        let part = word.replace_all(part, |found: &regex::Captures| match found.get(1) {
+            Some(name) if !is_name(name.as_str()) && found.get(2).is_none() => found[0].to_owned(),
+            _ => format!("`{}`", &found[0]),
+        });
+        part.into_owned()
+    };
+    // Every second part is in backticks already.
+    let parts: Vec<String> =
+        text.split('`').enumerate().map(|(i, part)| if i % 2 == 0 { quoted(part) } else { part.to_owned() }).collect();
+    parts.join("`")
+}
+
 /// One entry of a registry. `doc` is a summary, then lines such as `Formula: …`, which become a list.
 fn entry(name: &str, aliases: &[&str], doc: &str, notes: &[String]) -> String {
     let (summary, facts) = doc.split_once('\n').unwrap_or((doc, ""));
@@ -34,8 +56,9 @@ fn entry(name: &str, aliases: &[&str], doc: &str, notes: &[String]) -> String {
     let mut text = format!("\n### `{name}`\n\n{}{}{full_stop}\n", first.to_uppercase(), rest.replace('<', "\\<"));
     let also = (!aliases.is_empty()).then(|| format!("Also written: `{}`.", aliases.join("`, `")));
     let facts = facts.lines().filter(|line| !line.is_empty()).map(|fact| match fact.split_once(": ") {
-        Some((label @ ("Formula" | "verl"), value)) => format!("{label}: `{}`", value.trim_end_matches('.')),
-        _ => fact.to_owned(),
+        Some(("Formula", value)) => format!("Formula: `{}`", value.trim_end_matches('.')),
+        Some(("Paper" | "Source", _)) | None => fact.to_owned(),
+        Some((label, value)) => format!("{label}: {}", with_names(value)),
     });
     let facts: Vec<String> = facts.chain(also).chain(notes.iter().cloned()).map(|fact| format!("- {fact}\n")).collect();
     if !facts.is_empty() {
@@ -45,55 +68,117 @@ fn entry(name: &str, aliases: &[&str], doc: &str, notes: &[String]) -> String {
     text
 }
 
+/// What the table at the start of a part says of an entry: its name, its doc string, and what it needs.
+type Row = (&'static str, &'static str, Vec<String>);
+
+/// The page of the registries, as it grows.
+struct Page(String);
+
+impl Page {
+    fn part(&mut self, title: &str, chosen_by: &str, entries: impl Iterator<Item = String>) {
+        self.part_with_table(title, chosen_by, &[], entries);
+    }
+
+    fn part_with_table(&mut self, title: &str, chosen_by: &str, rows: &[Row], entries: impl Iterator<Item = String>) {
+        let mut table = String::new();
+        for (name, doc, needs) in rows {
+            let from = ["verl", "TRL", "OpenRLHF"].into_iter().filter(|library| doc.contains(&format!("\n{library}: ")));
+            let when = doc.lines().find_map(|line| line.strip_prefix("When: ")).unwrap_or_default().trim_end_matches('.');
+            let cells = [from.collect::<Vec<_>>().join(", "), needs.join("; "), with_names(when)];
+            table.push_str(&format!("| [`{name}`](#{}) | {} |\n", self.anchor(name), cells.join(" | ")));
+        }
+        if !table.is_empty() {
+            table.insert_str(0, "\n| Name | Where it comes from | What it needs | When to use it |\n|---|---|---|---|\n");
+        }
+        self.0.push_str(&format!("\n## {title}\n\nChosen by {chosen_by}.\n{table}{}", entries.collect::<String>()));
+    }
+
+    /// Where the next entry of this name will be found: a name may come up in several parts.
+    fn anchor(&self, name: &str) -> String {
+        match self.0.matches(&format!("\n### `{name}`\n")).count() {
+            0 => name.to_owned(),
+            before => format!("{name}-{before}"),
+        }
+    }
+}
+
+/// What is particular about a policy loss, beside its formula.
+fn loss_needs(loss: &policy_loss::PolicyLoss) -> Vec<String> {
+    let aggregation = loss.aggregation.map(|mode| format!("is always aggregated by `{mode}`"));
+    let prepared = loss.prepare.map(|_| "looks at the whole mini-batch first".to_owned());
+    aggregation.into_iter().chain(prepared).collect()
+}
+
 fn algorithms() -> String {
-    let mut page = "# What there is to choose from\n\n\
+    let mut page = Page(
+        "# What there is to choose from\n\n\
         <!-- Rendered from the registries; `BURNISH_BLESS=1 cargo test --release --test docs` writes it. -->\n\n\
         Every name that a setting, a data row or a model may give. To add one, see [extending.md](extending.md).\n"
-        .to_owned();
-    let mut part = |title: &str, chosen_by: &str, entries: Vec<String>| {
-        page.push_str(&format!("\n## {title}\n\nChosen by {chosen_by}.\n{}", entries.concat()));
-    };
+            .to_owned(),
+    );
+    let estimator_needs = |e: &advantage::Estimator| -> Vec<String> { e.needs.iter().map(|n| n.describe().to_owned()).collect() };
+    let rows: Vec<Row> = advantage::ESTIMATORS.iter().map(|e| (e.name, e.doc, estimator_needs(e))).collect();
     let estimators = advantage::ESTIMATORS.iter().map(|e| {
-        let needs = e.needs.iter().map(|need| format!("Needs {}.", need.describe()));
-        entry(e.name, e.aliases, e.doc, &needs.collect::<Vec<_>>())
+        let needs: Vec<String> = estimator_needs(e).iter().map(|need| format!("Needs {need}.")).collect();
+        entry(e.name, e.aliases, e.doc, &needs)
     });
-    part("Advantage estimators", "`algorithm.adv_estimator`", estimators.collect());
-    let losses = policy_loss::POLICY_LOSSES.iter().map(|l| entry(l.name, l.aliases, l.doc, &[]));
-    part("Policy losses", "`actor_rollout_ref.actor.policy_loss.loss_mode`", losses.collect());
+    page.part_with_table("Advantage estimators", "`algorithm.adv_estimator`", &rows, estimators);
+    let rows: Vec<Row> = policy_loss::POLICY_LOSSES.iter().map(|l| (l.name, l.doc, loss_needs(l))).collect();
+    let losses = policy_loss::POLICY_LOSSES.iter().map(|l| {
+        let needs: Vec<String> = loss_needs(l).iter().map(|needs| format!("It {needs}.")).collect();
+        entry(l.name, l.aliases, l.doc, &needs)
+    });
+    let by = "`actor_rollout_ref.actor.policy_loss.loss_mode`; each is averaged by `actor_rollout_ref.actor.loss_agg_mode` unless it says \
+              otherwise. One that looks at the whole mini-batch first takes one more pass of the model, without gradient, where the \
+              mini-batch is cut into micro-batches";
+    page.part_with_table("Policy losses", by, &rows, losses);
     let modes = aggregate::AGGREGATIONS.iter().map(|a| entry(a.name, &[], a.doc, &[]));
     let mode = "`actor_rollout_ref.actor.loss_agg_mode`: the weight w of each trained token, where N counts the trained tokens of the \
                 mini-batch and S its sequences that have any";
-    part("Loss aggregation", mode, modes.collect());
+    page.part("Loss aggregation", mode, modes);
     let divergences = kl::KL_ESTIMATORS.iter().map(|k| entry(k.name, k.aliases, k.doc, &[]));
     let by = "`actor_rollout_ref.actor.kl_loss_type` and `algorithm.kl_penalty`. With a `+` behind the name (`k3+`) the value is the \
               estimator's and the gradient that of `k2`; d = log π − log π_ref";
-    part("KL estimators", by, divergences.collect());
+    page.part("KL estimators", by, divergences);
+    let criteria = rollout_correction::CRITERIA.iter().map(|c| {
+        let older = c
+            .older_name
+            .map(|older| format!("In verl up to 0.7: `{older}`, which is taken too, with bounds of r instead of 1/r."));
+        entry(c.name, &[], c.doc, older.as_slice())
+    });
+    let by = "`algorithm.rollout_correction.rollout_rs`, one or several joined by commas, with bounds from `rollout_rs_threshold`: these \
+              criteria reject tokens or sequences for which r = π/π_rollout, of the policy that is trained and the one that generated, \
+              is too far from 1. Importance weights, the veto and bypass mode have settings of their own \
+              ([config.md](config.md#algorithmrollout_correction)); what OpenRLHF and TRL do, in these settings: \
+              [from-openrlhf.md](from-openrlhf.md#rollout-correction)";
+    page.part("Rollout correction", by, criteria);
     let shapings = reward_shaping::SHAPINGS.iter().map(|s| entry(s.name, &[], s.doc, &[]));
-    part("Reward shaping", "settings of these names, done in this order; s is the score of a response", shapings.collect());
+    page.part("Reward shaping", "settings of these names, done in this order; s is the score of a response", shapings);
     let filter = entry("filter_groups", &[], filter_groups::DOC, &[]);
-    part("Dynamic sampling", "`algorithm.filter_groups.enable`", vec![filter]);
+    page.part("Dynamic sampling", "`algorithm.filter_groups.enable`", std::iter::once(filter));
     let reweightings = pf_ppo::REWEIGHTINGS.iter().map(|r| entry(r.name, &[], r.doc, &[]));
-    part("PF-PPO", "`algorithm.pf_ppo.reweight_method`, with `algorithm.use_pf_ppo`", reweightings.collect());
+    page.part("PF-PPO", "`algorithm.pf_ppo.reweight_method`, with `algorithm.use_pf_ppo`", reweightings);
     let schedules = SCHEDULES.iter().map(|s| entry(s.name, &[], s.doc, &[]));
-    part(
+    page.part(
         "Learning-rate schedules",
         "`actor_rollout_ref.actor.optim.lr_scheduler_type` and, in `trainer sft`, `optim.lr_scheduler_type`",
-        schedules.collect(),
+        schedules,
     );
     let scorers = SCORERS.iter().map(|s| {
         let sources = s.data_sources.join("`, `");
         entry(s.name, &[], s.doc, &[format!("Data sources: `{sources}`")])
     });
-    part("Scorers", "the data source of each row (the column that `data.reward_fn_key` names)", scorers.collect());
+    page.part("Scorers", "the data source of each row (the column that `data.reward_fn_key` names)", scorers);
     let functions = FUNCTIONS.iter().map(|f| entry(f.name, &[], f.doc, &[]));
-    part("Reward functions", "their name, one or several with weights; every scorer can be named too", functions.collect());
+    let by = "`reward_model.reward_functions`, one or a list, with `reward_model.reward_weights`; every scorer can be named too";
+    page.part("Reward functions", by, functions);
     let trackers = TRACKERS.iter().map(|t| entry(t.name, &[], t.doc, &[]));
-    part("Trackers", "`trainer.logger`, one or a list", trackers.collect());
+    page.part("Trackers", "`trainer.logger`, one or a list", trackers);
     let families = FAMILIES.iter().map(|f| entry(f.model_type, &[], f.doc, &[]));
-    part("Model families", "`model_type` in the model's `config.json`", families.collect());
+    page.part("Model families", "`model_type` in the model's `config.json`", families);
     let preparers = PREPARERS.iter().map(|p| entry(p.name, &[], p.doc, &[]));
-    part("Data sets", "`trainer data NAME --output FOLDER`", preparers.collect());
-    page
+    page.part("Data sets", "`trainer data NAME --output FOLDER`", preparers);
+    page.0
 }
 
 #[test]
@@ -153,4 +238,22 @@ fn keys_that_pages_name_exist() {
             assert!(is_file || known, "{}: there is no key {found}", file.display());
         }
     }
+}
+
+/// Every test that the pages name exists.
+#[test]
+fn tests_that_pages_name_exist() {
+    let named = Regex::new(r"`([a-z0-9_]+)` in `((?:src|tests)/[a-z0-9_/]+\.rs)`").unwrap();
+    let mut files = Vec::new();
+    pages(&root().join("docs"), &mut files);
+    let mut count = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for found in named.captures_iter(&text) {
+            let source = std::fs::read_to_string(root().join(&found[2])).unwrap();
+            assert!(source.contains(&format!("fn {}(", &found[1])), "{}: {} has no {}", file.display(), &found[2], &found[1]);
+            count += 1;
+        }
+    }
+    assert!(count > 0, "the pages name no test in the form that is looked for");
 }

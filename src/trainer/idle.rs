@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::algorithm::{advantage, policy_loss};
 use crate::config::schema::{KlControllerKind, PpoConfig, RewardManager, Schema};
-use crate::config::{Tree, defaults};
+use crate::config::{Tree, Value, defaults};
 
 /// Whether an option has no effect, its key, and why.
 pub type Idle = (bool, &'static str, &'static str);
@@ -15,7 +15,13 @@ pub fn warn_of_idle<T: Schema>(tree: &Tree, options: &[Idle]) -> Result<()> {
     // As text, for lists remember where their items were written.
     let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
     for (_, key, reason) in options.iter().filter(|(idle, ..)| *idle) {
-        if written(tree, key) != written(&defaults, key) {
+        // A default that refers to another setting changes with it, and was not set.
+        let follows = match defaults.value(key) {
+            Some(Value::Text(text)) => text.strip_prefix("${").and_then(|text| text.strip_suffix('}')),
+            _ => None,
+        };
+        let default = follows.map_or_else(|| written(&defaults, key), |of| written(tree, of));
+        if written(tree, key) != default {
             tracing::warn!("ignored: {key}: {reason}");
         }
     }

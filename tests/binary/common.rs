@@ -38,3 +38,21 @@ pub fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
 pub fn text(run: &Path) -> String {
     rows(run).into_iter().map(|(step, data)| format!("{step} {}\n", Value::Object(data))).collect()
 }
+
+/// A run small enough for a test: two mini-batches per step, so that ratios are not all 1.
+const SMALL: &[&str] = &[
+    "data.train_batch_size=8",
+    "data.val_max_samples=32",
+    "actor_rollout_ref.rollout.n=4",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
+    "trainer.test_freq=3",
+    "trainer.logger=[file]",
+];
+
+/// A run of [`SMALL`] with its own folder.
+pub fn small_run(folder: &Path, more: &[&str]) -> Command {
+    let mut command = trainer(&["--config", "ppo_trainer.yaml"]);
+    command.args(SMALL).arg(format!("trainer.default_local_dir={}", folder.display())).args(more);
+    command
+}

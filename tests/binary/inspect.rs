@@ -234,7 +234,11 @@ fn words_are_completed() {
     let complete =
         |words: &[&str]| output_of(&[&["complete", "--"], words].concat()).lines().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(complete(&["algorithm.adv_e"]), ["algorithm.adv_estimator="]);
-    assert_eq!(complete(&["algorithm.adv_estimator=g"]), ["algorithm.adv_estimator=grpo"]);
+    assert_eq!(
+        complete(&["algorithm.adv_estimator=rei"]),
+        ["reinforce_plus_plus", "reinforce_plus_plus_baseline", "reinforce", "reinforce_baseline"]
+            .map(|name| format!("algorithm.adv_estimator={name}"))
+    );
     assert_eq!(complete(&["actor_rollout_ref.ro"]), ["actor_rollout_ref.rollout."]);
     assert_eq!(complete(&["++trainer.dev"]), ["++trainer.device="]);
     assert_eq!(complete(&["~trainer.dev"]), ["~trainer.device"]);
@@ -265,7 +269,7 @@ fn bash_completes() {
         source <("$TRAINER" completions bash)
         try() { COMP_LINE=$1; COMP_POINT=${#1}; COMPREPLY=(); _trainer; echo "${COMPREPLY[*]}"; }
         compopt() { :; }
-        try "$TRAINER algorithm.adv_estimator=g"
+        try "$TRAINER algorithm.adv_estimator=grou"
         try "$TRAINER --config recipes/arithmetic/sft.yaml data.max_l"
         try "$TRAINER conf"
         try "$TRAINER trainer.device=cuda:"
@@ -275,7 +279,7 @@ fn bash_completes() {
     bash.args(["--norc", "-c", script]).env("TRAINER", env!("CARGO_BIN_EXE_trainer")).current_dir(env!("CARGO_MANIFEST_DIR"));
     let text = stdout(&succeed(bash));
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[..4], ["grpo", "data.max_length=", "config", ""], "{text}");
+    assert_eq!(lines[..4], ["group_norm", "data.max_length=", "config", ""], "{text}");
     assert!(lines[4].contains("data.train_batch_size="), "{text}");
 }
 

@@ -8,4 +8,5 @@ mod generation;
 mod improve;
 mod inspect;
 mod mistakes;
+mod options;
 mod supervised;

@@ -1,0 +1,293 @@
+//! Every option of the algorithms reaches the numbers it is about.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::common::{rows, small_run, succeed};
+
+type Row = Map<String, Value>;
+
+/// The metrics of the last step of a small run, which is the second.
+fn last_step(folder: &Path, name: &str, options: &[&str]) -> Row {
+    let at = folder.join(name);
+    let mut command =
+        small_run(&at, &["trainer.total_training_steps=2", "trainer.val_before_train=false", "trainer.test_freq=-1"]);
+    command.args(options);
+    succeed(command);
+    rows(&at).pop().unwrap().1
+}
+
+fn number(row: &Row, name: &str) -> f64 {
+    row.get(name).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {name} in {:?}", row.keys()))
+}
+
+const LOSS_KL: &str = "actor_rollout_ref.actor.use_kl_loss=true";
+const REWARD_KL: &str = "algorithm.use_kl_in_reward=true";
+const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
+const THREE_EPOCHS: &str = "actor_rollout_ref.actor.ppo_epochs=3";
+const CUT_OFF: &str = "data.max_response_length=2";
+
+/// (name, options beside, the option, the number that it must change)
+fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
+    let loss = |name: &str| vec![format!("{LOSS_MODE}={name}"), THREE_EPOCHS.to_owned()];
+    let beside = |options: &[&str]| options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>();
+    vec![
+        ("entropy", vec![], "actor_rollout_ref.actor.entropy_coeff=0.1", "actor/grad_norm"),
+        ("epochs", vec![], "actor_rollout_ref.actor.ppo_epochs=2", "actor/grad_norm"),
+        ("aggregation", vec![], "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-sum", "actor/pg_loss"),
+        ("shuffle", vec![], "actor_rollout_ref.actor.shuffle=true", "actor/grad_norm"),
+        ("temperature", vec![], "actor_rollout_ref.rollout.temperature=0.7", "actor/entropy"),
+        ("top-k", vec![], "actor_rollout_ref.rollout.top_k=3", "critic/score/mean"),
+        ("top-p", vec![], "actor_rollout_ref.rollout.top_p=0.5", "critic/score/mean"),
+        ("stop", vec![], "actor_rollout_ref.rollout.stop_token_ids=[4,5,6,7,8]", "response_length/mean"),
+        ("decay", vec![], "actor_rollout_ref.actor.optim.weight_decay=5", "actor/entropy"),
+        ("data-seed", vec![], "data.seed=7", "critic/score/mean"),
+        ("kl-coef", beside(&[LOSS_KL]), "actor_rollout_ref.actor.kl_loss_coef=10", "actor/grad_norm"),
+        ("kl-type", beside(&[LOSS_KL]), "actor_rollout_ref.actor.kl_loss_type=full", "actor/kl_loss"),
+        (
+            "kl-plus",
+            beside(&[LOSS_KL, "actor_rollout_ref.actor.kl_loss_coef=10"]),
+            "actor_rollout_ref.actor.kl_loss_type=k3+",
+            "actor/grad_norm",
+        ),
+        ("kl-reward", beside(&[REWARD_KL, "algorithm.kl_ctrl.kl_coef=1"]), "algorithm.kl_penalty=full", "critic/rewards/mean"),
+        ("clip", beside(&[THREE_EPOCHS]), "actor_rollout_ref.actor.clip_ratio=0.001", "actor/pg_clipfrac"),
+        (
+            "grad-clip",
+            beside(&["actor_rollout_ref.actor.optim.eps=1"]),
+            "actor_rollout_ref.actor.grad_clip=0.001",
+            "actor/grad_norm",
+        ),
+        ("delta", beside(&[THREE_EPOCHS]), "actor_rollout_ref.actor.policy_loss.delta=1.0001", "actor/grad_norm"),
+        ("top-entropy", vec![], "actor_rollout_ref.actor.policy_loss.top_entropy_quantile=0.2", "actor/pg_loss"),
+        ("tau-pos", loss("sapo"), "actor_rollout_ref.actor.tau_pos=3", "actor/grad_norm"),
+        ("tau-neg", loss("sapo"), "actor_rollout_ref.actor.tau_neg=3", "actor/grad_norm"),
+        (
+            "clip-cov",
+            [loss("clip_cov"), beside(&["actor_rollout_ref.actor.policy_loss.clip_cov_lb=0"])].concat(),
+            "actor_rollout_ref.actor.policy_loss.clip_cov_ratio=0.3",
+            "actor/pg_clipfrac",
+        ),
+        ("kl-cov", loss("kl_cov"), "actor_rollout_ref.actor.policy_loss.kl_cov_ratio=0.5", "actor/grad_norm"),
+        ("kl-cov-coef", loss("kl_cov"), "actor_rollout_ref.actor.policy_loss.ppo_kl_coef=10", "actor/grad_norm"),
+        (
+            "dro",
+            [loss("dro"), beside(&["actor_rollout_ref.actor.policy_loss.dro_beta=0.1"])].concat(),
+            "actor_rollout_ref.actor.policy_loss.dro_beta=5",
+            "actor/grad_norm",
+        ),
+        ("vespo", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_k_pos=5", "actor/grad_norm"),
+        ("gamma", beside(&["algorithm.adv_estimator=reinforce_plus_plus"]), "algorithm.gamma=0.5", "critic/returns/mean"),
+        ("std", beside(&["algorithm.adv_estimator=grpo"]), "algorithm.norm_adv_by_std_in_grpo=false", "critic/advantages/max"),
+        ("scale", beside(&["algorithm.adv_estimator=trl_grpo"]), "algorithm.scale_rewards=batch", "critic/advantages/max"),
+        ("normalise", vec![], "algorithm.normalize_reward=true", "critic/advantages/max"),
+        ("clip-reward", vec![], "algorithm.reward_clip_range=[0,0.5]", "critic/advantages/max"),
+        ("whiten", vec![], "algorithm.whiten_rewards=true", "critic/rewards/max"),
+        ("by-sequence", vec![], "algorithm.normalize_advantages=sequences", "critic/advantages/max"),
+        ("by-token", vec![], "algorithm.normalize_advantages=tokens", "critic/advantages/max"),
+        ("eos", beside(&[CUT_OFF]), "algorithm.missing_eos_penalty=0.25", "critic/score/mean"),
+        ("stop-properly", beside(&[CUT_OFF]), "algorithm.stop_properly_penalty_coef=-0.5", "critic/score/mean"),
+        ("truncated", beside(&[CUT_OFF]), "algorithm.mask_truncated_completions=true", "actor/pg_loss"),
+        ("pf-ppo", vec![], "algorithm.use_pf_ppo=true", "critic/score/mean"),
+        (
+            "pf-ppo-method",
+            beside(&["algorithm.use_pf_ppo=true"]),
+            "algorithm.pf_ppo.reweight_method=max_random",
+            "critic/score/mean",
+        ),
+        ("functions", vec![], "reward_model.reward_functions=[data_source,integer_format]", "critic/score/mean"),
+        (
+            "weights",
+            beside(&["reward_model.reward_functions=[data_source,integer_format]"]),
+            "reward_model.reward_weights=[1,0.1]",
+            "critic/score/mean",
+        ),
+        (
+            "rejection",
+            beside(&[THREE_EPOCHS, "algorithm.rollout_correction.bypass_mode=true"]),
+            "algorithm.rollout_correction.loss_type=reinforce",
+            "actor/pg_loss",
+        ),
+    ]
+}
+
+#[test]
+fn every_option_of_an_algorithm_has_its_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut without: Vec<(Vec<String>, Row)> = Vec::new();
+    for (name, beside, option, metric) in options() {
+        let beside_text: Vec<&str> = beside.iter().map(String::as_str).collect();
+        if without.iter().all(|(known, _)| *known != beside) {
+            let row = last_step(folder.path(), &format!("without-{name}"), &beside_text);
+            without.push((beside.clone(), row));
+        }
+        let plain = &without.iter().find(|(known, _)| *known == beside).unwrap().1;
+        let changed = last_step(folder.path(), name, &[&beside_text[..], &[option]].concat());
+        assert!(number(&changed, metric) != number(plain, metric), "{option} changed nothing: {metric} {}", changed[metric]);
+    }
+}
+
+/// Memory options, and what a loss must know of a whole mini-batch, change no gradient beyond rounding. One update: Adam makes steps
+/// of full length from gradients that are nothing but rounding, and a token more or less chosen is no rounding.
+#[test]
+fn the_size_of_a_micro_batch_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let micro = "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu";
+    let losses = ["vanilla", "clip_cov", "kl_cov", "gspo", "bypass_mode"];
+    for loss in losses {
+        let loss_mode = format!("{LOSS_MODE}={loss}");
+        let mut options = vec![
+            loss_mode.as_str(),
+            "actor_rollout_ref.actor.policy_loss.top_entropy_quantile=0.5",
+            "actor_rollout_ref.actor.policy_loss.kl_cov_ratio=0.2",
+            "actor_rollout_ref.actor.policy_loss.clip_cov_ratio=0.2",
+            "actor_rollout_ref.actor.policy_loss.clip_cov_lb=0.1",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+            "trainer.total_training_steps=1",
+        ];
+        if loss == "bypass_mode" {
+            options.extend([
+                "algorithm.rollout_correction.bypass_mode=true",
+                "algorithm.rollout_correction.loss_type=reinforce",
+                "algorithm.rollout_correction.rollout_is=sequence",
+                "algorithm.rollout_correction.rollout_is_batch_normalize=true",
+            ]);
+        }
+        let norms = [format!("{micro}=32"), format!("{micro}=4"), "actor_rollout_ref.actor.use_dynamic_bsz=true".to_owned()].map(
+            |size| {
+                let more = [&options[..], &[&size, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=40"]].concat();
+                number(&last_step(folder.path(), &format!("{loss}-{}", size.len()), &more), "actor/grad_norm")
+            },
+        );
+        assert!(norms.iter().all(|norm| (norm / norms[0] - 1.0).abs() < 1e-3), "{loss}: {norms:?}");
+    }
+}
+
+#[test]
+fn dynamic_sampling_trains_on_prompts_whose_responses_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    let filter = ["algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=acc", "data.gen_batch_size=4"];
+    let dump = format!("trainer.rollout_data_dir={}", folder.path().join("dump").display());
+    let row = last_step(folder.path(), "filtered", &[&filter[..], &[&dump]].concat());
+    let rounds = number(&row, "train/num_gen_batches");
+    assert!(rounds >= 2.0, "8 prompts in batches of 4");
+    let evicted = number(&row, "training/filter_groups/evicted_samples");
+    assert_eq!(rounds * 4.0 - evicted - number(&row, "training/filter_groups/discarded_surplus_samples"), 8.0);
+    let text = std::fs::read_to_string(folder.path().join("dump/2.jsonl")).unwrap();
+    let scores: Vec<f64> = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["score"].as_f64().unwrap()).collect();
+    assert_eq!(scores.len(), 32);
+    assert!(scores.chunks(4).all(|group| group.iter().any(|score| *score != group[0])), "{scores:?}");
+
+    let mut hopeless = small_run(&folder.path().join("hopeless"), &filter);
+    hopeless.args(["data.max_response_length=1", "algorithm.filter_groups.max_num_gen_batches=3"]);
+    let output = hopeless.output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("3 batches gave ") && message.contains("max_num_gen_batches"), "{message}");
+}
+
+/// At a high temperature samples are mostly wrong. A baseline that was sampled too (verl before 0.9) would be as low as they.
+#[test]
+fn the_baseline_of_remax_is_greedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = last_step(folder.path(), "remax", &["algorithm.adv_estimator=remax", "actor_rollout_ref.rollout.temperature=20"]);
+    let greedy = number(&row, "critic/score/mean") - number(&row, "critic/advantages/mean");
+    assert!(number(&row, "critic/score/mean") < 0.2 && greedy > 0.3, "{row:?}");
+}
+
+#[test]
+fn rollout_correction_and_the_overlong_penalty_report_what_they_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let corrected = last_step(
+        folder.path(),
+        "corrected",
+        &[
+            "algorithm.rollout_correction.rollout_is=token",
+            "algorithm.rollout_correction.rollout_rs='token_k1,seq_mean_k3'",
+            "algorithm.rollout_correction.rollout_rs_threshold='0.5_2,0.1'",
+        ],
+    );
+    // Generation and training run the same kernels on the same weights.
+    assert!((number(&corrected, "rollout_corr/rollout_is_mean") - 1.0).abs() < 1e-5);
+    assert_eq!(number(&corrected, "rollout_corr/rollout_rs_masked_fraction"), 0.0);
+    assert!(number(&corrected, "rollout_corr/kl").abs() < 1e-5);
+
+    let far = last_step(
+        folder.path(),
+        "far",
+        &["algorithm.rollout_correction.rollout_rs=token_k3", "algorithm.rollout_correction.rollout_rs_threshold=1e-30"],
+    );
+    assert!(number(&far, "rollout_corr/rollout_rs_masked_fraction") > 0.1, "{far:?}");
+
+    let overlong = last_step(
+        folder.path(),
+        "overlong",
+        &[
+            "reward_model.reward_manager=dapo",
+            "reward_model.overlong_buffer.enable=true",
+            "reward_model.overlong_buffer.len=8",
+            "reward_model.overlong_buffer.log=true",
+        ],
+    );
+    let length = number(&overlong, "response_length/mean");
+    assert!((number(&overlong, "reward/overlong_reward/mean") + length / 8.0).abs() < 1e-6, "{overlong:?}");
+
+    let squares = last_step(folder.path(), "squares", &["actor_rollout_ref.actor.calculate_sum_pi_squared=true"]);
+    assert!(number(&squares, "variance_proxy/proxy2_total_power") > 0.0);
+}
+
+/// TRL's names, and its identity: what is optimised is the score and the rest.
+#[test]
+fn metrics_have_trls_names_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let loss_mode = format!("{LOSS_MODE}=rloo");
+    let trl = [loss_mode.as_str(), THREE_EPOCHS, REWARD_KL, "algorithm.kl_ctrl.kl_coef=0.5", "trainer.metric_names=trl"];
+    let row = last_step(folder.path(), "trl", &trl);
+    for name in [
+        "objective/entropy",
+        "policy/approxkl_avg",
+        "policy/clipfrac_avg",
+        "loss/policy_avg",
+        "val/clipfrac_avg",
+        "policy/entropy_avg",
+        "val/ratio",
+        "val/ratio_var",
+        "val/num_eos_tokens",
+        "lr",
+        "eps",
+    ] {
+        number(&row, name);
+    }
+    let parts = number(&row, "objective/scores") + number(&row, "objective/non_score_reward");
+    assert!((number(&row, "objective/rlhf_reward") - parts).abs() < 1e-5);
+    assert!((number(&row, "objective/non_score_reward") + 0.5 * number(&row, "objective/kl")).abs() < 1e-6);
+    assert!(number(&row, "objective/kl") != 0.0 && (number(&row, "val/ratio") - 1.0).abs() < 0.5);
+    assert_eq!(number(&row, "episode"), 64.0);
+    assert!(!row.keys().any(|key| ["actor/pg_loss", "actor/lr", "critic/score/mean"].contains(&key.as_str())));
+    let verl = last_step(folder.path(), "verl", &[&trl[..], &["trainer.metric_names=verl"]].concat());
+    assert!(verl.contains_key("actor/pg_loss") && !verl.keys().any(|key| key.starts_with("objective/") || key == "val/ratio"));
+}
+
+/// Rows without a ground truth have no score: they are counted, and nobody else's numbers change for them.
+#[test]
+fn responses_that_nothing_scores_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, scored: usize| {
+        let row = |i: usize| {
+            let truth = if i < scored { Value::from((20 + 2 * i).to_string()) } else { Value::Null };
+            let prompt = format!("{}+{}=", 10 + i, 10 + i);
+            serde_json::json!({"data_source": "burnish/arithmetic", "prompt": prompt, "reward_model": {"ground_truth": truth}})
+        };
+        let lines: String = (0..8).map(|i| format!("{}\n", row(i))).collect();
+        let path = folder.path().join(format!("{name}.jsonl"));
+        std::fs::write(&path, lines).unwrap();
+        format!("data.train_files={}", path.display())
+    };
+    let half = last_step(folder.path(), "half", &[&file("half", 4)]);
+    assert_eq!(number(&half, "reward/abstained_ratio"), 0.5);
+    assert!(number(&half, "actor/grad_norm") > 0.0);
+    let none = last_step(folder.path(), "none", &[&file("none", 0)]);
+    assert_eq!((number(&none, "reward/abstained_ratio"), number(&none, "actor/grad_norm")), (1.0, 0.0));
+    assert!(!none.contains_key("critic/score/mean"), "no score has no mean");
+}
