@@ -176,7 +176,7 @@ fn tables_are_consistent() {
             assert!(
                 first.len() > 10
                     && doc.contains("\nFormula: ")
-                    && ["\nverl: ", "\nTRL: ", "\nOpenRLHF: "].iter().any(|s| doc.contains(s)),
+                    && ["\nverl: ", "\nTRL: ", "\nOpenRLHF: ", "\nPaper: ", "\nSource: "].iter().any(|s| doc.contains(s)),
                 "{name}: {doc}"
             );
         }

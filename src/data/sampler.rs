@@ -40,6 +40,11 @@ impl Sampler {
         Ok(sampler)
     }
 
+    /// Rows of a whole batch.
+    pub fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
     pub fn batches_per_epoch(&self) -> u64 {
         let batches = if self.drop_last { self.len / self.batch_size } else { self.len.div_ceil(self.batch_size) };
         batches as u64

@@ -2,13 +2,14 @@
 
 use anyhow::{Context, Result};
 
-use crate::algorithm::advantage::{self, AdvantageOptions};
+use crate::algorithm::advantage::{self, AdvantageOptions, Need};
 use crate::algorithm::kl;
 use crate::algorithm::loss::PolicyObjective;
 use crate::algorithm::pf_ppo::{self, Reweighting};
 use crate::algorithm::policy_loss::{self, ClipOptions, LossOptions};
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
 use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
+use crate::config::BatchPlan;
 use crate::config::schema::{self, BypassLossType, PpoConfig, RewardManager, ScaleRewards};
 
 /// What is done about the difference between generation and training.
@@ -20,7 +21,7 @@ pub struct Correction {
 
 /// # Errors
 /// A setting of `algorithm.rollout_correction` that makes no sense.
-pub fn correction(config: &PpoConfig) -> Result<Correction> {
+pub fn corrections(config: &PpoConfig) -> Result<Correction> {
     let Some(settings) = &config.algorithm.rollout_correction else { return Ok(Correction { correction: None, bypass: false }) };
     let correction = RolloutCorrection::new(&Settings {
         rollout_is: settings.rollout_is.clone(),
@@ -34,6 +35,19 @@ pub fn correction(config: &PpoConfig) -> Result<Correction> {
     })?;
     let asked = settings.bypass_mode || correction != RolloutCorrection::default();
     Ok(Correction { correction: asked.then_some(correction), bypass: settings.bypass_mode })
+}
+
+/// Whether an estimator or a metric reads Σ π² of each token.
+pub fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
+    let estimator = advantage::find(&config.algorithm.adv_estimator);
+    estimator.is_some_and(|e| e.needs(Need::SumPiSquared)) || config.actor_rollout_ref.actor.calculate_sum_pi_squared
+}
+
+/// Whether the old policy's log-probabilities need a pass of their own. With a single update per step that policy is the one being
+/// updated and every ratio is exactly 1; in bypass mode the policy that generated stands for it.
+pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
+    let read = !plan.on_policy() || config.algorithm.use_kl_in_reward || corrections.correction.is_some();
+    read && !corrections.bypass || reads_sum_pi_squared(config) || config.actor_rollout_ref.rollout.calculate_log_probs
 }
 
 /// What the actor minimises.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::clock::resident_gib;
 use super::inputs::Inputs;
+use super::{algorithms, idle};
 use super::{check_step, find_checkpoint, open_device};
 use crate::algorithm::kl;
 use crate::checkpoint::{Checkpoints, step_of};
@@ -27,6 +28,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;
     let mut inputs = Inputs::read(&config)?;
+    idle::warn(&loaded.tree, &config)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
@@ -46,14 +48,16 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
     let validated = if validates { validated * parts.rollout.val_kwargs.n } else { 0 };
-    let slots = parts.rollout.max_num_seqs.min(plan.trajectories_per_step.max(validated));
+    let sampled = inputs.sampler.batch_size() * plan.samples_per_prompt;
+    let slots = parts.rollout.max_num_seqs.min(sampled.max(validated));
     memory.generation(slots, inputs.longest_prompt() + response);
     let sequences = |by_tokens: bool, tokens: usize, count: Option<usize>| match by_tokens {
         true => (tokens / longest).min(plan.trajectories_per_step),
         false => count.unwrap_or(plan.trajectories_per_step).min(plan.trajectories_per_step),
     };
     let (rollout, reference) = (&parts.rollout, &parts.reference);
-    if !plan.on_policy() || config.algorithm.use_kl_in_reward || rollout.calculate_log_probs {
+    let corrections = algorithms::corrections(&config)?;
+    if algorithms::needs_old_log_probs(&config, &plan, &corrections) {
         let (tokens, count) = (rollout.log_prob_max_token_len_per_gpu, rollout.log_prob_micro_batch_size_per_gpu);
         memory.pass("old log-probabilities", widest(sequences(rollout.log_prob_use_dynamic_bsz, tokens, count)));
     }

@@ -57,6 +57,9 @@ impl Trainer {
                      data.gen_batch_size or actor_rollout_ref.rollout.n"
                 );
             }
+            if round % 10 == 0 {
+                tracing::warn!("step {}: {found} of {wanted} prompts after {round} batches of dynamic sampling", self.step);
+            }
             kept = Some(batch);
         }
     }

@@ -128,3 +128,143 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     ];
     rows.iter().map(|&((idle, reason), key)| (idle, key, reason)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::advantage::{AdvantageInput, AdvantageOptions, AdvantageOutput, Component, ESTIMATORS, ScaleRewards};
+    use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
+    use crate::algorithm::policy_loss::{LossOptions, MiniBatch, POLICY_LOSSES, PolicyLoss};
+    use crate::util::rng::Stream;
+
+    const OFFSETS: &[usize] = &[0, 40, 60, 100, 120];
+
+    /// Numbers between −scale and scale, others for each name.
+    fn column(name: &str, scale: f64) -> Vec<f32> {
+        let mut stream = Stream::new(1, name, &[]);
+        (0..120).map(|_| ((2.0 * stream.uniform() - 1.0) * scale) as f32).collect()
+    }
+
+    fn loss(policy_loss: &'static PolicyLoss, options: LossOptions) -> LossResult {
+        let objective = PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
+        let (mask, old) = (vec![1.0; 120], column("old", 1.0).iter().map(|x| x - 2.0).collect::<Vec<f32>>());
+        // Ratios on both sides of 1, of tokens and of whole sequences.
+        let shift = |t: usize| [0.3, -0.3, 0.4, -0.4][OFFSETS.partition_point(|&start| start <= t) - 1];
+        let changes = column("change", 1.0).into_iter().enumerate().map(|(t, change)| change + shift(t));
+        let log_prob: Vec<f32> = old.iter().zip(changes).map(|(old, change)| old + change).collect();
+        let (entropy, advantages) = (
+            column("entropy", 1.0),
+            column("advantages", 4.0)
+                .iter()
+                .enumerate()
+                .map(|(t, a)| a + if t % 120 < 60 { 1.0 } else { -1.0 })
+                .collect::<Vec<f32>>(),
+        );
+        let (offsets, options) = (OFFSETS, &objective.options);
+        let (log_prob, old_log_prob, mask) = (&log_prob, &old, &mask);
+        let mut stream = Stream::new(1, "draws", &[]);
+        let x = MiniBatch { offsets, mask, log_prob, entropy: &entropy, old_log_prob, advantages: &advantages, options };
+        let prepared = objective.prepare(&x, &mut || stream.uniform());
+        objective.evaluate(&LossColumns {
+            offsets,
+            mask,
+            log_prob,
+            entropy: &entropy,
+            old_log_prob: Some(old_log_prob),
+            ref_log_prob: None,
+            advantages: &advantages,
+            weights: mask,
+            penalty_weights: mask,
+            rollout_is_weights: None,
+            full_kl: None,
+            factor: prepared.factor.as_deref(),
+            entropy_mask: None,
+        })
+    }
+
+    fn changed_loss_option(key: &str) -> Vec<LossOptions> {
+        let base = || LossOptions {
+            clip_cov_ratio: 0.02,
+            clip_cov_lb: 0.1,
+            kl_cov_ratio: 0.2,
+            dro_beta: Some(0.1),
+            ..LossOptions::default()
+        };
+        let mut changed = base();
+        match key.rsplit('.').next().unwrap() {
+            "clip_ratio" => (changed.clip.low, changed.clip.high) = (0.1, 0.1),
+            "clip_ratio_low" => changed.clip.low = 0.05,
+            "clip_ratio_high" => changed.clip.high = 0.05,
+            "clip_ratio_c" => changed.clip.c = 1.2,
+            "tau_pos" => changed.tau_pos = 3.0,
+            "tau_neg" => changed.tau_neg = 3.0,
+            "delta" => changed.delta = Some(1.1),
+            "clip_cov_ratio" => changed.clip_cov_ratio = 0.05,
+            "clip_cov_lb" => changed.clip_cov_lb = 1.5,
+            "clip_cov_ub" => changed.clip_cov_ub = 0.5,
+            "kl_cov_ratio" => changed.kl_cov_ratio = 0.4,
+            "ppo_kl_coef" => changed.ppo_kl_coef = 3.0,
+            "dro_beta" => changed.dro_beta = Some(3.0),
+            "vespo_k_pos" => changed.vespo_k_pos = 1.0,
+            "vespo_lambda_pos" => changed.vespo_lambda_pos = 1.0,
+            "vespo_k_neg" => changed.vespo_k_neg = 1.0,
+            "vespo_lambda_neg" => changed.vespo_lambda_neg = 1.0,
+            other => panic!("{other} is not changed here"),
+        }
+        vec![base(), changed]
+    }
+
+    /// What the table says is what the losses do.
+    #[test]
+    fn losses_read_the_settings_that_the_table_says() {
+        for (key, read_by) in OF_LOSSES {
+            for entry in POLICY_LOSSES {
+                let [plain, changed] = changed_loss_option(key).try_into().map(|o: [_; 2]| o.map(|o| loss(entry, o))).unwrap();
+                assert_eq!(plain != changed, read_by.contains(&entry.name), "{key} and {}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn estimators_read_the_settings_that_the_table_says() {
+        let advantages = |entry: &advantage::Estimator, options: AdvantageOptions| -> AdvantageOutput {
+            let (rewards, column, mask) = (column("rewards", 1.0), column("values", 1.0), vec![1.0; 120]);
+            let values = |name: &str| self::column(name, 1.0)[..4].iter().map(|&v| Some(f64::from(v))).collect();
+            let component = |name: &str| Component { name: name.to_owned(), weight: 1.0, values: values(name) };
+            (entry.run)(&AdvantageInput {
+                offsets: OFFSETS,
+                rewards: &rewards,
+                scores: &rewards,
+                mask: &mask,
+                group: &[0, 0, 1, 1],
+                values: Some(&column),
+                reward_baselines: Some(&column[..4]),
+                old_log_prob: Some(&column),
+                sum_pi_squared: Some(&column),
+                rollout_is_weights: None,
+                components: &[component("a"), component("b")],
+                options,
+            })
+        };
+        for (key, read_by) in OF_ESTIMATORS.iter().filter(|(key, _)| !key.contains("gdpo_reward")) {
+            let mut changed = AdvantageOptions::default();
+            match *key {
+                "algorithm.gamma" => changed.gamma = 0.5,
+                "algorithm.norm_adv_by_std_in_grpo" => changed.norm_adv_by_std_in_grpo = false,
+                "algorithm.scale_rewards" => changed.scale_rewards = ScaleRewards::Batch,
+                other => panic!("{other} is not changed here"),
+            }
+            for entry in ESTIMATORS {
+                let differs = advantages(entry, AdvantageOptions::default()) != advantages(entry, changed.clone());
+                assert_eq!(differs, read_by.contains(&entry.name), "{key} and {}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_is_a_setting() {
+        let defaults = defaults(PpoConfig::DEFAULT_NAME).unwrap();
+        let keys = OF_LOSSES.iter().chain(OF_ESTIMATORS).map(|(key, _)| *key);
+        assert_eq!(keys.filter(|key| defaults.value(key).is_none()).collect::<Vec<_>>(), [""; 0]);
+    }
+}

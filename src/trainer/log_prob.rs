@@ -2,24 +2,13 @@
 //! reference.
 
 use super::Trainer;
+use super::algorithms;
 use super::batch::{Batch, scatter};
-use crate::algorithm::advantage::Need;
 use crate::algorithm::aggregate::token_weights;
 use crate::model::{CausalLm, Cut, TokenStats};
 use crate::tracking::Metrics;
 
 impl Trainer {
-    /// With a single update per step the old policy is the one being updated and every ratio is exactly 1; the pass is
-    /// needed then only for what else reads it. In bypass mode the policy that generated stands for the old one.
-    pub(super) fn needs_old_log_probs(&self) -> bool {
-        let read = !self.plan.on_policy() || self.kl_in_reward.is_some() || self.correction.is_some();
-        read && !self.bypass || self.reads_sum_pi_squared() || self.config.actor_rollout_ref.rollout.calculate_log_probs
-    }
-
-    fn reads_sum_pi_squared(&self) -> bool {
-        self.estimator.needs(Need::SumPiSquared) || self.config.actor_rollout_ref.actor.calculate_sum_pi_squared
-    }
-
     pub(super) fn old_log_probs(&self, batch: &mut Batch, metrics: &mut Metrics) {
         let rollout = &self.config.actor_rollout_ref.rollout;
         let cut = cut(
@@ -37,7 +26,7 @@ impl Trainer {
         if rollout.calculate_log_probs {
             probability_difference(&batch.rollout_log_prob, &stats.log_prob, metrics);
         }
-        batch.sum_pi_squared = self.reads_sum_pi_squared().then_some(stats.sum_pi_squared);
+        batch.sum_pi_squared = algorithms::reads_sum_pi_squared(&self.config).then_some(stats.sum_pi_squared);
         batch.old_log_prob = Some(stats.log_prob);
     }
 

@@ -74,6 +74,8 @@ pub struct Trainer {
     pf_ppo: Option<(&'static Reweighting, f64)>,
     /// What is done about the difference between generation and training; `None` if nothing is.
     correction: Option<RolloutCorrection>,
+    /// Whether the old policy's log-probabilities need a pass of their own.
+    needs_old_log_probs: bool,
     /// Whether the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
     bypass: bool,
     objective: PolicyObjective,
@@ -136,7 +138,7 @@ impl Trainer {
         if self.config.algorithm.mask_truncated_completions {
             batch.mask_truncated();
         }
-        if self.needs_old_log_probs() {
+        if self.needs_old_log_probs {
             clock.time("old_log_prob", || self.old_log_probs(&mut batch, &mut metrics));
         }
         if self.reference.is_some() {

@@ -68,7 +68,9 @@ impl Trainer {
             lr: optim.lr,
             grad_clip: actor_config.grad_clip,
         };
-        let algorithms::Correction { correction, bypass } = algorithms::correction(&config)?;
+        let corrections = algorithms::corrections(&config)?;
+        let needs_old_log_probs = algorithms::needs_old_log_probs(&config, &plan, &corrections);
+        let algorithms::Correction { correction, bypass } = corrections;
         let objective = algorithms::objective(&config, bypass, correction.clone())?;
         let ctrl = &config.algorithm.kl_ctrl;
         let kind = match ctrl.kind {
@@ -111,6 +113,7 @@ impl Trainer {
             rewards,
             correction,
             bypass,
+            needs_old_log_probs,
             engine: Box::new(NativeEngine { max_num_seqs: rollout.max_num_seqs }),
             estimator: advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?,
             aggregation: aggregate::find(&actor_config.loss_agg_mode).context("unknown loss_agg_mode")?,

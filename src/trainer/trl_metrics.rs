@@ -61,3 +61,48 @@ pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
     }
     row
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::data::Prompt;
+    use crate::rollout::{Finish, Response};
+    use crate::trainer::totals::Totals;
+
+    /// What is masked may hold anything.
+    #[test]
+    fn masked_tokens_count_nowhere() {
+        let prompt = Prompt {
+            ids: vec![1],
+            messages: Value::Null,
+            text: String::new(),
+            data_source: String::new(),
+            ground_truth: Value::Null,
+            extra_info: Value::Null,
+            index: 0,
+        };
+        let response = |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], finish };
+        let responses = vec![response(Finish::Stop), response(Finish::Length)];
+        let mut batch = Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2]);
+        batch.mask = vec![1.0, 1.0, 1.0, 0.0];
+        batch.old_log_prob = Some(vec![-1.0, -2.0, -0.5, f32::NAN]);
+        batch.ref_log_prob = Some(vec![-1.5, -2.0, -1.5, f32::NAN]);
+        let mut metrics = Metrics::new();
+        of_batch(&batch, 2, &mut metrics);
+        assert_eq!(metrics.get("objective/entropy"), Some((3.0 + 0.5) / 2.0));
+        assert_eq!(metrics.get("objective/kl"), Some((0.5 + 1.0) / 2.0));
+        assert_eq!(metrics.get("val/num_eos_tokens"), Some(1.0));
+
+        let mut totals = Totals::default();
+        let old = batch.old_log_prob.as_deref();
+        totals.add_ratios(&batch.offsets, &batch.mask, &[-1.0, -1.0, -0.5, f32::NAN], old);
+        totals.report(1, &mut metrics);
+        let (e, ratio) = (1f64.exp(), metrics.get("val/ratio").unwrap());
+        assert!((ratio - (e + 1.0) / 2.0).abs() < 1e-12 && metrics.get("policy/approxkl_avg") == Some(0.25));
+        assert!((metrics.get("val/ratio_var").unwrap() - (e - 1.0).powi(2) / 2.0).abs() < 1e-12);
+    }
+}

@@ -187,6 +187,15 @@ fn dynamic_sampling_trains_on_prompts_whose_responses_differ() {
     assert!(message.contains("3 batches gave ") && message.contains("max_num_gen_batches"), "{message}");
 }
 
+/// Whether a response ended is what generation says, not whether it holds the end of sequence.
+#[test]
+fn a_response_that_stops_at_another_token_is_not_punished() {
+    let folder = tempfile::tempdir().unwrap();
+    let digits = "actor_rollout_ref.rollout.stop_token_ids=[4,5,6,7,8,9,10,11,12,13]";
+    let row = last_step(folder.path(), "stopped", &[digits, "algorithm.missing_eos_penalty=100"]);
+    assert!(number(&row, "response_length/mean") < 2.0 && number(&row, "critic/score/min") >= 0.0, "{row:?}");
+}
+
 /// At a high temperature samples are mostly wrong. A baseline that was sampled too (verl before 0.9) would be as low as they.
 #[test]
 fn the_baseline_of_remax_is_greedy() {
@@ -265,6 +274,13 @@ fn metrics_have_trls_names_where_that_is_asked_for() {
     assert!(number(&row, "objective/kl") != 0.0 && (number(&row, "val/ratio") - 1.0).abs() < 0.5);
     assert_eq!(number(&row, "episode"), 64.0);
     assert!(!row.keys().any(|key| ["actor/pg_loss", "actor/lr", "critic/score/mean"].contains(&key.as_str())));
+    // The first step of both is the same but for what normalising does: scores are those before it, of which it leaves no mean.
+    let first = |name: &str, option: &str| {
+        last_step(folder.path(), name, &[&trl[..], &["trainer.total_training_steps=1", option]].concat())
+    };
+    let [raw, normalised] = ["false", "true"].map(|on| first(on, &format!("algorithm.normalize_reward={on}")));
+    assert_eq!(number(&normalised, "objective/scores"), number(&raw, "objective/scores"));
+    assert!((number(&normalised, "objective/rlhf_reward") - number(&normalised, "objective/non_score_reward")).abs() < 1e-5);
     let verl = last_step(folder.path(), "verl", &[&trl[..], &["trainer.metric_names=verl"]].concat());
     assert!(verl.contains_key("actor/pg_loss") && !verl.keys().any(|key| key.starts_with("objective/") || key == "val/ratio"));
 }

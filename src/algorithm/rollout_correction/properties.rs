@@ -242,3 +242,16 @@ fn criteria_have_one_name_each_and_say_what_they_are() {
     assert_eq!(names.len(), count);
     assert!(CRITERIA.iter().all(|c| c.doc.contains("\nFormula: ")));
 }
+
+/// No threshold, and a ratio that no floating-point number holds.
+#[test]
+fn weights_beyond_floating_point_are_bounded() {
+    for level in ["token", "sequence"] {
+        let settings =
+            Settings { rollout_is: Some(level.into()), rollout_is_threshold: Some("inf".into()), ..Settings::default() };
+        let correction = RolloutCorrection::new(&settings).unwrap();
+        let corrected = correction.apply(&[0, 2], &[1.0, 1.0], &[-1.0, -1.0], &[-500.0, -500.0]);
+        assert_eq!(corrected.weights.unwrap(), [20f32.exp(); 2], "{level}");
+        assert!(corrected.metrics.iter().all(|(_, value)| value.is_finite()), "{:?}", corrected.metrics);
+    }
+}

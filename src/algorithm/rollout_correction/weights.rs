@@ -45,7 +45,7 @@ impl Importance {
             }
             Level::Sequence => {
                 report.add("rollout_is_max", max(&log_ratio).min(MAX_LOG_RATIO).exp());
-                report.add("rollout_is_min", min(&log_ratio).exp());
+                report.add("rollout_is_min", min(&log_ratio).min(MAX_LOG_RATIO).exp());
             }
         }
         let lower = self.lower.unwrap_or(1.0 / self.upper);
