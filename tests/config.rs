@@ -1,7 +1,7 @@
 //! The configuration language: composition, overrides, interpolation, types, messages.
 
 use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Truncation};
-use burnish::config::{BatchPlan, ConfigError, Loaded, MicroBatch, PpoConfig, Request, SftConfig, embedded, load};
+use burnish::config::{BatchPlan, ConfigError, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load};
 use std::path::{Path, PathBuf};
 
 fn request(overrides: &[&str]) -> Request {
@@ -209,6 +209,18 @@ fn what_is_not_available_is_refused() {
         (&["custom_reward_function.path=f.py"], &["reward functions of your own", "its default=null"]),
         (&["algorithm.adv_estimator=gdpo"], &["normalises several rewards", "gdpo_reward_keys=[…]"]),
         (&["algorithm.rollout_correction=token"], &["`algorithm.rollout_correction` must be a mapping, not the string `token`"]),
+        (&["algorithm.rollout_correction.rollout_rs_threshold=0.5_2"], &["is the number 0.52", "quotes, or 0.5_2.0"]),
+        (
+            &["algorithm.adv_estimator=trl_gdpo", "algorithm.gdpo_reward_keys=[acc]", "algorithm.missing_eos_penalty=1"],
+            &["reads the rewards one by one"],
+        ),
+        (&["algorithm.adv_estimator=dr_grpo", "algorithm.whiten_rewards=true"], &["scores and KL terms apart"]),
+        (&["algorithm.adv_estimator=remax", "algorithm.normalize_reward=true"], &["those of greedy responses"]),
+        (&["algorithm.whiten_rewards=true", "algorithm.mask_truncated_completions=true"], &["leaves no reward"]),
+        (
+            &["actor_rollout_ref.actor.policy_loss.loss_mode=vespo", "algorithm.rollout_correction.rollout_is=sequence"],
+            &["must be per token", "rollout_is=token"],
+        ),
         (&["reward_model.reward_manager=prime"], &["prime"]),
         (&["algorithm.filter_groups.enable=true"], &["needs `algorithm.filter_groups.metric`"]),
         (&["algorithm.reward_clip_range=[1,-1]"], &["low below high"]),
@@ -400,4 +412,29 @@ fn estimators_that_compare_a_group_are_refused_without_one() {
             assert!(error.contains("compares the responses to one prompt"), "{choice} {lone}: {error}");
         }
     }
+}
+
+/// A key that is read has no row that calls it ignored.
+#[test]
+fn settings_are_not_called_ignored() {
+    use burnish::config::compat::{self, Kind};
+    const UNREAD: &[&str] = &[
+        "critic.",
+        "custom_reward_function.",
+        "reward_model.enable",
+        "reward_model.model.",
+        "reward_model.micro_batch_size_per_gpu",
+        "reward_model.max_length",
+        "algorithm.lam",
+        "trainer.critic_warmup",
+        "actor_rollout_ref.rollout.name",
+    ];
+    let defaults = burnish::config::defaults("ppo_trainer").unwrap();
+    let mut seen = 0;
+    for key in defaults.keys().iter().filter(|key| defaults.value(key).is_some_and(|value| !matches!(value, Value::Map(_)))) {
+        let reason = compat::reason(Kind::Rl, key, defaults.root());
+        assert_eq!(reason.is_some(), UNREAD.iter().any(|unread| key.starts_with(unread)), "{key}: {reason:?}");
+        seen += 1;
+    }
+    assert!(seen > 100);
 }

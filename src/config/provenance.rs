@@ -50,6 +50,19 @@ impl Origin {
     }
 }
 
+impl Origin {
+    /// What was written, from the value to the end of its line or override.
+    pub fn written(&self) -> &str {
+        match self {
+            Self::File { source, value, .. } => {
+                let line = source.text.lines().nth(value.line - 1).unwrap_or_default();
+                line.char_indices().nth(value.column - 1).map_or("", |(at, _)| &line[at..])
+            }
+            Self::Override(text) => text.split_once('=').map_or("", |(_, value)| value),
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {

@@ -7,7 +7,10 @@ use super::tree::{Node, Value};
 pub fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {
     let mut problems = vec![];
     settings.walk(&mut |key, node| {
-        let Value::Text(text) = &node.value else { return };
+        let Value::Text(text) = &node.value else {
+            problems.extend(range_read_as_number(key, node));
+            return;
+        };
         let is_setting = defaults.get(key).is_some() || key.rsplit_once('.').is_some_and(|(list, _)| is_list(settings.get(list)));
         if !is_setting {
             return;
@@ -22,6 +25,15 @@ pub fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {
         }
     });
     problems
+}
+
+/// `0.5_2` of a threshold, which YAML and Hydra read as the number 0.52.
+fn range_read_as_number(key: &str, node: &Node) -> Option<Problem> {
+    let written = node.origin.written().trim_start();
+    let end = written.find(|c: char| !(c.is_ascii_digit() || ['.', '_'].contains(&c))).unwrap_or(written.len());
+    let range = Some(&written[..end]).filter(|text| key.ends_with("_threshold") && text.contains('_'))?;
+    let message = format!("`{key}` is the number {}: that is how YAML reads `{range}`", node.value.to_yaml());
+    Some(Problem::new(key, message).at(&node.origin).help(format!("for the range write \"'{range}'\" in quotes, or {range}.0")))
 }
 
 fn is_list(node: Option<&Node>) -> bool {

@@ -49,8 +49,8 @@ impl<'a> ScoreInput<'a> {
 /// A score, and named numbers that are logged beside it; a scorer returns the same names for every response it scores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// `None` where the function has no opinion on this response: it is then left out of every baseline and mean, and is not
-    /// trained on.
+    /// `None` where the function has no opinion on this response: it is then left out of every baseline and mean, with
+    /// advantage 0.
     pub score: Option<f32>,
     pub extras: Vec<(String, f64)>,
 }

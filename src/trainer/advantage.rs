@@ -48,9 +48,10 @@ impl Trainer {
                 let kl = apply_kl_in_reward(&batch.offsets, &batch.mask, scores, &kl, controller);
                 metrics.set("actor/reward_kl_penalty", kl.current_kl);
                 metrics.set("actor/reward_kl_penalty_coeff", kl.coef);
-                let total = |column: &[f32]| column.iter().map(|&x| f64::from(x)).sum::<f64>();
-                let non_score = total(&kl.rewards) - total(scores);
-                metrics.set("objective/non_score_reward", non_score / batch.group.len() as f64);
+                let differences =
+                    batch.totals(&kl.rewards).into_iter().zip(batch.totals(scores)).map(|(reward, score)| reward - score);
+                let scored: Vec<f64> = differences.zip(&batch.scored).filter(|(_, scored)| **scored).map(|(d, _)| d).collect();
+                metrics.set("objective/non_score_reward", scored.iter().sum::<f64>() / scored.len().max(1) as f64);
                 kl.rewards
             }
             _ => scores.to_vec(),
@@ -75,13 +76,13 @@ impl Trainer {
         }
     }
 
-    fn estimate(&self, batch: &mut Batch, scores: &[f32]) -> Result<()> {
+    fn estimate(&mut self, batch: &mut Batch, scores: &[f32]) -> Result<()> {
         let components = if self.estimator.needs(Need::Components) { self.components(batch)? } else { Vec::new() };
         let output = self.estimator.estimate(
             &AdvantageInput {
                 offsets: &batch.offsets,
-                rewards: &batch.rewards,
-                scores,
+                rewards: &batch.on_trained_tokens(&batch.rewards),
+                scores: &batch.on_trained_tokens(scores),
                 mask: &batch.mask,
                 group: &batch.group,
                 values: None,
@@ -100,16 +101,16 @@ impl Trainer {
     }
 
     /// The rewards that `algorithm.gdpo_reward_keys` names with their weights, or those of the reward functions.
-    fn components(&self, batch: &Batch) -> Result<Vec<Component>> {
+    fn components(&mut self, batch: &Batch) -> Result<Vec<Component>> {
         let algorithm = &self.config.algorithm;
-        let Some(keys) = algorithm.gdpo_reward_keys.as_ref().filter(|keys| !keys.is_empty()) else {
+        let Some(keys) = algorithm.gdpo_reward_keys.clone().filter(|keys| !keys.is_empty()) else {
             return Ok(batch.components.clone());
         };
-        let weight = |i: usize| algorithm.gdpo_reward_weights.as_ref().map_or(1.0, |weights| weights[i]);
-        let component = |(i, name): (usize, &String)| {
-            let values = batch.number(name, "algorithm.gdpo_reward_keys")?;
-            Ok(Component { name: name.clone(), weight: weight(i), values })
+        let weights = algorithm.gdpo_reward_weights.clone().unwrap_or_else(|| vec![1.0; keys.len()]);
+        let component = |(name, weight): (String, f64)| {
+            let values = self.number(batch, &name, "algorithm.gdpo_reward_keys")?;
+            Ok(Component { name, weight, values })
         };
-        keys.iter().enumerate().map(component).collect()
+        keys.into_iter().zip(weights).map(component).collect()
     }
 }

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
-
 use crate::algorithm::advantage::Component;
 use crate::data::Prompt;
 use crate::model::Sequence;
@@ -172,19 +170,43 @@ impl Batch {
         (0..self.len()).map(|i| self.sequence(i)).collect()
     }
 
-    /// Per trajectory, the number of this name: its score, a reward function's, or one that a scorer reports beside it. `key`
-    /// is the setting that asks for it.
-    pub fn number(&self, name: &str, key: &str) -> Result<Vec<Option<f64>>> {
+    /// Per trajectory, the number of this name: its score, a reward function's, or one that a scorer reports beside it; `None` if
+    /// no response of this batch has one. Where a scorer reports no `acc`, the score stands for it, as in verl.
+    pub fn number(&self, name: &str) -> Option<Vec<Option<f64>>> {
         if SCORE.contains(&name) {
-            return Ok(self.trajectory_scores());
+            return Some(self.trajectory_scores());
         }
-        let components = self.components.iter().map(|c| (c.name.as_str(), &c.values));
-        let known: Vec<_> = self.extras.iter().map(|(name, values)| (name.as_str(), values)).chain(components).collect();
-        if let Some((_, values)) = known.iter().find(|(known, _)| *known == name) {
-            return Ok(values.to_vec());
+        if let Some(component) = self.components.iter().find(|component| component.name == name) {
+            return Some(component.values.clone());
         }
-        let names: Vec<&str> = SCORE[..1].iter().copied().chain(known.iter().map(|(name, _)| *name)).collect();
-        bail!("{key} names `{name}`, which no reward reports; there is {}", names.join(", "))
+        let extra = self.extras.iter().find(|(known, _)| known == name).map(|(_, values)| values.clone());
+        match extra {
+            _ if name != "acc" => extra,
+            Some(values) => Some(values.into_iter().zip(self.trajectory_scores()).map(|(acc, score)| acc.or(score)).collect()),
+            None => Some(self.trajectory_scores()),
+        }
+    }
+
+    /// What [`Self::number`] knows.
+    pub fn number_names(&self) -> Vec<&str> {
+        let components = self.components.iter().map(|component| component.name.as_str());
+        let extras = self.extras.iter().map(|(name, _)| name.as_str());
+        [SCORE[0], "acc"].into_iter().chain(components).chain(extras.filter(|name| *name != "acc")).collect()
+    }
+
+    /// A column of rewards in which those behind the last trained token of a trajectory stand on it: where rollout correction
+    /// rejects the last token, the score that stands there is still the trajectory's.
+    pub fn on_trained_tokens(&self, column: &[f32]) -> Vec<f32> {
+        let mut moved = column.to_vec();
+        for i in 0..self.len() {
+            let tokens = self.tokens(i);
+            if let Some(last) = tokens.clone().rev().find(|&t| self.mask[t] != 0.0) {
+                let behind: f32 = moved[last + 1..tokens.end].iter().sum();
+                moved[last] += behind;
+                moved[last + 1..tokens.end].fill(0.0);
+            }
+        }
+        moved
     }
 
     /// The response tokens of a trajectory.
@@ -273,4 +295,51 @@ pub fn gather_offsets(offsets: &[usize], trajectories: &[usize]) -> Vec<usize> {
         gathered.push(gathered[gathered.len() - 1] + offsets[i + 1] - offsets[i]);
     }
     gathered
+}
+
+#[cfg(test)]
+pub mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Two responses of two tokens to one prompt, the second cut off.
+    pub fn two_responses() -> Batch {
+        let prompt = Prompt {
+            ids: vec![1],
+            messages: Value::Null,
+            text: String::new(),
+            data_source: String::new(),
+            ground_truth: Value::Null,
+            extra_info: Value::Null,
+            index: 0,
+        };
+        let response = |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], finish };
+        let responses = vec![response(Finish::Stop), response(Finish::Length)];
+        Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2])
+    }
+
+    #[test]
+    fn the_score_of_a_rejected_last_token_stays_with_its_trajectory() {
+        let mut batch = two_responses();
+        batch.mask = vec![1.0, 0.0, 0.0, 0.0];
+        // Without a trained token there is none to take it.
+        assert_eq!(batch.on_trained_tokens(&[0.5, 1.0, 0.25, 2.0]), [1.5, 0.0, 0.25, 2.0]);
+    }
+
+    #[test]
+    fn selected_and_appended_batches_keep_their_trajectories() {
+        let mut batch = two_responses();
+        batch.scores = batch.at_last_tokens(&[Some(1.0), None]);
+        batch.scored = vec![true, false];
+        batch.extras = vec![("acc".into(), vec![Some(1.0), None])];
+        let mut both = batch.select(&[1]);
+        batch.extras = vec![("other".into(), vec![Some(3.0), None])];
+        both.append(batch);
+        assert_eq!((both.group.as_slice(), both.prompts.len(), both.offsets.as_slice()), (&[0, 1, 1][..], 2, &[0, 2, 4, 6][..]));
+        assert_eq!(both.trajectory_scores(), [None, Some(1.0), None]);
+        assert_eq!(both.number("other"), Some(vec![None, Some(3.0), None]));
+        assert_eq!(both.number("acc"), Some(vec![None, Some(1.0), None]), "the score stands for an acc that nothing reports");
+        assert_eq!(both.number("accuracy"), None);
+    }
 }

@@ -33,7 +33,7 @@ impl Trainer {
             let mut batch = clock.time("gen", || self.sample("rollout", prompts, n, sampling, keys))?;
             clock.time("reward", || self.score(&mut batch))?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
-            let values = batch.number(metric, "algorithm.filter_groups.metric")?;
+            let values = self.number(&batch, metric, "algorithm.filter_groups.metric")?;
             sampled += batch.prompts.len();
             let chosen = batch.select(&keep_groups(&batch.group, &values, filter.mean_range));
             let batch = match kept.take() {
@@ -50,7 +50,8 @@ impl Trainer {
                 metrics.set("training/filter_groups/discarded_surplus_samples", (found - wanted) as f64);
                 return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < wanted).collect::<Vec<_>>()));
             }
-            if round == filter.max_num_gen_batches as u64 {
+            let hopeless = found == 0 && sampled >= self.train.len();
+            if hopeless || round == filter.max_num_gen_batches as u64 {
                 bail!(
                     "{round} batches gave {found} of {wanted} prompts that algorithm.filter_groups keeps by {metric}: the task may be \
                      too easy or too hard for the model; raise algorithm.filter_groups.max_num_gen_batches (0 = no limit), \
@@ -70,11 +71,12 @@ impl Trainer {
         let sampling = Sampling { temperature: 0.0, ..self.sampling };
         let mut greedy = self.sample("rollout", batch.prompts.clone(), 1, sampling, &[])?;
         self.score(&mut greedy)?;
-        let scores = greedy.totals(&greedy.scores);
+        let mut scores = greedy.trajectory_scores();
+        self.batch_shaping.apply(&mut scores, &[], &[]);
         for (scored, &group) in batch.scored.iter_mut().zip(&batch.group) {
             *scored &= greedy.scored[group];
         }
-        batch.reward_baselines = Some(batch.group.iter().map(|&group| scores[group] as f32).collect());
+        batch.reward_baselines = Some(batch.group.iter().map(|&group| scores[group].unwrap_or(0.0) as f32).collect());
         Ok(())
     }
 

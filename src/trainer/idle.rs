@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::algorithm::{advantage, policy_loss};
-use crate::config::schema::{KlControllerKind, PpoConfig, RewardManager, Schema};
+use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager, Schema};
 use crate::config::{Tree, Value, defaults};
 
 /// Whether an option has no effect, its key, and why.
@@ -92,6 +92,13 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let correction = algorithm.rollout_correction.as_ref();
     let no_weights = (correction.is_none_or(|c| c.rollout_is.is_none()), "rollout_is is null");
     let no_rejection = (correction.is_none_or(|c| c.rollout_rs.is_none()), "rollout_rs is null");
+    let bypass = |of: BypassLossType| correction.is_some_and(|c| c.bypass_mode && c.loss_type == of);
+    let clips = (bypass(BypassLossType::PpoClip), "the loss ppo_clip clips the ratio; weights are reported and not used");
+    let reinforces = (bypass(BypassLossType::Reinforce), "the loss reinforce clips nothing");
+    let delta = (actor.policy_loss.delta.is_some(), "policy_loss.delta stands in its place");
+    let is_range = |threshold: &NumberOrText| threshold.to_string().contains('_');
+    let ranges = correction.and_then(|c| c.rollout_rs_threshold.as_ref()).is_some_and(is_range);
+    let ranges = (ranges, "rollout_rs_threshold has the lower bound");
     let no_bypass = (correction.is_none_or(|c| !c.bypass_mode), "bypass_mode is false");
     let own_mode = policy_loss::find(&actor.policy_loss.loss_mode).is_some_and(|loss| loss.aggregation.is_some())
         && !actor.use_kl_loss
@@ -120,6 +127,14 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_rejection, "algorithm.rollout_correction.rollout_rs_threshold"),
         (no_rejection, "algorithm.rollout_correction.rollout_rs_threshold_lower"),
         (no_bypass, "algorithm.rollout_correction.loss_type"),
+        (clips, "algorithm.rollout_correction.rollout_is"),
+        (reinforces, "actor_rollout_ref.actor.clip_ratio"),
+        (reinforces, "actor_rollout_ref.actor.clip_ratio_low"),
+        (reinforces, "actor_rollout_ref.actor.clip_ratio_high"),
+        (reinforces, "actor_rollout_ref.actor.clip_ratio_c"),
+        (reinforces, "actor_rollout_ref.actor.policy_loss.delta"),
+        (delta, "actor_rollout_ref.actor.clip_ratio_c"),
+        (ranges, "algorithm.rollout_correction.rollout_rs_threshold_lower"),
         ((own_mode, "the policy loss has an aggregation of its own"), "actor_rollout_ref.actor.loss_agg_mode"),
         (
             (actor.loss_agg_mode != "seq-mean-token-sum-norm", "loss_agg_mode is another than seq-mean-token-sum-norm"),

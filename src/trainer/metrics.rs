@@ -63,7 +63,8 @@ pub fn variance_proxy(batch: &Batch, grad_norm: f64, metrics: &mut Metrics) {
         let w = |t: usize| 1.0 - 2.0 * f64::from(old[t]).exp() + f64::from(squares[t]);
         let a = mean(&|t| f64::from(batch.advantages[t]));
         let scale = if batch.rollout_is_weights.is_some() { mean(&weight) } else { 1.0 };
-        power += scale * scale * a * a * sum(&w).max(0.0);
+        // Tokens of weight 0 are not in the gradient.
+        power += scale * scale * a * a * sum(&|t| if weight(t) == 0.0 { 0.0 } else { w(t) }).max(0.0);
         a_squared += a * a;
         expected_w += sum(&|t| w(t) * weight(t) * weight(t));
     }

@@ -22,6 +22,7 @@ mod trl_metrics;
 mod update;
 mod validate;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -64,6 +65,8 @@ pub struct Trainer {
     /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
     temperature: f32,
     rewards: Rewards,
+    /// Numbers that a setting names and some response has had.
+    reported: BTreeSet<String>,
     /// What is done to the score of each response, and then to those of a batch.
     shaping: RewardShaping,
     batch_shaping: RewardShaping,

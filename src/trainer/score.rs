@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -49,6 +49,22 @@ impl Trainer {
         batch.scored = scores.iter().map(Option::is_some).collect();
         batch.scores = batch.at_last_tokens(&scores);
         Ok(())
+    }
+
+    /// Per trajectory, the number of this name, which `key` asks for. A batch in which no response happens to have it, though others
+    /// had, gives none.
+    ///
+    /// # Errors
+    /// A name that no reward has reported so far.
+    pub(super) fn number(&mut self, batch: &Batch, name: &str, key: &str) -> Result<Vec<Option<f64>>> {
+        match batch.number(name) {
+            Some(values) => {
+                self.reported.insert(name.to_owned());
+                Ok(values)
+            }
+            None if self.reported.contains(name) || !batch.scored.contains(&true) => Ok(vec![None; batch.len()]),
+            None => bail!("{key} names `{name}`, which no reward reports; there is {}", batch.number_names().join(", ")),
+        }
     }
 
     /// Writes the step's trajectories to `trainer.rollout_data_dir`, if that is set.

@@ -111,6 +111,7 @@ impl Trainer {
             normalize_advantages: algorithms::normalize_advantages(&config),
             pf_ppo: algorithms::pf_ppo(&config)?,
             rewards,
+            reported: Default::default(),
             correction,
             bypass,
             needs_old_log_probs,

@@ -11,8 +11,10 @@ pub struct Totals {
     per_update: Vec<(String, f64)>,
     /// Means over tokens: (name, sum, count).
     per_token: Vec<(&'static str, f64, f64)>,
-    /// log(π/π_old) of every sequence with a trained token, in each of its updates.
+    /// log(π/π_old) of every sequence with a trained token, in each of its updates; and of every trained token π/π_old, its
+    /// square and 1, summed.
     log_ratios: Vec<f64>,
+    ratios: [f64; 3],
 }
 
 impl Totals {
@@ -39,13 +41,17 @@ impl Totals {
         }
     }
 
-    /// The ratios of the sequences of a micro-batch, for the metrics that TRL has of them.
+    /// The ratios of a micro-batch, for the metrics that TRL has of them.
     pub fn add_ratios(&mut self, offsets: &[usize], mask: &[f32], log_prob: &[f32], old_log_prob: Option<&[f32]>) {
         for tokens in sequences(offsets) {
             let trained: Vec<usize> = tokens.filter(|&t| mask[t] != 0.0).collect();
             if !trained.is_empty() {
                 let old = old_log_prob.unwrap_or(log_prob);
-                self.log_ratios.push(trained.iter().map(|&t| f64::from(log_prob[t]) - f64::from(old[t])).sum());
+                let log_ratios: Vec<f64> = trained.iter().map(|&t| f64::from(log_prob[t]) - f64::from(old[t])).collect();
+                self.log_ratios.push(log_ratios.iter().sum());
+                for ratio in log_ratios.iter().map(|d| d.exp()) {
+                    self.ratios = [self.ratios[0] + ratio, self.ratios[1] + ratio * ratio, self.ratios[2] + 1.0];
+                }
             }
         }
     }
@@ -53,11 +59,11 @@ impl Totals {
     pub fn report(self, updates: usize, metrics: &mut Metrics) {
         metrics.extend(self.per_update.into_iter().map(|(name, total)| (name, total / updates as f64)));
         metrics.extend(self.per_token.into_iter().map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0))); // + 0.0: never −0
-        let count = self.log_ratios.len().max(1) as f64;
-        let mean = |f: &dyn Fn(f64) -> f64| self.log_ratios.iter().map(|&d| f(d)).sum::<f64>() / count;
-        let ratio = mean(&f64::exp);
-        metrics.set("policy/approxkl_avg", mean(&|d| 0.5 * d * d));
-        metrics.set("val/ratio", ratio);
-        metrics.set("val/ratio_var", mean(&|d| (d.exp() - ratio).powi(2)) * count / (count - 1.0).max(1.0));
+        let squares: f64 = self.log_ratios.iter().map(|d| d * d).sum();
+        metrics.set("policy/approxkl_avg", 0.5 * squares / self.log_ratios.len().max(1) as f64);
+        let [sum, squares, count] = self.ratios;
+        let mean = sum / count.max(1.0);
+        metrics.set("val/ratio", mean);
+        metrics.set("val/ratio_var", ((squares - mean * sum) / (count - 1.0).max(1.0)).max(0.0));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Names and meanings are TRL's, but for what it got wrong: masked tokens count nowhere (it adds −1 to the entropy for each
 //! padded position, and averages padding into `policy/entropy_avg` and `val/ratio`), scores are reported before they are
-//! normalised (after, their mean is 0), `eps` is no integer, and `val/ratio_var` is over sequences, not over micro-batches.
+//! normalised (after, their mean is 0), `eps` is no integer, and `val/ratio_var` is over tokens, not over the means of micro-batches.
 
 use super::batch::Batch;
 use crate::config::schema::MetricNames;
@@ -64,30 +64,14 @@ pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use serde_json::Value;
-
     use super::*;
-    use crate::data::Prompt;
-    use crate::rollout::{Finish, Response};
+    use crate::trainer::batch::tests::two_responses;
     use crate::trainer::totals::Totals;
 
     /// What is masked may hold anything.
     #[test]
     fn masked_tokens_count_nowhere() {
-        let prompt = Prompt {
-            ids: vec![1],
-            messages: Value::Null,
-            text: String::new(),
-            data_source: String::new(),
-            ground_truth: Value::Null,
-            extra_info: Value::Null,
-            index: 0,
-        };
-        let response = |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], finish };
-        let responses = vec![response(Finish::Stop), response(Finish::Length)];
-        let mut batch = Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2]);
+        let mut batch = two_responses();
         batch.mask = vec![1.0, 1.0, 1.0, 0.0];
         batch.old_log_prob = Some(vec![-1.0, -2.0, -0.5, f32::NAN]);
         batch.ref_log_prob = Some(vec![-1.5, -2.0, -1.5, f32::NAN]);
@@ -101,8 +85,9 @@ mod tests {
         let old = batch.old_log_prob.as_deref();
         totals.add_ratios(&batch.offsets, &batch.mask, &[-1.0, -1.0, -0.5, f32::NAN], old);
         totals.report(1, &mut metrics);
+        // Of three trained tokens one has the ratio e, the others 1.
         let (e, ratio) = (1f64.exp(), metrics.get("val/ratio").unwrap());
-        assert!((ratio - (e + 1.0) / 2.0).abs() < 1e-12 && metrics.get("policy/approxkl_avg") == Some(0.25));
-        assert!((metrics.get("val/ratio_var").unwrap() - (e - 1.0).powi(2) / 2.0).abs() < 1e-12);
+        assert!((ratio - (e + 2.0) / 3.0).abs() < 1e-12 && metrics.get("policy/approxkl_avg") == Some(0.25));
+        assert!((metrics.get("val/ratio_var").unwrap() - (e - 1.0).powi(2) / 3.0).abs() < 1e-12);
     }
 }

@@ -26,6 +26,7 @@ const LOSS_KL: &str = "actor_rollout_ref.actor.use_kl_loss=true";
 const REWARD_KL: &str = "algorithm.use_kl_in_reward=true";
 const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
 const THREE_EPOCHS: &str = "actor_rollout_ref.actor.ppo_epochs=3";
+const TWO_FUNCTIONS: &str = "reward_model.reward_functions=[data_source,integer_format]";
 const CUT_OFF: &str = "data.max_response_length=2";
 
 /// (name, options beside, the option, the number that it must change)
@@ -77,6 +78,46 @@ fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
             "actor_rollout_ref.actor.policy_loss.dro_beta=5",
             "actor/grad_norm",
         ),
+        ("delta-c", beside(&[THREE_EPOCHS]), "actor_rollout_ref.actor.clip_ratio_c=1.0001", "actor/pg_clipfrac_lower"),
+        ("clip-low", beside(&[THREE_EPOCHS]), "actor_rollout_ref.actor.clip_ratio_low=0.001", "actor/pg_clipfrac"),
+        ("clip-high", beside(&[THREE_EPOCHS]), "actor_rollout_ref.actor.clip_ratio_high=0.001", "actor/pg_clipfrac"),
+        ("kl-reward-coef", beside(&[REWARD_KL]), "algorithm.kl_ctrl.kl_coef=2", "critic/rewards/mean"),
+        (
+            "scale-factor",
+            beside(&["actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-sum-norm"]),
+            "actor_rollout_ref.actor.loss_scale_factor=3",
+            "actor/grad_norm",
+        ),
+        ("clip-cov-lb", loss("clip_cov"), "actor_rollout_ref.actor.policy_loss.clip_cov_lb=-5", "actor/pg_clipfrac"),
+        (
+            "clip-cov-ub",
+            [
+                loss("clip_cov"),
+                beside(&[
+                    "actor_rollout_ref.actor.policy_loss.clip_cov_lb=0",
+                    "actor_rollout_ref.actor.policy_loss.clip_cov_ratio=0.3",
+                ]),
+            ]
+            .concat(),
+            "actor_rollout_ref.actor.policy_loss.clip_cov_ub=0.0001",
+            "actor/pg_clipfrac",
+        ),
+        ("vespo-neg", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_k_neg=5", "actor/grad_norm"),
+        ("vespo-rate", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_lambda_pos=9", "actor/grad_norm"),
+        ("vespo-rate-neg", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_lambda_neg=9", "actor/grad_norm"),
+        ("pf-ppo-power", beside(&["algorithm.use_pf_ppo=true"]), "algorithm.pf_ppo.weight_pow=0", "critic/score/mean"),
+        (
+            "gdpo-keys",
+            beside(&["algorithm.adv_estimator=gdpo", TWO_FUNCTIONS]),
+            "algorithm.gdpo_reward_keys=[integer_format]",
+            "critic/advantages/max",
+        ),
+        (
+            "gdpo-weights",
+            beside(&["algorithm.adv_estimator=gdpo", TWO_FUNCTIONS, "algorithm.gdpo_reward_keys=[acc,integer_format]"]),
+            "algorithm.gdpo_reward_weights=[1,-3]",
+            "critic/advantages/max",
+        ),
         ("vespo", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_k_pos=5", "actor/grad_norm"),
         ("gamma", beside(&["algorithm.adv_estimator=reinforce_plus_plus"]), "algorithm.gamma=0.5", "critic/returns/mean"),
         ("std", beside(&["algorithm.adv_estimator=grpo"]), "algorithm.norm_adv_by_std_in_grpo=false", "critic/advantages/max"),
@@ -104,7 +145,7 @@ fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
             "critic/score/mean",
         ),
         (
-            "rejection",
+            "bypass-loss",
             beside(&[THREE_EPOCHS, "algorithm.rollout_correction.bypass_mode=true"]),
             "algorithm.rollout_correction.loss_type=reinforce",
             "actor/pg_loss",
@@ -152,6 +193,10 @@ fn the_size_of_a_micro_batch_changes_nothing() {
                 "algorithm.rollout_correction.loss_type=reinforce",
                 "algorithm.rollout_correction.rollout_is=sequence",
                 "algorithm.rollout_correction.rollout_is_batch_normalize=true",
+                // A second update, whose ratios are not 1, of a size that follows the gradient.
+                "actor_rollout_ref.actor.ppo_epochs=2",
+                "actor_rollout_ref.actor.optim.eps=1",
+                "actor_rollout_ref.actor.optim.lr=0.02",
             ]);
         }
         let norms = [format!("{micro}=32"), format!("{micro}=4"), "actor_rollout_ref.actor.use_dynamic_bsz=true".to_owned()].map(
@@ -161,6 +206,33 @@ fn the_size_of_a_micro_batch_changes_nothing() {
             },
         );
         assert!(norms.iter().all(|norm| (norm / norms[0] - 1.0).abs() < 1e-3), "{loss}: {norms:?}");
+    }
+}
+
+/// No key of the algorithms is missing from the tests here, or from the reason why.
+#[test]
+fn every_key_of_the_algorithms_is_tested() {
+    const ELSEWHERE: &[(&str, &str)] = &[
+        ("algorithm.adv_estimator", "improve.rs"),
+        ("actor_rollout_ref.actor.policy_loss.loss_mode", "improve.rs"),
+        ("algorithm.lam", "ignored: there is no critic yet"),
+        ("algorithm.use_kl_in_reward", "end_to_end.rs, and beside kl_penalty"),
+        ("algorithm.kl_ctrl.type", "end_to_end.rs"),
+        ("algorithm.kl_ctrl.horizon", "golden_adaptive_kl_controller"),
+        ("algorithm.kl_ctrl.target_kl", "golden_adaptive_kl_controller"),
+        ("algorithm.filter_groups.", "dynamic_sampling_trains_on_prompts_whose_responses_differ"),
+        ("algorithm.rollout_correction.", "rollout_correction_…, and the settings' own tests"),
+        ("reward_model.reward_kwargs.", "rollout_correction_and_the_overlong_penalty_report_what_they_do"),
+        ("reward_model.reward_manager", "the same"),
+    ];
+    let tree = burnish::config::defaults("ppo_trainer").unwrap();
+    let tested: Vec<String> =
+        options().into_iter().flat_map(|(_, beside, option, _)| [beside, vec![option.to_owned()]].concat()).collect();
+    let sections = ["algorithm.", "actor_rollout_ref.actor.policy_loss.", "actor_rollout_ref.actor.tau_", "reward_model.reward_"];
+    let is_leaf = |key: &String| !tree.keys().iter().any(|other| other.starts_with(&format!("{key}.")));
+    for key in tree.keys().into_iter().filter(|key| sections.iter().any(|s| key.starts_with(s))).filter(is_leaf) {
+        let here = tested.iter().any(|option| option.starts_with(&format!("{key}=")));
+        assert!(here || ELSEWHERE.iter().any(|(known, _)| key.starts_with(known)), "{key} is not tested");
     }
 }
 
@@ -178,6 +250,12 @@ fn dynamic_sampling_trains_on_prompts_whose_responses_differ() {
     let scores: Vec<f64> = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["score"].as_f64().unwrap()).collect();
     assert_eq!(scores.len(), 32);
     assert!(scores.chunks(4).all(|group| group.iter().any(|score| *score != group[0])), "{scores:?}");
+
+    let between = ["algorithm.filter_groups.metric=seq_reward", "algorithm.filter_groups.mean_range=[0.4,0.6]", &dump];
+    last_step(folder.path(), "between", &[&filter[..], &between].concat());
+    let text = std::fs::read_to_string(folder.path().join("dump/2.jsonl")).unwrap();
+    let scores: Vec<f64> = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["score"].as_f64().unwrap()).collect();
+    assert!(scores.chunks(4).all(|group| group.iter().sum::<f64>() == 2.0), "{scores:?}");
 
     let mut hopeless = small_run(&folder.path().join("hopeless"), &filter);
     hopeless.args(["data.max_response_length=1", "algorithm.filter_groups.max_num_gen_batches=3"]);
@@ -221,6 +299,15 @@ fn rollout_correction_and_the_overlong_penalty_report_what_they_do() {
     assert!((number(&corrected, "rollout_corr/rollout_is_mean") - 1.0).abs() < 1e-5);
     assert_eq!(number(&corrected, "rollout_corr/rollout_rs_masked_fraction"), 0.0);
     assert!(number(&corrected, "rollout_corr/kl").abs() < 1e-5);
+
+    let one_update = ["trainer.total_training_steps=1", "actor_rollout_ref.actor.ppo_mini_batch_size=8"];
+    let weighted = |name: &str, threshold: &str| {
+        let weights = ["algorithm.rollout_correction.rollout_is=token", threshold];
+        number(&last_step(folder.path(), name, &[&one_update[..], &weights].concat()), "actor/grad_norm")
+    };
+    let [whole, half] =
+        ["2", "0.5"].map(|most| weighted(most, &format!("algorithm.rollout_correction.rollout_is_threshold={most}")));
+    assert!((half / whole - 0.5).abs() < 1e-4, "{half} of {whole}");
 
     let far = last_step(
         folder.path(),
@@ -285,7 +372,8 @@ fn metrics_have_trls_names_where_that_is_asked_for() {
     assert!(verl.contains_key("actor/pg_loss") && !verl.keys().any(|key| key.starts_with("objective/") || key == "val/ratio"));
 }
 
-/// Rows without a ground truth have no score: they are counted, and nobody else's numbers change for them.
+/// Rows without a ground truth have no score: they are counted and have advantage 0. A number that none of a batch happens to have is
+/// no mistake.
 #[test]
 fn responses_that_nothing_scores_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -303,6 +391,8 @@ fn responses_that_nothing_scores_are_left_out() {
     let half = last_step(folder.path(), "half", &[&file("half", 4)]);
     assert_eq!(number(&half, "reward/abstained_ratio"), 0.5);
     assert!(number(&half, "actor/grad_norm") > 0.0);
+    let rare = [&file("rare", 1), "algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys=[acc,score]"];
+    last_step(folder.path(), "rare", &[&rare[..], &["data.train_batch_size=4", "trainer.total_training_steps=4"]].concat());
     let none = last_step(folder.path(), "none", &[&file("none", 0)]);
     assert_eq!((number(&none, "reward/abstained_ratio"), number(&none, "actor/grad_norm")), (1.0, 0.0));
     assert!(!none.contains_key("critic/score/mean"), "no score has no mean");

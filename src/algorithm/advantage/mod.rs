@@ -132,7 +132,7 @@ impl Need {
             Self::Group => "`actor_rollout_ref.rollout.n` of at least 2",
             Self::Critic => "a critic",
             Self::GreedyBaseline => "one more, greedy, response to each prompt, which the trainer generates",
-            Self::SumPiSquared => "`actor_rollout_ref.actor.calculate_sum_pi_squared=true`",
+            Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer works out",
             Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
         }
     }

@@ -12,6 +12,58 @@ pub fn algorithm(config: &PpoConfig, report: &mut Report) {
     rewards(config, report);
     losses(config, report);
     filter_groups(config, report);
+    combinations(config, report);
+}
+
+/// What is done to the score, and estimators that would not see it, or see it twice.
+fn combinations(config: &PpoConfig, report: &mut Report) {
+    let algorithm = &config.algorithm;
+    let estimator = algorithm.adv_estimator.as_str();
+    let overlong = &config.reward_model.reward_kwargs.overlong_buffer_cfg;
+    let shaping = [
+        ("algorithm.use_kl_in_reward", algorithm.use_kl_in_reward),
+        ("algorithm.missing_eos_penalty", algorithm.missing_eos_penalty.is_some()),
+        ("algorithm.stop_properly_penalty_coef", algorithm.stop_properly_penalty_coef.is_some()),
+        ("reward_model.reward_kwargs.overlong_buffer_cfg.enable", overlong.enable),
+        ("algorithm.normalize_reward", algorithm.normalize_reward),
+        ("algorithm.reward_clip_range", algorithm.reward_clip_range.is_some()),
+        ("algorithm.whiten_rewards", algorithm.whiten_rewards),
+    ];
+    for (key, on) in shaping {
+        if on && estimator.ends_with("gdpo") {
+            let message = format!("`{estimator}` reads the rewards one by one, and `{key}` is about their sum");
+            report.wrong(key, message, "leave it out, or choose another algorithm.adv_estimator");
+        }
+    }
+    let apart = ["reinforce", "reinforce_baseline", "group_norm", "dr_grpo", "openrlhf_rloo"].contains(&estimator);
+    let whitened = "algorithm.whiten_rewards";
+    if algorithm.whiten_rewards && apart {
+        let message = format!("`{estimator}` reads scores and KL terms apart, and `{whitened}` is about their sum");
+        report.wrong(whitened, message, "leave it out, or choose another algorithm.adv_estimator");
+    }
+    if algorithm.whiten_rewards && algorithm.mask_truncated_completions {
+        let message = format!("`{whitened}` is over trained tokens, and leaves no reward to responses that are left out");
+        report.wrong(whitened, message, "leave out algorithm.mask_truncated_completions");
+    }
+    for (key, on) in [(whitened, algorithm.whiten_rewards), ("algorithm.normalize_reward", algorithm.normalize_reward)] {
+        if on && estimator == "remax" {
+            let message = format!("`remax` compares scores with those of greedy responses, which `{key}` does not see");
+            report.wrong(key, message, "leave it out, or choose another algorithm.adv_estimator");
+        }
+    }
+    let correction = algorithm.rollout_correction.as_ref();
+    let by_sequence = correction.is_some_and(|c| c.rollout_is.as_deref() == Some("sequence"));
+    if by_sequence && config.actor_rollout_ref.actor.policy_loss.loss_mode == "vespo" {
+        report.wrong(
+            "algorithm.rollout_correction.rollout_is",
+            "`vespo` multiplies the weights of a response's tokens, so they must be per token",
+            "write algorithm.rollout_correction.rollout_is=token",
+        );
+    }
+    if algorithm.use_kl_in_reward && algorithm.filter_groups.metric.as_deref() == Some("seq_final_reward") {
+        let message = "prompts are filtered before the KL term is known, which `seq_final_reward` includes";
+        report.wrong(METRIC, message, format!("write {METRIC}=seq_reward"));
+    }
 }
 
 fn ranges(config: &PpoConfig, report: &mut Report) {
@@ -82,13 +134,6 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
             "algorithm.gdpo_reward_keys",
             format!("`{}` normalises several rewards one by one, and there is one", algorithm.adv_estimator),
             "name them by algorithm.gdpo_reward_keys=[…], or set several reward_model.reward_functions",
-        );
-    }
-    if algorithm.adv_estimator.ends_with("gdpo") && algorithm.use_kl_in_reward {
-        report.wrong(
-            "algorithm.use_kl_in_reward",
-            format!("`{}` reads the rewards one by one, so a KL term in their sum never reaches it", algorithm.adv_estimator),
-            "write algorithm.use_kl_in_reward=false actor_rollout_ref.actor.use_kl_loss=true",
         );
     }
     let overlong = &rewards.reward_kwargs.overlong_buffer_cfg;
