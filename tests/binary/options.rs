@@ -115,8 +115,8 @@ fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
         (
             "gdpo-weights",
             beside(&["algorithm.adv_estimator=gdpo", TWO_FUNCTIONS, "algorithm.gdpo_reward_keys=[acc,integer_format]"]),
-            "algorithm.gdpo_reward_weights=[1,-3]",
-            "critic/advantages/max",
+            "algorithm.gdpo_reward_weights=[-1,1]",
+            "actor/pg_loss",
         ),
         ("vespo", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_k_pos=5", "actor/grad_norm"),
         ("gamma", beside(&["algorithm.adv_estimator=reinforce_plus_plus"]), "algorithm.gamma=0.5", "critic/returns/mean"),
