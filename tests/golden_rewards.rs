@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use burnish::algorithm::filter_groups::keep_groups;
 use burnish::algorithm::pf_ppo;
-use burnish::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping, whiten_rewards};
+use burnish::algorithm::reward_shaping::{Extras, NormalizeAdvantages, Overlong, RewardShaping, whiten_rewards};
 use burnish::reward::gsm8k::{Method, compute_score};
 use burnish::reward::{self, Function, Rewards, Score, ScoreInput, repetition_penalty};
 use serde_json::Value;
@@ -155,7 +155,7 @@ fn golden_weighted_rewards_match_trl() {
 }
 
 /// The scores of a case, shaped, and what is logged beside them.
-fn shape(shaping: &RewardShaping, case: &Value) -> (Vec<Option<f64>>, Vec<(String, Vec<Option<f64>>)>) {
+fn shape(shaping: &RewardShaping, case: &Value) -> (Vec<Option<f64>>, Extras) {
     let mut scores = some(numbers(&case["scores"]));
     let lengths = list(&case["lengths"], |n| n.as_u64().unwrap() as usize);
     let extras = shaping.apply(&mut scores, &lengths, &list(&case["ended"], |e| e.as_bool().unwrap()));
