@@ -16,7 +16,8 @@ PAGE = """# Every estimator and every loss, measured
 
 Greedy accuracy on the 512 test problems of `data/arithmetic/` (%), {steps} steps of 64 prompts × 8 samples in two updates per step,
 one seed, default learning rate for all: what is compared is that each learns, not which is best. One standard deviation of an
-accuracy is about 1.5 points. `gae` waits for its critic.
+accuracy is one to two points. `grpo_passk` has 2 responses to a prompt: it
+learns from groups with a single best response alone. `gae` waits for its critic.
 
     BURNISH_CURVES=FOLDER BURNISH_STEPS={steps} cargo test --release --test binary improve
     python3 scripts/algorithm_curves.py FOLDER docs/benchmarks
@@ -46,7 +47,8 @@ def panel(name, points, others, x0, y0, last):
     parts = [f'<polyline points="{line(other)}" fill="none" stroke="#ddd"/>' for other in others]
     parts.append(f'<polyline points="{line(points)}" fill="none" stroke="#c2410c" stroke-width="2"/>')
     parts.append(f'<text x="{x0}" y="{y0 - 5}" font-weight="bold">{name}</text>')
-    parts.append(f'<text x="{x0 + WIDTH - MARGIN}" y="{y0 - 5}" text-anchor="end" fill="#c2410c">{points[-1][1]:.1f}</text>')
+    x, y = x0 + WIDTH - MARGIN, y0 + HEIGHT - MARGIN - 5
+    parts.append(f'<text x="{x}" y="{y}" text-anchor="end" fill="#c2410c">{points[-1][1]:.1f}</text>')
     for accuracy in (LOW, HIGH):
         y = y0 + (HEIGHT - MARGIN) * (1 - (accuracy - LOW) / (HIGH - LOW))
         parts.append(f'<line x1="{x0}" y1="{y}" x2="{x0 + WIDTH - MARGIN}" y2="{y}" stroke="#999" stroke-width="0.5"/>')

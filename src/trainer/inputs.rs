@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::{check_model, truncation};
 use crate::config::{BatchPlan, PpoConfig};
@@ -35,6 +35,13 @@ impl Inputs {
             Some(_) => "data.tokenizer".to_owned(),
             None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
         })?;
+        for id in &config.actor_rollout_ref.rollout.stop_token_ids {
+            let known = tokenizer.vocab_size();
+            ensure!(
+                (*id as usize) < known,
+                "actor_rollout_ref.rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}"
+            );
+        }
         let train = prompts(config, &tokenizer, true)?;
         let val = prompts(config, &tokenizer, false)?;
         let (names, weights) = (&config.reward_model.reward_functions, config.reward_model.reward_weights.as_deref());

@@ -13,6 +13,8 @@ use crate::common::{rows, succeed, trainer};
 
 /// What an algorithm needs beside its name.
 const OPTIONS: &[(&str, &[&str])] = &[
+    // It learns from groups with a single best response alone: of eight, most have several.
+    ("grpo_passk", &["actor_rollout_ref.rollout.n=2", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64"]),
     ("gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
     ("trl_gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
     ("dro", &["actor_rollout_ref.actor.policy_loss.dro_beta=0.1"]),
