@@ -16,8 +16,8 @@ PAGE = """# Every estimator and every loss, measured
 
 Greedy accuracy on the 512 test problems of `data/arithmetic/` (%), {steps} steps of 64 prompts × 8 samples in two updates per step,
 one seed, default learning rate for all: what is compared is that each learns, not which is best. One standard deviation of an
-accuracy is one to two points. `grpo_passk` has 2 responses to a prompt: it
-learns from groups with a single best response alone. `gae` waits for its critic.
+accuracy is one to two points. `grpo_passk` has 2 responses to a prompt: it learns from groups with a single best response alone.
+`gae` waits for its critic.
 
     BURNISH_CURVES=FOLDER BURNISH_STEPS={steps} cargo test --release --test binary improve
     python3 scripts/algorithm_curves.py FOLDER docs/benchmarks
