@@ -19,9 +19,11 @@ impl Trainer {
         self.rewards(batch, &scores, metrics);
         self.correct(batch, metrics);
         self.estimate(batch, &scores)?;
+        let comparable = self.estimator.comparable(&batch.group, &batch.scored);
+        let alone = comparable.iter().zip(&batch.scored).filter(|(comparable, scored)| **scored && !**comparable).count();
+        metrics.set("reward/left_alone_ratio", alone as f64 / batch.len() as f64);
         if let Some(normalize) = self.normalize_advantages {
-            let counted = self.estimator.comparable(&batch.group, &batch.scored);
-            normalize.apply(&batch.offsets, &batch.mask, &counted, &mut batch.advantages);
+            normalize.apply(&batch.offsets, &batch.mask, &comparable, &mut batch.advantages);
         }
         if let Some((method, power)) = self.pf_ppo {
             let weights = method.weights(&batch.trajectory_scores(), power);
