@@ -8,14 +8,15 @@
 //! 1. [`reward_shaping`]: length penalties, normalisation and clipping of scores ([`reward_shaping::SHAPINGS`]);
 //! 2. [`filter_groups`]: which groups are worth training on;
 //! 3. [`kl`]: KL estimators ([`kl::KL_ESTIMATORS`]), the KL penalty inside the reward and its controller;
-//! 4. [`advantage`]: rewards to advantages ([`advantage::ESTIMATORS`]);
-//! 5. [`pf_ppo`]: the batch drawn anew by its scores ([`pf_ppo::REWEIGHTINGS`]);
-//! 6. [`aggregate`]: `loss_agg_mode` as one weight per token ([`aggregate::AGGREGATIONS`]), from the whole mini-batch;
-//! 7. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
-//! 8. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
+//! 4. [`rollout_correction`]: weights and rejections for the difference between generation and training;
+//! 5. [`advantage`]: rewards to advantages ([`advantage::ESTIMATORS`]);
+//! 6. [`pf_ppo`]: the batch drawn anew by its scores ([`pf_ppo::REWEIGHTINGS`]);
+//! 7. [`aggregate`]: `loss_agg_mode` as one weight per token ([`aggregate::AGGREGATIONS`]), from the whole mini-batch;
+//! 8. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
+//! 9. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
 //! Each table is explicit: a new algorithm is one file and one line. `doc` of an entry starts with a one-line summary, then
-//! gives the formula, the paper and the function of verl it agrees with.
+//! gives the formula, the paper and the functions of verl, TRL or OpenRLHF it agrees with.
 
 pub mod advantage;
 pub mod aggregate;
