@@ -143,6 +143,24 @@ fn verls_defaults_are_built_in() {
     }
 }
 
+/// With what verl leaves open, and an estimator without a critic.
+#[test]
+fn verls_defaults_load() {
+    for edition in editions::EDITIONS {
+        let words = [
+            "algorithm.adv_estimator=reinforce_plus_plus",
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
+            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
+        ];
+        let request = Request {
+            config: Some(format!("verl/{edition}/ppo_trainer")),
+            overrides: words.map(str::to_owned).to_vec(),
+            ..Request::default()
+        };
+        burnish::config::load::<burnish::config::PpoConfig>(&request, &[]).unwrap_or_else(|error| panic!("{edition}: {error}"));
+    }
+}
+
 fn convert(command: &str) -> Result<Converted, ConfigError> {
     from_verl::convert(&Source { name: "command", text: command, edition: None, environment: &|_| None })
 }

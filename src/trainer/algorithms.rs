@@ -93,7 +93,7 @@ pub fn shaping(config: &PpoConfig) -> RewardShaping {
     let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
     let buffer = &rewards.reward_kwargs.overlong_buffer_cfg;
     RewardShaping {
-        overlong: (rewards.reward_manager == RewardManager::Dapo && buffer.enable).then_some(Overlong {
+        overlong: (rewards.reward_manager == Some(RewardManager::Dapo) && buffer.enable).then_some(Overlong {
             len: buffer.len,
             max_resp_len: rewards.reward_kwargs.max_resp_len,
             penalty_factor: buffer.penalty_factor,

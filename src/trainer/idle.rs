@@ -86,7 +86,7 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let no_filter = (!algorithm.filter_groups.enable, "algorithm.filter_groups.enable is false");
     let no_pf_ppo = (!algorithm.use_pf_ppo, "algorithm.use_pf_ppo is false");
     let no_buffer = (
-        rewards.reward_manager != RewardManager::Dapo || !rewards.reward_kwargs.overlong_buffer_cfg.enable,
+        rewards.reward_manager != Some(RewardManager::Dapo) || !rewards.reward_kwargs.overlong_buffer_cfg.enable,
         "overlong_buffer_cfg.enable is false",
     );
     let correction = algorithm.rollout_correction.as_ref();

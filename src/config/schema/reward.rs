@@ -11,7 +11,7 @@ pub struct RewardModelConfig {
     pub model: RewardModelModelConfig,
     pub micro_batch_size_per_gpu: usize,
     pub max_length: Option<usize>,
-    pub reward_manager: RewardManager,
+    pub reward_manager: Option<RewardManager>,
     pub reward_kwargs: RewardKwargsConfig,
     pub reward_functions: OneOrMany<String>,
     pub reward_weights: Option<Vec<f64>>,

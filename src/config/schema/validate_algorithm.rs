@@ -144,7 +144,7 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
             let len = format!("{key}.len");
             report.wrong(&len, format!("`{len}` must be from 1 to max_resp_len ({longest}), not {}", overlong.len), "");
         }
-        if rewards.reward_manager != RewardManager::Dapo {
+        if rewards.reward_manager != Some(RewardManager::Dapo) {
             let help = "write reward_model.reward_manager=dapo";
             report.wrong(&format!("{key}.enable"), "the reward manager `naive` has no overlong buffer", help);
         }
