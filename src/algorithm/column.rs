@@ -9,6 +9,30 @@ pub fn sequences(offsets: &[usize]) -> impl ExactSizeIterator<Item = Range<usize
     offsets.windows(2).map(|pair| pair[0]..pair[1])
 }
 
+/// A column's entries at the tokens of some sequences, one after another.
+pub fn gather(column: &[f32], offsets: &[usize], chosen: &[usize]) -> Vec<f32> {
+    chosen.iter().flat_map(|&i| &column[offsets[i]..offsets[i + 1]]).copied().collect()
+}
+
+/// The reverse of [`gather`]: puts what was gathered back to the tokens of its sequences.
+pub fn scatter(column: &mut [f32], gathered: &[f32], offsets: &[usize], chosen: &[usize]) {
+    let mut rest = gathered;
+    for &i in chosen {
+        let (own, after) = rest.split_at(offsets[i + 1] - offsets[i]);
+        column[offsets[i]..offsets[i + 1]].copy_from_slice(own);
+        rest = after;
+    }
+}
+
+/// The offsets of some sequences laid one after another.
+pub fn gather_offsets(offsets: &[usize], chosen: &[usize]) -> Vec<usize> {
+    let mut gathered = vec![0];
+    for &i in chosen {
+        gathered.push(gathered[gathered.len() - 1] + offsets[i + 1] - offsets[i]);
+    }
+    gathered
+}
+
 /// A column as a tensor. Losses always run on the CPU: a column is a few kB.
 pub(super) fn tensor(column: &[f32], device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(column.to_vec(), [column.len()]), device)

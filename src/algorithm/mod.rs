@@ -32,4 +32,4 @@ mod column;
 #[cfg(test)]
 mod properties;
 
-pub use column::sequences;
+pub use column::{gather, gather_offsets, scatter, sequences};

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::algorithm::advantage::Component;
+use crate::algorithm::{gather, gather_offsets};
 use crate::data::Prompt;
 use crate::model::Sequence;
 use crate::rollout::{Finish, Response};
@@ -271,30 +272,6 @@ pub fn extra<'a>(extras: &'a mut Vec<(String, Vec<Option<f64>>)>, name: &str, co
         extras.len() - 1
     });
     &mut extras[at].1
-}
-
-/// A column's entries at the tokens of some trajectories, one after another.
-pub fn gather(column: &[f32], offsets: &[usize], trajectories: &[usize]) -> Vec<f32> {
-    trajectories.iter().flat_map(|&i| &column[offsets[i]..offsets[i + 1]]).copied().collect()
-}
-
-/// The reverse of [`gather`]: puts what was gathered back to the tokens of its trajectories.
-pub fn scatter(column: &mut [f32], gathered: &[f32], offsets: &[usize], trajectories: &[usize]) {
-    let mut rest = gathered;
-    for &i in trajectories {
-        let (own, after) = rest.split_at(offsets[i + 1] - offsets[i]);
-        column[offsets[i]..offsets[i + 1]].copy_from_slice(own);
-        rest = after;
-    }
-}
-
-/// The offsets of some trajectories laid one after another.
-pub fn gather_offsets(offsets: &[usize], trajectories: &[usize]) -> Vec<usize> {
-    let mut gathered = vec![0];
-    for &i in trajectories {
-        gathered.push(gathered[gathered.len() - 1] + offsets[i + 1] - offsets[i]);
-    }
-    gathered
 }
 
 #[cfg(test)]

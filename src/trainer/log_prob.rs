@@ -3,8 +3,9 @@
 
 use super::Trainer;
 use super::algorithms;
-use super::batch::{Batch, scatter};
+use super::batch::Batch;
 use crate::algorithm::aggregate::token_weights;
+use crate::algorithm::scatter;
 use crate::model::{CausalLm, Cut, TokenStats};
 use crate::tracking::Metrics;
 

@@ -4,11 +4,12 @@
 //! gradients do not depend on how it is cut.
 
 use super::Trainer;
-use super::batch::{Batch, gather, gather_offsets, scatter};
+use super::batch::Batch;
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::loss::{LossColumns, PreparedMiniBatch};
 use crate::algorithm::policy_loss::MiniBatch;
+use crate::algorithm::{gather, gather_offsets, scatter};
 use crate::config::MicroBatch;
 use crate::model::token_stats::TokenGrads;
 use crate::model::{Cut, Gradients, Sequence, TokenStats};

@@ -18,12 +18,23 @@ fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyOb
     PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 }
 }
 
-/// Holds one entry against ours: `loss`, `grad` and every metric. A loss is a sum of both signs in float32: the goldens'
-/// own rounding is up to a few units in the last place of its terms, whose size the gradient tells.
+/// Losses with importance weights whose terms cancel, so that verl's float32 sum is off by up to 5e-5 of what is left.
+const CANCELLED: &[&str] = &[
+    "case 1 policy_loss/gspo|seq-mean-token-mean|",
+    "case 5 policy_loss/dppo_tv|seq-mean-token-mean|",
+    "case 5 policy_loss/dppo_kl|seq-mean-token-mean|",
+];
+
+/// Holds one entry against ours: `loss`, `grad` and every metric. Those that cancel are held to four units in the last place of
+/// their terms, whose size the gradient tells.
 fn check(what: &str, case: &Case, ours: &Loss, golden: &Value) {
     let (loss, gradient) = (number(&golden["loss"]), case.column(&golden["grad"]));
-    let rounding = 4.0 * f64::from(f32::EPSILON) * gradient.iter().map(|g| f64::from(g.abs())).sum::<f64>();
-    assert!((ours.loss - loss).abs() <= 1e-5 * loss.abs() + rounding, "{what} loss: {}, golden {loss}", ours.loss);
+    if CANCELLED.iter().any(|start| what.starts_with(start)) && what.ends_with("rollout_is_weights=token,2.0") {
+        let rounding = 4.0 * f64::from(f32::EPSILON) * gradient.iter().map(|g| f64::from(g.abs())).sum::<f64>();
+        assert!((ours.loss - loss).abs() <= 1e-5 * loss.abs() + rounding, "{what} loss: {}, golden {loss}", ours.loss);
+    } else {
+        assert_number(&format!("{what} loss"), ours.loss, loss);
+    }
     assert_close(&format!("{what} gradient"), &ours.gradient, &gradient);
     for (name, golden) in golden["metrics"].as_object().unwrap() {
         let value = ours.metrics.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("{what}: no {name}")).1;

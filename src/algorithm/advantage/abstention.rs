@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{AdvantageInput, AdvantageOutput, Component, Estimator, Need};
-use crate::algorithm::sequences;
+use crate::algorithm::{gather, gather_offsets, scatter};
 
 impl Estimator {
     /// Runs the estimator on the sequences with a score; the others get advantage and return 0. `scored` has one entry per
@@ -24,17 +24,13 @@ impl Estimator {
         if kept.is_empty() {
             return output;
         }
-        let ranges: Vec<_> = sequences(input.offsets).collect();
-        let tokens = |column: &[f32]| -> Vec<f32> { kept.iter().flat_map(|&i| &column[ranges[i].clone()]).copied().collect() };
+        let tokens = |column: &[f32]| gather(column, input.offsets, &kept);
         let (rewards, scores, mask) = (tokens(input.rewards), tokens(input.scores), tokens(input.mask));
         let [values, old_log_prob, sum_pi_squared, weights] =
             [input.values, input.old_log_prob, input.sum_pi_squared, input.rollout_is_weights].map(|c| c.map(tokens));
         let group: Vec<usize> = kept.iter().map(|&i| input.group[i]).collect();
         let baselines: Option<Vec<f32>> = input.reward_baselines.map(|b| kept.iter().map(|&i| b[i]).collect());
-        let mut offsets = vec![0];
-        for &i in &kept {
-            offsets.push(offsets[offsets.len() - 1] + ranges[i].len());
-        }
+        let offsets = gather_offsets(input.offsets, &kept);
         let components: Vec<Component> = input
             .components
             .iter()
@@ -54,10 +50,8 @@ impl Estimator {
             components: &components,
             options: input.options.clone(),
         });
-        for (&i, from) in kept.iter().zip(sequences(&offsets)) {
-            output.advantages[ranges[i].clone()].copy_from_slice(&own.advantages[from.clone()]);
-            output.returns[ranges[i].clone()].copy_from_slice(&own.returns[from]);
-        }
+        scatter(&mut output.advantages, &own.advantages, input.offsets, &kept);
+        scatter(&mut output.returns, &own.returns, input.offsets, &kept);
         output
     }
 

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use crate::algorithm::advantage::stats;
 use crate::algorithm::sequences;
+
+pub use stats::mean;
 
 /// Log-probabilities are that far apart at most before they become a ratio, so that it stays finite (verl `SAFETY_BOUND`).
 pub const MAX_LOG_RATIO: f64 = 20.0;
@@ -92,10 +95,6 @@ pub fn sum(values: &[f64]) -> f64 {
     values.iter().sum()
 }
 
-pub fn mean(values: &[f64]) -> f64 {
-    sum(values) / values.len() as f64
-}
-
 /// The mean of `f` of the values.
 pub fn mean_of(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     values.iter().map(|&v| f(v)).sum::<f64>() / values.len() as f64
@@ -122,6 +121,5 @@ pub fn std_of_tokens(values: &[f64]) -> f64 {
 
 /// The standard deviation with n − 1, as verl takes it over sequences; 0 for a single one.
 pub fn std_of_sequences(values: &[f64]) -> f64 {
-    let centre = mean(values);
-    (values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len().max(2) - 1) as f64).sqrt()
+    stats::std(values, mean(values))
 }
