@@ -1,0 +1,74 @@
+//! How sequences lie in the rows of a pass: one after another without padding, the tokens that several share only once.
+
+use std::ops::Range;
+
+/// What attention does beside softmax(q·kᵀ·scale)·v.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scoring {
+    /// Factor on q·k; 1/√d in most families.
+    pub scale: f32,
+    /// Scores become cap·tanh(score / cap) (Gemma 2).
+    pub softcap: Option<f32>,
+    /// A query sees this many of the latest keys, its own included (sliding window); all of them if `None`.
+    pub window: Option<usize>,
+}
+
+/// Rows that follow each other, and the rows that came before them in the same sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// Rows of the shared beginning; empty for a sequence of its own.
+    pub stem: Range<usize>,
+    /// Rows whose queries see the whole stem, and among themselves those before them.
+    pub rows: Range<usize>,
+}
+
+impl Segment {
+    /// Rows of all keys, stem and own: their number is the length of the sequence so far.
+    pub fn keys(&self) -> usize {
+        self.stem.len() + self.rows.len()
+    }
+}
+
+/// A shared beginning and its continuations: their gradients meet in the stem, so one task works on a whole tree.
+pub type Tree = Vec<Segment>;
+
+/// The layout of a micro-batch: rows 0..n, each in exactly one segment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Packed {
+    pub trees: Vec<Tree>,
+    rows: usize,
+}
+
+impl Packed {
+    /// Adds a stem of `stem` rows with continuations of the given lengths behind it; returns the first row.
+    ///
+    /// # Panics
+    /// If the stem is empty.
+    pub fn push(&mut self, stem: usize, branches: &[usize]) -> usize {
+        assert!(stem > 0, "a sequence needs at least one token");
+        let first = self.rows;
+        let shared = first..first + stem;
+        self.rows += stem;
+        let mut tree = vec![Segment { stem: first..first, rows: shared.clone() }];
+        for &len in branches {
+            tree.push(Segment { stem: shared.clone(), rows: self.rows..self.rows + len });
+            self.rows += len;
+        }
+        self.trees.push(tree);
+        first
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.trees.iter().flatten()
+    }
+
+    /// The position of each row in its sequence.
+    pub fn positions(&self) -> Vec<usize> {
+        self.segments().flat_map(|s| s.stem.len()..s.keys()).collect()
+    }
+}
