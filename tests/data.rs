@@ -157,12 +157,71 @@ fn tokenizer_folders_name_their_ends() {
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
     assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "from the file");
 
+    // All ids of generation_config.json end a generation, those of config.json only where it has none, and only special ones.
+    for (generation, model, expected) in [
+        (json!([1, 0]), json!(5), [0, 1, 2].as_slice()),
+        (json!(1), json!([0]), &[1, 2]),
+        (Value::Null, json!([0, 5, 1]), &[0, 1, 2]),
+        (Value::Null, json!(99), &[2]),
+    ] {
+        write("generation_config.json", json!({"eos_token_id": generation}));
+        write("config.json", json!({"eos_token_id": model}));
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        assert_eq!((tokenizer.eos_id(), tokenizer.eos_ids()), (2, expected));
+    }
+    write("config.json", json!({"eos_token_id": "x"}));
+    assert!(error(Tokenizer::load(folder.path())).contains("config.json: eos_token_id must be a token id or a list"));
+    fs::remove_file(folder.path().join("config.json")).unwrap();
+
     write("generation_config.json", json!({"eos_token_id": 20}));
     assert!(error(Tokenizer::load(folder.path())).contains("eos_token_id 20 is not in tokenizer.json"));
     write("tokenizer_config.json", json!({"eos_token": "<end>"}));
     assert!(error(Tokenizer::load(folder.path())).contains("eos_token \"<end>\" is not in tokenizer.json"));
     fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
     assert!(error(Tokenizer::load(folder.path())).contains("has no tokenizer.json"));
+}
+
+/// A model's generation_config.json counts though the tokenizer is in another folder, and travels with it.
+#[test]
+fn a_tokenizer_elsewhere_ends_where_its_model_does() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let write = |folder: &Path, ids: Value| {
+        fs::write(folder.join("generation_config.json"), json!({"eos_token_id": ids}).to_string()).unwrap();
+    };
+    let load = || char_tokenizer(folder.path()).with_ends_of(model.path());
+    assert_eq!(load().unwrap().eos_ids(), [2]);
+    write(model.path(), json!([7, 1]));
+    let tokenizer = load().unwrap();
+    assert_eq!((tokenizer.eos_id(), tokenizer.eos_ids()), (2, [1, 2, 7].as_slice()));
+    assert_eq!((tokenizer.stop_ids(false, &[9]), tokenizer.stop_ids(true, &[9])), (vec![1, 2, 7, 9], vec![9]));
+    assert!(tokenizer.is_special(7) && tokenizer.files().contains(&model.path().join("generation_config.json")));
+    write(model.path(), json!(20));
+    assert!(error(load()).contains("eos_token_id 20 is not in tokenizer.json"));
+    write(folder.path(), json!(0));
+    assert_eq!(load().unwrap().eos_ids(), [0, 2]);
+}
+
+/// A tokenizer that would put `<bos>` before every text leaves that to the template.
+#[test]
+fn templates_alone_write_the_first_token() {
+    let folder = tempfile::tempdir().unwrap();
+    char_tokenizer(folder.path());
+    let path = folder.path().join("tokenizer.json");
+    let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    json["post_processor"] = json!({
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<bos>": {"id": "<bos>", "ids": [1], "tokens": ["<bos>"]}},
+    });
+    fs::write(&path, json.to_string()).unwrap();
+    let source = "{{ bos_token }}{{ messages[0].content }}";
+    let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
+    let files =
+        jsonl(folder.path(), &[row("1+2="), json!({"prompt": "1+2=", "data_source": "s", "reward_model": {"ground_truth": ""}})]);
+    let prompts = load_prompts(&files, &tokenizer, &options()).unwrap();
+    let texts = prompts.iter().map(|prompt| tokenizer.decode(&prompt.ids, false).unwrap()).collect::<Vec<_>>();
+    assert_eq!(texts, ["<bos>1+2=", "1+2="]);
 }
 
 #[test]
@@ -388,7 +447,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
 #[test]
 fn the_template_sees_the_tools_and_the_thinking_of_a_row() {
     let folder = tempfile::tempdir().unwrap();
-    let template = "{{ tools | tojson if tools is defined }}{{ enable_thinking if enable_thinking is defined }}\
+    let template = "{{ tools | tojson if tools }}{{ enable_thinking if enable_thinking is defined }}\
                     {% for m in messages %}{{ m.content ~ '<eos>' }}{% endfor %}";
     let tokenizer = chatml_tokenizer(folder.path(), template);
     let messages = json!([{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]);
@@ -438,10 +497,9 @@ fn render(template: Option<&str>, messages: Value, kwargs: Value) -> anyhow::Res
     ChatTemplate::new(template, tokens)?.render(&messages, true, kwargs.as_object().unwrap())
 }
 
-/// Whitespace control, pycompat methods, `namespace`, slices and filters as real templates use them. The expected texts are
-/// those of transformers.
+/// What the goldens of `tests/chat_templates.rs` leave: the marks of the assistant's text, no template, and templates that fail.
 #[test]
-fn chat_templates_render_as_in_transformers() {
+fn chat_templates_are_marked_missing_or_wrong() {
     let talk = json!([{"role": "system", "content": "Be <brief> & 'kind'."}, {"role": "user", "content": " Hi\n"},
                       {"role": "assistant", "content": "<think>x</think>\n\nHello é"}, {"role": "user", "content": "Bye"}]);
     assert_eq!(
@@ -449,17 +507,6 @@ fn chat_templates_render_as_in_transformers() {
         "<|im_start|>system\nBe <brief> & 'kind'.<|im_end|>\n<|im_start|>user\n Hi\n<|im_end|>\n<|im_start|>assistant\n\
          Hello é<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
     );
-    let tools = json!({"tools": [{"name": "f<>", "é": [1, 2.5, true, null]}], "date_string": "26 Jul 2024"});
-    assert_eq!(
-        render(Some(LLAMA), talk.clone(), tools).unwrap(),
-        "<s><|start_header_id|>system<|end_header_id|>\n\nToday: 26 Jul 2024\n{\"name\": \"f<>\", \"é\": [1, 2.5, true, \
-         null]}\n{\n    \"name\": \"f<>\",\n    \"é\": [\n        1,\n        2.5,\n        true,\n        null\n    ]\n}\nBe \
-         <brief> & 'kind'.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant\
-         <|end_header_id|>\n\n<think>x</think>\n\nHello é<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>\
-         <|start_header_id|>assistant<|end_header_id|>\n\n"
-    );
-    let alone = json!([{"role": "assistant", "content": "Hello"}]);
-    assert!(error(render(Some(LLAMA), alone, json!({}))).contains("Conversations must start with the user"));
     assert_eq!(render(None, json!([{"role": "user", "content": "a"}]), json!({})).unwrap(), "a\n");
     assert!(error(render(None, json!([{"role": "user"}]), json!({}))).contains("message 0"));
     assert!(error(render(Some("{% for x in y"), talk.clone(), json!({}))).contains("not valid Jinja"));
@@ -495,37 +542,5 @@ const CHATML: &str = r#"{%- set ns = namespace(last=-1) %}
     {%- if enable_thinking is defined and enable_thinking is false %}
         {{- '<think>\n\n</think>\n\n' }}
     {%- endif %}
-{%- endif %}
-"#;
-
-const LLAMA: &str = r#"{{- bos_token }}
-{%- if not date_string is defined %}
-    {%- set date_string = strftime_now("%d %b %Y") %}
-{%- endif %}
-{% if messages[0]['role'] == 'system' %}
-    {% set system_message = messages[0]['content']|trim %}
-    {% set loop_messages = messages[1:] %}
-{% else %}
-    {% set system_message = "" %}
-    {% set loop_messages = messages %}
-{% endif %}
-{% if tools is defined or system_message %}
-<|start_header_id|>system<|end_header_id|>
-
-Today: {{ date_string }}
-    {% for t in tools or [] %}
-{{ t | tojson }}
-{{ t | tojson(indent=4) }}
-    {% endfor %}
-{{ system_message }}<|eot_id|>
-{%- endif %}
-{%- for message in loop_messages %}
-    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
-        {{- raise_exception('Conversations must start with the user') }}
-    {%- endif %}
-    {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
 {%- endif %}
 "#;

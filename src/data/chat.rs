@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::Map;
 
 use super::template_functions::{raise_exception, strftime_now, tojson};
+use super::template_python::follow_python;
 
 /// Used when a tokenizer has no chat template: the contents of the messages, each followed by a newline.
 pub const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
@@ -32,8 +33,8 @@ impl ChatTemplate {
     pub fn new(source: Option<&str>, special_tokens: Map<String, serde_json::Value>) -> Result<Self> {
         let mut environment = Environment::new();
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.set_fuel(Some(FUEL));
+        follow_python(&mut environment);
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", strftime_now);
@@ -43,14 +44,14 @@ impl ChatTemplate {
     }
 
     /// The text of `messages` (a list of `{"role", "content"}`). `kwargs` are further variables of the template, such as
-    /// `enable_thinking`.
+    /// `enable_thinking` or `tools`.
     pub fn render(
         &self,
         messages: &serde_json::Value,
         add_generation_prompt: bool,
         kwargs: &Map<String, serde_json::Value>,
     ) -> Result<String> {
-        check_messages(messages)?;
+        let messages = checked(messages)?;
         if self.is_default {
             self.warned.call_once(|| {
                 tracing::warn!(
@@ -59,23 +60,43 @@ impl ChatTemplate {
                 );
             });
         }
-        let fixed = [("messages", to_template(messages)), ("add_generation_prompt", add_generation_prompt.into())];
+        // `tools` and `documents` are none rather than undefined, which some templates tell apart.
+        let fixed = [
+            ("messages", messages.iter().map(with_reasoning).collect()),
+            ("tools", Value::from(())),
+            ("documents", Value::from(())),
+            ("add_generation_prompt", add_generation_prompt.into()),
+        ];
         let more = self.special_tokens.iter().chain(kwargs).map(|(name, value)| (name.as_str(), to_template(value)));
         let context = Value::from_pairs(fixed.into_iter().chain(more));
         self.environment.get_template(NAME)?.render(context).context("the chat template failed")
     }
 }
 
-fn check_messages(messages: &serde_json::Value) -> Result<()> {
+fn checked(messages: &serde_json::Value) -> Result<&[serde_json::Value]> {
     let Some(messages) = messages.as_array().filter(|list| !list.is_empty()) else {
         bail!("a conversation must be a list of at least one message");
     };
     for (i, message) in messages.iter().enumerate() {
-        if !message.get("role").is_some_and(|role| role.is_string()) || message.get("content").is_none() {
-            bail!("message {i} of the conversation must have \"role\" (text) and \"content\"");
+        let says = message.get("content").or(message.get("tool_calls")).is_some();
+        if !message.get("role").is_some_and(|role| role.is_string()) || !says {
+            bail!("message {i} of the conversation must have \"role\" (text), and \"content\" or \"tool_calls\"");
         }
     }
-    Ok(())
+    Ok(messages)
+}
+
+/// The message, its reasoning under both names that templates read. As in transformers, a message may give it under any of
+/// three.
+fn with_reasoning(message: &serde_json::Value) -> Value {
+    let mut given = ["reasoning_content", "thinking", "reasoning"].into_iter().filter_map(|name| message.get(name));
+    let (Some(reasoning), Some(fields)) = (given.find(|given| !given.is_null()), message.as_object()) else {
+        return to_template(message);
+    };
+    let mut named = Map::from_iter([("thinking".to_owned(), reasoning.clone())]);
+    named.extend(fields.clone());
+    named.insert("reasoning_content".to_owned(), reasoning.clone());
+    to_template(&serde_json::Value::Object(named))
 }
 
 /// transformers marks the assistant's text with `{% generation %}`; the marks print nothing. An `if` in their place keeps

@@ -12,12 +12,15 @@ pub mod prompts;
 pub mod rows;
 pub mod sampler;
 pub mod sft;
+mod stop;
 pub mod table;
 mod template_functions;
+mod template_python;
 pub mod tokenizer;
 
 pub use prompts::{Prompt, PromptOptions, PromptText, Truncation, load_prompts, take_samples};
 pub use sampler::{Sampler, SamplerState};
 pub use sft::{SftColumns, SftExample, SftOptions, load_sft};
+pub use stop::completes_stop;
 pub use table::Table;
 pub use tokenizer::Tokenizer;

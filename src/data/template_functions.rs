@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
+use super::template_python::{float, float_repr};
+
 /// `raise_exception(message)`: a template refuses its input.
 pub fn raise_exception(message: String) -> Result<String, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
@@ -44,9 +46,10 @@ struct JsonStyle<'a> {
 impl JsonStyle<'_> {
     fn write(&self, value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
         match value.kind() {
-            ValueKind::Undefined | ValueKind::None => out.push_str("null"),
+            ValueKind::Undefined => return Err(Error::new(ErrorKind::UndefinedError, "tojson: the value is not defined")),
+            ValueKind::None => out.push_str("null"),
             ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-            ValueKind::Number => out.push_str(&value.to_string()),
+            ValueKind::Number => out.push_str(&float(value).map_or_else(|| value.to_string(), float_repr)),
             ValueKind::Map => {
                 let mut keys: Vec<Value> = value.try_iter()?.collect();
                 if self.sort {
@@ -101,7 +104,7 @@ impl JsonStyle<'_> {
         }
         for unit in quoted.encode_utf16() {
             match u8::try_from(unit) {
-                Ok(byte) if byte.is_ascii() => out.push(byte.into()),
+                Ok(byte @ ..0x7f) => out.push(byte.into()),
                 _ => out.push_str(&format!("\\u{unit:04x}")),
             }
         }

@@ -12,6 +12,9 @@ use super::chat::ChatTemplate;
 /// The file of a chat template; it comes before the one in tokenizer_config.json.
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
+/// The file whose eos_token_id names every token that ends a response.
+const GENERATION_CONFIG: &str = "generation_config.json";
+
 /// Everything that belongs to a tokenizer and travels with an exported model.
 const FILES: &[&str] = &[
     "tokenizer.json",
@@ -22,7 +25,7 @@ const FILES: &[&str] = &[
     "merges.txt",
     "tokenizer.model",
     CHAT_TEMPLATE,
-    "generation_config.json",
+    GENERATION_CONFIG,
 ];
 
 /// Ends of text that are recognised where no file names one.
@@ -40,8 +43,9 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads a folder. `tokenizer.json` is required. The end-of-text token comes from tokenizer_config.json or
-    /// special_tokens_map.json, then from generation_config.json or config.json.
+    /// Reads a folder. `tokenizer.json` is required. A generation ends, as in vLLM and TRL, at the eos_token of
+    /// tokenizer_config.json or special_tokens_map.json and at every eos_token_id of generation_config.json, or where that has
+    /// none, of config.json. A supervised response ends with the first of these.
     pub fn load(folder: &Path) -> Result<Self> {
         Self::load_with_template(folder, None)
     }
@@ -67,23 +71,40 @@ impl Tokenizer {
         if let (Some(text), None) = (special_tokens.get("eos_token"), named_eos) {
             bail!("{}: its eos_token {text} is not in tokenizer.json", folder.display());
         }
-        let (eos_id, eos_ids) = ends_of_text(folder, &inner, named_eos, vocab_size)?;
+        let added = inner.get_added_tokens_decoder();
+        let special_ids: BTreeSet<u32> = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
+        let mut eos_ids: Vec<u32> = named_eos.into_iter().collect();
+        eos_ids.extend(ends_of_model(folder, vocab_size, &special_ids)?);
+        if eos_ids.is_empty() {
+            eos_ids.push(usual_end(folder, &inner)?);
+        }
         let chat = match template {
             Some(own) => ChatTemplate::new(Some(own), special_tokens)?,
             None => ChatTemplate::new(chat_template(folder, &config)?.as_deref(), special_tokens)
                 .with_context(|| format!("in the tokenizer folder {}", folder.display()))?,
         };
-        let added = inner.get_added_tokens_decoder();
-        let special_ids = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id);
-        Ok(Self {
-            special_ids: special_ids.chain(eos_ids.iter().copied()).collect(),
-            files: FILES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect(),
-            inner,
-            chat,
-            vocab_size,
-            eos_id,
-            eos_ids,
-        })
+        let files = FILES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
+        let mut tokenizer = Self { inner, chat, files, vocab_size, eos_id: eos_ids[0], eos_ids: Vec::new(), special_ids };
+        tokenizer.end_at(&eos_ids);
+        Ok(tokenizer)
+    }
+
+    /// With the end tokens of the generation_config.json in a model's folder, unless the tokenizer's own folder has that file.
+    pub fn with_ends_of(mut self, model: &Path) -> Result<Self> {
+        let path = model.join(GENERATION_CONFIG);
+        let has_own = self.files.iter().any(|file| file.ends_with(GENERATION_CONFIG));
+        if path.is_file() && !has_own {
+            self.end_at(&known_ends(&path, self.vocab_size)?);
+            self.files.push(path);
+        }
+        Ok(self)
+    }
+
+    fn end_at(&mut self, ids: &[u32]) {
+        self.special_ids.extend(ids);
+        self.eos_ids.extend(ids);
+        self.eos_ids.sort_unstable();
+        self.eos_ids.dedup();
     }
 
     /// The ids of `text`, no special tokens added; those written out in `text` are recognised.
@@ -122,6 +143,12 @@ impl Tokenizer {
         &self.eos_ids
     }
 
+    /// Tokens that end a response: the ends of a sequence unless they are ignored, and `further` ones.
+    pub fn stop_ids(&self, ignore_eos: bool, further: &[u32]) -> Vec<u32> {
+        let ends = if ignore_eos { &[][..] } else { &self.eos_ids };
+        [ends, further].concat()
+    }
+
     /// Whether the token is a special one, which no text stands for; those that end a generation all are.
     pub fn is_special(&self, id: u32) -> bool {
         self.special_ids.contains(&id)
@@ -133,31 +160,33 @@ impl Tokenizer {
     }
 }
 
-/// The token of a supervised response's end, and all that end a generation.
-fn ends_of_text(folder: &Path, inner: &tokenizers::Tokenizer, named: Option<u32>, vocab_size: usize) -> Result<(u32, Vec<u32>)> {
-    let mut ids: Vec<u32> = named.into_iter().collect();
-    let path = folder.join("generation_config.json");
-    for id in eos_token_id(&path)? {
-        if id as usize >= vocab_size {
-            bail!("{}: eos_token_id {id} is not in tokenizer.json, which has {vocab_size} tokens", path.display());
-        }
-        ids.push(id);
+/// The tokens that a model's files name as ends of text.
+fn ends_of_model(folder: &Path, vocab_size: usize, special: &BTreeSet<u32>) -> Result<Vec<u32>> {
+    let ends = known_ends(&folder.join(GENERATION_CONFIG), vocab_size)?;
+    if !ends.is_empty() {
+        return Ok(ends);
     }
-    if ids.is_empty() {
-        ids.extend(eos_token_id(&folder.join("config.json"))?.into_iter().filter(|id| (*id as usize) < vocab_size));
+    // Many a config.json has the default of its model's class, which need not be an end of this tokenizer.
+    Ok(eos_token_id(&folder.join("config.json"))?.into_iter().filter(|id| special.contains(id)).collect())
+}
+
+/// The eos_token_id of a generation_config.json.
+fn known_ends(path: &Path, vocab_size: usize) -> Result<Vec<u32>> {
+    let ids = eos_token_id(path)?;
+    match ids.iter().find(|id| **id as usize >= vocab_size) {
+        Some(id) => bail!("{}: eos_token_id {id} is not in tokenizer.json, which has {vocab_size} tokens", path.display()),
+        None => Ok(ids),
     }
-    if ids.is_empty() {
-        let usual = USUAL_EOS.iter().find_map(|text| Some((text, inner.token_to_id(text)?)));
-        let Some((text, id)) = usual else {
-            bail!("{}: nothing names the end-of-text token; add a tokenizer_config.json with \"eos_token\"", folder.display());
-        };
-        tracing::warn!("{}: no file names the end-of-text token; {text} is taken", folder.display());
-        ids.push(id);
-    }
-    let first = ids[0];
-    ids.sort_unstable();
-    ids.dedup();
-    Ok((first, ids))
+}
+
+/// The end of text where no file names one.
+fn usual_end(folder: &Path, inner: &tokenizers::Tokenizer) -> Result<u32> {
+    let usual = USUAL_EOS.iter().find_map(|text| Some((text, inner.token_to_id(text)?)));
+    let Some((text, id)) = usual else {
+        bail!("{}: nothing names the end-of-text token; add a tokenizer_config.json with \"eos_token\"", folder.display());
+    };
+    tracing::warn!("{}: no file names the end-of-text token; {text} is taken", folder.display());
+    Ok(id)
 }
 
 fn eos_token_id(path: &Path) -> Result<Vec<u32>> {

@@ -1,0 +1,91 @@
+//! Chat templates against transformers, byte by byte: the published ones of `tests/golden/chat-templates/`, and ours that use
+//! what others are known to use (`chat-templates.json`, written by `scripts/golden_chat_templates.py`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burnish::data::chat::ChatTemplate;
+use serde_json::{Map, Value, json};
+
+/// The text, or the error.
+fn render(template: &ChatTemplate, conversation: &Value, prompt: bool) -> Result<String, String> {
+    let kwargs = conversation.get("kwargs").and_then(Value::as_object).cloned().unwrap_or_default();
+    template.render(&conversation["messages"], prompt, &kwargs).map_err(|e| format!("{e:#}"))
+}
+
+/// Today, as a template writes it.
+fn today(format: &str) -> String {
+    let source = format!("{{{{ strftime_now({format:?}) }}}}");
+    let template = ChatTemplate::new(Some(&source), Map::new()).unwrap();
+    render(&template, &json!({"messages": [{"role": "user", "content": ""}]}), false).unwrap()
+}
+
+/// The goldens hold `«FORMAT»` in the place of a date.
+fn dated(text: &str) -> String {
+    let mut parts = text.split('«');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (format, rest) = part.split_once('»').unwrap();
+        out.push_str(&today(format));
+        out.push_str(rest);
+    }
+    out
+}
+
+/// What is wrong with a rendering, if anything is. An error that a template raises must be passed on in its words.
+fn difference(actual: &Result<String, String>, expected: &Value) -> Option<String> {
+    match (actual, expected.get("text").and_then(Value::as_str)) {
+        (Ok(text), Some(expected)) => (*text != dated(expected)).then(|| format!("{text:?}\n is not\n{:?}", dated(expected))),
+        (Err(error), None) => {
+            let raised = expected["error"].as_str().unwrap_or_default();
+            (!error.contains(raised)).then(|| format!("the error {error:?} does not say {raised:?}"))
+        }
+        (Ok(_), None) if expected["may_render"] == true => None,
+        (Ok(text), None) => Some(format!("{text:?} must be an error: {}", expected["error"])),
+        (Err(error), Some(expected)) => Some(format!("{error:?} instead of {expected:?}")),
+    }
+}
+
+/// The folder of the goldens: another one that has none of chat templates leaves the own ones to be compared.
+fn goldens() -> PathBuf {
+    let other =
+        std::env::var_os("BURNISH_GOLDENS").map(PathBuf::from).filter(|other| other.join("chat-templates.json").is_file());
+    other.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"))
+}
+
+/// Compares all cases, so that a failure shows every difference.
+#[test]
+fn golden_chat_templates_match_transformers() {
+    let text = fs::read_to_string(goldens().join("chat-templates.json")).unwrap();
+    let golden: Value = serde_json::from_str(&text).unwrap();
+    let folder = goldens().join("chat-templates");
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for (name, of_template) in golden["templates"].as_object().unwrap() {
+        let own = |source: &Value| source.as_str().unwrap().to_owned();
+        let file = || fs::read_to_string(folder.join(format!("{name}.jinja"))).unwrap();
+        let source = of_template.get("source").map_or_else(file, own);
+        let template = match ChatTemplate::new(Some(&source), golden["tokens"].as_object().unwrap().clone()) {
+            Ok(template) => template,
+            Err(error) => {
+                wrong.push(format!("{name}: {error:#}"));
+                continue;
+            }
+        };
+        for (case, expected) in of_template["cases"].as_object().unwrap() {
+            let plain = &expected["plain"];
+            let prompted = match expected.get("added").and_then(Value::as_str) {
+                Some(added) => json!({"text": plain["text"].as_str().unwrap().to_owned() + added}),
+                None => expected.get("prompted").unwrap_or(plain).clone(),
+            };
+            for (prompt, expected) in [(false, plain), (true, &prompted)] {
+                let compare = || difference(&render(&template, &golden["conversations"][case], prompt), expected);
+                compared += 1;
+                // Midnight may pass between the two dates once, not twice.
+                let what = compare().and_then(|_| compare());
+                wrong.extend(what.map(|what| format!("{name}, {case}, prompt {prompt}: {what}")));
+            }
+        }
+    }
+    assert!(compared > 0);
+    assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
