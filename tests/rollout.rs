@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use burn::tensor::Device;
+use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Init, Sequence};
-use burnish::rollout::{Engine, Finish, NativeEngine, Request, Response, Sampling};
+use burnish::rollout::{Engine, Finish, NativeEngine, Progress, Request, Response, Sampling, Stops};
 use burnish::util::rng::Stream;
 
 fn model() -> CausalLm {
@@ -13,10 +14,13 @@ fn model() -> CausalLm {
 }
 
 fn prompts() -> Vec<Vec<u32>> {
-    (0..7).map(|i| (0..1 + (i * 5) % 9).map(|j| (i * 31 + j * 17) as u32 % 256).collect()).collect()
+    let length = |i: usize| [1, 6, 2, 16, 33, 3, 8][i]; // some fill a block of the cache, some end within one
+    (0..7).map(|i| (0..length(i)).map(|j| (i * 31 + j * 17) as u32 % 256).collect()).collect()
 }
 
-const SAMPLING: Sampling = Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, max_tokens: 12, ignore_eos: false };
+const SAMPLING: Sampling =
+    Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, max_tokens: 24, min_tokens: 0 };
+const ENGINE: NativeEngine = NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None };
 /// Enough end tokens that responses end at different lengths.
 const EOS: [u32; 24] = {
     let mut eos = [0; 24];
@@ -28,29 +32,45 @@ const EOS: [u32; 24] = {
     eos
 };
 
-fn generate(model: &CausalLm, which: &[usize], n: usize, max_num_seqs: usize) -> Vec<Response> {
+fn generate(model: &CausalLm, which: &[usize], n: usize, engine: NativeEngine) -> Vec<Response> {
+    generate_with(model, which, n, engine, (SAMPLING, &EOS), None).unwrap()
+}
+
+fn generate_with(
+    model: &CausalLm,
+    which: &[usize],
+    n: usize,
+    mut engine: NativeEngine,
+    (sampling, eos): (Sampling, &[u32]),
+    stops: Option<Stops>,
+) -> anyhow::Result<Vec<Response>> {
     let all = prompts();
     let prompts: Vec<&[u32]> = which.iter().map(|&i| all[i].as_slice()).collect();
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[which[prompt] as u64, sample as u64]);
-    let request = Request { prompts: &prompts, n, sampling: SAMPLING, eos: &EOS, stream: &stream };
-    NativeEngine { max_num_seqs }.generate(model, &request).unwrap()
+    let request = Request { prompts: &prompts, n, sampling, eos, stops, stream: &stream, progress: None };
+    engine.generate(model, &request)
 }
 
 #[test]
 fn a_response_does_not_depend_on_its_neighbours() {
     let model = model();
     let all: Vec<usize> = (0..7).collect();
-    let together = generate(&model, &all, 4, 64);
+    let together = generate(&model, &all, 4, ENGINE);
     assert!(
         together.iter().any(|r| r.finish == Finish::Stop && r.ids.len() > 1)
             && together.iter().any(|r| r.finish == Finish::Length)
     );
-    for slots in [1, 2, 3, 5] {
-        assert_eq!(generate(&model, &all, 4, slots), together, "{slots} slots");
+    for max_num_seqs in [1, 2, 3, 5] {
+        assert_eq!(generate(&model, &all, 4, NativeEngine { max_num_seqs, ..ENGINE }), together, "{max_num_seqs} side by side");
+    }
+    // From each prompt alone, over some together, to more than the budget holds.
+    for max_num_batched_tokens in [1, 20, 40] {
+        let engine = NativeEngine { max_num_batched_tokens, ..ENGINE };
+        assert_eq!(generate(&model, &all, 4, engine), together, "{max_num_batched_tokens} tokens in a pass");
     }
     for (i, expected) in together.chunks(4).enumerate() {
-        assert_eq!(generate(&model, &[i], 4, 64), expected, "prompt {i} alone");
-        assert_eq!(generate(&model, &[i], 1, 64), expected[..1], "prompt {i}, one sample");
+        assert_eq!(generate(&model, &[i], 4, ENGINE), expected, "prompt {i} alone");
+        assert_eq!(generate(&model, &[i], 1, ENGINE), expected[..1], "prompt {i}, one sample");
     }
 }
 
@@ -59,11 +79,104 @@ fn log_probs_are_those_of_the_training_pass() {
     let model = model();
     let all: Vec<usize> = (0..7).collect();
     let prompts = prompts();
-    for (i, response) in generate(&model, &all, 4, 64).iter().enumerate() {
+    for (i, response) in generate(&model, &all, 4, ENGINE).iter().enumerate() {
         let stats =
             model.token_stats(&[Sequence { prompt: &prompts[i / 4], response: &response.ids }], SAMPLING.temperature, None);
         for (a, b) in response.log_probs.iter().zip(&stats.log_prob) {
-            assert!((a - b).abs() < 1e-4, "{a} while sampling, {b} in training");
+            assert!((a - b).abs() < 2e-5, "{a} while sampling, {b} in training");
         }
     }
+}
+
+#[test]
+fn responses_end_where_they_should() {
+    let model = model();
+    let all: Vec<usize> = (0..7).collect();
+    let free = (SAMPLING, &[][..]);
+    let endless = generate_with(&model, &all, 2, ENGINE, free, None).unwrap();
+    assert!(endless.iter().all(|r| r.ids.len() == 24 && r.finish == Finish::Length));
+
+    // A stop text: here one that the first token divisible by 7 completes. The response keeps it, and is the same up to there.
+    let stops = |ids: &[u32]| ids.last().unwrap().is_multiple_of(7);
+    let stopped = generate_with(&model, &all, 2, ENGINE, free, Some(&stops)).unwrap();
+    for (r, whole) in stopped.iter().zip(&endless) {
+        let end = whole.ids.iter().position(|id| id.is_multiple_of(7)).map_or(24, |i| i + 1);
+        assert_eq!((&r.ids[..], &r.log_probs[..]), (&whole.ids[..end], &whole.log_probs[..end]));
+        assert_eq!(r.finish == Finish::Stop, r.ids.last().unwrap().is_multiple_of(7));
+    }
+    assert!(stopped.iter().any(|r| r.finish == Finish::Stop));
+
+    // Before min_tokens, stop tokens are not drawn, and stop texts are not looked for.
+    let late = Sampling { min_tokens: 10, ..SAMPLING };
+    let responses = generate_with(&model, &all, 4, ENGINE, (late, &EOS), None).unwrap();
+    assert!(responses.iter().all(|r| r.ids.len() > 10 && !r.ids[..10].iter().any(|id| EOS.contains(id))));
+    assert!(responses.iter().any(|r| r.finish == Finish::Stop));
+    let responses = generate_with(&model, &all, 4, ENGINE, (late, &[]), Some(&stops)).unwrap();
+    assert!(responses.iter().all(|r| r.ids.len() > 10) && responses.iter().any(|r| r.finish == Finish::Stop));
+
+    // max_model_len cuts the response to the longest prompt, and refuses a prompt that leaves no room.
+    let cut = |max_model_len| NativeEngine { max_model_len: Some(max_model_len), ..ENGINE };
+    let responses = generate_with(&model, &all, 2, cut(40), free, None).unwrap();
+    for (i, (r, whole)) in responses.iter().zip(&endless).enumerate() {
+        let room = (40 - prompts()[i / 2].len()).min(24);
+        assert_eq!((&r.ids[..], r.finish), (&whole.ids[..room], Finish::Length));
+    }
+    let error = generate_with(&model, &all, 2, cut(33), free, None).unwrap_err().to_string();
+    assert!(error.contains("33 tokens") && error.contains("max_model_len=33"), "{error}");
+    let error = generate_with(&model, &all, 2, cut(1 << 20), free, None).unwrap_err().to_string();
+    assert!(error.contains("max_position_embeddings"), "{error}");
+}
+
+/// Greedy responses are the likeliest tokens of the penalised logits, here computed one position after another; the
+/// log-probabilities stay the model's.
+#[test]
+fn repetition_penalty_knows_prompt_and_response() {
+    let model = model();
+    let greedy = Sampling { temperature: 0.0, ..SAMPLING };
+    let run = |sampling| generate_with(&model, &[3, 4, 6], 1, ENGINE, (sampling, &[]), None).unwrap();
+    let penalised = run(Sampling { repetition_penalty: 1.7, ..greedy });
+    assert!(run(greedy).iter().zip(&penalised).all(|(a, b)| a.ids != b.ids));
+    for (response, which) in penalised.iter().zip([3, 4, 6]) {
+        let prompt = &prompts()[which];
+        let all = [&prompt[..], &response.ids].concat();
+        let mut logits = Vec::new();
+        let (mut packed, positions) = (Packed::default(), (0..all.len()).collect::<Vec<_>>());
+        packed.push(all.len(), &[]);
+        model.logits(model.hidden(model.embed(&all, &positions), &packed.into()), &mut logits);
+        for (at, row) in logits.chunks(256).enumerate().take(all.len() - 1).skip(prompt.len() - 1) {
+            let penalised = |id: u32| match row[id as usize] {
+                x if !all[..=at].contains(&id) => x,
+                x if x > 0.0 => x / 1.7,
+                x => x * 1.7,
+            };
+            let likeliest = (0..256).max_by(|a, b| penalised(*a).total_cmp(&penalised(*b)));
+            assert_eq!(likeliest, Some(all[at + 1]), "after {at} tokens");
+        }
+        let stats = model.token_stats(&[Sequence { prompt, response: &response.ids }], 1.0, None);
+        for (a, b) in response.log_probs.iter().zip(&stats.log_prob) {
+            assert!((a - b).abs() < 2e-5, "{a} while sampling, {b} in training");
+        }
+    }
+}
+
+#[test]
+fn progress_ends_with_everything() {
+    let model = model();
+    let prompt: &[u32] = &[1, 2, 3];
+    let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[prompt as u64, sample as u64]);
+    let seen = std::sync::Mutex::new(Vec::new());
+    let request = Request {
+        prompts: &[prompt; 3],
+        n: 2,
+        sampling: SAMPLING,
+        eos: &EOS,
+        stops: None,
+        stream: &stream,
+        progress: Some(&|done| seen.lock().unwrap().push(done)),
+    };
+    let responses = NativeEngine { max_num_seqs: 4, ..ENGINE }.generate(&model, &request).unwrap();
+    let seen = seen.into_inner().unwrap();
+    assert!(seen.windows(2).all(|w| w[0].tokens < w[1].tokens && w[0].finished <= w[1].finished));
+    let tokens = responses.iter().map(|r| r.ids.len()).sum();
+    assert_eq!(seen.last(), Some(&Progress { finished: 6, total: 6, tokens }));
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::rows::{Row, read_rows};
-use crate::data::{PromptText, Table, Tokenizer};
+use crate::data::{PromptText, Table, Tokenizer, completes_stop};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};
 use crate::tracking::Progress;
@@ -41,10 +41,18 @@ impl Generation {
             temperature: if rollout.do_sample { rollout.temperature as f32 } else { 0.0 },
             top_k: usize::try_from(rollout.top_k).unwrap_or(0),
             top_p: rollout.top_p as f32,
+            min_p: rollout.min_p as f32,
+            repetition_penalty: rollout.repetition_penalty as f32,
+            min_tokens: rollout.min_tokens,
             max_tokens: rollout.response_length,
-            ignore_eos: rollout.ignore_eos,
         };
-        let mut engine = NativeEngine { max_num_seqs: rollout.max_num_seqs };
+        let mut engine = NativeEngine {
+            max_num_seqs: rollout.max_num_seqs,
+            max_num_batched_tokens: rollout.max_num_batched_tokens,
+            max_model_len: rollout.max_model_len,
+        };
+        let eos = self.tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids);
+        let stops = |ids: &[u32]| completes_stop(&self.tokenizer, &rollout.stop, ids);
         let mut responses: Vec<Value> = Vec::with_capacity(self.prompts.len());
         self.progress.start(0, self.prompts.len().div_ceil(data.batch_size) as u64);
         for (done, batch) in self.prompts.chunks(data.batch_size).enumerate() {
@@ -53,8 +61,15 @@ impl Generation {
             let (seed, first) = (self.config.trainer.seed, responses.len());
             // Keyed by the row, so that the size of a batch changes no response.
             let stream = |prompt: usize, sample: usize| Stream::new(seed, "generate", &[(first + prompt) as u64, sample as u64]);
-            let request =
-                Request { prompts: &prompts, n: data.n_samples, sampling, eos: self.tokenizer.eos_ids(), stream: &stream };
+            let request = Request {
+                prompts: &prompts,
+                n: data.n_samples,
+                sampling,
+                eos: &eos,
+                stops: if rollout.stop.is_empty() { None } else { Some(&stops) },
+                stream: &stream,
+                progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
+            };
             let generated = engine.generate(&self.model, &request)?;
             let texts = generated.iter().map(|response| self.tokenizer.decode(&response.ids, true).map(Value::from));
             let texts = texts.collect::<Result<Vec<_>>>()?;
@@ -75,19 +90,33 @@ impl Generation {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
         let greedy = (!config.rollout.do_sample, "rollout.do_sample=false takes the likeliest token");
-        let sampling = ["rollout.temperature", "rollout.top_k", "rollout.top_p"].map(|key| (greedy.0, key, greedy.1));
+        let sampling =
+            ["rollout.temperature", "rollout.top_k", "rollout.top_p", "rollout.min_p"].map(|key| (greedy.0, key, greedy.1));
         warn_of_idle::<GenerationConfig>(&loaded.tree, &sampling)?;
         let model = &config.model;
         let folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
         let tokenizer = Tokenizer::load_with_template(folder.as_path(), model.custom_chat_template.as_deref())
-            .context("model.tokenizer_path (by default model.path)")?;
+            .context("model.tokenizer_path (by default model.path)")?
+            .with_ends_of(model.path.as_path())
+            .context("model.path")?;
         let files: Vec<PathBuf> = config.data.path.iter().map(|file| file.as_path().to_owned()).collect();
+        for id in &config.rollout.stop_token_ids {
+            let known = tokenizer.vocab_size();
+            ensure!((*id as usize) < known, "rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}");
+        }
         let prompts = prompts(&files, &tokenizer, &config).context("data.path")?;
         let table = Table::read(&files).context("data.path")?;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         let model = CausalLm::load(model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
-        let longest = prompts.iter().map(Vec::len).max().unwrap_or(0) + config.rollout.response_length;
-        check_model(&model.config, &tokenizer, longest, "rollout.prompt_length or rollout.response_length")
+        let model = model.computing(config.model.dtype.is_bfloat16(config.trainer.device), false);
+        let (longest, shorten) = match config.rollout.max_model_len {
+            Some(longest) => (longest, "rollout.max_model_len"),
+            None => (
+                prompts.iter().map(Vec::len).max().unwrap_or(0) + config.rollout.response_length,
+                "rollout.prompt_length or rollout.response_length",
+            ),
+        };
+        check_model(&model.config, &tokenizer, longest, shorten)
             .with_context(|| format!("the model in {} and the tokenizer in {folder}", config.model.path))?;
         Ok(Self { config, model, tokenizer, table, prompts, progress })
     }

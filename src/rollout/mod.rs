@@ -8,7 +8,7 @@ pub mod sampling;
 
 use anyhow::Result;
 
-pub use native::{NativeEngine, PREFILL_TOKENS};
+pub use native::NativeEngine;
 pub use sampling::Sampling;
 
 use crate::model::CausalLm;
@@ -17,9 +17,9 @@ use crate::util::rng::Stream;
 /// Why a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// An end-of-sequence token, which the response keeps.
+    /// A stop token, which the response keeps, or the token that completed a stop string, which it keeps too.
     Stop,
-    /// `max_tokens`.
+    /// `max_tokens`, or the longest sequence of the engine.
     Length,
 }
 
@@ -27,10 +27,23 @@ pub enum Finish {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     pub ids: Vec<u32>,
-    /// log π(token) under the sampling temperature, over the whole vocabulary: top-k and top-p do not renormalise it.
+    /// log π(token) under the sampling temperature, over the whole vocabulary: nothing that is kept from being drawn, and no
+    /// penalty, changes it.
     pub log_probs: Vec<f32>,
     pub finish: Finish,
 }
+
+/// What is done so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub finished: usize,
+    pub total: usize,
+    /// Tokens of all responses, the unfinished ones' included.
+    pub tokens: usize,
+}
+
+/// Whether the last of some response tokens completes a stop string.
+pub type Stops<'a> = &'a (dyn Fn(&[u32]) -> bool + Sync);
 
 /// What to generate.
 pub struct Request<'a> {
@@ -40,8 +53,11 @@ pub struct Request<'a> {
     pub sampling: Sampling,
     /// Token ids that end a response.
     pub eos: &'a [u32],
+    pub stops: Option<Stops<'a>>,
     /// The stream of (prompt index, sample index).
     pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
+    /// Told after every step.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 /// A generation engine.

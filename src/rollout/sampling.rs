@@ -1,8 +1,10 @@
-//! From one row of logits to one token: temperature, top-k, top-p, by inverse CDF on one uniform number.
+//! From one row of logits to one token: penalty, temperature, min-p, top-k, top-p, by inverse CDF on one uniform number.
 
-use crate::model::ops::{exp_sub_sum, max_row};
+use burn::tensor::Tensor;
 
-/// Sampling parameters, in vLLM's meaning.
+use crate::model::ops::{exp_sub_sum, index, max_row, to_host};
+
+/// Sampling parameters, in vLLM's meaning and order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// 0 is greedy.
@@ -11,77 +13,211 @@ pub struct Sampling {
     pub top_k: usize,
     /// Keep the smallest set of most probable tokens whose probability reaches p; 1 keeps all.
     pub top_p: f32,
+    /// Keep tokens at least this many times as probable as the most probable one; 0 keeps all.
+    pub min_p: f32,
+    /// Divides positive logits, and multiplies negative ones, of tokens that the prompt or the response has; 1 leaves them.
+    pub repetition_penalty: f32,
     /// Longest response, in tokens.
     pub max_tokens: usize,
-    /// Do not stop at end-of-sequence tokens.
-    pub ignore_eos: bool,
+    /// Neither stop tokens nor stop strings end a response before it has so many tokens.
+    pub min_tokens: usize,
 }
+
+impl Sampling {
+    /// Whether tokens are drawn from the whole vocabulary, each with its probability.
+    pub fn is_plain(&self, vocab: usize) -> bool {
+        self.temperature > 0.0 && self.keeps_all(vocab) && self.repetition_penalty == 1.0
+    }
+
+    fn keeps_all(&self, vocab: usize) -> bool {
+        (self.top_k == 0 || self.top_k >= vocab) && self.top_p >= 1.0 && self.min_p <= 0.0
+    }
+}
+
+impl Default for Sampling {
+    /// The model's own distribution, one token.
+    fn default() -> Self {
+        Self { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, max_tokens: 1, min_tokens: 0 }
+    }
+}
+
+/// What changes the logits of single tokens, and not the reported log-probabilities.
+#[derive(Clone, Copy, Default)]
+pub struct Changes<'a> {
+    /// Tokens under the repetition penalty, each once.
+    pub repeated: &'a [u32],
+    /// Tokens that may not be drawn.
+    pub forbidden: &'a [u32],
+}
+
+/// Tokens whose probabilities are summed together: what one uniform number is looked up in first.
+const BLOCK: usize = 1024;
 
 /// The token for the uniform number `u` in [0, 1), and its log-probability under the temperature. `logits` is scratch.
 ///
-/// Greedy picks the first of equal maxima and reports log-probabilities at temperature 1.
-pub fn sample(logits: &mut [f32], sampling: &Sampling, u: impl FnOnce() -> f64) -> (u32, f32) {
-    if sampling.temperature <= 0.0 {
-        let max = max_row(logits);
-        let token = logits.iter().position(|&x| x == max).unwrap_or(0);
-        return (token as u32, -exp_sub_sum(logits, 1.0, max).ln());
+/// The log-probability is log softmax(logits / temperature), whatever was kept, penalised or forbidden: training computes the
+/// same. Greedy picks the first of equal maxima and reports log-probabilities at temperature 1.
+pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: Changes, u: impl FnOnce() -> f64) -> (u32, f32) {
+    let greedy = sampling.temperature <= 0.0;
+    let scale = if greedy { 1.0 } else { 1.0 / sampling.temperature };
+    let penalised = sampling.repetition_penalty != 1.0 && !changes.repeated.is_empty();
+    let mut distribution = Distribution::default();
+    let original = (penalised || !changes.forbidden.is_empty()).then(|| {
+        let original = logits.to_vec();
+        let log_sum = distribution.fill(logits, scale);
+        logits.copy_from_slice(&original);
+        (original, log_sum)
+    });
+    if penalised {
+        for &token in changes.repeated {
+            let logit = &mut logits[token as usize];
+            *logit = if *logit > 0.0 { *logit / sampling.repetition_penalty } else { *logit * sampling.repetition_penalty };
+        }
     }
-    let scale = 1.0 / sampling.temperature;
-    let max = max_row(logits) * scale;
-    // logits become e^(x/T − max): probabilities up to the factor 1/sum.
-    let sum = exp_sub_sum(logits, scale, max);
-    let all = (sampling.top_k == 0 || sampling.top_k >= logits.len()) && sampling.top_p >= 1.0;
-    let token = if all { inverse_cdf(0..logits.len(), logits, u()) } else { filtered(logits, sampling, sum, u()) };
-    (token as u32, logits[token].ln() - sum.ln())
+    for &token in changes.forbidden {
+        logits[token as usize] = f32::NEG_INFINITY;
+    }
+    let likeliest = greedy.then(|| {
+        let max = max_row(logits);
+        logits.iter().position(|&x| x == max).unwrap_or(0)
+    });
+    let (_, log_sum) = distribution.fill(logits, scale);
+    let token = likeliest.unwrap_or_else(|| {
+        let all = sampling.keeps_all(logits.len());
+        if all { distribution.inverse_cdf(logits, u()) } else { filtered(logits, sampling, distribution.total(), u()) }
+    });
+    let log_prob = match original {
+        Some((original, (max, log_sum))) => (original[token] * scale - max) - log_sum,
+        None => logits[token].ln() - log_sum,
+    };
+    (token as u32, log_prob)
 }
 
-/// The first token at which the cumulative probability of `candidates` exceeds `u`; f64 sums, in the given order.
-fn inverse_cdf(candidates: impl Iterator<Item = usize> + Clone, p: &[f32], u: f64) -> usize {
-    let total: f64 = candidates.clone().map(|i| p[i] as f64).sum();
-    let (mut left, mut last) = (u * total, 0);
-    for i in candidates {
-        if p[i] > 0.0 {
-            last = i;
-            left -= p[i] as f64;
-            if left < 0.0 {
-                break;
-            }
+/// Sums of a row of probabilities, which need not sum to 1, by [`BLOCK`].
+#[derive(Default)]
+struct Distribution {
+    sums: Vec<f64>,
+}
+
+impl Distribution {
+    /// Logits become e^(scale·x − max); returns max, and the logarithm of their sum.
+    fn fill(&mut self, logits: &mut [f32], scale: f32) -> (f32, f32) {
+        let max = max_row(logits) * scale;
+        self.sums.clear();
+        self.sums.extend(logits.chunks_mut(BLOCK).map(|block| f64::from(exp_sub_sum(block, scale, max))));
+        (max, self.total().ln() as f32)
+    }
+
+    fn total(&self) -> f64 {
+        self.sums.iter().sum()
+    }
+
+    /// The first token at which the cumulative probability exceeds `u`.
+    fn inverse_cdf(&self, p: &[f32], u: f64) -> usize {
+        let (block, left) = block_of(&self.sums, u);
+        let first = block * BLOCK;
+        let tokens = first..p.len().min(first + BLOCK);
+        inverse_cdf(tokens, p, left)
+    }
+}
+
+/// The block in which the cumulative probability exceeds `u` of the sum of all blocks, and by what within it.
+fn block_of(sums: &[f64], u: f64) -> (usize, f64) {
+    let mut left = u * sums.iter().sum::<f64>();
+    let mut block = 0;
+    while block + 1 < sums.len() && left >= sums[block] {
+        left -= sums[block];
+        block += 1;
+    }
+    // Rounding may put the number behind the last token with any probability.
+    while block > 0 && sums[block] == 0.0 {
+        (block, left) = (block - 1, f64::INFINITY);
+    }
+    (block, left)
+}
+
+/// [`sample`] of every row of logits [rows, vocab] where they are, with nothing filtered, penalised or forbidden and a
+/// temperature above 0: the host gets the sums of the blocks, and then of each row the one block that its number `u` is in.
+pub fn sample_on_device(logits: Tensor<2>, temperature: f32, u: &[f64]) -> Vec<(u32, f32)> {
+    let ([rows, vocab], device) = (logits.dims(), logits.device());
+    let scaled = logits / temperature;
+    let max = scaled.clone().max_dim(1);
+    let p = (scaled - max).exp();
+    let blocks = vocab.div_ceil(BLOCK);
+    let p = match blocks * BLOCK - vocab {
+        0 => p,
+        padding => Tensor::cat(vec![p, Tensor::zeros([rows, padding], &device)], 1),
+    };
+    let p = p.reshape([rows * blocks, BLOCK]);
+    let sums: Vec<f64> = to_host(p.clone().sum_dim(1)).into_iter().map(f64::from).collect();
+    let found: Vec<(usize, f64)> = sums.chunks_exact(blocks).zip(u).map(|(sums, &u)| block_of(sums, u)).collect();
+    let chosen = index(found.iter().enumerate().map(|(row, (block, _))| row * blocks + block), &device);
+    let p = to_host(p.select(0, chosen));
+    let rows = found.into_iter().zip(p.chunks_exact(BLOCK)).zip(sums.chunks_exact(blocks));
+    rows.map(|(((block, left), p), sums)| {
+        let (token, total) = (inverse_cdf(0..BLOCK, p, left), sums.iter().sum::<f64>());
+        ((block * BLOCK + token) as u32, p[token].ln() - total.ln() as f32)
+    })
+    .collect()
+}
+
+/// The first of `tokens` at which the cumulative probability exceeds `left`, else the last with any.
+fn inverse_cdf(tokens: impl Iterator<Item = usize>, p: &[f32], mut left: f64) -> usize {
+    let mut last = 0;
+    for token in tokens.filter(|&token| p[token] > 0.0) {
+        last = token;
+        left -= f64::from(p[token]);
+        if left < 0.0 {
+            break;
         }
     }
     last
 }
 
-fn filtered(p: &[f32], sampling: &Sampling, sum: f32, u: f64) -> usize {
-    let mut order: Vec<usize> = (0..p.len()).collect();
+fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> usize {
+    let sum = |tokens: &[usize]| tokens.iter().map(|&i| f64::from(p[i])).sum::<f64>();
+    let mut kept: Vec<usize> = (0..p.len()).collect();
+    let mut kept_sum = total;
+    if sampling.min_p > 0.0 {
+        let least = sampling.min_p * max_row(p);
+        kept.retain(|&i| p[i] >= least);
+        kept_sum = sum(&kept);
+    }
     let descending = |a: &usize, b: &usize| p[*b].total_cmp(&p[*a]).then(a.cmp(b));
-    if sampling.top_k > 0 && sampling.top_k < p.len() {
-        order.select_nth_unstable_by(sampling.top_k - 1, descending);
-        order.truncate(sampling.top_k);
+    if sampling.top_k > 0 && sampling.top_k < kept.len() {
+        kept.select_nth_unstable_by(sampling.top_k - 1, descending);
+        kept.truncate(sampling.top_k);
+        kept.sort_unstable();
+        kept_sum = sum(&kept);
     }
-    order.sort_unstable_by(descending);
     if sampling.top_p < 1.0 {
-        // As vLLM: top-p looks at the probabilities that top-k left, renormalised.
-        let kept: f64 = if sampling.top_k > 0 { order.iter().map(|&i| p[i] as f64).sum() } else { sum as f64 };
+        // As vLLM: top-p looks at the probabilities that the others left, renormalised. Tokens below this bound together
+        // cannot have more than 1 − p, so that few need to be sorted.
+        let least = (1.0 - f64::from(sampling.top_p)) * kept_sum / kept.len() as f64;
+        kept.retain(|&i| f64::from(p[i]) >= least);
+        kept.sort_unstable_by(descending);
         let mut cumulative = 0.0;
-        let reached = order.iter().position(|&i| {
-            cumulative += p[i] as f64;
-            cumulative >= sampling.top_p as f64 * kept
+        let reached = kept.iter().position(|&i| {
+            cumulative += f64::from(p[i]);
+            cumulative >= f64::from(sampling.top_p) * kept_sum
         });
-        order.truncate(reached.map_or(order.len(), |i| i + 1));
+        kept.truncate(reached.map_or(kept.len(), |i| i + 1));
     }
-    inverse_cdf(order.into_iter(), p, u)
+    let total = sum(&kept);
+    inverse_cdf(kept.into_iter(), p, u * total)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ops::tensor_from_vec;
 
     const LOGITS: [f32; 4] = [0.0, 1.0, 2.0, 3.0];
 
-    fn counts(sampling: Sampling) -> [usize; 4] {
+    fn counts_of(sampling: Sampling, changes: Changes) -> [usize; 4] {
         let mut counts = [0; 4];
         for i in 0..1000 {
-            let (token, log_prob) = sample(&mut LOGITS.clone(), &sampling, || (i as f64 + 0.5) / 1000.0);
+            let (token, log_prob) = sample(&mut LOGITS.clone(), &sampling, changes, || (i as f64 + 0.5) / 1000.0);
             counts[token as usize] += 1;
             let t = sampling.temperature;
             let lse = LOGITS.iter().map(|x| (x / t).exp()).sum::<f32>().ln();
@@ -90,23 +226,80 @@ mod tests {
         counts
     }
 
+    fn counts(sampling: Sampling) -> [usize; 4] {
+        counts_of(sampling, Changes::default())
+    }
+
     #[test]
     fn frequencies_follow_the_filters() {
-        let all = Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, max_tokens: 1, ignore_eos: false };
+        let all = Sampling::default();
         // softmax of 0..3 is 0.032, 0.087, 0.237, 0.644
         assert_eq!(counts(all), [32, 87, 237, 644]);
         assert_eq!(counts(Sampling { top_k: 1, ..all }), [0, 0, 0, 1000]);
         assert_eq!(counts(Sampling { top_k: 2, ..all }), [0, 0, 269, 731]);
         assert_eq!(counts(Sampling { top_p: 0.8, ..all }), [0, 0, 269, 731]);
         assert_eq!(counts(Sampling { top_k: 3, top_p: 0.6, ..all }), [0, 0, 0, 1000]);
+        // e^−1 = 0.37 and e^−2 = 0.14 times the likeliest.
+        assert_eq!(counts(Sampling { min_p: 0.3, ..all }), [0, 0, 269, 731]);
+        assert_eq!(counts(Sampling { min_p: 0.1, top_k: 2, ..all }), [0, 0, 269, 731]);
+        assert_eq!(counts(Sampling { min_p: 0.3, top_p: 0.7, ..all }), [0, 0, 0, 1000]);
         let hot = counts(Sampling { temperature: 100.0, ..all });
         assert!(hot.iter().all(|c| (240..=260).contains(c)), "{hot:?}");
     }
 
+    /// The helper checks that the log-probabilities stay the model's.
+    #[test]
+    fn penalised_and_forbidden_tokens() {
+        let penalty = Sampling { repetition_penalty: 2.0, ..Sampling::default() };
+        // Logits 0, 0.5, 2, 1.5: softmax is 0.069, 0.113, 0.508, 0.309.
+        let changes = Changes { repeated: &[1, 3], forbidden: &[] };
+        let expected = [69, 113, 508, 309];
+        let got = counts_of(penalty, changes);
+        assert!(got.iter().zip(expected).all(|(a, b)| a.abs_diff(b) <= 1), "{got:?}");
+        let changes = Changes { repeated: &[], forbidden: &[3] };
+        assert_eq!(counts_of(Sampling::default(), changes)[3], 0);
+        let greedy = Sampling { temperature: 0.0, ..penalty };
+        let changes = Changes { repeated: &[3], forbidden: &[2] };
+        assert_eq!(sample(&mut LOGITS.clone(), &greedy, changes, || unreachable!()).0, 3);
+        let (token, log_prob) = sample(&mut [-1.0, -1.5], &greedy, Changes { repeated: &[0], forbidden: &[] }, || unreachable!());
+        assert_eq!(token, 1, "a negative logit is multiplied");
+        assert!((log_prob - (-1.5 - ((-1f32).exp() + (-1.5f32).exp()).ln())).abs() < 1e-6);
+    }
+
+    /// Every token is drawn where its share of [0, 1) lies, in a vocabulary of several blocks.
+    #[test]
+    fn inverse_cdf_over_blocks() {
+        let mut logits = vec![f32::NEG_INFINITY; 3 * BLOCK + 5];
+        for token in [3, BLOCK, 3 * BLOCK + 1] {
+            logits[token] = 0.0;
+        }
+        for (u, expected) in [(0.0, 3), (0.33, 3), (0.34, BLOCK), (0.66, BLOCK), (0.67, 3 * BLOCK + 1), (1.0, 3 * BLOCK + 1)] {
+            let (token, log_prob) = sample(&mut logits.clone(), &Sampling::default(), Changes::default(), || u);
+            assert_eq!(token as usize, expected, "u = {u}");
+            assert!((log_prob + 3f32.ln()).abs() < 1e-6);
+        }
+    }
+
+    /// With rows of several blocks, the last one not full.
+    #[test]
+    fn the_device_draws_what_the_host_draws() {
+        let (rows, vocab) = (40, 2 * BLOCK + 77);
+        let logits: Vec<f32> = (0..rows * vocab).map(|i| 9.0 * (i as f32 * 0.7131).sin()).collect();
+        let u: Vec<f64> = (0..rows).map(|row| row as f64 / rows as f64).collect();
+        let sampling = Sampling { temperature: 0.8, ..Sampling::default() };
+        let tensor = tensor_from_vec(logits.clone(), [rows, vocab], &burn::tensor::Device::flex());
+        let drawn = sample_on_device(tensor, sampling.temperature, &u);
+        for ((row, (token, log_prob)), u) in logits.chunks_exact(vocab).zip(drawn).zip(u) {
+            let (want, want_log_prob) = sample(&mut row.to_vec(), &sampling, Changes::default(), || u);
+            assert_eq!(token, want, "u = {u}");
+            assert!((log_prob - want_log_prob).abs() < 1e-5, "{log_prob} for {want_log_prob}");
+        }
+    }
+
     #[test]
     fn greedy_is_the_first_maximum() {
-        let greedy = Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, max_tokens: 1, ignore_eos: false };
-        let (token, log_prob) = sample(&mut [1.0, 5.0, 5.0], &greedy, || unreachable!());
+        let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
+        let (token, log_prob) = sample(&mut [1.0, 5.0, 5.0], &greedy, Changes::default(), || unreachable!());
         assert_eq!(token, 1);
         assert!((log_prob - (5f32 - (1f32.exp() + 2.0 * 5f32.exp()).ln())).abs() < 1e-5);
     }

@@ -39,6 +39,13 @@ impl Progress {
         self.bar.set_position(done);
     }
 
+    /// Shows how far a generation is, until the next [`update`](Self::update).
+    pub fn generating(&self, finished: usize, total: usize, tokens: usize) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(format!("{finished}/{total} responses, {tokens} tokens"));
+        }
+    }
+
     /// Takes the bar off the screen.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

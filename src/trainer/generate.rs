@@ -8,7 +8,7 @@ use super::Trainer;
 use super::batch::Batch;
 use super::clock::Clock;
 use crate::algorithm::filter_groups::keep_groups;
-use crate::data::Prompt;
+use crate::data::{Prompt, completes_stop};
 use crate::rollout::{Request, Sampling};
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
@@ -95,7 +95,17 @@ impl Trainer {
             let row = prompts[prompt].index as u64;
             Stream::new(seed, purpose, &[&[step, row, sample as u64], keys].concat())
         };
-        let request = Request { prompts: &ids, n, sampling, eos: &self.stop_ids, stream: &stream };
+        let stop = &self.config.actor_rollout_ref.rollout.stop;
+        let stops = |ids: &[u32]| completes_stop(&self.tokenizer, stop, ids);
+        let request = Request {
+            prompts: &ids,
+            n,
+            sampling,
+            eos: &self.stop_ids,
+            stops: if stop.is_empty() { None } else { Some(&stops) },
+            stream: &stream,
+            progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
+        };
         let responses = self.engine.generate(&self.actor.model, &request)?;
         let texts = responses.iter().map(|r| self.tokenizer.decode(&r.ids, true)).collect::<Result<_>>()?;
         Ok(Batch::new(prompts, n, responses, texts))

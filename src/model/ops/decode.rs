@@ -1,79 +1,190 @@
-//! Attention of one new position per sequence over its own part of a shared key/value cache (inference only). Every
-//! sequence sees its own length, so its result does not depend on its neighbours in the batch.
+//! Attention of one new position per sequence over its part of a key/value cache in blocks (inference only). A sequence sees its
+//! own blocks, in order, wherever they lie, so its result depends neither on its neighbours in the batch nor on the cache.
 
-use burn::tensor::{Int, Tensor, TensorData, activation};
-use gemm::Parallelism::None as OneThread;
+use std::cell::OnceCell;
+
+use burn::backend::Flex;
+use burn::tensor::{DType, Device, FloatDType, IndexingUpdateOp, Int, Tensor, activation};
 use rayon::prelude::*;
 
 use super::attention_flex::Out;
-use super::flex::{f32s, flex_f32, matmul_ptr as mm, tensor_from_vec, uninit};
+use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit};
+use super::packed::Scoring;
+use super::prepared::Prepared;
+use super::rows::{gathered_dots, gathered_sums};
 use super::simd;
 
-/// Where the sequences of a decode step lie in a cache of [slots · capacity, kv heads · d].
-#[derive(Clone, Copy)]
+/// Positions of a block of the cache.
+pub const BLOCK: usize = 16;
+
+/// Where the sequences of a decode step lie in a cache of [blocks · BLOCK, kv heads · d].
 pub struct CacheView<'a> {
-    pub capacity: usize,
-    pub kv_heads: usize,
-    /// Slot of each row of the step.
-    pub slots: &'a [usize],
-    /// Positions filled in each row's slot, the new one included.
-    pub lens: &'a [usize],
+    kv_heads: usize,
+    tables: &'a [&'a [usize]],
+    lens: &'a [usize],
+    prepared: Prepared,
 }
 
-/// q [rows, heads, d] over k and v [slots · capacity, kv heads · d] -> [rows, heads, d].
-pub fn decode_attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: CacheView) -> Tensor<3> {
+impl<'a> CacheView<'a> {
+    /// `tables`: blocks of each row's sequence, in order; `lens`: positions filled in each sequence, the new one included.
+    pub fn new(kv_heads: usize, tables: &'a [&'a [usize]], lens: &'a [usize]) -> Self {
+        Self { kv_heads, tables, lens, prepared: Prepared::default() }
+    }
+
+    /// Rows of the cache that a row of the step sees.
+    fn seen(&self, row: usize, window: Option<usize>) -> impl Iterator<Item = usize> {
+        let (table, len) = (self.tables[row], self.lens[row]);
+        (len.saturating_sub(window.unwrap_or(len))..len).map(move |p| table[p / BLOCK] * BLOCK + p % BLOCK)
+    }
+}
+
+/// Rows of a cache, on the host, and on the device once they have been asked for there.
+pub struct Places {
+    rows: Vec<usize>,
+    index: OnceCell<Tensor<1, Int>>,
+}
+
+impl From<Vec<usize>> for Places {
+    fn from(rows: Vec<usize>) -> Self {
+        Self { rows, index: OnceCell::new() }
+    }
+}
+
+impl Places {
+    fn index(&self, device: &Device) -> Tensor<1, Int> {
+        self.index.get_or_init(|| index(self.rows.iter().copied(), device)).clone()
+    }
+}
+
+/// q [rows, heads, d] over k and v [blocks · BLOCK, kv heads · d] -> [rows, heads, d].
+///
+/// # Panics
+/// If a sequence is empty, longer than its blocks, or a block is outside the cache.
+pub fn decode_attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
     match (flex_f32(&q), flex_f32(k), flex_f32(v)) {
         (Some(qs), Some(ks), Some(vs)) => {
             let [rows, heads, d] = q.dims();
-            let out = flex(f32s(&qs), f32s(&ks), f32s(&vs), at, [rows, heads, d]);
+            let out = flex(f32s(&qs), f32s(&ks), f32s(&vs), at, scoring, [rows, heads, d]);
             tensor_from_vec(out, [rows, heads, d], &q.device())
         }
-        _ => composed(q, k, v, at),
+        _ => composed(q, k, v, at, scoring),
     }
 }
 
-fn flex(q: &[f32], k: &[f32], v: &[f32], at: CacheView, [rows, heads, d]: [usize; 3]) -> Vec<f32> {
+fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: Scoring, [rows, heads, d]: [usize; 3]) -> Vec<f32> {
     let (group, stride) = (heads / at.kv_heads, at.kv_heads * d);
-    let scale = 1.0 / (d as f32).sqrt();
-    for (slot, len) in at.slots.iter().zip(at.lens) {
-        assert!(*len > 0 && *len <= at.capacity && (slot + 1) * at.capacity * stride <= k.len().min(v.len()));
-    }
-    assert!(at.slots.len() == rows && at.lens.len() == rows && q.len() == rows * heads * d);
+    assert!(at.tables.len() == rows && at.lens.len() == rows && q.len() == rows * heads * d && heads == group * at.kv_heads);
+    assert!(at.lens.iter().all(|len| *len > 0));
     let mut out = uninit(q.len());
     let p_out = Out(out.as_mut_ptr());
-    (0..rows * at.kv_heads).into_par_iter().for_each_init(Vec::new, |scores: &mut Vec<f32>, task| {
-        let (row, hk) = (task / at.kv_heads, task % at.kv_heads);
-        let len = at.lens[row];
-        scores.resize(group * len, 0.0);
-        let kv = at.slots[row] * at.capacity * stride + hk * d;
-        let first = (row * heads + hk * group) * d;
-        let (k0, v0) = (k[kv..].as_ptr(), v[kv..].as_ptr());
-        // SAFETY: slots and lens were checked above; the heads of one (row, kv head) are this task's alone.
-        unsafe {
-            mm((group, len, d), scores.as_mut_ptr(), (len, 1), false, q[first..].as_ptr(), (d, 1), k0, (1, stride), OneThread)
-        };
-        for row in scores.chunks_exact_mut(len) {
-            let m = simd::max_row(row) * scale;
-            let sum = simd::exp_sub_sum(row, scale, m);
-            simd::scale(1.0 / sum, row);
-        }
-        // SAFETY: as above.
-        unsafe { mm((group, d, len), p_out.at(first), (d, 1), false, scores.as_ptr(), (len, 1), v0, (stride, 1), OneThread) };
-    });
+    (0..rows * at.kv_heads).into_par_iter().for_each_init(
+        || (Vec::new(), Vec::new()),
+        |(starts, scores): &mut (Vec<usize>, Vec<f32>), task| {
+            let (row, hk) = (task / at.kv_heads, task % at.kv_heads);
+            starts.clear();
+            starts.extend(at.seen(row, scoring.window).map(|place| place * stride + hk * d));
+            scores.resize(group * starts.len(), 0.0);
+            let first = (row * heads + hk * group) * d;
+            gathered_dots(&q[first..first + group * d], d, k, starts, scores);
+            for row in scores.chunks_exact_mut(starts.len()) {
+                if let Some(cap) = scoring.softcap {
+                    row.iter_mut().for_each(|score| *score = cap * (*score * scoring.scale / cap).tanh());
+                }
+                let scale = if scoring.softcap.is_some() { 1.0 } else { scoring.scale };
+                let max = simd::max_row(row) * scale;
+                let sum = simd::exp_sub_sum(row, scale, max);
+                simd::scale(1.0 / sum, row);
+            }
+            // SAFETY: the heads of one (row, kv head) follow each other in `out` and are this task's alone.
+            let out = unsafe { std::slice::from_raw_parts_mut(p_out.at(first), group * d) };
+            gathered_sums(scores, v, starts, d, out);
+        },
+    );
     out
 }
 
-fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: CacheView) -> Tensor<3> {
-    let ([rows, heads, d], device) = (q.dims(), q.device());
-    let longest = at.lens.iter().copied().max().unwrap_or(1);
-    let index: Vec<i64> = at.slots.iter().flat_map(|s| (0..longest).map(move |p| (s * at.capacity + p) as i64)).collect();
-    let index = Tensor::<1, Int>::from_data(TensorData::new(index, [rows * longest]), &device);
+/// What the composed body gathers, by window.
+struct Gather {
+    window: Option<usize>,
+    /// Keys of a sequence, padded.
+    keys: usize,
+    /// Rows of the cache [rows · keys]; a sequence's first one for padding.
+    index: Tensor<1, Int>,
+    /// 0, and −1e30 for padding, [rows, 1, 1, keys].
+    unseen: Tensor<4>,
+}
+
+impl Gather {
+    /// The number of keys is a multiple of [`BLOCK`]: kernels that read several numbers at once fit most steps.
+    fn new(at: &CacheView, window: Option<usize>, device: &Device) -> Self {
+        let seen: Vec<Vec<usize>> = (0..at.lens.len()).map(|row| at.seen(row, window).collect()).collect();
+        let keys = seen.iter().map(Vec::len).max().unwrap_or(1).next_multiple_of(BLOCK);
+        let padded = seen.iter().flat_map(|seen| (0..keys).map(|p| seen.get(p).copied().unwrap_or(seen[0])));
+        let unseen = seen.iter().flat_map(|seen| (0..keys).map(|p| if p < seen.len() { 0.0 } else { -1e30 })).collect();
+        let unseen = tensor_from_vec(unseen, [seen.len(), 1, 1, keys], device);
+        Self { window, keys, index: index(padded, device), unseen }
+    }
+}
+
+fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
+    let ([rows, heads, d], device, dtype) = (q.dims(), q.device(), q.dtype());
+    // Scores and what is made of them; products are in the dtype of the inputs.
+    let wide = if dtype == DType::F64 { FloatDType::F64 } else { FloatDType::F32 };
+    let gather = at.prepared.get(|x: &Gather| x.window == scoring.window, || Gather::new(at, scoring.window, &device));
     // [rows, kv heads, keys, d]
-    let gather = |x: &Tensor<2>| x.clone().select(0, index.clone()).reshape([rows, longest, at.kv_heads, d]).swap_dims(1, 2);
-    let unseen: Vec<f32> = at.lens.iter().flat_map(|len| (0..longest).map(move |p| if p < *len { 0.0 } else { -1e30 })).collect();
-    let unseen = tensor_from_vec(unseen, [rows, 1, 1, longest], &device);
-    let unseen = unseen.cast(q.dtype());
+    let gathered =
+        |x: &Tensor<2>| x.clone().select(0, gather.index.clone()).reshape([rows, gather.keys, at.kv_heads, d]).swap_dims(1, 2);
     let q = q.reshape([rows, at.kv_heads, heads / at.kv_heads, d]);
-    let scores = q.matmul(gather(k).swap_dims(2, 3)).mul_scalar(1.0 / (d as f64).sqrt()) + unseen;
-    activation::softmax(scores, 3).matmul(gather(v)).reshape([rows, heads, d])
+    let mut scores = cast(q.matmul(gathered(k).swap_dims(2, 3)), wide).mul_scalar(scoring.scale);
+    if let Some(cap) = scoring.softcap {
+        scores = scores.div_scalar(cap).tanh().mul_scalar(cap);
+    }
+    let p = activation::softmax(scores + cast(gather.unseen.clone(), wide), 3).cast(dtype);
+    p.matmul(gathered(v)).reshape([rows, heads, d])
+}
+
+/// Writes rows [n, width] at `places` of a cache [.., width], in place.
+pub fn write_rows(cache: &mut Tensor<2>, places: &Places, rows: Tensor<2>) {
+    let width = cache.dims()[1];
+    match (flex_f32(cache), flex_f32(&rows)) {
+        (Some(view), Some(rows)) => {
+            drop(view); // A second owner would make the write a copy of the whole cache.
+            in_place(cache, |cache| {
+                for (place, row) in places.rows.iter().zip(f32s(&rows).chunks_exact(width)) {
+                    cache[place * width..(place + 1) * width].copy_from_slice(row);
+                }
+            });
+        }
+        _ => {
+            let places = places.index(&cache.device());
+            cache.inplace(|cache| cache.select_assign(0, places, rows, IndexingUpdateOp::Assign));
+        }
+    }
+}
+
+/// Copies rows of a cache [.., width], in place: to and from do not overlap.
+pub fn copy_rows(cache: &mut Tensor<2>, from: &Places, to: &Places) {
+    let width = cache.dims()[1];
+    if flex_f32(cache).is_some() {
+        in_place(cache, |cache| {
+            for (from, to) in from.rows.iter().zip(&to.rows) {
+                cache.copy_within(from * width..(from + 1) * width, to * width);
+            }
+        });
+    } else {
+        let rows = cache.clone().select(0, from.index(&cache.device()));
+        write_rows(cache, to, rows);
+    }
+}
+
+fn in_place(cache: &mut Tensor<2>, change: impl FnOnce(&mut [f32])) {
+    cache.inplace(|cache| match cache.clone().try_into_primitive::<Flex>() {
+        Ok(alias) => {
+            drop(cache);
+            let mut whole = own(alias);
+            change(whole.storage_mut::<f32>());
+            Tensor::from_primitive::<Flex>(whole)
+        }
+        Err(_) => cache,
+    });
 }

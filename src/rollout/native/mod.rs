@@ -1,168 +1,248 @@
 //! The native engine: samples from the actor itself, with its own kernels and weights, nothing copied.
 //!
-//! A prompt is prefilled once and its keys and values are handed to each of its n samples. A fixed number of slots decodes
-//! together; a sequence that finishes leaves, and the next waiting sample takes its slot.
+//! Continuous batching: sequences decode together, one that ends leaves, and the next waiting sample takes its place. A prompt
+//! is prefilled once; its samples share the blocks of the key/value cache that it fills.
+//!
+//! On the CPU, in float32, no number of a sequence depends on those beside it: each row is summed in an order of its own.
 
-mod prefill;
-
-pub use self::prefill::TOKEN_BUDGET as PREFILL_TOKENS;
+mod running;
 
 use std::collections::VecDeque;
 
 use anyhow::{Result, bail};
+use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use self::prefill::Prefilled;
-use super::sampling::sample;
-use super::{Engine, Finish, Request, Response};
-use crate::model::causal_lm::KvCache;
-use crate::model::ops::to_host;
+use self::running::Running;
+use super::sampling::sample_on_device;
+use super::{Engine, Progress, Request, Response};
+use crate::model::device::is_cpu;
+use crate::model::kv_cache::{KvCache, Table, place};
+use crate::model::ops::{BLOCK, Packed, index};
 use crate::model::{CausalLm, DecoderConfig};
-use crate::util::rng::Stream;
 
 /// Settings of the native engine.
+#[derive(Clone, Copy, Debug)]
 pub struct NativeEngine {
     /// Sequences that decode together (`rollout.max_num_seqs`).
     pub max_num_seqs: usize,
+    /// Prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled alone.
+    pub max_num_batched_tokens: usize,
+    /// Longest prompt and response together (`rollout.max_model_len`); the model's limit if `None`.
+    pub max_model_len: Option<usize>,
 }
 
-/// A sequence in a slot.
-struct Running {
-    /// Where its response goes: prompt · n + sample.
-    output: usize,
-    slot: usize,
-    /// Position of its last token, which the next step feeds.
-    position: usize,
-    stream: Stream,
-    ids: Vec<u32>,
-    log_probs: Vec<f32>,
-}
-
-impl Running {
-    /// Draws the next token; says whether the response is complete.
-    fn draw(&mut self, logits: &mut [f32], request: &Request) -> Option<Finish> {
-        let (token, log_prob) = sample(logits, &request.sampling, || self.stream.uniform());
-        self.ids.push(token);
-        self.log_probs.push(log_prob);
-        if !request.sampling.ignore_eos && request.eos.contains(&token) {
-            return Some(Finish::Stop);
+impl NativeEngine {
+    /// Tokens that a prompt and its response may have together.
+    fn longest(&self, model: &DecoderConfig) -> Result<usize> {
+        let limit = model.max_position_embeddings;
+        match self.max_model_len {
+            Some(longest) if longest > limit => {
+                bail!("rollout.max_model_len is {longest}, the model's max_position_embeddings {limit}")
+            }
+            longest => Ok(longest.unwrap_or(limit)),
         }
-        (self.ids.len() >= request.sampling.max_tokens).then_some(Finish::Length)
+    }
+
+    /// Tokens that the response to each prompt may have.
+    fn budgets(&self, model: &DecoderConfig, request: &Request) -> Result<Vec<usize>> {
+        let (longest, wanted) = (self.longest(model)?, request.sampling.max_tokens);
+        if wanted == 0 || self.max_num_seqs == 0 || request.n == 0 {
+            bail!("generation needs max_tokens, max_num_seqs and n of at least 1");
+        }
+        let budget = |prompt: &&[u32]| match (longest.saturating_sub(prompt.len()), self.max_model_len) {
+            _ if prompt.is_empty() => bail!("a prompt has no tokens"),
+            (0, Some(_)) => {
+                bail!("a prompt of {} tokens leaves no room for a response in rollout.max_model_len={longest}", prompt.len())
+            }
+            (room, None) if room < wanted => bail!(
+                "a prompt of {} tokens and a response of up to {wanted} exceed the model's max_position_embeddings {longest}; \
+                 lower data.max_prompt_length or data.max_response_length, or set rollout.max_model_len",
+                prompt.len()
+            ),
+            (room, _) => Ok(room.min(wanted)),
+        };
+        request.prompts.iter().map(budget).collect()
     }
 }
 
 impl Engine for NativeEngine {
     fn generate(&mut self, model: &CausalLm, request: &Request) -> Result<Vec<Response>> {
-        if request.sampling.max_tokens == 0 || self.max_num_seqs == 0 {
-            bail!("generation needs max_tokens and max_num_seqs of at least 1");
+        let mut generation = Generation {
+            engine: *self,
+            model: model.inference(),
+            request,
+            budgets: self.budgets(&model.config, request)?,
+            cache: model.cache(),
+            waiting: by_length(request.prompts),
+            ready: VecDeque::new(),
+            running: Vec::new(),
+            responses: vec![None; request.prompts.len() * request.n],
+            progress: Progress { finished: 0, total: request.prompts.len() * request.n, tokens: 0 },
+            logits: Vec::new(),
+        };
+        while generation.admit() {
+            generation.step();
         }
-        let longest = request.prompts.iter().map(|p| p.len()).max().unwrap_or(0);
-        if request.prompts.iter().any(|p| p.is_empty()) {
-            bail!("a prompt has no tokens");
-        }
-        let limit = model.config.max_position_embeddings;
-        if longest + request.sampling.max_tokens > limit {
-            bail!(
-                "a prompt of {longest} tokens and a response of up to {} exceed the model's max_position_embeddings {limit}; \
-                 lower data.max_prompt_length or data.max_response_length",
-                request.sampling.max_tokens
-            );
-        }
-        let model = &model.frozen();
-        let total = request.prompts.len() * request.n;
-        let slots = self.max_num_seqs.min(total);
-        let mut cache = KvCache::new(&model.config, slots, longest + request.sampling.max_tokens, &model.device);
-        let mut free: Vec<usize> = (0..slots).rev().collect();
-        let mut waiting: VecDeque<usize> = by_length(request.prompts).into();
-        let mut ready: VecDeque<Prefilled> = VecDeque::new();
-        let mut running: Vec<Running> = Vec::with_capacity(slots);
-        let mut responses: Vec<Option<Response>> = vec![None; total];
-
-        loop {
-            // Fill the free slots.
-            while !(free.is_empty() || ready.is_empty() && waiting.is_empty()) {
-                if ready.is_empty() {
-                    ready.extend(prefill::run(model, request.prompts, &mut waiting, free.len().div_ceil(request.n)));
-                }
-                let Some(prompt) = ready.front_mut() else { break };
-                let mut admitted = Vec::new();
-                while let Some(&slot) = free.last()
-                    && let Some(sample) = prompt.next_sample(request.n)
-                {
-                    let mut sequence = Running {
-                        output: prompt.index * request.n + sample,
-                        slot,
-                        position: request.prompts[prompt.index].len(),
-                        stream: (request.stream)(prompt.index, sample),
-                        ids: Vec::new(),
-                        log_probs: Vec::new(),
-                    };
-                    match sequence.draw(&mut prompt.logits.clone(), request) {
-                        Some(finish) => finish_response(&mut responses, sequence, finish),
-                        None => {
-                            free.pop();
-                            admitted.push(slot);
-                            running.push(sequence);
-                        }
-                    }
-                }
-                prompt.write(&mut cache, &admitted, &model.device);
-                if prompt.exhausted(request.n) {
-                    ready.pop_front();
-                }
-            }
-            if running.is_empty() {
-                break;
-            }
-
-            // One token for every running sequence.
-            let mut logits = step(model, &running, &mut cache);
-            let finished: Vec<Option<Finish>> =
-                running.par_iter_mut().zip(&mut logits).map(|(sequence, logits)| sequence.draw(logits, request)).collect();
-            let mut still = Vec::with_capacity(running.len());
-            for (mut sequence, finish) in running.drain(..).zip(finished) {
-                sequence.position += 1;
-                match finish {
-                    Some(finish) => {
-                        free.push(sequence.slot);
-                        finish_response(&mut responses, sequence, finish);
-                    }
-                    None => still.push(sequence),
-                }
-            }
-            running = still;
-        }
-        Ok(responses.into_iter().map(|r| r.expect("every sample was admitted and ran to its end")).collect())
+        debug_assert_eq!(generation.cache.used(), 0, "every block was given back");
+        Ok(generation.responses.into_iter().map(|r| r.expect("every sample was admitted and ran to its end")).collect())
     }
 }
 
-/// Logits of the next token of each running sequence.
-fn step(model: &CausalLm, running: &[Running], cache: &mut KvCache) -> Vec<Vec<f32>> {
-    let rows = || running.iter().cycle().take(running.len().max(stable_rows(&model.config)));
-    let ids: Vec<u32> = rows().map(|s| *s.ids.last().expect("admitted with its first token")).collect();
-    let slots: Vec<usize> = rows().map(|s| s.slot).collect();
-    let positions: Vec<usize> = rows().map(|s| s.position).collect();
-    let hidden = model.decode(&ids, &slots, &positions, cache);
-    let logits = to_host(model.logits(hidden));
-    logits.chunks_exact(model.config.vocab_size).take(running.len()).map(<[f32]>::to_vec).collect()
+/// A prompt whose samples are being admitted.
+struct Prefilled {
+    prompt: usize,
+    /// Logits of the first response token.
+    logits: Vec<f32>,
+    table: Table,
+    /// Samples admitted.
+    admitted: usize,
 }
 
-fn finish_response(responses: &mut [Option<Response>], sequence: Running, finish: Finish) {
-    responses[sequence.output] = Some(Response { ids: sequence.ids, log_probs: sequence.log_probs, finish });
+/// One call of the engine.
+struct Generation<'a> {
+    engine: NativeEngine,
+    model: CausalLm,
+    request: &'a Request<'a>,
+    /// Tokens that the response to each prompt may have.
+    budgets: Vec<usize>,
+    cache: KvCache,
+    /// Prompts that have not been prefilled.
+    waiting: VecDeque<usize>,
+    ready: VecDeque<Prefilled>,
+    running: Vec<Running>,
+    responses: Vec<Option<Response>>,
+    progress: Progress,
+    /// Logits of a pass; kept for its memory.
+    logits: Vec<f32>,
 }
 
-/// Rows below which the matrix library takes kernels for small products, whose sums round differently: with fewer sequences,
-/// rows are repeated, so that a response keeps its bits whatever runs beside it. (gemm 0.19: products of at most 256 elements,
-/// single rows, and inner dimensions above 512 in products of at most 64 by 64.)
-fn stable_rows(config: &DecoderConfig) -> usize {
-    let narrowest = (config.num_key_value_heads * config.head_dim).min(config.vocab_size).min(config.hidden_size);
-    let deepest = config.hidden_size.max(config.intermediate_size).max(config.num_attention_heads * config.head_dim);
-    if narrowest <= 64 && deepest > 512 { 65 } else { (256 / narrowest + 1).max(2) }
+impl Generation<'_> {
+    /// Fills the free places; says whether anything runs.
+    fn admit(&mut self) -> bool {
+        loop {
+            let free = self.engine.max_num_seqs - self.running.len();
+            if free == 0 || self.ready.is_empty() && self.waiting.is_empty() {
+                return !self.running.is_empty();
+            }
+            if self.ready.is_empty() {
+                self.prefill(free.div_ceil(self.request.n));
+            }
+            let (request, cache, budgets) = (self.request, &mut self.cache, &self.budgets);
+            let mut admitted: Vec<(Running, &[f32])> = Vec::with_capacity(free);
+            for Prefilled { prompt, logits, table, admitted: done } in &mut self.ready {
+                let samples = *done..request.n.min(*done + free - admitted.len());
+                *done = samples.end;
+                let len = request.prompts[*prompt].len();
+                let forks = cache.fork(table, len, samples.len());
+                admitted.extend(
+                    samples.zip(forks).map(|(sample, fork)| {
+                        (Running::new(*prompt, sample, budgets[*prompt], fork, request), logits.as_slice())
+                    }),
+                );
+            }
+            let first = self.running.len();
+            let drawn = admitted.into_par_iter().map(|(mut sequence, logits)| {
+                sequence.draw(&mut logits.to_vec(), request);
+                sequence
+            });
+            self.running.par_extend(drawn);
+            while self.ready.front().is_some_and(|prompt| prompt.admitted == request.n)
+                && let Some(prompt) = self.ready.pop_front()
+            {
+                self.cache.release(prompt.table);
+            }
+            self.collect(first);
+        }
+    }
+
+    /// Runs up to `count` waiting prompts together, as many as the budget of tokens holds but one at least.
+    fn prefill(&mut self, count: usize) {
+        let (mut layout, mut taken) = (Packed::default(), Vec::new());
+        while let Some(&prompt) = self.waiting.front() {
+            let len = self.request.prompts[prompt].len();
+            let fits = taken.is_empty() || layout.rows() + len <= self.engine.max_num_batched_tokens;
+            if taken.len() == count || !fits {
+                break;
+            }
+            layout.push(len, &[]);
+            self.waiting.pop_front();
+            taken.push(prompt);
+        }
+        let prompts = || taken.iter().map(|&prompt| self.request.prompts[prompt]);
+        self.cache.reserve(prompts().map(|ids| ids.len().div_ceil(BLOCK)).sum());
+        let (mut tables, mut places, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        for ids in prompts() {
+            let mut table = Table::new();
+            self.cache.extend(&mut table, ids.len());
+            places.extend((0..ids.len()).map(|position| place(&table, position)));
+            last.push(places.len() - 1);
+            tables.push(table);
+        }
+        let ids: Vec<u32> = prompts().flatten().copied().collect();
+        let hidden = self.model.prefill(&ids, &layout.into(), &places.into(), &mut self.cache);
+        let last = hidden.select(0, index(last.into_iter(), &self.model.device));
+        self.model.logits(last, &mut self.logits);
+        let rows = self.logits.chunks_exact(self.model.config.vocab_size);
+        for ((prompt, table), logits) in taken.into_iter().zip(tables).zip(rows) {
+            self.ready.push_back(Prefilled { prompt, logits: logits.to_vec(), table, admitted: 0 });
+        }
+    }
+
+    /// One token for every running sequence.
+    fn step(&mut self) {
+        for sequence in &mut self.running {
+            let len = sequence.position() + 1;
+            self.cache.extend(&mut sequence.table, len);
+        }
+        let ids: Vec<u32> = self.running.iter().map(Running::last).collect();
+        let positions: Vec<usize> = self.running.iter().map(Running::position).collect();
+        let tables: Vec<&[usize]> = self.running.iter().map(|s| s.table.as_slice()).collect();
+        let hidden = self.model.decode(&ids, &positions, &tables, &mut self.cache);
+        self.draw(hidden);
+        self.collect(0);
+    }
+
+    /// The next token of every running sequence, from its hidden state [rows, h].
+    fn draw(&mut self, hidden: Tensor<2>) {
+        let (request, vocab) = (self.request, self.model.config.vocab_size);
+        let plain = request.sampling.is_plain(vocab) && !self.running.iter().any(|sequence| sequence.forbids(request));
+        // From a GPU, all logits would take longer to come than they take to be made.
+        if plain && !is_cpu(&self.model.device) {
+            let u: Vec<f64> = self.running.iter_mut().map(Running::uniform).collect();
+            let drawn = sample_on_device(self.model.logits_on_device(hidden), request.sampling.temperature, &u);
+            let rows = self.running.iter_mut().zip(drawn);
+            rows.for_each(|(sequence, (token, log_prob))| sequence.push(token, log_prob, request));
+            return;
+        }
+        self.model.logits(hidden, &mut self.logits);
+        let rows = self.running.par_iter_mut().zip(self.logits.par_chunks_exact_mut(vocab));
+        rows.for_each(|(sequence, logits)| sequence.draw(logits, request));
+    }
+
+    /// Takes out the sequences that ended, of those from `first`, which have each drawn a token.
+    fn collect(&mut self, first: usize) {
+        self.progress.tokens += self.running.len() - first;
+        let drawn = self.running.split_off(first);
+        for mut sequence in drawn {
+            let Some(finish) = sequence.finish else {
+                self.running.push(sequence);
+                continue;
+            };
+            self.cache.release(std::mem::take(&mut sequence.table));
+            self.progress.finished += 1;
+            let output = sequence.output;
+            self.responses[output] = Some(sequence.response(finish));
+        }
+        if let Some(tell) = self.request.progress {
+            tell(self.progress);
+        }
+    }
 }
 
-/// Prompt indices, longest first, so that equal lengths are prefilled together and the last to finish start early.
-fn by_length(prompts: &[&[u32]]) -> Vec<usize> {
+/// Prompt indices, longest first, so that the last to finish start early.
+fn by_length(prompts: &[&[u32]]) -> VecDeque<usize> {
     let mut order: Vec<usize> = (0..prompts.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(prompts[i].len()));
-    order
+    order.into()
 }

@@ -1,0 +1,71 @@
+//! Inference with a key/value cache: whole prompts at once, then token by token. On the CPU, in float32, what a row comes out
+//! as does not depend on the rows beside it.
+
+use std::sync::Arc;
+
+use burn::tensor::{FloatDType, Tensor};
+
+use super::causal_lm::CausalLm;
+use super::decoder::Pass;
+use super::device::is_cpu;
+use super::kv_cache::{KvCache, place};
+use super::ops::{CacheView, Packed, Places, attention, cast, decode_attention, linear, products_on_host, to_host};
+
+impl CausalLm {
+    /// An empty cache for this model's keys and values.
+    pub fn cache(&self) -> KvCache {
+        KvCache::new(&self.config, self.dtype, &self.device)
+    }
+
+    /// Hidden states [rows, h] of whole prompts, packed as `layout` says. Their keys and values go to the rows `places` of the
+    /// cache, one for each row of the layout.
+    pub fn prefill(&self, ids: &[u32], layout: &Arc<Packed>, places: &Places, cache: &mut KvCache) -> Tensor<2> {
+        let positions = layout.positions();
+        let pass = Pass { independent_rows: true, ..self.pass(&positions) };
+        self.net.forward(self.embed(ids, &positions), &pass, &mut |layer, q, k, v| {
+            cache.write(layer, places, flat(&k), flat(&v));
+            attention(q, k, v, layout.clone(), self.config.scoring(layer))
+        })
+    }
+
+    /// Hidden states [rows, h] of one new token per sequence at `positions`, whose keys and values are written to the cache
+    /// first, into the blocks of `tables`.
+    pub fn decode(&self, ids: &[u32], positions: &[usize], tables: &[&[usize]], cache: &mut KvCache) -> Tensor<2> {
+        let pass = Pass { independent_rows: true, ..self.pass(positions) };
+        let lens: Vec<usize> = positions.iter().map(|p| p + 1).collect();
+        let places = Places::from(tables.iter().zip(positions).map(|(table, p)| place(table, *p)).collect::<Vec<_>>());
+        let at = CacheView::new(self.config.num_key_value_heads, tables, &lens);
+        self.net.forward(self.embed(ids, positions), &pass, &mut |layer, q, k, v| {
+            cache.write(layer, &places, flat(&k), flat(&v));
+            let (k, v) = cache.layer(layer);
+            decode_attention(q, k, v, &at, self.config.scoring(layer))
+        })
+    }
+
+    /// Logits of hidden states [rows, h] -> [rows, vocab], in f32, where the hidden states are.
+    pub fn logits_on_device(&self, hidden: Tensor<2>) -> Tensor<2> {
+        let head = cast(self.net.head().val().inner(), self.dtype);
+        let logits = cast(linear(cast(hidden, self.dtype), head, None), FloatDType::F32);
+        match self.config.logit_softcap {
+            Some(cap) => (logits / cap).tanh() * cap,
+            None => logits,
+        }
+    }
+
+    /// Logits of hidden states [rows, h], into `out` [rows, vocab], whose memory is used again.
+    pub fn logits(&self, hidden: Tensor<2>, out: &mut Vec<f32>) {
+        if !is_cpu(&self.device) || self.dtype != FloatDType::F32 {
+            *out = to_host(self.logits_on_device(hidden));
+            return;
+        }
+        products_on_host(hidden, self.net.head().val().inner(), out);
+        if let Some(cap) = self.config.logit_softcap {
+            out.iter_mut().for_each(|logit| *logit = cap * (*logit / cap).tanh());
+        }
+    }
+}
+
+/// [rows, heads, d] -> [rows, heads · d]
+fn flat(x: &Tensor<3>) -> Tensor<2> {
+    x.clone().flatten(1, 2)
+}

@@ -1,0 +1,186 @@
+//! Keys and values of the tokens so far, in blocks that sequences take as they grow, share where they begin alike, and give
+//! back when they end. Memory follows the tokens that are alive, not the longest that might be.
+
+use burn::tensor::{Device, FloatDType, Tensor};
+
+use super::config::DecoderConfig;
+use super::ops::{BLOCK, Places, cast, copy_rows, write_rows};
+
+/// The blocks of a sequence, in order.
+pub type Table = Vec<usize>;
+
+/// The row of the cache that holds a position of a sequence.
+pub fn place(table: &[usize], position: usize) -> usize {
+    table[position / BLOCK] * BLOCK + position % BLOCK
+}
+
+/// What a cache's tensors are.
+struct Empty {
+    layers: usize,
+    width: usize,
+    dtype: FloatDType,
+    device: Device,
+}
+
+impl Empty {
+    fn rows(&self, rows: usize) -> Tensor<2> {
+        cast(Tensor::zeros([rows, self.width], &self.device), self.dtype)
+    }
+}
+
+/// A key/value cache of all sequences that are being generated.
+pub struct KvCache {
+    /// Per layer keys and values, [blocks · BLOCK, kv heads · d]; none before there is a block, as a GPU has no empty tensors.
+    layers: Vec<(Tensor<2>, Tensor<2>)>,
+    empty: Empty,
+    /// Sequences that each block belongs to.
+    holders: Vec<u32>,
+    free: Vec<usize>,
+}
+
+impl KvCache {
+    /// An empty cache, which grows by itself.
+    pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
+        let (layers, width) = (config.num_hidden_layers, config.num_key_value_heads * config.head_dim);
+        let empty = Empty { layers, width, dtype, device: device.clone() };
+        Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new() }
+    }
+
+    /// Keys and values of a layer.
+    pub fn layer(&self, layer: usize) -> (&Tensor<2>, &Tensor<2>) {
+        let (k, v) = &self.layers[layer];
+        (k, v)
+    }
+
+    /// Blocks that there is memory for.
+    pub fn blocks(&self) -> usize {
+        self.holders.len()
+    }
+
+    /// Blocks that some sequence holds.
+    pub fn used(&self) -> usize {
+        self.blocks() - self.free.len()
+    }
+
+    /// Gives a sequence the blocks it needs for `len` positions.
+    pub fn extend(&mut self, table: &mut Table, len: usize) {
+        while table.len() * BLOCK < len {
+            let block = self.take();
+            table.push(block);
+        }
+    }
+
+    /// Makes room for so many further blocks at once.
+    pub fn reserve(&mut self, blocks: usize) {
+        if blocks > self.free.len() {
+            self.grow(blocks - self.free.len());
+        }
+    }
+
+    /// The blocks of `count` new sequences that begin with the first `len` positions of another: full blocks are shared, what
+    /// is left is copied.
+    pub fn fork(&mut self, table: &Table, len: usize, count: usize) -> Vec<Table> {
+        let (full, left) = (len / BLOCK, len % BLOCK);
+        for &block in &table[..full] {
+            self.holders[block] += count as u32;
+        }
+        let mut forks = vec![table[..full].to_vec(); count];
+        if left > 0 && count > 0 {
+            forks.iter_mut().for_each(|fork| fork.push(self.take()));
+            let rows = |block: usize| block * BLOCK..block * BLOCK + left;
+            let from = Places::from(forks.iter().flat_map(|_| rows(table[full])).collect::<Vec<_>>());
+            let to = Places::from(forks.iter().flat_map(|fork| rows(fork[full])).collect::<Vec<_>>());
+            for (k, v) in &mut self.layers {
+                copy_rows(k, &from, &to);
+                copy_rows(v, &from, &to);
+            }
+        }
+        forks
+    }
+
+    /// Gives back the blocks of a sequence that ended.
+    pub fn release(&mut self, table: Table) {
+        for block in table {
+            self.holders[block] -= 1;
+            if self.holders[block] == 0 {
+                self.free.push(block);
+            }
+        }
+    }
+
+    /// Writes rows of keys and values [rows, kv heads · d] at `places` (see [`place`]).
+    pub fn write(&mut self, layer: usize, places: &Places, k: Tensor<2>, v: Tensor<2>) {
+        let (keys, values) = &mut self.layers[layer];
+        write_rows(keys, places, k);
+        write_rows(values, places, v);
+    }
+
+    fn take(&mut self) -> usize {
+        if self.free.is_empty() {
+            self.grow(1);
+        }
+        let block = self.free.pop().expect("the cache has just grown");
+        self.holders[block] = 1;
+        block
+    }
+
+    /// At least so many blocks more: a quarter of what there is, so that growing costs little and wastes little. One tensor
+    /// after another, so that only one is there twice.
+    fn grow(&mut self, least: usize) {
+        let more = least.max(self.blocks() / 4).max(64);
+        let rows = || self.empty.rows(more * BLOCK);
+        if self.layers.is_empty() {
+            self.layers = (0..self.empty.layers).map(|_| (rows(), rows())).collect();
+        } else {
+            for tensor in self.layers.iter_mut().flat_map(|(k, v)| [k, v]) {
+                tensor.inplace(|old| Tensor::cat(vec![old, rows()], 0));
+            }
+        }
+        let first = self.blocks();
+        self.holders.resize(first + more, 0);
+        self.free.extend((first..first + more).rev());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ops::to_host;
+    use crate::model::{CausalLm, Init};
+
+    #[test]
+    fn blocks_are_shared_copied_and_given_back() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model");
+        let device = crate::model::device::open(None).unwrap();
+        let config = CausalLm::load(&folder, Init::Random { seed: 0 }, &device).unwrap().config;
+        let mut cache = KvCache::new(&config, FloatDType::F32, &device);
+        let len = 2 * BLOCK + 3;
+        let mut table = Table::new();
+        cache.extend(&mut table, len);
+        let width = config.num_key_value_heads * config.head_dim;
+        let rows = |value: f32, n: usize| Tensor::<2>::full([n, width], value, &device);
+        let places: Vec<usize> = (0..len).map(|p| place(&table, p)).collect();
+        cache.write(0, &places.into(), rows(1.0, len), rows(2.0, len));
+
+        let fork = cache.fork(&table, len, 1).remove(0);
+        assert_eq!((fork[..2] == table[..2], fork[2] == table[2]), (true, false));
+        // What one sequence writes behind the shared beginning, the other does not see; growth keeps what is there.
+        cache.write(0, &vec![place(&fork, len - 1)].into(), rows(3.0, 1), rows(4.0, 1));
+        cache.reserve(100);
+        let at = |table: &Table, p: usize| {
+            let (k, v) = cache.layer(0);
+            let row = |x: &Tensor<2>| to_host(x.clone().narrow(0, place(table, p), 1));
+            (row(k), row(v))
+        };
+        let all = |k: f32, v: f32| (vec![k; width], vec![v; width]);
+        assert!((0..len).all(|p| at(&table, p) == all(1.0, 2.0)));
+        assert!((0..len - 1).all(|p| at(&fork, p) == all(1.0, 2.0)));
+        assert_eq!(at(&fork, len - 1), all(3.0, 4.0));
+
+        assert_eq!(cache.used(), 4);
+        cache.release(table);
+        assert_eq!(cache.used(), 3);
+        cache.release(fork);
+        assert_eq!(cache.used(), 0);
+    }
+}

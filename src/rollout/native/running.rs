@@ -1,0 +1,97 @@
+//! A sequence that is being generated.
+
+use crate::model::kv_cache::Table;
+use crate::rollout::sampling::{Changes, sample};
+use crate::rollout::{Finish, Request, Response, Stops};
+use crate::util::rng::Stream;
+
+pub struct Running {
+    /// Where its response goes: prompt · n + sample.
+    pub output: usize,
+    /// Its blocks of the cache.
+    pub table: Table,
+    /// Tokens of its prompt.
+    prompt: usize,
+    /// Tokens its response may have.
+    most: usize,
+    stream: Stream,
+    /// Tokens under the repetition penalty, sorted; empty without one.
+    repeated: Vec<u32>,
+    ids: Vec<u32>,
+    log_probs: Vec<f32>,
+    /// Set when the response is complete.
+    pub finish: Option<Finish>,
+}
+
+impl Running {
+    pub fn new(prompt: usize, sample: usize, most: usize, table: Table, request: &Request) -> Self {
+        let ids = request.prompts[prompt];
+        let mut repeated = if request.sampling.repetition_penalty == 1.0 { Vec::new() } else { ids.to_vec() };
+        repeated.sort_unstable();
+        repeated.dedup();
+        Self {
+            output: prompt * request.n + sample,
+            table,
+            prompt: ids.len(),
+            most,
+            stream: (request.stream)(prompt, sample),
+            repeated,
+            ids: Vec::new(),
+            log_probs: Vec::new(),
+            finish: None,
+        }
+    }
+
+    /// The token that the next step feeds.
+    pub fn last(&self) -> u32 {
+        *self.ids.last().expect("admitted with its first token")
+    }
+
+    /// Position of that token.
+    pub fn position(&self) -> usize {
+        self.prompt + self.ids.len() - 1
+    }
+
+    /// Draws the next token; `logits` is scratch.
+    pub fn draw(&mut self, logits: &mut [f32], request: &Request) {
+        let forbidden = if self.forbids(request) { request.eos } else { &[] };
+        let changes = Changes { repeated: &self.repeated, forbidden };
+        let (token, log_prob) = sample(logits, &request.sampling, changes, || self.stream.uniform());
+        self.push(token, log_prob, request);
+    }
+
+    /// Whether stop tokens may not be drawn yet.
+    pub fn forbids(&self, request: &Request) -> bool {
+        self.ids.len() < request.sampling.min_tokens && !request.eos.is_empty()
+    }
+
+    /// The uniform number of the next token.
+    pub fn uniform(&mut self) -> f64 {
+        self.stream.uniform()
+    }
+
+    /// Appends a token that was drawn.
+    pub fn push(&mut self, token: u32, log_prob: f32, request: &Request) {
+        let sampling = &request.sampling;
+        let may_stop = self.ids.len() >= sampling.min_tokens;
+        self.ids.push(token);
+        self.log_probs.push(log_prob);
+        if sampling.repetition_penalty != 1.0
+            && let Err(at) = self.repeated.binary_search(&token)
+        {
+            self.repeated.insert(at, token);
+        }
+        let is_stop = request.eos.contains(&token);
+        let completes = |stops: Stops| may_stop && stops(&self.ids);
+        self.finish = if is_stop || request.stops.is_some_and(completes) {
+            Some(Finish::Stop)
+        } else {
+            (self.ids.len() >= self.most).then_some(Finish::Length)
+        };
+    }
+
+    /// The complete response.
+    pub fn response(self, finish: Finish) -> Response {
+        Response { ids: self.ids, log_probs: self.log_probs, finish }
+    }
+}
