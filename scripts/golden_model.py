@@ -14,7 +14,7 @@ import transformers
 
 warnings.filterwarnings("ignore")
 folder = sys.argv[1]
-model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
 vocab = model.config.vocab_size
 generator = torch.Generator().manual_seed(20261121)
 seqs = [torch.randint(0, vocab, (n,), generator=generator).tolist() for n in (5, 11, 17)]

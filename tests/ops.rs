@@ -1,9 +1,18 @@
 //! Fused operations against the same maths composed of burn's own ops: values and gradients; and what batching may not change.
 
+use std::cell::RefCell;
+
 use burn::prelude::*;
 use burn::tensor::{Distribution, FloatDType, activation};
-use burnish::model::ops::{self, CacheView, Head, head_backward, head_stats};
+use burnish::model::decoder::Decoder;
+use burnish::model::ops::{self, Act, BLOCK, CacheView, Head, Packed, Scoring, head_backward, head_stats};
 use burnish::model::token_stats::TokenGrads;
+use burnish::model::{CausalLm, Gradients, Init};
+use burnish::optim::{AdamW, AdamWConfig};
+
+/// As the program has: the system's allocator returns the pages of each result.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn device() -> Device {
     Device::flex().autodiff()
@@ -19,87 +28,178 @@ fn rnd<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::random(shape, Distribution::Normal(0.0, 2.0), device)
 }
 
-#[test]
-fn swiglu() {
-    let d = device();
-    let (g, u, c) = (rnd([67, 129], &d).require_grad(), rnd([67, 129], &d).require_grad(), rnd([67, 129], &d));
-    let run = |y: Tensor<2>| {
-        let mut grads = (y.clone() * c.clone()).sum().backward();
-        (y.inner(), g.grad_remove(&mut grads).unwrap(), u.grad_remove(&mut grads).unwrap())
+/// The fused operation against the plain composition in f64: values, and gradients of all inputs. On flex, f64 tensors take
+/// the composed bodies, which CUDA runs, so both bodies are compared.
+fn same<const N: usize>(
+    name: &str,
+    x: [Tensor<2>; N],
+    fused: impl Fn([Tensor<2>; N]) -> Tensor<2>,
+    plain: impl Fn([Tensor<2>; N]) -> Tensor<2>,
+) {
+    let x = x.map(|x| x.require_grad());
+    let weights = RefCell::new(None);
+    let run = |f: &dyn Fn([Tensor<2>; N]) -> Tensor<2>, dtype: FloatDType| {
+        let y = f(x.clone().map(|x| x.cast(dtype)));
+        let c = weights.borrow_mut().get_or_insert_with(|| rnd(y.dims(), &device())).clone().cast(dtype);
+        let g = (y.clone() * c).sum().backward();
+        let gradients = x.iter().map(|x| x.grad(&g).unwrap());
+        std::iter::once(y.inner()).chain(gradients).map(|x| x.cast(FloatDType::F32)).collect::<Vec<_>>()
     };
-    let a = run(ops::swiglu(g.clone(), u.clone()));
-    let b = run(activation::silu(g.clone()) * u.clone());
-    close("y", a.0, b.0);
-    close("d gate", a.1, b.1);
-    close("d up", a.2, b.2);
+    let want = run(&plain, FloatDType::F64);
+    for dtype in [FloatDType::F32, FloatDType::F64] {
+        let untracked = fused(x.clone().map(|x| x.inner().cast(dtype))).cast(FloatDType::F32);
+        close(&format!("{name} {dtype:?} untracked"), untracked, want[0].clone());
+        for (i, (got, want)) in run(&fused, dtype).into_iter().zip(&want).enumerate() {
+            close(&format!("{name} {dtype:?} {i}"), got, want.clone());
+        }
+    }
+}
+
+/// The definition of an activation, in ordinary operations.
+fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
+    match act {
+        Act::Silu => activation::silu(x),
+        Act::Gelu => x.clone() * ((x * 0.5f64.sqrt()).erf() + 1.0) * 0.5,
+        Act::GeluTanh => {
+            let inner = (x.clone() + x.clone().powf_scalar(3.0) * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
+            x * (inner.tanh() + 1.0) * 0.5
+        }
+        Act::Relu => activation::relu(x),
+    }
+}
+
+const ACTS: [Act; 4] = [Act::Silu, Act::Gelu, Act::GeluTanh, Act::Relu];
+
+#[test]
+fn activations() {
+    let d = device();
+    for act in ACTS {
+        let name = format!("{act:?}");
+        same(&name, [rnd([67, 129], &d)], |[x]| ops::act(x, act), |[x]| plain_act(x, act));
+        let [g, u] = [(); 2].map(|_| rnd([67, 129], &d));
+        same(&name, [g, u], |[g, u]| ops::glu(g, u, act), |[g, u]| plain_act(g, act) * u);
+    }
     // Strided inputs, one of them untracked.
-    let y = ops::swiglu(g.clone().transpose(), c.clone().transpose());
+    let (g, c) = (rnd([67, 129], &d).require_grad(), rnd([67, 129], &d));
+    let y = ops::glu(g.clone().transpose(), c.clone().transpose(), Act::Silu);
     let z = activation::silu(g.clone().transpose()) * c.clone().transpose();
     close("strided", y.clone().inner(), z.clone().inner());
     close("strided d gate", g.grad(&y.sum().backward()).unwrap(), g.grad(&z.sum().backward()).unwrap());
-    let e = Tensor::<2>::from_floats([[-200.0, -90.0, 0.0, 90.0, 200.0]], &d);
-    let y: Vec<f32> = ops::swiglu(e.clone(), e.ones_like()).into_data().try_to_vec().unwrap();
-    assert!(y.iter().all(|x| x.is_finite()) && y[4] == 200.0 && y[0].abs() < 1e-30, "extremes: {y:?}");
+}
+
+/// Each activation over its range, relative to the exact value: small tails must not drown in the rounding of large ones.
+#[test]
+fn activations_are_accurate() {
+    let x: Vec<f32> = (-6000..=2000).map(|i| i as f32 / 1000.0).collect();
+    let x = Tensor::<2>::from_data(TensorData::new(x, [1, 8001]), &Device::flex());
+    for (act, tolerance) in [(Act::Silu, 1e-6), (Act::Gelu, 3e-6), (Act::GeluTanh, 5e-6)] {
+        // 1 + erf and 1 + tanh of the plain forms cancel, so the exact values are of f64.
+        let want = plain_act(x.clone().cast(FloatDType::F64), act);
+        let error = (ops::act(x.clone(), act).cast(FloatDType::F64) - want.clone()).abs() / (want.abs() + 1e-30);
+        let error: f64 = error.max().into_scalar();
+        assert!(error < tolerance, "{act:?}: {error}");
+    }
+    let e = Tensor::<2>::from_floats([[-200.0, -90.0, 0.0, 90.0, 200.0]], &Device::flex());
+    for act in ACTS {
+        let y: Vec<f32> = ops::glu(e.clone(), e.ones_like(), act).into_data().try_to_vec().unwrap();
+        assert!(y.iter().all(|x| x.is_finite()) && y[4] == 200.0 && y[0].abs() < 1e-30, "extremes of {act:?}: {y:?}");
+    }
 }
 
 #[test]
-fn rms_norm() {
+fn norms() {
     let d = device();
-    let (x, w, c) = (rnd([5, 37, 83], &d).require_grad(), rnd([83], &d).require_grad(), rnd([5, 37, 83], &d));
-    let run = |y: Tensor<3>| {
-        let mut grads = (y.clone() * c.clone()).sum().backward();
-        let (dx, dw) = (x.grad_remove(&mut grads).unwrap(), w.grad_remove(&mut grads).unwrap());
-        (y.inner().flatten(0, 1), dx.flatten(0, 1), dw.unsqueeze())
-    };
-    let a = run(ops::rms_norm(x.clone(), w.clone(), 1e-5));
-    let r = (x.clone().powf_scalar(2.0).mean_dim(2) + 1e-5).sqrt();
-    let b = run(x.clone() / r * w.clone().unsqueeze());
-    close("y", a.0, b.0);
-    close("dx", a.1, b.1);
-    close("dw", a.2, b.2);
+    for offset in [0.0, 1.0] {
+        same(
+            "rms_norm",
+            [rnd([185, 83], &d), rnd([1, 83], &d)],
+            |[x, w]| ops::rms_norm(x.reshape([5, 37, 83]), w.reshape([83]), 1e-5, offset).reshape([185, 83]),
+            |[x, w]| x.clone() / (x.powf_scalar(2.0).mean_dim(1) + 1e-5).sqrt() * (w + offset),
+        );
+    }
+    same(
+        "layer_norm",
+        [rnd([185, 83], &d) + 3.0, rnd([1, 83], &d), rnd([1, 83], &d)],
+        |[x, w, b]| ops::layer_norm(x, w.reshape([83]), b.reshape([83]), 1e-5),
+        |[x, w, b]| {
+            let x = x.clone() - x.mean_dim(1);
+            x.clone() / (x.powf_scalar(2.0).mean_dim(1) + 1e-5).sqrt() * w + b
+        },
+    );
 }
 
 #[test]
 fn linear() {
     let d = device();
-    let (x, w, b) = (rnd([17, 12], &d).require_grad(), rnd([9, 12], &d).require_grad(), rnd([9], &d).require_grad());
-    let c = rnd([17, 9], &d);
-    let run = |y: Tensor<2>| {
-        let mut grads = (y.clone() * c.clone()).sum().backward();
-        let (dx, dw) = (x.grad_remove(&mut grads).unwrap(), w.grad_remove(&mut grads).unwrap());
-        [y.inner(), dx, dw, b.grad_remove(&mut grads).unwrap().unsqueeze()]
-    };
-    let fused = run(ops::linear(x.clone(), w.clone(), Some(b.clone())));
-    let plain = run(x.clone().matmul(w.clone().transpose()) + b.clone().unsqueeze());
-    for (name, (a, b)) in ["y", "dx", "dw", "db"].iter().zip(fused.into_iter().zip(plain)) {
-        close(name, a, b);
+    for (n, inner, out) in [(17, 12, 9), (333, 250, 131)] {
+        let [x, w, b] = [[n, inner], [out, inner], [1, out]].map(|shape| rnd(shape, &d));
+        same("linear", [x.clone(), w.clone()], |[x, w]| ops::linear(x, w, None), |[x, w]| x.matmul(w.transpose()));
+        same(
+            "linear with bias",
+            [x, w, b],
+            |[x, w, b]| ops::linear(x, w, Some(b.reshape([out]))),
+            |[x, w, b]| x.matmul(w.transpose()) + b,
+        );
     }
+}
+
+/// Attention of each segment alone, with its keys repeated for each head and a mask written out.
+fn plain_attention([q, k, v]: [Tensor<3>; 3], packed: &Packed, s: Scoring) -> Tensor<3> {
+    let group = q.dims()[1] / k.dims()[1];
+    let parts = packed.segments().filter(|x| !x.rows.is_empty()).map(|x| {
+        let keys = |t: &Tensor<3>| {
+            let own = t.clone().slice([x.rows.clone()]);
+            let all = if x.stem.is_empty() { own } else { Tensor::cat(vec![t.clone().slice([x.stem.clone()]), own], 0) };
+            let [n, heads, d] = all.dims();
+            all.reshape([n, heads, 1, d]).expand([n, heads, group, d]).reshape([n, heads * group, d]).swap_dims(0, 1)
+        };
+        let queries = q.clone().slice([x.rows.clone()]).swap_dims(0, 1);
+        let scores = queries.matmul(keys(&k).swap_dims(1, 2)) * s.scale;
+        let scores = match s.softcap {
+            Some(cap) => (scores / cap).tanh() * cap,
+            None => scores,
+        };
+        let (n, m) = (x.rows.len(), x.keys());
+        let seen = |i: usize, j: usize| j <= m - n + i && s.window.is_none_or(|w| j + w > m - n + i);
+        let mask: Vec<f32> = (0..n * m).map(|i| if seen(i / m, i % m) { 0.0 } else { -1e30 }).collect();
+        let mask = Tensor::<3>::from_data(TensorData::new(mask, [1, n, m]), &q.device()).cast(q.dtype());
+        activation::softmax(scores + mask, 2).matmul(keys(&v)).swap_dims(0, 1)
+    });
+    Tensor::cat(parts.collect(), 0)
 }
 
 #[test]
 fn attention() {
     let dev = device();
-    for (b, s, t, hq, hkv, d) in [(2, 130, 130, 4, 2, 16), (1, 5, 70, 6, 3, 24), (3, 1, 17, 4, 1, 8)] {
-        let (q, k, v) = (
-            rnd([b, s, hq, d], &dev).require_grad(),
-            rnd([b, t, hkv, d], &dev).require_grad(),
-            rnd([b, t, hkv, d], &dev).require_grad(),
-        );
-        let c = rnd([b, s, hq, d], &dev);
-        let run = |y: Tensor<4>| {
-            let mut grads = (y.clone() * c.clone()).sum().backward();
-            let mut grad = |x: &Tensor<4>| x.grad_remove(&mut grads).unwrap().flatten(0, 2);
-            [y.inner().flatten(0, 2), grad(&q), grad(&k), grad(&v)]
-        };
-        let fused = run(ops::attention(q.clone(), k.clone(), v.clone()));
-        let repeat =
-            |x: Tensor<4>| x.swap_dims(1, 2).reshape([b, hkv, 1, t, d]).expand([b, hkv, hq / hkv, t, d]).reshape([b, hq, t, d]);
-        let mask: Vec<f32> = (0..s * t).map(|i| if i % t > t - s + i / t { -1e30 } else { 0.0 }).collect();
-        let mask = Tensor::<4>::from_data(TensorData::new(mask, [1, 1, s, t]), &dev);
-        let scores = q.clone().swap_dims(1, 2).matmul(repeat(k.clone()).swap_dims(2, 3)) / (d as f32).sqrt() + mask;
-        let plain = run(activation::softmax(scores, 3).matmul(repeat(v.clone())).swap_dims(1, 2));
-        for ((name, a), b) in ["out", "dq", "dk", "dv"].iter().zip(fused).zip(plain) {
-            close(name, a, b);
+    let plain = Scoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
+    let alone: &[(usize, &[usize])] = &[(130, &[]), (1, &[]), (70, &[])];
+    let trees: &[(usize, &[usize])] = &[(3, &[70, 0, 1, 9]), (5, &[]), (67, &[2, 131])];
+    for (layout, heads, kv_heads) in [(alone, 4, 2), (trees, 6, 2), (trees, 3, 3), (alone, 5, 1)] {
+        let mut packed = Packed::default();
+        for (stem, branches) in layout {
+            packed.push(*stem, branches);
+        }
+        let (n, packed) = (packed.rows(), std::sync::Arc::new(packed));
+        for scoring in [
+            plain,
+            Scoring { scale: 0.2, window: Some(7), ..plain },
+            Scoring { softcap: Some(3.0), ..plain },
+            Scoring { scale: 0.5, softcap: Some(20.0), window: Some(69) },
+        ] {
+            let heads_of = |x: Tensor<2>| -> Tensor<3> {
+                let heads = x.dims()[1] / 8;
+                x.reshape([n, heads, 8])
+            };
+            let x = [rnd([n, heads * 8], &dev), rnd([n, kv_heads * 8], &dev), rnd([n, kv_heads * 8], &dev)];
+            same(
+                &format!("attention {layout:?} {heads}/{kv_heads} {scoring:?}"),
+                x,
+                |x| {
+                    let [q, k, v] = x.map(heads_of);
+                    ops::attention(q, k, v, packed.clone(), scoring).flatten(1, 2)
+                },
+                |x| plain_attention(x.map(heads_of), &packed, scoring).flatten(1, 2),
+            );
         }
     }
 }
@@ -107,41 +207,65 @@ fn attention() {
 #[test]
 fn rope() {
     let dev = device();
-    let (b, s, h, d) = (2, 9, 3, 20);
-    let (x, c) = (rnd([b, s, h, d], &dev).require_grad(), rnd([b, s, h, d], &dev));
-    let (cos, sin) = (rnd([s, d / 2], &dev), rnd([s, d / 2], &dev));
-    let run = |y: Tensor<4>| {
-        let g = x.grad(&(y.clone() * c.clone()).sum().backward()).unwrap();
-        (y.inner().flatten(0, 2), g.flatten(0, 2))
-    };
-    let a = run(ops::rope(x.clone(), cos.clone(), sin.clone()));
-    let t = |c: Tensor<2>| Tensor::cat(vec![c.clone(), c], 1).reshape([1, s, 1, d]);
-    let (x1, x2) = (x.clone().narrow(3, 0, d / 2), x.clone().narrow(3, d / 2, d / 2));
-    let e = run(x.clone() * t(cos) + Tensor::cat(vec![x2.neg(), x1], 3) * t(sin));
-    close("y", a.0, e.0);
-    close("dx", a.1, e.1);
+    for (n, h, d, half) in [(9, 3, 20, 10), (7, 2, 12, 3)] {
+        let (cos, sin) = (rnd([n, half], &dev), rnd([n, half], &dev));
+        same(
+            "rope",
+            [rnd([n, h * d], &dev)],
+            |[x]| {
+                let t = x.dtype();
+                ops::rope(x.reshape([n, h, d]), cos.clone().cast(t), sin.clone().cast(t)).flatten(1, 2)
+            },
+            |[x]| {
+                let (dtype, x) = (x.dtype(), x.reshape([n, h, d]));
+                let t = |c: &Tensor<2>| Tensor::cat(vec![c.clone(), c.clone()], 1).reshape([n, 1, 2 * half]).cast(dtype);
+                let (x1, x2) = (x.clone().narrow(2, 0, half), x.clone().narrow(2, half, half));
+                let turned = x.clone().narrow(2, 0, 2 * half) * t(&cos) + Tensor::cat(vec![x2.neg(), x1], 2) * t(&sin);
+                let rest = d - 2 * half;
+                let y = if rest == 0 { turned } else { Tensor::cat(vec![turned, x.narrow(2, 2 * half, rest)], 2) };
+                y.flatten(1, 2)
+            },
+        );
+    }
 }
 
-/// A decode step over slots of different lengths equals causal attention over each slot alone.
+/// A decode step over sequences in scattered blocks equals plain attention over each sequence alone, in both bodies, and does
+/// not depend on the other rows or on where the blocks lie.
 #[test]
 fn decode_attention() {
     let dev = Device::flex();
-    let (slots, lens, capacity, hq, hkv, d) = ([2, 0], [17, 5], 20, 4, 2, 8);
-    let (q, k, v) = (rnd([2, hq, d], &dev), rnd([3 * capacity, hkv * d], &dev), rnd([3 * capacity, hkv * d], &dev));
-    let at = CacheView { capacity, kv_heads: hkv, slots: &slots, lens: &lens };
-    let got = ops::decode_attention(q.clone(), &k, &v, at);
-    let plain = ops::decode_attention(
-        q.clone().cast(FloatDType::F64),
-        &k.clone().cast(FloatDType::F64),
-        &v.clone().cast(FloatDType::F64),
-        at,
-    );
-    close("composed", got.clone().flatten(0, 1), plain.cast(FloatDType::F32).flatten(0, 1));
-    for row in 0..2 {
-        let (slot, len) = (slots[row], lens[row]);
-        let cut = |x: &Tensor<2>| x.clone().narrow(0, slot * capacity, len).reshape([1, len, hkv, d]);
-        let alone = ops::attention(q.clone().narrow(0, row, 1).reshape([1, 1, hq, d]), cut(&k), cut(&v));
-        close("row", got.clone().narrow(0, row, 1).flatten(0, 1), alone.flatten(0, 2));
+    let (blocks, hq, hkv, d) = (9, 6, 2, 20);
+    let (tables, lens): ([&[usize]; 3], [usize; 3]) = ([&[7, 2, 5], &[0], &[8, 1]], [37, 5, 32]);
+    let (q, k, v) = (rnd([3, hq, d], &dev), rnd([blocks * BLOCK, hkv * d], &dev), rnd([blocks * BLOCK, hkv * d], &dev));
+    let scale = 1.0 / (d as f32).sqrt();
+    for (softcap, window) in [(None, None), (Some(0.7), None), (None, Some(6)), (Some(0.7), Some(19))] {
+        let scoring = Scoring { scale, softcap, window };
+        let run = |rows: &[usize], k: &Tensor<2>, v: &Tensor<2>, tables: &[&[usize]]| {
+            let lens: Vec<usize> = rows.iter().map(|r| lens[*r]).collect();
+            let q = Tensor::cat(rows.iter().map(|r| q.clone().narrow(0, *r, 1)).collect(), 0).cast(k.dtype());
+            ops::decode_attention(q, k, v, &CacheView::new(hkv, tables, &lens), scoring)
+        };
+        let got = run(&[0, 1, 2], &k, &v, &tables);
+        let double = |x: &Tensor<2>| x.clone().cast(FloatDType::F64);
+        let composed = run(&[0, 1, 2], &double(&k), &double(&v), &tables);
+        close("composed", got.clone().flatten(0, 1), composed.cast(FloatDType::F32).flatten(0, 1));
+        for row in 0..3 {
+            let own = |x: &Tensor<2>| {
+                let parts = tables[row].iter().map(|b| x.clone().narrow(0, b * BLOCK, BLOCK)).collect();
+                Tensor::cat(parts, 0)
+            };
+            let alone = got.clone().narrow(0, row, 1).flatten::<2>(0, 1);
+            let len = lens[row];
+            let first = len - window.unwrap_or(len).min(len);
+            let cut = |x: &Tensor<2>| own(x).narrow(0, first, len - first).reshape([len - first, hkv, d]).swap_dims(0, 1);
+            let scores = q.clone().narrow(0, row, 1).reshape([hkv, hq / hkv, d]).matmul(cut(&k).swap_dims(1, 2)) * scale;
+            let scores = softcap.map_or(scores.clone(), |cap| (scores / cap).tanh() * cap);
+            close("row", alone.clone(), activation::softmax(scores, 2).matmul(cut(&v)).reshape([hq, d]));
+            // The same keys and values in other blocks, and no neighbours.
+            let order: Vec<usize> = (0..tables[row].len()).collect();
+            let moved = run(&[row], &own(&k), &own(&v), &[order.as_slice()]).flatten::<2>(0, 1);
+            assert_eq!(moved.into_data(), alone.into_data(), "row {row}");
+        }
     }
 }
 
@@ -150,7 +274,7 @@ fn decode_attention() {
 #[test]
 fn head() {
     let (dev, plain) = (device(), Device::flex());
-    let (n, h, h_ref, v) = (1037, 24, 17, 301); // more than one chunk
+    let (n, h, h_ref, v) = (1037, 24, 17, 2301); // more than one chunk, and more than one tile of the vocabulary
     let [hidden, w] = [[n, h], [v, h]].map(|shape| (rnd(shape, &dev) * 0.3).require_grad());
     let [hidden_ref, w_ref] = [[n, h_ref], [v, h_ref]].map(|shape| rnd(shape, &plain) * 0.3);
     let targets: Vec<u32> = (0..n as u32).map(|i| i * 7919 % v as u32).collect();
@@ -178,11 +302,12 @@ fn head() {
         for dtype in [FloatDType::F32, FloatDType::F64] {
             let [hid, wt] = [&hidden, &w].map(|x| x.clone().inner().cast(dtype));
             let [hid_ref, wt_ref] = [&hidden_ref, &w_ref].map(|x| x.clone().cast(dtype));
-            let policy = Head { hidden: &hid, w: &wt };
-            let reference = with_reference.then_some(Head { hidden: &hid_ref, w: &wt_ref });
+            let policy = Head { hidden: &hid, w: &wt, softcap: None };
+            let reference = with_reference.then_some(Head { hidden: &hid_ref, w: &wt_ref, softcap: None });
             let stats = head_stats(policy, &targets, reference);
             let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(dtype);
-            let dh = head_backward(policy, &targets, &g, reference, &mut dw);
+            let dh = head_backward(policy, &targets, &stats, &g, reference, &mut dw);
+            let stats = stats.tokens;
             let close = |name: &str, a: Tensor<2>, b: Tensor<2>| close(&format!("{dtype:?} {with_reference} {name}"), a, b);
             close("log-prob", column(&stats.log_prob, &plain), log_prob.clone().inner());
             close("entropy", column(&stats.entropy, &plain), entropy.clone().inner());
@@ -213,8 +338,9 @@ fn golden_full_kl() {
             Tensor::<2>::from_data(TensorData::new(values, [n, v]), &Device::flex()).cast(dtype) / temperature
         };
         let (x, y, eye) = (logits("logits"), logits("logits_ref"), Tensor::<2>::eye(v, &Device::flex()).cast(dtype));
-        let (policy, reference) = (Head { hidden: &x, w: &eye }, Some(Head { hidden: &y, w: &eye }));
-        let stats = head_stats(policy, &vec![0; n], reference);
+        let (policy, reference) =
+            (Head { hidden: &x, w: &eye, softcap: None }, Some(Head { hidden: &y, w: &eye, softcap: None }));
+        let stats = head_stats(policy, &vec![0; n], reference).tokens;
         let near = |what: &str, got: &[f32], want: &[f64], least: f64| {
             for (i, (&got, want)) in got.iter().zip(want).enumerate() {
                 let error = (f64::from(got) - want).abs();
@@ -225,7 +351,8 @@ fn golden_full_kl() {
         near("divergence", &stats.full_kl, &floats(&golden["full_kl"]), 1e-2);
         assert_eq!(stats.full_kl[2], 0.0);
         near("Σπ²", &stats.sum_pi_squared, &floats(&golden["sum_pi_squared"]), 1e-2);
-        let d = head_backward(policy, &vec![0; n], &g, reference, &mut Tensor::<2>::zeros([v, v], &Device::flex()).cast(dtype));
+        let mut dw = Tensor::<2>::zeros([v, v], &Device::flex()).cast(dtype);
+        let d = head_backward(policy, &vec![0; n], &head_stats(policy, &vec![0; n], reference), &g, reference, &mut dw);
         let d: Vec<f32> = (d / temperature).cast(FloatDType::F32).into_data().try_into_vec().unwrap();
         for (row, want) in rows("d_logits").iter().enumerate() {
             // A gradient is p times log-ratio less divergence, two numbers of this size.
@@ -235,31 +362,140 @@ fn golden_full_kl() {
     }
 }
 
-/// The composed bodies, which CUDA runs, against the fused ones: on flex, f64 tensors take the composed path.
+/// Milliseconds, the least of several: what else runs on the machine disturbs that least.
+fn least(repeats: usize, mut f: impl FnMut()) -> f64 {
+    let time = |_| {
+        let start = std::time::Instant::now();
+        f();
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    (0..repeats).map(time).fold(f64::INFINITY, f64::min)
+}
+
+type F<'a, const N: usize> = &'a dyn Fn([Tensor<2>; N]) -> Tensor<2>;
+
+fn row<const N: usize>(name: &str, shapes: [[usize; 2]; N], plain: F<N>, fused: F<N>) {
+    let x = shapes.map(|shape| rnd(shape, &device()).require_grad());
+    let pass = |f: F<N>| least(15, || drop(f(x.clone()).backward()));
+    let forward = |f: F<N>| least(15, || drop(f(x.clone().map(|x| x.inner()))));
+    println!("{name} | {:.2} {:.2} | {:.2} {:.2}", forward(plain), pass(plain), forward(fused), pass(fused));
+}
+
+/// A forward pass, and one with its backward pass, of the plain composition and of the operation: run with
+/// `cargo test --release --test ops -- --ignored --nocapture timings`, and scripts/bench_ops_torch.py for PyTorch's.
 #[test]
-fn composed() {
-    use FloatDType::{F32, F64};
-    let dev = device();
-    fn check<const N: usize>(name: &str, x: [Tensor<2>; N], f: impl Fn([Tensor<2>; N]) -> Tensor<2>) {
-        let run = |double: bool| {
-            let y = f(x.clone().map(|x| if double { x.cast(F64) } else { x }));
-            let g = (y.clone() * y.clone()).sum().backward();
-            std::iter::once(y.inner().cast(F32)).chain(x.iter().map(|x| x.grad(&g).unwrap().cast(F32))).collect::<Vec<_>>()
+#[ignore = "prints times"]
+fn timings() {
+    let (n, h, m) = (2048, 640, 1728);
+    row("glu silu", [[n, m]; 2], &|[g, u]| plain_act(g, Act::Silu) * u, &|[g, u]| ops::glu(g, u, Act::Silu));
+    for act in ACTS {
+        row(&format!("act {act:?}"), [[n, m]], &|[x]| plain_act(x, act), &|[x]| ops::act(x, act));
+    }
+    row("rms_norm", [[n, h], [1, h]], &|[x, w]| x.clone() / (x.powf_scalar(2.0).mean_dim(1) + 1e-5).sqrt() * w, &|[x, w]| {
+        ops::rms_norm(x, w.reshape([h]), 1e-5, 0.0)
+    });
+    row(
+        "layer_norm",
+        [[n, h], [1, h], [1, h]],
+        &|[x, w, b]| {
+            let x = x.clone() - x.mean_dim(1);
+            x.clone() / (x.powf_scalar(2.0).mean_dim(1) + 1e-5).sqrt() * w + b
+        },
+        &|[x, w, b]| ops::layer_norm(x, w.reshape([h]), b.reshape([h]), 1e-5),
+    );
+    let angles = rnd([n, 32], &Device::flex());
+    let (cos, sin) = (angles.clone().cos(), angles.sin());
+    row(
+        "rope",
+        [[n, h]],
+        &|[x]| {
+            let (x, t) = (x.reshape([n, 10, 64]), |c: &Tensor<2>| Tensor::cat(vec![c.clone(); 2], 1).reshape([n, 1, 64]));
+            let (x1, x2) = (x.clone().narrow(2, 0, 32), x.clone().narrow(2, 32, 32));
+            (x * t(&cos) + Tensor::cat(vec![x2.neg(), x1], 2) * t(&sin)).flatten(1, 2)
+        },
+        &|[x]| ops::rope(x.reshape([n, 10, 64]), cos.clone(), sin.clone()).flatten(1, 2),
+    );
+    row("linear", [[n, h], [m, h], [1, m]], &|[x, w, b]| x.matmul(w.transpose()) + b, &|[x, w, b]| {
+        ops::linear(x, w, Some(b.reshape([m])))
+    });
+}
+
+#[test]
+#[ignore = "prints times"]
+fn timings_of_attention() {
+    let scoring = Scoring { scale: 0.125, softcap: None, window: None };
+    for (name, count, stem, branches) in
+        [("attention 8x256", 8, 256, &[][..]), ("attention 32x64", 32, 64, &[]), ("attention 2x(128+8x64)", 2, 128, &[64; 8])]
+    {
+        let mut packed = Packed::default();
+        (0..count).for_each(|_| _ = packed.push(stem, branches));
+        let (n, packed) = (packed.rows(), std::sync::Arc::new(packed));
+        let heads = |x: Tensor<2>| -> Tensor<3> {
+            let heads = x.dims()[1] / 64;
+            x.reshape([n, heads, 64])
         };
-        for (i, (a, b)) in run(false).into_iter().zip(run(true)).enumerate() {
-            close(&format!("{name} {i}"), a, b);
+        row(name, [[n, 640], [n, 128], [n, 128]], &|x| plain_attention(x.map(heads), &packed, scoring).flatten(1, 2), &|x| {
+            let [q, k, v] = x.map(heads);
+            ops::attention(q, k, v, packed.clone(), scoring).flatten(1, 2)
+        });
+    }
+}
+
+/// The head's passes, and the rate of the product that they consist of.
+#[test]
+#[ignore = "prints times"]
+fn timings_of_head() {
+    let n = 2048;
+    for h in [256, 640] {
+        let (dev, v) = (Device::flex(), 50_304);
+        let (hidden, w, mut dw) = (rnd([n, h], &dev) * 0.1, rnd([v, h], &dev) * 0.1, Tensor::zeros([v, h], &dev));
+        let (head, targets) = (Head { hidden: &hidden, w: &w, softcap: None }, vec![7; n]);
+        let gflop = (2 * n * v * h) as f64 / 1e9;
+        let report = |what: &str, products: f64, time: f64| {
+            println!("head {h} {what}: {time:.0} ms, {:.0} GFLOP/s", 1e3 * products * gflop / time);
+        };
+        report("product alone", 1.0, least(5, || drop(hidden.clone().matmul(w.clone().transpose()))));
+        report("forward", 1.0, least(5, || drop(head_stats(head, &targets, None))));
+        let stats = head_stats(head, &targets, None);
+        for entropy in [0.0, 0.1] {
+            let g = TokenGrads { log_prob: vec![0.3; n], entropy: vec![entropy; n], full_kl: vec![] };
+            let time = least(5, || drop(head_backward(head, &targets, &stats, &g, None, &mut dw)));
+            report(&format!("backward, gradient of entropy {entropy}"), 3.0, time);
         }
     }
-    let r = |s: [usize; 2]| rnd(s, &dev).require_grad();
-    check("swiglu", [r([6, 20]), r([6, 20])], |[g, u]| ops::swiglu(g, u));
-    check("rms_norm", [r([6, 20]), r([1, 20])], |[x, w]| ops::rms_norm(x, w.reshape([20]), 1e-5));
-    let q4 = |x: Tensor<2>, h: usize| x.reshape([2, 7, h, 8]);
-    check("attention", [r([14, 32]), r([14, 16]), r([14, 16])], |[q, k, v]| {
-        ops::attention(q4(q, 4), q4(k, 2), q4(v, 2)).reshape([14, 32])
-    });
-    let (c, n) = (rnd([7, 4], &dev), rnd([7, 4], &dev));
-    check("rope", [r([14, 32])], |[x]| {
-        let t = x.dtype();
-        ops::rope(q4(x, 4), c.clone().cast(t), n.clone().cast(t)).reshape([14, 32])
-    });
+}
+
+/// The norm of a gradient and an AdamW update.
+#[test]
+#[ignore = "prints times"]
+fn timings_of_adamw() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = include_str!("../recipes/gsm8k/qwen2_small/config.json");
+    let large = source
+        .replace("\"hidden_size\": 256", "\"hidden_size\": 640")
+        .replace("704", "1728")
+        .replace("_layers\": 6", "_layers\": 10");
+    for config in [source, &large] {
+        std::fs::write(folder.path().join("config.json"), config).unwrap();
+        let mut model = CausalLm::load(folder.path(), Init::Random { seed: 0 }, &Device::flex()).unwrap().trainable();
+        let sizes = burnish::model::weights::sizes(&model.net);
+        let gradients = || {
+            let mut gradients = Gradients::default();
+            sizes.iter().for_each(|(name, size)| gradients.add(name, Tensor::<1>::ones([*size], &Device::flex())));
+            gradients
+        };
+        let mut adamw = AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 });
+        let (mut norm, mut update, mut sum) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+        for _ in 0..6 {
+            let (mut g, more) = (gradients(), gradients());
+            sum = sum.min(least(1, || sizes.keys().for_each(|name| g.add(name, more.0[name].clone()))));
+            norm = norm.min(least(1, || _ = g.norm()));
+            let net = std::mem::replace(&mut model.net, Decoder::empty(&Device::flex()));
+            let start = std::time::Instant::now();
+            model.net = adamw.update(net, g, 1e-4, 1.0);
+            update = update.min(start.elapsed().as_secs_f64() * 1e3);
+        }
+        let millions = sizes.values().sum::<usize>() / 1_000_000;
+        println!("adamw {millions} M: update {update:.1} ms, norm {norm:.1} ms, sum of gradients {sum:.1} ms");
+    }
 }

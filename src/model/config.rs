@@ -1,25 +1,40 @@
-//! config.json of a Hugging Face folder → [`DecoderConfig`], in the spelling of transformers 4 (`rope_theta`,
-//! `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`). What we cannot honour is refused by name.
+//! The shape and switches of the shared decoder. [`super::hf_config`] reads them from config.json, family by family.
 
-use std::path::Path;
+use anyhow::Result;
 
-use anyhow::{Context, Result, bail};
-use serde_json::{Map, Value};
-
+use super::hf_config::HfReader;
+use super::naming::{self, Naming};
+use super::ops::{Act, Scoring};
 use super::rope::RopeConfig;
 
-/// A model family: the files that describe it differ, the decoder does not.
-pub struct Family {
-    /// `model_type` of config.json.
-    pub model_type: &'static str,
-    pub doc: &'static str,
-    pub read: fn(&HfConfig) -> Result<DecoderConfig>,
+/// Where a block's attention and MLP read and write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Residual {
+    /// x += attention(norm(x)), then x += mlp(norm(x)).
+    Sequential,
+    /// x += attention(norm₁(x)) + mlp(norm₂(x)) (GPT-NeoX).
+    Parallel,
+    /// As sequential, and each result is normalised before it is added (Gemma 2).
+    Sandwich,
 }
 
-/// Every family this build can train. To add one: a file with its `FAMILY`, and a line here.
-pub static FAMILIES: &[Family] = &[super::llama::FAMILY, super::qwen2::FAMILY];
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NormKind {
+    /// x / rms(x) · (offset + w); Gemma stores w − 1, so its offset is 1.
+    Rms { offset: f64 },
+    /// (x − mean) / deviation · w + b
+    Layer,
+}
 
-/// Shape and switches of a pre-norm decoder with rotary positions, grouped key/value heads and SwiGLU.
+/// How a token knows its place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Positions {
+    Rotary(RopeConfig),
+    /// A table of max_position_embeddings rows, added to the embeddings.
+    Learned,
+}
+
+/// A decoder-only transformer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecoderConfig {
     pub vocab_size: usize,
@@ -29,116 +44,102 @@ pub struct DecoderConfig {
     pub num_attention_heads: usize,
     pub num_key_value_heads: usize,
     pub head_dim: usize,
-    pub rms_norm_eps: f64,
-    pub rope: RopeConfig,
+    pub norm: NormKind,
+    pub norm_eps: f64,
+    pub residual: Residual,
+    pub positions: Positions,
+    /// down(act(gate(x)) · up(x)) where gated, else down(act(up(x))).
+    pub gated: bool,
+    pub activation: Act,
+    /// An RMSNorm on each head of queries and keys, before they rotate.
+    pub qk_norm: bool,
     /// Biases on the q, k and v projections.
     pub qkv_bias: bool,
     /// Bias on the output projection.
     pub o_bias: bool,
     pub mlp_bias: bool,
+    /// Factor on q·k; 1/√head_dim if `None`.
+    pub attention_scale: Option<f32>,
+    pub attention_softcap: Option<f32>,
+    /// Logits become cap·tanh(logit / cap).
+    pub logit_softcap: Option<f32>,
+    /// Per layer, how many of the latest keys a query sees; all if `None`.
+    pub windows: Vec<Option<usize>>,
+    /// Factor on embedded tokens.
+    pub embedding_scale: Option<f32>,
     /// The head is the embedding matrix.
     pub tie_word_embeddings: bool,
     pub max_position_embeddings: usize,
     /// Standard deviation of random initial weights.
     pub initializer_range: f64,
+    /// How files of this family name and lay out the parameters.
+    pub naming: &'static Naming,
 }
 
-/// A parsed config.json with accessors whose errors name the key.
-pub struct HfConfig {
-    pub json: Map<String, Value>,
+impl DecoderConfig {
+    /// How a layer's attention scores.
+    pub fn scoring(&self, layer: usize) -> Scoring {
+        let scale = self.attention_scale.unwrap_or(1.0 / (self.head_dim as f32).sqrt());
+        Scoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
+    }
 }
 
-impl HfConfig {
-    pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join("config.json");
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("no model at {}: cannot read {}", folder.display(), path.display()))?;
-        let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
-        Ok(Self { json })
-    }
-
-    /// The decoder this config describes.
-    pub fn decoder(&self) -> Result<DecoderConfig> {
-        let names = || FAMILIES.iter().map(|f| f.model_type).collect::<Vec<_>>().join(", ");
-        let Some(model_type) = self.json.get("model_type").and_then(Value::as_str) else {
-            bail!("config.json has no `model_type`; supported are {}", names());
-        };
-        let Some(family) = FAMILIES.iter().find(|f| f.model_type == model_type) else {
-            bail!("config.json: model_type `{model_type}` is not supported; supported are {}", names());
-        };
-        if self.json.get("quantization_config").is_some_and(|v| !v.is_null()) {
-            bail!("config.json: `quantization_config` is not supported; save the model unquantised");
-        }
-        let config = (family.read)(self).with_context(|| format!("config.json of a {model_type} model"))?;
-        let sizes = [config.vocab_size, config.hidden_size, config.intermediate_size, config.head_dim];
-        if sizes.contains(&0) {
-            bail!("config.json: vocab_size, hidden_size, intermediate_size and head_dim must be above 0, not {sizes:?}");
-        }
-        if config.num_attention_heads % config.num_key_value_heads != 0 || config.head_dim % 2 != 0 {
-            bail!(
-                "config.json: num_attention_heads {} must be a multiple of num_key_value_heads {}, and head_dim {} even",
-                config.num_attention_heads,
-                config.num_key_value_heads,
-                config.head_dim
-            );
-        }
-        Ok(config)
-    }
-
-    pub fn usize(&self, key: &str) -> Result<usize> {
-        let value = self.json.get(key).with_context(|| format!("`{key}` is missing"))?;
-        value.as_u64().map(|v| v as usize).with_context(|| format!("`{key}` must be a whole number, not {value}"))
-    }
-    pub fn usize_or(&self, key: &str, default: usize) -> Result<usize> {
-        if self.json.get(key).is_none_or(Value::is_null) { Ok(default) } else { self.usize(key) }
-    }
-    pub fn f64_or(&self, key: &str, default: f64) -> Result<f64> {
-        match self.json.get(key) {
-            None | Some(Value::Null) => Ok(default),
-            Some(v) => v.as_f64().with_context(|| format!("`{key}` must be a number, not {v}")),
-        }
-    }
-    pub fn bool_or(&self, key: &str, default: bool) -> Result<bool> {
-        match self.json.get(key) {
-            None | Some(Value::Null) => Ok(default),
-            Some(v) => v.as_bool().with_context(|| format!("`{key}` must be true or false, not {v}")),
-        }
-    }
-
-    /// Refuses a switch that changes the computation and that the decoder does not have.
-    pub fn only(&self, key: &str, supported: Value) -> Result<()> {
-        match self.json.get(key) {
-            None | Some(Value::Null) => Ok(()),
-            Some(v) if *v == supported || (v.as_f64().is_some() && v.as_f64() == supported.as_f64()) => Ok(()),
-            Some(v) => bail!("`{key}: {v}` is not supported (only {supported})"),
-        }
-    }
-
-    /// What all families here share; the caller sets its own switches on the result.
-    pub fn common(&self) -> Result<DecoderConfig> {
-        self.only("hidden_act", Value::from("silu"))?;
-        self.only("attention_dropout", Value::from(0.0))?;
-        self.only("partial_rotary_factor", Value::from(1.0))?;
-        let (hidden_size, heads) = (self.usize("hidden_size")?, self.usize("num_attention_heads")?);
-        if heads == 0 {
-            bail!("`num_attention_heads` is 0");
-        }
+impl HfReader<'_> {
+    /// A decoder of these sizes with the switches that most families leave as they are; callers set their own on it.
+    pub fn shape(
+        &self,
+        hidden: usize,
+        heads: usize,
+        kv_heads: usize,
+        intermediate: usize,
+        layers: usize,
+    ) -> Result<DecoderConfig> {
         Ok(DecoderConfig {
             vocab_size: self.usize("vocab_size")?,
-            hidden_size,
-            intermediate_size: self.usize("intermediate_size")?,
-            num_hidden_layers: self.usize("num_hidden_layers")?,
+            hidden_size: hidden,
+            intermediate_size: intermediate,
+            num_hidden_layers: layers,
             num_attention_heads: heads,
-            num_key_value_heads: self.usize_or("num_key_value_heads", heads)?.max(1),
-            head_dim: self.usize_or("head_dim", hidden_size / heads)?,
-            rms_norm_eps: self.f64_or("rms_norm_eps", 1e-6)?,
-            rope: RopeConfig::read(self)?,
+            num_key_value_heads: kv_heads,
+            head_dim: hidden / heads,
+            norm: NormKind::Rms { offset: 0.0 },
+            norm_eps: 1e-6,
+            residual: Residual::Sequential,
+            positions: Positions::Learned,
+            gated: true,
+            activation: Act::Silu,
+            qk_norm: false,
             qkv_bias: false,
             o_bias: false,
             mlp_bias: false,
+            attention_scale: None,
+            attention_softcap: None,
+            logit_softcap: None,
+            windows: vec![None; layers],
+            embedding_scale: None,
             tie_word_embeddings: self.bool_or("tie_word_embeddings", false)?,
             max_position_embeddings: self.usize_or("max_position_embeddings", 2048)?,
             initializer_range: self.f64_or("initializer_range", 0.02)?,
+            naming: &naming::HUGGING_FACE,
         })
+    }
+
+    /// What the descendants of Llama share, but for their activation: RMSNorm, a gated MLP, rotary positions.
+    pub fn gated(&self, kv_heads: usize) -> Result<DecoderConfig> {
+        let (hidden, heads) = (self.usize("hidden_size")?, self.heads("num_attention_heads")?);
+        let rope = RopeConfig::read(self, "rope_theta", "partial_rotary_factor", 1.0)?;
+        let shape = self.shape(hidden, heads, kv_heads, self.usize("intermediate_size")?, self.usize("num_hidden_layers")?)?;
+        Ok(DecoderConfig {
+            head_dim: self.head_dim()?,
+            norm_eps: self.f64_or("rms_norm_eps", 1e-6)?,
+            max_position_embeddings: rope.longest().unwrap_or(shape.max_position_embeddings),
+            positions: Positions::Rotary(rope),
+            ..shape
+        })
+    }
+
+    /// [`Self::gated`] with the activation that `hidden_act` names.
+    pub fn llama_like(&self, kv_heads: usize) -> Result<DecoderConfig> {
+        Ok(DecoderConfig { activation: self.act_or("hidden_act", "silu")?, ..self.gated(kv_heads)? })
     }
 }

@@ -1,30 +1,31 @@
-//! The shared decoder: pre-norm blocks of grouped-query attention and SwiGLU. Field names are Hugging Face's, so a
-//! parameter's path in the module is its name in model.safetensors.
+//! The shared decoder: blocks of attention and MLP around a residual stream. Field names are Llama's in Hugging Face's
+//! spelling, so a parameter's path in the module is its name in most files (see [`super::naming`] for the others).
 //!
-//! Shapes: n = batch · seq rows, h = hidden size, d = head dim. Activations stay [n, h]; attention sees [batch, seq, heads, d].
+//! Shapes: n = rows of a pass, tokens laid one after another without padding; h = hidden size, d = head dim. The residual
+//! stream is [n, h] in f32 whatever the projections compute in; attention sees [n, heads, d].
 
-use anyhow::Result;
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, FloatDType, Tensor};
 
-use super::config::DecoderConfig;
-use super::ops::{linear, rms_norm, rope, swiglu, tensor_from_vec};
+use super::config::{DecoderConfig, NormKind, Residual};
+use super::ops::{act, cast, glu, layer_norm, linear, linear_rows, rms_norm, rope};
 
 #[derive(Module, Debug)]
 pub struct Linear {
-    /// [out, in], as Hugging Face stores it.
+    /// [out, in]
     pub weight: Param<Tensor<2>>,
     pub bias: Option<Param<Tensor<1>>>,
 }
 
 #[derive(Module, Debug)]
-pub struct RmsNorm {
+pub struct Norm {
     pub weight: Param<Tensor<1>>,
+    pub bias: Option<Param<Tensor<1>>>,
 }
 
 #[derive(Module, Debug)]
 pub struct Embedding {
-    /// [vocab, h]
+    /// [vocabulary or positions, h]
     pub weight: Param<Tensor<2>>,
 }
 
@@ -34,11 +35,15 @@ pub struct Attention {
     pub k_proj: Linear,
     pub v_proj: Linear,
     pub o_proj: Linear,
+    /// Over each head, [d].
+    pub q_norm: Option<Norm>,
+    pub k_norm: Option<Norm>,
 }
 
 #[derive(Module, Debug)]
 pub struct Mlp {
-    pub gate_proj: Linear,
+    /// None where the MLP has no gate.
+    pub gate_proj: Option<Linear>,
     pub up_proj: Linear,
     pub down_proj: Linear,
 }
@@ -47,15 +52,21 @@ pub struct Mlp {
 pub struct Block {
     pub self_attn: Attention,
     pub mlp: Mlp,
-    pub input_layernorm: RmsNorm,
-    pub post_attention_layernorm: RmsNorm,
+    pub input_layernorm: Norm,
+    /// Before the MLP; of what attention gave, in a sandwich.
+    pub post_attention_layernorm: Norm,
+    /// Before and after the MLP, in a sandwich.
+    pub pre_feedforward_layernorm: Option<Norm>,
+    pub post_feedforward_layernorm: Option<Norm>,
 }
 
 #[derive(Module, Debug)]
 pub struct Trunk {
     pub embed_tokens: Embedding,
+    /// Of learned positions.
+    pub embed_positions: Option<Embedding>,
     pub layers: Vec<Block>,
-    pub norm: RmsNorm,
+    pub norm: Norm,
 }
 
 #[derive(Module, Debug)]
@@ -65,118 +76,153 @@ pub struct Decoder {
     pub lm_head: Option<Linear>,
 }
 
-/// How a block's queries meet keys: (layer, q, k, v), each [batch, seq, heads, d], rotated -> [batch, seq, heads, d].
-pub type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<4>, Tensor<4>, Tensor<4>) -> Tensor<4>;
+/// How a block's queries meet keys: (layer, q, k, v), each [n, heads, d], rotated -> [n, heads, d].
+pub type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>;
 
-/// A source of parameters: the values of (name, shape), row-major.
-pub type Values<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>> + 'a;
+/// What every block of one forward pass shares.
+pub struct Pass<'a> {
+    /// cos and sin [n, d/2]; none where positions are learned.
+    pub rotation: Option<(Tensor<2>, Tensor<2>)>,
+    pub config: &'a DecoderConfig,
+    /// What matrix products and attention compute in.
+    pub dtype: FloatDType,
+    /// Whether a row must come out the same whatever rows are beside it, as in generation.
+    pub independent_rows: bool,
+}
+
+impl Pass<'_> {
+    fn down<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        cast(x, self.dtype)
+    }
+
+    fn up<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        cast(x, FloatDType::F32)
+    }
+
+    fn linear(&self, x: Tensor<2>, layer: &Linear) -> Tensor<2> {
+        let (weight, bias) = (self.down(layer.weight.val()), layer.bias.as_ref().map(|b| self.down(b.val())));
+        if self.independent_rows { linear_rows(x, weight, bias) } else { linear(x, weight, bias) }
+    }
+
+    /// In f32; over the last dimension.
+    fn norm<const D: usize>(&self, x: Tensor<D>, norm: &Norm) -> Tensor<D> {
+        let (weight, eps) = (norm.weight.val(), self.config.norm_eps);
+        match (self.config.norm, &norm.bias) {
+            (NormKind::Layer, Some(bias)) => layer_norm(x, weight, bias.val(), eps),
+            (NormKind::Rms { offset }, _) => rms_norm(x, weight, eps, offset),
+            (NormKind::Layer, None) => unreachable!("a LayerNorm is built with its bias"),
+        }
+    }
+}
 
 impl Linear {
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        linear(x, self.weight.val(), self.bias.as_ref().map(Param::val))
+    fn cast(&mut self, dtype: FloatDType) {
+        self.weight = Param::from_tensor(cast(self.weight.val(), dtype));
+        self.bias = self.bias.as_ref().map(|bias| Param::from_tensor(cast(bias.val(), dtype)));
+    }
+}
+
+impl Attention {
+    /// x [n, h] -> [n, h], in the pass's dtype.
+    fn forward(&self, x: Tensor<2>, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) -> Tensor<2> {
+        let ([n, _], c) = (x.dims(), pass.config);
+        let heads = |proj: &Linear, norm: &Option<Norm>, count: usize| {
+            let y = pass.linear(x.clone(), proj).reshape([n, count, c.head_dim]);
+            match norm {
+                Some(norm) => pass.down(pass.norm(pass.up(y), norm)),
+                None => y,
+            }
+        };
+        let rotate = |y: Tensor<3>| match &pass.rotation {
+            Some((cos, sin)) => rope(y, cos.clone(), sin.clone()),
+            None => y,
+        };
+        let q = rotate(heads(&self.q_proj, &self.q_norm, c.num_attention_heads));
+        let k = rotate(heads(&self.k_proj, &self.k_norm, c.num_key_value_heads));
+        let v = heads(&self.v_proj, &None, c.num_key_value_heads);
+        pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
+    }
+}
+
+impl Mlp {
+    /// x [n, h] -> [n, h], in the pass's dtype.
+    fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        let kind = pass.config.activation;
+        let inner = match &self.gate_proj {
+            Some(gate) => glu(pass.linear(x.clone(), gate), pass.linear(x, &self.up_proj), kind),
+            None => act(pass.linear(x, &self.up_proj), kind),
+        };
+        pass.linear(inner, &self.down_proj)
     }
 }
 
 impl Block {
-    /// x [n, h] with n = batch · seq; cos and sin [seq, d/2].
-    fn forward(&self, x: Tensor<2>, pass: &Pass, attend: impl FnOnce(Tensor<4>, Tensor<4>, Tensor<4>) -> Tensor<4>) -> Tensor<2> {
-        let Pass { batch, seq, cos, sin, config } = pass;
-        let [n, _] = x.dims();
-        let at = &self.self_attn;
-        let heads = |x: Tensor<2>, count: usize| x.reshape([*batch, *seq, count, config.head_dim]);
-        let h = rms_norm(x.clone(), self.input_layernorm.weight.val(), config.rms_norm_eps);
-        let q = rope(heads(at.q_proj.forward(h.clone()), config.num_attention_heads), cos.clone(), sin.clone());
-        let k = rope(heads(at.k_proj.forward(h.clone()), config.num_key_value_heads), cos.clone(), sin.clone());
-        let v = heads(at.v_proj.forward(h), config.num_key_value_heads);
-        let a = attend(q, k, v).reshape([n, config.num_attention_heads * config.head_dim]);
-        let x = x + at.o_proj.forward(a);
-        let h = rms_norm(x.clone(), self.post_attention_layernorm.weight.val(), config.rms_norm_eps);
-        x + self.mlp.down_proj.forward(swiglu(self.mlp.gate_proj.forward(h.clone()), self.mlp.up_proj.forward(h)))
+    /// The residual stream [n, h] through one block.
+    pub fn forward(
+        &self,
+        x: Tensor<2>,
+        pass: &Pass,
+        attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>,
+    ) -> Tensor<2> {
+        let normed = |x: &Tensor<2>, norm: &Norm| pass.down(pass.norm(x.clone(), norm));
+        let attention = self.self_attn.forward(normed(&x, &self.input_layernorm), pass, attend);
+        let attention = pass.up(attention);
+        match (pass.config.residual, &self.pre_feedforward_layernorm, &self.post_feedforward_layernorm) {
+            (Residual::Parallel, ..) => {
+                let mlp = self.mlp.forward(normed(&x, &self.post_attention_layernorm), pass);
+                x + attention + pass.up(mlp)
+            }
+            (Residual::Sandwich, Some(before), Some(after)) => {
+                let x = x + pass.norm(attention, &self.post_attention_layernorm);
+                let mlp = pass.up(self.mlp.forward(normed(&x, before), pass));
+                x + pass.norm(mlp, after)
+            }
+            _ => {
+                let x = x + attention;
+                let mlp = self.mlp.forward(normed(&x, &self.post_attention_layernorm), pass);
+                x + pass.up(mlp)
+            }
+        }
     }
 }
 
-/// What every block of one forward pass shares.
-pub struct Pass<'a> {
-    pub batch: usize,
-    pub seq: usize,
-    /// [seq, d/2]
-    pub cos: Tensor<2>,
-    pub sin: Tensor<2>,
-    pub config: &'a DecoderConfig,
-}
-
 impl Decoder {
-    /// Embedded tokens [batch · seq, h] to final hidden states [batch · seq, h], the last norm applied.
+    /// Embedded tokens [n, h] to final hidden states [n, h], the last norm applied.
     pub fn forward(&self, x: Tensor<2>, pass: &Pass, attend: Attend) -> Tensor<2> {
         let blocks = self.model.layers.iter().enumerate();
         let x = blocks.fold(x, |x, (layer, block)| block.forward(x, pass, |q, k, v| attend(layer, q, k, v)));
-        rms_norm(x, self.model.norm.weight.val(), pass.config.rms_norm_eps)
+        self.last_norm(x, pass)
+    }
+
+    /// What follows the last block.
+    pub fn last_norm(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        pass.norm(x, &self.model.norm)
     }
 
     /// A network without parameters worth the name, to stand in while the real one is moved through an optimizer.
     pub fn empty(device: &Device) -> Self {
         let weight = Param::from_tensor(Tensor::zeros([1, 1], device));
-        let norm = RmsNorm { weight: Param::from_tensor(Tensor::zeros([1], device)) };
-        Self { model: Trunk { embed_tokens: Embedding { weight }, layers: Vec::new(), norm }, lm_head: None }
+        let norm = Norm { weight: Param::from_tensor(Tensor::zeros([1], device)), bias: None };
+        let embed_tokens = Embedding { weight };
+        Self { model: Trunk { embed_tokens, embed_positions: None, layers: Vec::new(), norm }, lm_head: None }
+    }
+
+    /// What a pass would cast to `dtype` each time is cast once: the projections, and a head of its own where that was tied.
+    /// Embeddings and norms stay as they are. Without gradients.
+    pub fn cast_products(mut self, dtype: FloatDType) -> Self {
+        let mut head = Linear { weight: self.head().clone(), bias: None };
+        head.cast(dtype);
+        self.lm_head = Some(head);
+        for Block { self_attn: Attention { q_proj, k_proj, v_proj, o_proj, .. }, mlp, .. } in &mut self.model.layers {
+            let attention = [q_proj, k_proj, v_proj, o_proj];
+            let mlp = mlp.gate_proj.iter_mut().chain([&mut mlp.up_proj, &mut mlp.down_proj]);
+            attention.into_iter().chain(mlp).for_each(|linear| linear.cast(dtype));
+        }
+        self
     }
 
     /// The matrix of the head, [vocab, h].
     pub fn head(&self) -> &Param<Tensor<2>> {
         self.lm_head.as_ref().map_or(&self.model.embed_tokens.weight, |head| &head.weight)
-    }
-
-    /// Builds the network from a source of parameters.
-    pub fn build(config: &DecoderConfig, device: &Device, values: &mut Values) -> Result<Self> {
-        let c = config;
-        let mut load = Loader { device, values };
-        let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
-        let embed_tokens = Embedding { weight: load.matrix("model.embed_tokens.weight", c.vocab_size, c.hidden_size)? };
-        let mut layers = Vec::with_capacity(c.num_hidden_layers);
-        for i in 0..c.num_hidden_layers {
-            let at = |name: &str| format!("model.layers.{i}.{name}");
-            layers.push(Block {
-                self_attn: Attention {
-                    q_proj: load.linear(&at("self_attn.q_proj"), q, c.hidden_size, c.qkv_bias)?,
-                    k_proj: load.linear(&at("self_attn.k_proj"), kv, c.hidden_size, c.qkv_bias)?,
-                    v_proj: load.linear(&at("self_attn.v_proj"), kv, c.hidden_size, c.qkv_bias)?,
-                    o_proj: load.linear(&at("self_attn.o_proj"), c.hidden_size, q, c.o_bias)?,
-                },
-                mlp: Mlp {
-                    gate_proj: load.linear(&at("mlp.gate_proj"), c.intermediate_size, c.hidden_size, c.mlp_bias)?,
-                    up_proj: load.linear(&at("mlp.up_proj"), c.intermediate_size, c.hidden_size, c.mlp_bias)?,
-                    down_proj: load.linear(&at("mlp.down_proj"), c.hidden_size, c.intermediate_size, c.mlp_bias)?,
-                },
-                input_layernorm: RmsNorm { weight: load.vector(&at("input_layernorm.weight"), c.hidden_size)? },
-                post_attention_layernorm: RmsNorm { weight: load.vector(&at("post_attention_layernorm.weight"), c.hidden_size)? },
-            });
-        }
-        let norm = RmsNorm { weight: load.vector("model.norm.weight", c.hidden_size)? };
-        let lm_head = match c.tie_word_embeddings {
-            true => None,
-            false => Some(load.linear("lm_head", c.vocab_size, c.hidden_size, false)?),
-        };
-        Ok(Self { model: Trunk { embed_tokens, layers, norm }, lm_head })
-    }
-}
-
-struct Loader<'a> {
-    device: &'a Device,
-    values: &'a mut Values<'a>,
-}
-
-impl Loader<'_> {
-    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Param<Tensor<2>>> {
-        let values = (self.values)(name, &[rows, columns])?;
-        Ok(Param::from_tensor(tensor_from_vec(values, [rows, columns], self.device)))
-    }
-    fn vector(&mut self, name: &str, len: usize) -> Result<Param<Tensor<1>>> {
-        let values = (self.values)(name, &[len])?;
-        Ok(Param::from_tensor(tensor_from_vec(values, [len], self.device)))
-    }
-    fn linear(&mut self, name: &str, out: usize, input: usize, bias: bool) -> Result<Linear> {
-        Ok(Linear {
-            weight: self.matrix(&format!("{name}.weight"), out, input)?,
-            bias: if bias { Some(self.vector(&format!("{name}.bias"), out)?) } else { None },
-        })
     }
 }

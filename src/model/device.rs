@@ -1,7 +1,13 @@
 //! The device of a run, chosen at run time.
 
 use anyhow::{Result, bail};
+use burn::backend::DispatchDevice;
 use burn::tensor::Device;
+
+/// Whether fused operations run there, on memory that the host reads without a transfer.
+pub fn is_cpu(device: &Device) -> bool {
+    matches!(device.as_dispatch(), DispatchDevice::Flex(_))
+}
 
 /// The CPU, or the CUDA device of that index.
 ///
@@ -18,6 +24,7 @@ pub fn open(cuda: Option<usize>) -> Result<Device> {
     bail!("trainer.device=cuda:{index}: this build has no CUDA; build with `--features cuda`, or set trainer.device=cpu");
     #[cfg(feature = "cuda")]
     {
+        keep_kernels();
         let count = Device::enumerate(burn::tensor::DeviceType::Cuda).into_iter().count();
         if index >= count {
             let found =
@@ -28,4 +35,22 @@ pub fn open(cuda: Option<usize>) -> Result<Device> {
         }
         Ok(Device::cuda(index))
     }
+}
+
+/// Compiled kernels and the choices of autotuning are kept in the user's cache folder, for later runs. A cubecl.toml, or a
+/// burn.toml, in the working folder or above it decides instead; without either CubeCL would keep no kernels, and choices
+/// beside the working folder's Cargo.toml.
+#[cfg(feature = "cuda")]
+fn keep_kernels() {
+    use burn::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig};
+    let sections = CubeClRuntimeConfig::section_file_names().iter().map(|(file, _)| file);
+    let files: Vec<&str> = CubeClRuntimeConfig::file_names().iter().chain(sections).copied().collect();
+    let there = |folder: &std::path::Path| files.iter().any(|file| folder.join(file).is_file());
+    if std::env::current_dir().is_ok_and(|folder| folder.ancestors().any(there)) {
+        return;
+    }
+    let mut config = CubeClRuntimeConfig::default().override_from_env();
+    config.environment.path = CacheConfig::Global;
+    config.compilation.cache = true;
+    CubeClRuntimeConfig::try_set(config);
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
+use rayon::prelude::*;
 
 use super::decoder::Decoder;
-use super::ops::{f32s, flex_f32, sum_squares};
+use super::ops::{add, f32s, flex_f32, sum_squares, to_host};
 
 /// One flat f32 gradient per parameter name, in name order. Not part of any graph.
 #[derive(Default)]
@@ -17,7 +18,7 @@ impl Gradients {
     pub fn add<const D: usize>(&mut self, name: &str, gradient: Tensor<D>) {
         let gradient: Tensor<1> = gradient.flatten(0, D - 1);
         let sum = match self.0.remove(name) {
-            Some(sum) => sum + gradient,
+            Some(sum) => add(sum, gradient),
             None => gradient,
         };
         self.0.insert(name.to_owned(), sum);
@@ -49,18 +50,28 @@ impl Gradients {
 
     /// The 2-norm of all gradients together, accumulated in f64.
     pub fn norm(&self) -> f64 {
-        self.0.values().map(squares).sum::<f64>().sqrt()
+        self.squares().iter().sum::<f64>().sqrt()
     }
 
     /// The 2-norm of each gradient.
     pub fn norms(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.0.iter().map(|(name, g)| (name.as_str(), squares(g).sqrt()))
+        self.0.keys().zip(self.squares()).map(|(name, squares)| (name.as_str(), squares.sqrt()))
+    }
+
+    /// Σ g² of each gradient; on a GPU with one transfer for all of them.
+    fn squares(&self) -> Vec<f64> {
+        let on_cpu: Option<Vec<f64>> = self.0.values().map(squares).collect();
+        on_cpu.unwrap_or_else(|| {
+            let sums = self.0.values().map(|g| g.clone().square().sum()).collect();
+            to_host(Tensor::cat(sums, 0)).into_iter().map(f64::from).collect()
+        })
     }
 }
 
-fn squares(g: &Tensor<1>) -> f64 {
-    match flex_f32(g) {
-        Some(g) => sum_squares(f32s(&g)),
-        None => g.clone().square().sum().into_scalar::<f32>() as f64,
-    }
+/// Σ g², on the CPU.
+fn squares(g: &Tensor<1>) -> Option<f64> {
+    let g = flex_f32(g)?;
+    // Parts of a fixed size, added in order: the norm does not depend on the thread count.
+    let parts = f32s(&g).par_chunks(64 * 1024).map(sum_squares);
+    Some(parts.collect::<Vec<f64>>().iter().sum())
 }

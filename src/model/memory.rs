@@ -3,28 +3,21 @@
 //! The counts follow the code: what the operations of [`super::ops`] keep for their backward passes, what a block holds while it
 //! runs, and one chunk of the head. They leave out what is small: rotations, indices, log-sums of attention.
 
-use super::config::DecoderConfig;
-use super::ops::head;
+use super::config::{DecoderConfig, NormKind, Positions, Residual};
+use super::ops::{BLOCK, head};
 
 /// Bytes of an f32.
 pub const BYTES: usize = 4;
 
-/// The longest batch that a pass sees: so many sequences, padded to so many tokens, of which so many are responses.
+/// The largest batch that a pass sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Widest {
-    pub sequences: usize,
-    pub tokens: usize,
-    pub responses: usize,
-}
-
-impl Widest {
-    fn rows(&self) -> usize {
-        self.sequences * self.tokens
-    }
-
-    fn predicted(&self) -> usize {
-        self.sequences * self.responses
-    }
+    /// Tokens that go through the trunk: a prompt once for all its responses.
+    pub rows: usize,
+    /// Tokens that are predicted.
+    pub predicted: usize,
+    /// Tokens of the longest sequence.
+    pub longest: usize,
 }
 
 impl DecoderConfig {
@@ -32,11 +25,15 @@ impl DecoderConfig {
     pub fn num_parameters(&self) -> usize {
         let (h, i, q, kv) = (self.hidden_size, self.intermediate_size, self.queries(), self.keys());
         let bias = |has: bool, count: usize| if has { count } else { 0 };
-        let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h);
-        let mlp = 3 * i * h + bias(self.mlp_bias, 2 * i + h);
-        let norms = 2 * h;
+        let qk_norms = if self.qk_norm { 2 * self.head_dim } else { 0 };
+        let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h) + qk_norms;
+        let into = if self.gated { 2 } else { 1 };
+        let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
+        let norm = if self.norm == NormKind::Layer { 2 * h } else { h };
+        let norms = norm * if self.residual == Residual::Sandwich { 4 } else { 2 };
         let heads = if self.tie_word_embeddings { 1 } else { 2 };
-        heads * self.vocab_size * h + self.num_hidden_layers * (attention + mlp + norms) + h
+        let positions = if self.positions == Positions::Learned { self.max_position_embeddings * h } else { 0 };
+        heads * self.vocab_size * h + positions + self.num_hidden_layers * (attention + mlp + norms) + norm
     }
 
     fn queries(&self) -> usize {
@@ -48,72 +45,72 @@ impl DecoderConfig {
     }
 
     /// What a forward pass keeps for its backward pass. Per row and layer: the inputs of two norms and of the projections after
-    /// each (4 h), rotated queries and the output of attention (2 q), rotated keys and values (2 kv), gate, up and their product
-    /// (3 i), log-sums (one per head). Then the input of the last norm, its output, and the rows that predict a token.
-    pub fn activations(&self, widest: Widest) -> usize {
+    /// each (4 h, and 2 h of a sandwich's other norms), rotated queries and the output of attention (2 q), rotated keys and
+    /// values (2 kv), gate, up and their product (3 i, 2 i without a gate), log-sums (one per head). Then the input of the last
+    /// norm, its output, and the rows that predict a token. With gradient checkpointing, the input of each block and all of one.
+    pub fn activations(&self, widest: Widest, checkpointing: bool) -> usize {
         let (h, i, q, kv) = (self.hidden_size, self.intermediate_size, self.queries(), self.keys());
-        let layer = 4 * h + 2 * q + 2 * kv + 3 * i + self.num_attention_heads;
-        widest.rows() * (self.num_hidden_layers * layer + 2 * h) + widest.predicted() * h
+        let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
+        let mlp = if self.gated { 3 * i } else { 2 * i };
+        let layer = norms + 2 * q + 2 * kv + mlp + self.num_attention_heads;
+        let layers = if checkpointing { self.num_hidden_layers * h + layer } else { self.num_hidden_layers * layer };
+        widest.rows * (layers + 2 * h) + widest.predicted * h
     }
 
     /// What a backward pass holds beside [`activations`](Self::activations) and gradients, where it holds most: at the last
     /// block's MLP, or at the head.
     pub fn backward(&self, widest: Widest, on_cpu: bool) -> usize {
         let (h, i) = (self.hidden_size, self.intermediate_size);
-        let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted() * h;
-        let mlp = widest.rows() * (2 * i + 5 * h);
+        let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted * h;
+        let mlp = widest.rows * (2 * i + 5 * h);
         head.max(mlp).max(self.scores(widest, on_cpu))
     }
 
     /// What a forward pass without gradients holds at its widest point: a block's MLP, or the head.
     pub fn forward(&self, widest: Widest, on_cpu: bool) -> usize {
         let (h, i) = (self.hidden_size, self.intermediate_size);
-        let mlp = widest.rows() * (3 * i + 2 * h);
-        let head = widest.rows() * h + 2 * widest.predicted() * h + self.vocabulary_chunk(widest, on_cpu);
+        let mlp = widest.rows * (3 * i + 2 * h);
+        let head = widest.rows * h + 2 * widest.predicted * h + self.vocabulary_chunk(widest, on_cpu);
         mlp.max(head).max(self.scores(widest, on_cpu))
     }
 
-    /// Logits of one chunk of tokens. The composed head has the logarithms, the probabilities and their products beside them.
-    pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> usize {
-        let copies = if on_cpu { 1 } else { 5 };
-        copies * widest.predicted().min(head::CHUNK) * self.vocab_size
+    /// One tile of logits, or so many copies of the logits of one chunk of tokens.
+    fn logits(&self, widest: Widest, copies: Option<usize>) -> usize {
+        let (rows, columns) = head::tile(widest.predicted, self.vocab_size);
+        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::CHUNK) * self.vocab_size)
     }
 
-    /// What the divergence from a reference of this shape adds to the head: the rows that predict a token, and one chunk of
+    /// Logits of one tile, or of one chunk of tokens. The composed head has their logarithms, the probabilities and their
+    /// products beside them.
+    pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> usize {
+        self.logits(widest, if on_cpu { None } else { Some(5) })
+    }
+
+    /// What the divergence from a reference of this shape adds to the head: the rows that predict a token, and one tile of
     /// logits. The composed head has their logarithms, the ratios and their products instead.
     pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> usize {
-        let copies = if on_cpu { 1 } else { 3 };
-        copies * widest.predicted().min(head::CHUNK) * self.vocab_size + widest.predicted() * self.hidden_size
+        self.logits(widest, if on_cpu { None } else { Some(3) }) + widest.predicted * self.hidden_size
     }
 
     /// Attention scores, which only the composed operation holds: scores, their exponentials, and both gradients.
     fn scores(&self, widest: Widest, on_cpu: bool) -> usize {
-        if on_cpu { 0 } else { 4 * widest.rows() * widest.tokens * self.num_attention_heads }
+        if on_cpu { 0 } else { 4 * widest.rows * widest.longest * self.num_attention_heads }
     }
 
-    /// Keys and values of `slots` sequences of up to `capacity` tokens.
-    pub fn kv_cache(&self, slots: usize, capacity: usize) -> usize {
-        2 * self.num_hidden_layers * slots * capacity * self.keys()
+    /// Keys and values of `slots` sequences side by side that belong to `prompts` prompts, and the quarter by which the cache
+    /// grows. At worst the last responses of all prompts are what runs.
+    pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> usize {
+        // The beginning of a response shares a block with the end of its prompt, which each response has for itself.
+        let blocks = slots.min(prompts) * prompt.div_ceil(BLOCK) + slots * (response + BLOCK).div_ceil(BLOCK);
+        2 * self.num_hidden_layers * (blocks * BLOCK * 5 / 4) * self.keys()
     }
 
-    /// What generation holds beside the cache: the logits of every slot, on the device and twice on the host, and one prefill pass.
-    pub fn decoding(&self, slots: usize, prefill: usize) -> usize {
-        let widest = Widest { sequences: 1, tokens: prefill, responses: 0 };
-        3 * slots * self.vocab_size + self.forward(widest, true) + 2 * self.num_hidden_layers * prefill * self.keys()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::model::{CausalLm, Init};
-    use std::path::Path;
-
-    #[test]
-    fn parameters_are_counted_without_loading_them() {
-        for folder in ["data/arithmetic/model", "recipes/gsm8k/qwen2_small"] {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-            let model = CausalLm::load(&folder, Init::Random { seed: 0 }, &crate::model::device::open(None).unwrap()).unwrap();
-            assert_eq!(model.config.num_parameters(), model.num_parameters(), "{}", folder.display());
-        }
+    /// What generation holds beside the cache: the logits of every sequence, on a GPU twice more, or one prefill pass over
+    /// prompts of `prompt` tokens; and a bfloat16 copy of the parameters where that is what products compute in.
+    pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> usize {
+        let copies = if on_cpu { 1 } else { 3 };
+        let widest = Widest { rows: prefill, predicted: 0, longest: prompt };
+        let narrow = if bfloat16 { self.num_parameters() / 2 } else { 0 };
+        copies * slots * self.vocab_size + self.forward(widest, on_cpu) + narrow
     }
 }

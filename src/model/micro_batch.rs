@@ -1,29 +1,40 @@
-//! How a mini-batch is cut for the device: sequences of like length together, padded to the longest. Losses are normalised by
-//! counts of the whole mini-batch, so a cut changes memory and speed, never the gradient.
+//! How a mini-batch is cut for the device. Losses are normalised by counts of the whole mini-batch, so a cut changes memory and
+//! speed, never the gradient. Rows are packed, so lengths may mix; responses to one prompt stay together, which then goes
+//! through the trunk once for all of them.
+
+use std::collections::HashMap;
+
+use super::token_stats::Sequence;
 
 /// The size of a micro-batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cut {
     /// At most this many sequences.
     Sequences(usize),
-    /// At most this many tokens, padding included; a longer sequence goes alone.
+    /// At most this many tokens, each sequence's prompt counted; a longer sequence goes alone.
     Tokens(usize),
 }
 
 impl Cut {
-    /// Indices of the sequences of each micro-batch, longest first.
-    pub fn micro_batches(self, lengths: &[usize]) -> Vec<Vec<usize>> {
-        let mut order: Vec<usize> = (0..lengths.len()).collect();
-        order.sort_by_key(|&i| std::cmp::Reverse(lengths[i]));
-        let mut batches: Vec<Vec<usize>> = Vec::new();
-        for i in order {
+    /// Indices of the sequences of each micro-batch, those of one prompt one after another.
+    pub fn micro_batches(self, sequences: &[Sequence]) -> Vec<Vec<usize>> {
+        let mut first: HashMap<&[u32], usize> = HashMap::new();
+        let mut order: Vec<(usize, usize)> =
+            sequences.iter().enumerate().map(|(i, s)| (*first.entry(s.prompt).or_insert(i), i)).collect();
+        order.sort_unstable();
+        let (mut batches, mut tokens): (Vec<Vec<usize>>, usize) = (Vec::new(), 0);
+        for (_, i) in order {
+            tokens += sequences[i].len();
             let fits = |batch: &Vec<usize>| match self {
                 Self::Sequences(most) => batch.len() < most,
-                Self::Tokens(most) => (batch.len() + 1) * lengths[batch[0]] <= most,
+                Self::Tokens(most) => tokens <= most,
             };
             match batches.last_mut() {
                 Some(batch) if fits(batch) => batch.push(i),
-                _ => batches.push(vec![i]),
+                _ => {
+                    tokens = sequences[i].len();
+                    batches.push(vec![i]);
+                }
             }
         }
         batches
@@ -32,13 +43,17 @@ impl Cut {
 
 #[cfg(test)]
 mod tests {
-    use super::Cut;
+    use super::*;
 
     #[test]
-    fn every_sequence_once_within_the_budget() {
-        let lengths = [3, 9, 4, 4, 20, 1];
-        assert_eq!(Cut::Sequences(4).micro_batches(&lengths), [vec![4, 1, 2, 3], vec![0, 5]]);
-        assert_eq!(Cut::Tokens(12).micro_batches(&lengths), [vec![4], vec![1], vec![2, 3, 0], vec![5]]);
+    fn every_sequence_once_within_the_budget_and_prompts_together() {
+        let (a, b, response) = ([1, 2], [3], [7; 30]);
+        let sequences = [(&a[..], 1), (&b[..], 8), (&a[..], 2), (&b[..], 3), (&b[..], 19)];
+        let sequences = sequences.map(|(prompt, len)| Sequence { prompt, response: &response[..len] });
+        assert_eq!(Cut::Sequences(4).micro_batches(&sequences), [vec![0, 2, 1, 3], vec![4]]);
+        // Lengths 3, 4; 9, 4; 20.
+        assert_eq!(Cut::Tokens(12).micro_batches(&sequences), [vec![0, 2], vec![1], vec![3], vec![4]]);
+        assert_eq!(Cut::Tokens(16).micro_batches(&sequences), [vec![0, 2, 1], vec![3], vec![4]]);
         assert!(Cut::Tokens(12).micro_batches(&[]).is_empty());
     }
 }

@@ -1,25 +1,32 @@
 //! Language models: Hugging Face folders in and out, one shared decoder, and the per-token seam to the algorithms.
 //!
-//! Read in this order: [`config`] (config.json → [`DecoderConfig`], through one small file per family), [`decoder`] (the
-//! network), [`causal_lm`] (a network on a device), [`weights`] (safetensors), [`token_stats`] (log-probabilities and
-//! entropies per response token, and gradients back), [`ops`] (fused operations).
+//! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
+//! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
+//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`decoding`] and [`kv_cache`]
+//! (inference, token by token), [`ops`] (fused operations).
 
+mod build;
 pub mod causal_lm;
 pub mod config;
 pub mod decoder;
+mod decoding;
 pub mod device;
+pub mod families;
 pub mod gradients;
-mod llama;
+pub mod hf_config;
+pub mod kv_cache;
 pub mod memory;
 pub mod micro_batch;
+pub mod naming;
 pub mod ops;
-mod qwen2;
 pub mod rope;
 pub mod token_stats;
 pub mod weights;
 
 pub use causal_lm::{CausalLm, Init};
-pub use config::{DecoderConfig, FAMILIES, Family};
+pub use config::DecoderConfig;
+pub use families::{FAMILIES, Family};
 pub use gradients::Gradients;
+pub use kv_cache::KvCache;
 pub use micro_batch::Cut;
 pub use token_stats::{Sequence, TokenStats};

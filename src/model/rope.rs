@@ -1,17 +1,23 @@
-//! Rotary frequencies of a config.json (transformers `modeling_rope_utils.py`): default, linear and llama3 scaling.
+//! Rotary frequencies of a config.json (transformers `modeling_rope_utils.py`), with every scaling of the Llama family.
+
+use std::f64::consts::TAU;
 
 use anyhow::{Context, Result, bail};
 use burn::tensor::{Device, Tensor};
 use serde_json::Value;
 
-use super::config::HfConfig;
+use super::hf_config::HfReader;
 use super::ops::tensor_from_vec;
 
 /// Base and scaling of the rotary embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeConfig {
     pub theta: f64,
+    /// The share of a head's dimensions that rotate, from the first.
+    pub partial: f64,
     pub scaling: RopeScaling,
+    /// Factor on cos and sin.
+    pub attention_factor: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -26,54 +32,177 @@ pub enum RopeScaling {
         factor: f64,
         low_freq_factor: f64,
         high_freq_factor: f64,
-        original_max_position_embeddings: f64,
+        original: f64,
+    },
+    /// YaRN (Peng et al. 2023, <https://arxiv.org/abs/2309.00071>): dimensions that turn often are kept, those that turn
+    /// seldom divided by `factor`, a ramp over the dimensions `low` to `high` between.
+    Yarn {
+        factor: f64,
+        low: f64,
+        high: f64,
+    },
+    /// LongRoPE (Ding et al. 2024, <https://arxiv.org/abs/2402.13753>): a divisor per frequency. Those for sequences up to the
+    /// original length; longer ones use others, so that a token's rotation would change while its sequence grows.
+    LongRope {
+        divisors: Vec<f64>,
+        original: usize,
     },
 }
 
+/// Keys of `rope_parameters` and `rope_scaling`, of all kinds: those of numbers, and others.
+const NUMBERS: &[&str] = &[
+    "rope_theta",
+    "partial_rotary_factor",
+    "factor",
+    "low_freq_factor",
+    "high_freq_factor",
+    "original_max_position_embeddings",
+    "attention_factor",
+    "beta_fast",
+    "beta_slow",
+    "mscale",
+    "mscale_all_dim",
+];
+const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor"];
+
 impl RopeConfig {
-    /// transformers 5: `rope_parameters {rope_type, rope_theta, …}`; 4: `rope_theta` and `rope_scaling {rope_type | type, …}`.
-    pub fn read(config: &HfConfig) -> Result<Self> {
-        let nested = ["rope_parameters", "rope_scaling"].iter().find_map(|key| config.json.get(*key).and_then(Value::as_object));
-        let number = |key: &str| nested.and_then(|m| m.get(key)).and_then(Value::as_f64);
+    /// transformers 5: `rope_parameters {rope_type, rope_theta, partial_rotary_factor, …}`; 4: `rope_theta` and
+    /// `rope_scaling {rope_type | type, …}`, where families have names of their own for base and share.
+    pub fn read(config: &HfReader, theta: &str, partial: &str, default_partial: f64) -> Result<Self> {
+        let nested = match (config.get("rope_parameters"), config.get("rope_scaling")) {
+            (Some(new), Some(old)) if new != old => {
+                bail!("`rope_parameters` and `rope_scaling` differ; remove the one that is not meant")
+            }
+            (Some(value), _) | (None, Some(value)) => {
+                Some(value.as_object().with_context(|| format!("rope parameters must be an object, not {value}"))?)
+            }
+            (None, None) => None,
+        };
+        if let Some(key) =
+            nested.and_then(|map| map.keys().find(|key| !NUMBERS.contains(&key.as_str()) && !OTHERS.contains(&key.as_str())))
+        {
+            bail!("rope parameters: `{key}` is not supported");
+        }
+        let value = |key: &str| nested.and_then(|m| m.get(key)).filter(|value| !value.is_null());
+        for key in OTHERS.iter().chain(NUMBERS) {
+            let fits: fn(&Value) -> bool = match *key {
+                "rope_type" | "type" => Value::is_string,
+                "truncate" => Value::is_boolean,
+                "short_factor" | "long_factor" => Value::is_array,
+                _ => Value::is_number,
+            };
+            if let Some(value) = value(key).filter(|value| !fits(value)) {
+                bail!("rope parameters: `{key}: {value}` is of the wrong type");
+            }
+        }
+        let number = |key: &str| value(key).and_then(Value::as_f64);
         let need = |key: &str| number(key).with_context(|| format!("rope parameters: `{key}` is missing"));
-        let theta = number("rope_theta").map_or_else(|| config.f64_or("rope_theta", 10_000.0), Ok)?;
-        let kind = nested.and_then(|m| m.get("rope_type").or(m.get("type"))).and_then(Value::as_str).unwrap_or("default");
+        let (outer_theta, outer_partial) = (config.f64_or(theta, 10_000.0)?, config.f64_or(partial, default_partial)?);
+        let theta = number("rope_theta").unwrap_or(outer_theta);
+        let partial = number("partial_rotary_factor").unwrap_or(outer_partial);
+        let longest = config.f64_or("max_position_embeddings", 2048.0)?;
+        let original = number("original_max_position_embeddings")
+            .map_or_else(|| config.f64_or("original_max_position_embeddings", longest), Ok)?;
+        let factor = || number("factor").unwrap_or(longest / original);
+        let kind = value("rope_type").or(value("type")).and_then(Value::as_str).unwrap_or("default");
+        let mut attention_factor = 1.0;
         let scaling = match kind {
-            "default" => RopeScaling::Default,
+            // The base of `dynamic` grows with sequences beyond max_position_embeddings, which are refused here.
+            "default" | "dynamic" => RopeScaling::Default,
             "linear" => RopeScaling::Linear { factor: need("factor")? },
             "llama3" => RopeScaling::Llama3 {
                 factor: need("factor")?,
                 low_freq_factor: need("low_freq_factor")?,
                 high_freq_factor: need("high_freq_factor")?,
-                original_max_position_embeddings: need("original_max_position_embeddings")?,
+                original,
             },
-            other => bail!("rope type `{other}` is not supported; supported are default, linear, llama3"),
+            "yarn" => {
+                // null stands for the ratio of the lengths, as transformers has it.
+                if nested.is_some_and(|map| !map.contains_key("factor")) {
+                    bail!("rope parameters: `factor` is missing");
+                }
+                let magnitude = |scale: f64, m: f64| if scale <= 1.0 { 1.0 } else { 0.1 * m * scale.ln() + 1.0 };
+                let nonzero = |key: &str| number(key).filter(|x| *x != 0.0);
+                attention_factor =
+                    number("attention_factor").unwrap_or_else(|| match (nonzero("mscale"), nonzero("mscale_all_dim")) {
+                        (Some(m), Some(all)) => magnitude(factor(), m) / magnitude(factor(), all),
+                        _ => magnitude(factor(), 1.0),
+                    });
+                // The dimension, as a share of the rotated ones, that turns so often within the original length.
+                let turning = |turns: f64| (original / (turns * TAU)).ln() / (2.0 * theta.ln());
+                let dims = partial * config.head_dim()? as f64;
+                let (fast, slow) = (nonzero("beta_fast").unwrap_or(32.0), nonzero("beta_slow").unwrap_or(1.0));
+                let (mut low, mut high) = (turning(fast) * dims.floor(), turning(slow) * dims.floor());
+                if value("truncate").and_then(Value::as_bool).unwrap_or(true) {
+                    (low, high) = (low.floor(), high.ceil());
+                }
+                RopeScaling::Yarn { factor: factor(), low: low.max(0.0), high: high.min(dims.floor() - 1.0) }
+            }
+            "longrope" => {
+                let widest = factor();
+                attention_factor = number("attention_factor").unwrap_or(match widest <= 1.0 {
+                    true => 1.0,
+                    false => (1.0 + widest.ln() / original.ln()).sqrt(),
+                });
+                let list =
+                    value("short_factor").and_then(Value::as_array).context("rope parameters: `short_factor` is missing")?;
+                let divisors: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
+                let divisors = divisors.context("rope parameters: `short_factor` must be a list of numbers")?;
+                let wanted = (partial * config.head_dim()? as f64) as usize / 2;
+                if divisors.len() != wanted {
+                    bail!("rope parameters: `short_factor` has {} numbers, the heads need {wanted}", divisors.len());
+                }
+                RopeScaling::LongRope { divisors, original: original as usize }
+            }
+            other => {
+                bail!("rope type `{other}` is not supported; supported are default, linear, dynamic, yarn, longrope, llama3")
+            }
         };
-        Ok(Self { theta, scaling })
+        Ok(Self { theta, partial, scaling, attention_factor })
     }
 
-    /// Angular frequency of each pair of a head of `head_dim`.
+    /// The longest sequence, where the scaling sets one.
+    pub fn longest(&self) -> Option<usize> {
+        match &self.scaling {
+            RopeScaling::LongRope { original, .. } => Some(*original),
+            _ => None,
+        }
+    }
+
+    /// How many dimensions of a head rotate.
+    pub fn rotated(&self, head_dim: usize) -> usize {
+        (head_dim as f64 * self.partial) as usize
+    }
+
+    /// Angular frequency of each rotating pair of a head of `head_dim`.
     pub fn inverse_frequencies(&self, head_dim: usize) -> Vec<f32> {
-        let base = (0..head_dim / 2).map(|i| 1.0 / self.theta.powf(2.0 * i as f64 / head_dim as f64));
-        base.map(|f| match self.scaling {
+        let dims = self.rotated(head_dim);
+        let base = (0..dims / 2).map(|i| (i, 1.0 / self.theta.powf(2.0 * i as f64 / dims as f64)));
+        base.map(|(i, f)| match &self.scaling {
             RopeScaling::Default => f,
             RopeScaling::Linear { factor } => f / factor,
-            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings: original } => {
-                let wavelength = std::f64::consts::TAU / f;
+            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original } => {
+                let wavelength = TAU / f;
                 // 1 below the short wavelengths, 0 above the long ones, linear between.
                 let kept = ((original / wavelength - low_freq_factor) / (high_freq_factor - low_freq_factor)).clamp(0.0, 1.0);
                 (1.0 - kept) * f / factor + kept * f
             }
+            RopeScaling::Yarn { factor, low, high } => {
+                let width = if low == high { 0.001 } else { high - low };
+                let divided = ((i as f64 - low) / width).clamp(0.0, 1.0);
+                divided * f / factor + (1.0 - divided) * f
+            }
+            RopeScaling::LongRope { divisors, .. } => f / divisors[i],
         })
         .map(|f| f as f32)
         .collect()
     }
 }
 
-/// cos and sin [positions, head_dim / 2], in f32 as transformers computes them.
-pub fn cos_sin(frequencies: &[f32], positions: &[usize], device: &Device) -> (Tensor<2>, Tensor<2>) {
+/// cos and sin [positions, frequencies], in f32 as transformers computes them.
+pub fn cos_sin(frequencies: &[f32], factor: f32, positions: &[usize], device: &Device) -> (Tensor<2>, Tensor<2>) {
     let shape = [positions.len(), frequencies.len()];
     let angles: Vec<f32> = positions.iter().flat_map(|&p| frequencies.iter().map(move |f| p as f32 * f)).collect();
-    let table = |f: fn(f32) -> f32| tensor_from_vec(angles.iter().map(|&a| f(a)).collect(), shape, device);
+    let table = |f: fn(f32) -> f32| tensor_from_vec(angles.iter().map(|&a| f(a) * factor).collect(), shape, device);
     (table(f32::cos), table(f32::sin))
 }

@@ -3,13 +3,20 @@
 //!
 //! 1. trunk forward with autodiff → hidden states; 2. head in chunks, outside the graph → [`TokenStats`];
 //! 3. the caller's loss gives d loss / d stats; 4. head backward in the same chunks → d hidden and d head;
-//! 5. trunk backward from d hidden. No [batch, seq, vocabulary] tensor exists, and losses never see a model.
+//! 5. trunk backward from d hidden. No [tokens, vocabulary] tensor exists, and losses never see a model.
+//!
+//! Nothing is computed that no statistic needs: there is no padding, a prompt goes through the trunk once for all its responses
+//! in the micro-batch, and a response's last token, which predicts nothing, not at all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
 
-use super::causal_lm::{CausalLm, index};
+use super::causal_lm::CausalLm;
+use super::decoder::Pass;
 use super::gradients::Gradients;
-use super::ops::{Head, head_backward, head_stats};
+use super::ops::{Head, Packed, Softcap, attention, cast, head_backward, head_stats, index};
 
 pub use super::ops::head::{TokenGrads, TokenStats};
 
@@ -32,26 +39,39 @@ impl Sequence<'_> {
 
 /// A micro-batch laid out for the device.
 struct Layout {
-    /// Token ids, padded on the right to [batch, seq].
+    /// Token id of each row.
     ids: Vec<u32>,
-    batch: usize,
-    seq: usize,
-    /// Row in [batch · seq] whose hidden state predicts each response token.
+    packed: Arc<Packed>,
+    /// Row whose hidden state predicts each response token, in the order of the sequences.
     rows: Vec<usize>,
     targets: Vec<u32>,
 }
 
 impl Layout {
     fn of(sequences: &[Sequence]) -> Self {
-        let seq = sequences.iter().map(|s| s.len()).max().unwrap_or(0);
-        let mut layout =
-            Self { ids: vec![0; sequences.len() * seq], batch: sequences.len(), seq, rows: Vec::new(), targets: Vec::new() };
-        for (i, s) in sequences.iter().enumerate() {
-            assert!(!s.prompt.is_empty(), "a sequence needs at least one prompt token");
-            let row = &mut layout.ids[i * seq..];
-            row[..s.prompt.len()].copy_from_slice(s.prompt);
-            row[s.prompt.len()..s.len()].copy_from_slice(s.response);
-            layout.rows.extend((s.prompt.len() - 1..s.len() - 1).map(|p| i * seq + p));
+        let mut by_prompt: BTreeMap<&[u32], Vec<usize>> = BTreeMap::new();
+        for (i, s) in sequences.iter().enumerate().filter(|(_, s)| !s.response.is_empty()) {
+            by_prompt.entry(s.prompt).or_default().push(i);
+        }
+        let (mut ids, mut packed) = (Vec::new(), Packed::default());
+        // Row of each sequence's last prompt token, and of its first response token.
+        let mut places = vec![(0, 0); sequences.len()];
+        for (prompt, members) in by_prompt {
+            let inputs = |i: &usize| &sequences[*i].response[..sequences[*i].response.len() - 1];
+            ids.extend_from_slice(prompt);
+            ids.extend(members.iter().flat_map(inputs));
+            let lengths: Vec<usize> = members.iter().map(|i| inputs(i).len()).collect();
+            let alone = members.len() == 1;
+            let first = if alone { packed.push(prompt.len() + lengths[0], &[]) } else { packed.push(prompt.len(), &lengths) };
+            let mut row = first + prompt.len();
+            for (i, len) in members.into_iter().zip(lengths) {
+                places[i] = (first + prompt.len() - 1, row);
+                row += len;
+            }
+        }
+        let mut layout = Self { ids, packed: packed.into(), rows: Vec::new(), targets: Vec::new() };
+        for (s, (last, first)) in sequences.iter().zip(places) {
+            layout.rows.extend((0..s.response.len()).map(|t| if t == 0 { last } else { first + t - 1 }));
             layout.targets.extend_from_slice(s.response);
         }
         layout
@@ -74,8 +94,8 @@ impl CausalLm {
             return TokenStats::default();
         }
         let reference = reference.map(|reference| reference.predicting(&layout, temperature));
-        let (hidden, w) = self.predicting(&layout, temperature);
-        head_stats(Head { hidden: &hidden, w: &w }, &layout.targets, reference.as_ref().map(|(hidden, w)| Head { hidden, w }))
+        let reference = reference.as_ref().map(HeadInput::view);
+        head_stats(self.predicting(&layout, temperature).view(), &layout.targets, reference).tokens
     }
 
     /// One forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the statistics to their
@@ -99,38 +119,138 @@ impl CausalLm {
         }
         // Before the policy's pass, so that what this one holds meanwhile is gone when the policy's activations come.
         let reference = reference.map(|reference| reference.predicting(&layout, temperature));
-        let reference = reference.as_ref().map(|(hidden, w)| Head { hidden, w });
+        let reference = reference.as_ref().map(HeadInput::view);
         // The embedded tokens are a leaf of their own: a graph through the lookup would make a [vocab, h] tensor per pass.
-        let embedded = Tensor::from_inner(self.embed(&layout.ids)).require_grad();
-        let hidden = self.hidden(embedded.clone(), layout.batch, layout.seq, &mut |_, _, _| {});
+        let positions = layout.packed.positions();
+        let trunk = self.trunk(self.embed(&layout.ids, &positions), &layout);
         let rows = layout.predicting(&self.device);
-        let predicting = hidden.clone().inner().select(0, rows.clone()) / temperature;
-        let w = self.net.head().val().inner();
-        let head = Head { hidden: &predicting, w: &w };
-        let grads = loss(&head_stats(head, &layout.targets, reference));
+        let input = self.head_input(trunk.hidden().select(0, rows.clone()), temperature);
+        let head = input.view();
+        let stats = head_stats(head, &layout.targets, reference);
+        let grads = loss(&stats.tokens);
 
         let head_name = if self.net.lm_head.is_some() { "lm_head.weight" } else { EMBEDDING };
-        let mut d_head = gradients.take(head_name, w.dims(), &self.device);
-        let d_rows = head_backward(head, &layout.targets, &grads, reference, &mut d_head) / temperature;
+        let mut d_head = gradients.take(head_name, head.w.dims(), &self.device);
+        let d_rows = head_backward(head, &layout.targets, &stats, &grads, reference, &mut d_head) / input.divisor;
         gradients.add(head_name, d_head);
 
-        let d_hidden = Tensor::zeros(hidden.dims(), &self.device).select_assign(0, rows, d_rows, IndexingUpdateOp::Add);
-        let mut graph = (hidden * Tensor::from_inner(d_hidden)).sum().backward();
-        let d_embedded = embedded.grad_remove(&mut graph).expect("the embedded tokens are a leaf of this graph");
-        gradients.add_backward(&self.net, &mut graph);
-
-        let ids = index(layout.ids.into_iter().map(|id| id as usize), &self.device);
-        let shape = self.net.model.embed_tokens.weight.val().dims();
-        let d_table = gradients.take(EMBEDDING, shape, &self.device);
-        gradients.add(EMBEDDING, d_table.select_assign(0, ids, d_embedded, IndexingUpdateOp::Add));
+        let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
+        let d_hidden = d_hidden.select_assign(0, rows, d_rows, IndexingUpdateOp::Add);
+        let d_embedded = trunk.backward(self, &layout, d_hidden, gradients);
+        let mut scatter = |name: &str, table: &Tensor<2>, rows: Tensor<1, Int>, d: Tensor<2>| {
+            let sum = gradients.take(name, table.dims(), &self.device);
+            gradients.add(name, sum.select_assign(0, rows, d, IndexingUpdateOp::Add));
+        };
+        if let Some(table) = &self.net.model.embed_positions {
+            let positions = index(positions.into_iter(), &self.device);
+            scatter("model.embed_positions.weight", &table.weight.val(), positions, d_embedded.clone());
+        }
+        let d_embedded = match self.config.embedding_scale {
+            Some(scale) => d_embedded * scale,
+            None => d_embedded,
+        };
+        let ids = index(layout.ids.iter().map(|&id| id as usize), &self.device);
+        scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), ids, d_embedded);
     }
 
-    /// Outside any graph: the hidden states that predict the response tokens, over the temperature, and the head's matrix.
-    fn predicting(&self, layout: &Layout, temperature: f32) -> (Tensor<2>, Tensor<2>) {
+    /// Outside any graph: the head over the hidden states that predict the response tokens.
+    fn predicting(&self, layout: &Layout, temperature: f32) -> HeadInput {
         let model = self.frozen();
-        let hidden = model.hidden(model.embed(&layout.ids), layout.batch, layout.seq, &mut |_, _, _| {});
-        let rows = hidden.select(0, layout.predicting(&self.device));
-        (rows / temperature, model.net.head().val())
+        let hidden = model.hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
+        self.head_input(hidden.select(0, layout.predicting(&self.device)), temperature)
+    }
+
+    /// The head over hidden states [n, h], whose logits are divided by the temperature: before the head where that is the same.
+    fn head_input(&self, hidden: Tensor<2>, temperature: f32) -> HeadInput {
+        let (w, narrow) = (cast(self.net.head().val().inner(), self.dtype), |x| cast(x, self.dtype));
+        match self.config.logit_softcap {
+            None => HeadInput { hidden: narrow(hidden / temperature), w, divisor: temperature, softcap: None },
+            Some(cap) => HeadInput { hidden: narrow(hidden), w, divisor: 1.0, softcap: Some(Softcap { cap, temperature }) },
+        }
+    }
+
+    /// The trunk's forward pass, with what its backward pass needs.
+    fn trunk(&self, embedded: Tensor<2>, layout: &Layout) -> Trunk {
+        if !self.gradient_checkpointing {
+            let input = Tensor::from_inner(embedded).require_grad();
+            let output = self.hidden(input.clone(), &layout.packed);
+            return Trunk::Graph { input, output };
+        }
+        let model = self.frozen();
+        let pass = model.pass(&layout.packed.positions());
+        let mut inputs = vec![embedded];
+        for layer in 0..model.net.model.layers.len() {
+            let x = inputs[layer].clone();
+            inputs.push(model.block(layer, x, &pass, &layout.packed));
+        }
+        let output = model.net.last_norm(inputs[inputs.len() - 1].clone(), &pass);
+        Trunk::Checkpoints { inputs, output }
+    }
+
+    fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
+        let scoring = self.config.scoring(layer);
+        self.net.model.layers[layer].forward(x, pass, |q, k, v| attention(q, k, v, packed.clone(), scoring))
+    }
+}
+
+/// A [`Head`] and what it borrows.
+struct HeadInput {
+    hidden: Tensor<2>,
+    w: Tensor<2>,
+    /// What the hidden states have been divided by.
+    divisor: f32,
+    softcap: Option<Softcap>,
+}
+
+impl HeadInput {
+    fn view(&self) -> Head<'_> {
+        Head { hidden: &self.hidden, w: &self.w, softcap: self.softcap }
+    }
+}
+
+/// Hidden states of a trunk, and the way back through it.
+// One value per pass: its size does not matter.
+#[allow(clippy::large_enum_variant)]
+enum Trunk {
+    /// All activations are held.
+    Graph { input: Tensor<2>, output: Tensor<2> },
+    /// Only the input of each block, and last that of the last norm; the rest is computed again, block by block.
+    Checkpoints { inputs: Vec<Tensor<2>>, output: Tensor<2> },
+}
+
+impl Trunk {
+    /// Final hidden states [rows, h], outside any graph.
+    fn hidden(&self) -> Tensor<2> {
+        match self {
+            Self::Graph { output, .. } => output.clone().inner(),
+            Self::Checkpoints { output, .. } => output.clone(),
+        }
+    }
+
+    /// From the gradient of the hidden states to that of the embedded tokens; the parameters' are added to `gradients`.
+    fn backward(self, model: &CausalLm, layout: &Layout, d_hidden: Tensor<2>, gradients: &mut Gradients) -> Tensor<2> {
+        let mut step = |input: Tensor<2>, output: Tensor<2>, d: Tensor<2>| {
+            let mut graph = (output * Tensor::from_inner(d)).sum().backward();
+            gradients.add_backward(&model.net, &mut graph);
+            input.grad_remove(&mut graph).expect("the input is a leaf of this graph")
+        };
+        match self {
+            Self::Graph { input, output } => step(input, output, d_hidden),
+            Self::Checkpoints { inputs, output } => {
+                drop(output);
+                let pass = model.pass(&layout.packed.positions());
+                let mut d = d_hidden;
+                for (layer, input) in inputs.into_iter().enumerate().rev() {
+                    let input = Tensor::from_inner(input).require_grad();
+                    let output = match layer == model.net.model.layers.len() {
+                        true => model.net.last_norm(input.clone(), &pass),
+                        false => model.block(layer, input.clone(), &pass, &layout.packed),
+                    };
+                    d = step(input, output, d);
+                }
+                d
+            }
+        }
     }
 }
 

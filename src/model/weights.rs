@@ -1,6 +1,7 @@
-//! Hugging Face weights: model.safetensors in (one file or shards with an index, f32, f16 or bf16) and out (one file, f32).
+//! Hugging Face weights: model.safetensors in (one file or shards with an index, f32, f16 or bf16) and out (one file, f32),
+//! in the names and layout of the model's family.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -67,24 +68,48 @@ impl WeightFiles {
         Ok(all)
     }
 
+    /// The tensors that are parameters of `config`: without the copies that transformers itself leaves out, a tied head and
+    /// buffers of masks and rotations.
+    pub fn parameters(&self, config: &DecoderConfig) -> Result<BTreeMap<String, TensorView<'_>>> {
+        let mut tensors = self.tensors()?;
+        let head = config.naming.place("lm_head.weight").name;
+        let copy = |name: &str| {
+            config.naming.buffers.iter().any(|end| format!(".{name}").ends_with(end))
+                || (name == head && config.tie_word_embeddings)
+        };
+        tensors.retain(|name, _| !copy(name));
+        Ok(tensors)
+    }
+
     /// The network of `config` with these weights. Every parameter must be there, and nothing unknown.
     pub fn build(&self, config: &DecoderConfig, device: &burn::tensor::Device) -> Result<Decoder> {
-        let mut tensors = self.tensors()?;
+        let tensors = self.parameters(config)?;
         let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
-        let net = Decoder::build(config, device, &mut |name, shape| {
-            let view = tensors.remove(name).with_context(|| format!("{origin}: tensor `{name}` is missing"))?;
-            if view.shape() != shape {
-                bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {shape:?}", view.shape());
+        let mut used = BTreeSet::new();
+        let net = Decoder::build(config, device, &mut |parameter, shape| {
+            let place = config.naming.place(parameter);
+            let name = found(&tensors, &place.name, parameter)
+                .with_context(|| format!("{origin}: tensor `{}` is missing", place.name))?;
+            used.insert(name);
+            let (view, wanted) = (&tensors[name], place.shape(shape));
+            if view.shape() != wanted {
+                bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {wanted:?}", view.shape());
             }
-            to_f32(&view).with_context(|| format!("{origin}: tensor `{name}`"))
+            let values = to_f32(view).with_context(|| format!("{origin}: tensor `{name}`"))?;
+            Ok(place.from_file(values, shape, config))
         })?;
-        // Copies that transformers itself leaves out: a tied head and rotary buffers.
-        tensors.retain(|name, _| !name.ends_with("rotary_emb.inv_freq") && (name != "lm_head.weight" || net.lm_head.is_some()));
-        if let Some(name) = tensors.keys().next() {
+        if let Some(name) = tensors.keys().find(|name| !used.contains(name)) {
             bail!("{origin}: tensor `{name}` has no place in this model; is model_type in config.json right?");
         }
         Ok(net)
     }
+}
+
+/// The name under which a file holds a tensor: bare models, saved without their head, leave the first part out; transformers 5
+/// has taken our name for some.
+fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
+    let bare = name.split_once('.').map(|(_, rest)| rest);
+    [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
 }
 
 /// Every tensor of one safetensors file, as f32.
@@ -109,10 +134,18 @@ pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
     })
 }
 
-/// Every parameter of a network: name, shape and values, in Hugging Face's names.
-pub fn parameters(net: &Decoder) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-    let mut all = Vec::new();
-    visit(net, &mut |name, shape, values| all.push((name, shape, values())));
+/// Every parameter of a network as its family's files hold it: name, shape and values.
+pub fn file_tensors(net: &Decoder, config: &DecoderConfig) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    let mut all: Vec<(String, Vec<usize>, Vec<f32>)> = Vec::new();
+    visit(net, &mut |parameter, shape, values| {
+        let place = config.naming.place(&parameter);
+        let at = all.iter().position(|(name, ..)| *name == place.name).unwrap_or_else(|| {
+            let shape = place.shape(&shape);
+            all.push((place.name.clone(), shape.clone(), vec![0.0; shape.iter().product()]));
+            all.len() - 1
+        });
+        place.into_file(&values(), &shape, config, &mut all[at].2);
+    });
     all
 }
 

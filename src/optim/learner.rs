@@ -9,7 +9,7 @@ use super::adamw::AdamW;
 use super::schedule::Schedule;
 use crate::model::decoder::Decoder;
 use crate::model::weights::{read_safetensors, write_safetensors};
-use crate::model::{CausalLm, Gradients, Init};
+use crate::model::{CausalLm, Gradients};
 use crate::util::fs::{read_json, write_json};
 
 pub struct Learner {
@@ -85,7 +85,7 @@ impl Learner {
     /// Restores what [`save`](Learner::save) wrote.
     pub fn load(&mut self, folder: &Path, model: bool, optimizer: bool) -> Result<()> {
         if model {
-            self.model = CausalLm::load(&folder.join(HUGGINGFACE), Init::Pretrained, &self.model.device)?.trainable();
+            self.model = self.model.reload(&folder.join(HUGGINGFACE))?.trainable();
         }
         if optimizer {
             let state: State = read_json(&folder.join(STATE))?;

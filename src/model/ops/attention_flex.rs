@@ -1,30 +1,33 @@
-//! CPU kernels of causal attention. One task per (batch, kv head); per block of query rows a score block [rows, keys] that
-//! stays in cache. Tasks write disjoint heads of shared buffers, which is what the raw pointers are for.
+//! CPU kernels of causal attention over packed rows. A task works on one kv head of a segment (forward) or of a whole tree
+//! (backward: what the branches give to a shared stem is then added in order). Query rows go in blocks, those of all heads
+//! of a group stacked, so that a block of scores [queries · group, keys] stays in cache. Tasks write disjoint heads of
+//! shared buffers, which is what the raw pointers are for.
+
+use std::ops::Range;
 
 use gemm::Parallelism::None as OneThread;
 use rayon::prelude::*;
 
+use super::attention::Pattern;
 use super::flex::{matmul_ptr as mm, uninit};
+use super::packed::{Scoring, Segment};
 use super::simd;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Dims {
-    pub b: usize,
-    /// Query length; the queries are the last `sq` positions of `sk`.
-    pub sq: usize,
-    pub sk: usize,
-    pub hq: usize,
-    pub hkv: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
     pub d: usize,
 }
 
-/// Query rows per block.
-const ROWS: usize = 64;
+/// Most query positions of a block, and most scores: a block and its gradient fit a core's cache.
+const POSITIONS: usize = 64;
+const SCORES: usize = 128 * 1024;
 
 /// A buffer that tasks write at disjoint places.
 #[derive(Clone, Copy)]
 pub(super) struct Out(pub *mut f32);
-// SAFETY: each task writes only the rows of its own (batch, head); the buffer outlives the parallel loop.
+// SAFETY: each task writes only the rows and heads that are its own; the buffer outlives the parallel loop.
 unsafe impl Send for Out {}
 // SAFETY: as above.
 unsafe impl Sync for Out {}
@@ -32,106 +35,222 @@ impl Out {
     pub(super) fn at(self, i: usize) -> *mut f32 {
         self.0.wrapping_add(i)
     }
+
+    /// # Safety
+    /// As the buffer's: in bounds, and nothing else touches these elements meanwhile.
+    unsafe fn slice<'a>(self, at: usize, len: usize) -> &'a mut [f32] {
+        // SAFETY: promised by the caller.
+        unsafe { std::slice::from_raw_parts_mut(self.at(at), len) }
+    }
+}
+
+/// Consecutive queries of a segment with all keys that any of them sees. Keys are counted by position: the stem, then the
+/// segment's own.
+struct Block<'a> {
+    segment: &'a Segment,
+    /// The first query's row, and its position.
+    row: usize,
+    position: usize,
+    queries: usize,
+    keys: Range<usize>,
+}
+
+/// Keys of a block whose rows follow each other; `column` is the first one's in the block.
+struct Part {
+    row: usize,
+    column: usize,
+    len: usize,
+}
+
+fn blocks<'a>(segment: &'a Segment, scoring: &Scoring, group: usize) -> impl Iterator<Item = Block<'a>> {
+    let window = scoring.window;
+    let most = segment.keys().min(window.map_or(usize::MAX, |w| w + POSITIONS));
+    let step = (SCORES / (group * most.max(1))).clamp(8, POSITIONS);
+    (0..segment.rows.len()).step_by(step).map(move |first| {
+        let queries = step.min(segment.rows.len() - first);
+        let position = segment.stem.len() + first;
+        let keys = window.map_or(0, |w| (position + 1).saturating_sub(w))..position + queries;
+        Block { segment, row: segment.rows.start + first, position, queries, keys }
+    })
+}
+
+impl Block<'_> {
+    /// The columns that the i-th query sees.
+    fn seen(&self, i: usize, scoring: &Scoring) -> Range<usize> {
+        let end = self.position + i + 1;
+        let first = scoring.window.map_or(0, |w| end.saturating_sub(w));
+        first - self.keys.start.min(first)..end - self.keys.start
+    }
+
+    /// The segment's own keys, which are never none, and those of the stem, if any.
+    fn parts(&self) -> impl Iterator<Item = Part> + use<> {
+        let (stem, keys) = (&self.segment.stem, &self.keys);
+        let own = keys.start.max(stem.len());
+        let shared = stem.len().saturating_sub(keys.start);
+        let own = Part { row: self.segment.rows.start + own - stem.len(), column: own - keys.start, len: keys.end - own };
+        let stem = Part { row: stem.start + keys.start, column: 0, len: shared };
+        std::iter::once(own).chain((shared > 0).then_some(stem))
+    }
+}
+
+/// Runs `task` on each group of segments and each kv head, the largest first, so that the last ones to end are short.
+fn for_each<'a>(
+    groups: impl Iterator<Item = &'a [Segment]>,
+    kv_heads: usize,
+    task: impl Fn(&'a [Segment], usize, &mut Scratch) + Sync,
+) {
+    let work = |group: &[Segment]| group.iter().map(|s| s.rows.len() * s.keys()).sum::<usize>();
+    let mut tasks: Vec<_> = groups.flat_map(|group| (0..kv_heads).map(move |head| (group, head))).collect();
+    tasks.sort_by_key(|(group, _)| std::cmp::Reverse(work(group)));
+    tasks.into_iter().par_bridge().for_each_init(Scratch::default, |scratch, (group, head)| task(group, head, scratch));
+}
+
+/// What one thread needs for a block: rows of q, of the output's gradient and of a result, [queries · group, d], and scores
+/// with their gradients, [queries · group, keys].
+#[derive(Default)]
+struct Scratch {
+    q: Vec<f32>,
+    dy: Vec<f32>,
+    out: Vec<f32>,
+    scores: Vec<f32>,
+    dscores: Vec<f32>,
+    numbers: Vec<f32>,
+}
+
+/// The first n elements, whatever they hold.
+fn first(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
+    if buffer.len() < n {
+        *buffer = uninit(n);
+    }
+    &mut buffer[..n]
 }
 
 impl Dims {
-    fn check(&self, q: usize, k: usize, v: usize) {
-        assert!(self.hq.is_multiple_of(self.hkv) && self.sk >= self.sq, "{self:?}");
-        assert_eq!(q, self.b * self.sq * self.hq * self.d);
-        assert_eq!((k, v), (self.b * self.sk * self.hkv * self.d, self.b * self.sk * self.hkv * self.d));
+    /// Elements of a row of q, and of a row of k.
+    fn widths(self) -> (usize, usize) {
+        (self.heads * self.d, self.kv_heads * self.d)
     }
-    fn q_at(&self, b: usize, i: usize, h: usize) -> usize {
-        ((b * self.sq + i) * self.hq + h) * self.d
-    }
-    fn kv_at(&self, b: usize, h: usize) -> usize {
-        (b * self.sk * self.hkv + h) * self.d
+
+    fn check(self, [q, k, v]: [&[f32]; 3], pattern: &Pattern) {
+        let (rows, (q_width, k_width)) = (pattern.packed.rows(), self.widths());
+        assert!(self.heads.is_multiple_of(self.kv_heads), "{self:?}");
+        assert_eq!((q.len(), k.len(), v.len()), (rows * q_width, rows * k_width, rows * k_width));
     }
 }
 
-/// The output, and per (batch, head, query) the log-sum-exp of the scaled scores.
-pub fn forward(q: &[f32], k: &[f32], v: &[f32], s: Dims) -> (Vec<f32>, Vec<f32>) {
-    s.check(q.len(), k.len(), v.len());
-    let (d, group) = (s.d, s.hq / s.hkv);
-    let (qs, ks) = (s.hq * d, s.hkv * d);
-    let scale = 1.0 / (d as f32).sqrt();
-    let (mut out, mut lse) = (uninit(q.len()), uninit(s.b * s.hq * s.sq));
+/// The output, and per (row, head) the log-sum-exp of the scores.
+pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Vec<f32>) {
+    dims.check(qkv, pattern);
+    let ([q, k, v], scoring) = (qkv, &pattern.scoring);
+    let (d, group, (q_width, k_width)) = (dims.d, dims.heads / dims.kv_heads, dims.widths());
+    let (mut out, mut lse) = (uninit(q.len()), uninit(pattern.packed.rows() * dims.heads));
     let (p_out, p_lse) = (Out(out.as_mut_ptr()), Out(lse.as_mut_ptr()));
-    (0..s.b * s.hkv).into_par_iter().for_each_init(
-        || uninit(ROWS.min(s.sq) * s.sk),
-        |scores, task| {
-            let (b, hk) = (task / s.hkv, task % s.hkv);
-            let (k0, v0) = (k[s.kv_at(b, hk)..].as_ptr(), v[s.kv_at(b, hk)..].as_ptr());
-            for h in hk * group..(hk + 1) * group {
-                for i0 in (0..s.sq).step_by(ROWS) {
-                    let n = ROWS.min(s.sq - i0);
-                    let end = s.sk - s.sq + i0 + n; // keys seen by the last row of the block
-                    let q0 = q[s.q_at(b, i0, h)..].as_ptr();
-                    // SAFETY: shapes and strides are those `check` verified; `scores` holds ROWS × sk.
-                    unsafe { mm((n, end, d), scores.as_mut_ptr(), (end, 1), false, q0, (qs, 1), k0, (1, ks), OneThread) };
-                    for (i, row) in scores.chunks_exact_mut(end).take(n).enumerate() {
-                        let (row, unseen) = row.split_at_mut(end - n + i + 1);
-                        let m = simd::max_row(row) * scale;
-                        let sum = simd::exp_sub_sum(row, scale, m);
-                        simd::scale(1.0 / sum, row);
-                        unseen.fill(0.0);
-                        // SAFETY: inside `lse`, and this (batch, head) is this task's alone.
-                        unsafe { *p_lse.at((b * s.hq + h) * s.sq + i0 + i) = m + sum.ln() };
-                    }
-                    let o = p_out.at(s.q_at(b, i0, h));
-                    // SAFETY: as above; the rows of head h of batch b are this task's alone.
-                    unsafe { mm((n, d, end), o, (qs, 1), false, scores.as_ptr(), (end, 1), v0, (ks, 1), OneThread) };
-                }
+    let segments = pattern.packed.segments().map(std::slice::from_ref);
+    for_each(segments, dims.kv_heads, |segments, head, scratch| {
+        for block in segments.iter().flat_map(|s| blocks(s, scoring, group)) {
+            let (n, width) = (block.queries * group, block.keys.len());
+            let at = |i: usize| (block.row + i) * q_width + head * group * d;
+            let (qs, scores) = (first(&mut scratch.q, n * d), first(&mut scratch.scores, n * width));
+            for (i, qs) in qs.chunks_exact_mut(group * d).enumerate() {
+                simd::scaled(scoring.scale, &q[at(i)..at(i) + group * d], qs);
             }
-        },
-    );
+            for part in block.parts() {
+                let keys = k[part.row * k_width + head * d..].as_ptr();
+                let to = scores[part.column..].as_mut_ptr();
+                // SAFETY: the rows of a part are rows of k, as `check` verified, and its columns those of the block.
+                unsafe { mm((n, part.len, d), to, (width, 1), false, qs.as_ptr(), (d, 1), keys, (1, k_width), OneThread) };
+            }
+            let sums = first(&mut scratch.numbers, n);
+            for (i, (row, sum)) in scores.chunks_exact_mut(width).zip(sums.iter_mut()).enumerate() {
+                let seen = block.seen(i / group, scoring);
+                row[..seen.start].fill(0.0);
+                row[seen.end..].fill(0.0);
+                let row = &mut row[seen];
+                if let Some(cap) = scoring.softcap {
+                    simd::softcap(row, cap);
+                }
+                let max = simd::max_row(row);
+                *sum = simd::exp_sub_sum(row, 1.0, max);
+                let at = (block.row + i / group) * dims.heads + head * group + i % group;
+                // SAFETY: in bounds, and this (row, head) is this task's alone.
+                unsafe { *p_lse.at(at) = max + sum.ln() };
+            }
+            let result = first(&mut scratch.out, n * d);
+            for (i, part) in block.parts().enumerate() {
+                let (p, values) = (scores[part.column..].as_ptr(), v[part.row * k_width + head * d..].as_ptr());
+                let to = result.as_mut_ptr();
+                // SAFETY: as above.
+                unsafe { mm((n, d, part.len), to, (d, 1), i > 0, p, (width, 1), values, (k_width, 1), OneThread) };
+            }
+            for (i, (row, sum)) in result.chunks_exact(d).zip(sums.iter()).enumerate() {
+                // SAFETY: in bounds, and this (row, head) is this task's alone.
+                simd::scaled(1.0 / sum, row, unsafe { p_out.slice(at(i / group) + i % group * d, d) });
+            }
+        }
+    });
     (out, lse)
 }
 
 /// Gradients of q, k and v; `out` and `lse` as [`forward`] returned them.
-pub fn backward([q, k, v]: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], s: Dims) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
-    s.check(q.len(), k.len(), v.len());
-    assert_eq!((out.len(), dy.len(), lse.len()), (q.len(), q.len(), s.b * s.hq * s.sq));
-    let (d, group) = (s.d, s.hq / s.hkv);
-    let (qs, ks) = (s.hq * d, s.hkv * d);
-    let scale = 1.0 / (d as f32).sqrt();
+pub fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], pattern: &Pattern, dims: Dims) -> [Vec<f32>; 3] {
+    dims.check(qkv, pattern);
+    let ([q, k, v], scoring) = (qkv, &pattern.scoring);
+    assert_eq!((out.len(), dy.len(), lse.len()), (q.len(), q.len(), pattern.packed.rows() * dims.heads));
+    let (d, group, (q_width, k_width)) = (dims.d, dims.heads / dims.kv_heads, dims.widths());
     let (mut dq, mut dk, mut dv) = (uninit(q.len()), vec![0f32; k.len()], vec![0f32; v.len()]);
     let (p_dq, p_dk, p_dv) = (Out(dq.as_mut_ptr()), Out(dk.as_mut_ptr()), Out(dv.as_mut_ptr()));
-    (0..s.b * s.hkv).into_par_iter().for_each_init(
-        || uninit(2 * ROWS.min(s.sq) * s.sk),
-        |buffer, task| {
-            let (b, hk) = (task / s.hkv, task % s.hkv);
-            let (p, dp) = buffer.split_at_mut(ROWS.min(s.sq) * s.sk);
-            let kv = s.kv_at(b, hk);
-            let (k0, v0) = (k[kv..].as_ptr(), v[kv..].as_ptr());
-            for h in hk * group..(hk + 1) * group {
-                for i0 in (0..s.sq).step_by(ROWS) {
-                    let n = ROWS.min(s.sq - i0);
-                    let end = s.sk - s.sq + i0 + n;
-                    let at = s.q_at(b, i0, h);
-                    let (q0, dy0) = (q[at..].as_ptr(), dy[at..].as_ptr());
-                    // SAFETY: shapes and strides are those `check` verified; p and dp hold ROWS × sk each.
-                    unsafe {
-                        mm((n, end, d), p.as_mut_ptr(), (end, 1), false, q0, (qs, 1), k0, (1, ks), OneThread);
-                        mm((n, end, d), dp.as_mut_ptr(), (end, 1), false, dy0, (qs, 1), v0, (1, ks), OneThread);
-                    }
-                    for (i, (p, dp)) in p.chunks_exact_mut(end).zip(dp.chunks_exact_mut(end)).take(n).enumerate() {
-                        let seen = end - n + i + 1;
-                        let r = at + i * qs;
-                        let delta = simd::dot(&out[r..r + d], &dy[r..r + d]);
-                        simd::probs_row(&mut p[..seen], scale, lse[(b * s.hq + h) * s.sq + i0 + i]);
-                        p[seen..].fill(0.0);
-                        simd::dscores_row(&p[..seen], &mut dp[..seen], delta, scale);
-                        dp[seen..].fill(0.0);
-                    }
-                    // SAFETY: head h of dq and kv head hk of dk and dv belong to this task alone.
-                    unsafe {
-                        mm((n, d, end), p_dq.at(at), (qs, 1), false, dp.as_ptr(), (end, 1), k0, (ks, 1), OneThread);
-                        mm((end, d, n), p_dk.at(kv), (ks, 1), true, dp.as_ptr(), (1, end), q0, (qs, 1), OneThread);
-                        mm((end, d, n), p_dv.at(kv), (ks, 1), true, p.as_ptr(), (1, end), dy0, (qs, 1), OneThread);
-                    }
+    for_each(pattern.packed.trees.iter().map(Vec::as_slice), dims.kv_heads, |segments, head, scratch| {
+        for block in segments.iter().flat_map(|s| blocks(s, scoring, group)) {
+            let (n, width) = (block.queries * group, block.keys.len());
+            let at = |i: usize| (block.row + i) * q_width + head * group * d;
+            let (qs, dys) = (first(&mut scratch.q, n * d), first(&mut scratch.dy, n * d));
+            let (p, dp) = (first(&mut scratch.scores, n * width), first(&mut scratch.dscores, n * width));
+            for (i, (qs, dys)) in qs.chunks_exact_mut(group * d).zip(dys.chunks_exact_mut(group * d)).enumerate() {
+                simd::scaled(scoring.scale, &q[at(i)..at(i) + group * d], qs);
+                dys.copy_from_slice(&dy[at(i)..at(i) + group * d]);
+            }
+            for part in block.parts() {
+                let from = part.row * k_width + head * d;
+                let (keys, values, c) = (k[from..].as_ptr(), v[from..].as_ptr(), part.column);
+                let (to, dto) = (p[c..].as_mut_ptr(), dp[c..].as_mut_ptr());
+                // SAFETY: the rows of a part are rows of k and v, as `check` verified, and its columns those of the block.
+                unsafe {
+                    mm((n, part.len, d), to, (width, 1), false, qs.as_ptr(), (d, 1), keys, (1, k_width), OneThread);
+                    mm((n, part.len, d), dto, (width, 1), false, dys.as_ptr(), (d, 1), values, (1, k_width), OneThread);
                 }
             }
-        },
-    );
-    (dq, dk, dv)
+            for (i, (p, dp)) in p.chunks_exact_mut(width).zip(dp.chunks_exact_mut(width)).enumerate() {
+                let seen = block.seen(i / group, scoring);
+                for row in [&mut *p, &mut *dp] {
+                    row[..seen.start].fill(0.0);
+                    row[seen.end..].fill(0.0);
+                }
+                let (p, dp) = (&mut p[seen.clone()], &mut dp[seen]);
+                let from = at(i / group) + i % group * d;
+                let delta = simd::dot(&out[from..from + d], &dy[from..from + d]);
+                let lse = lse[(block.row + i / group) * dims.heads + head * group + i % group];
+                if let Some(cap) = scoring.softcap {
+                    simd::softcap(p, cap);
+                }
+                simd::dscores_row(p, dp, lse, delta, scoring.softcap.map_or(0.0, |cap| 1.0 / cap));
+            }
+            let dqs = first(&mut scratch.out, n * d);
+            for (i, part) in block.parts().enumerate() {
+                let (from, c) = (part.row * k_width + head * d, part.column);
+                let (p, ds, to) = (p[c..].as_ptr(), dp[c..].as_ptr(), dqs.as_mut_ptr());
+                let (qs, dys) = (qs.as_ptr(), dys.as_ptr());
+                // SAFETY: as above; this kv head of dk and dv belongs to this task alone in the rows of its tree.
+                unsafe {
+                    mm((n, d, part.len), to, (d, 1), i > 0, ds, (width, 1), k[from..].as_ptr(), (k_width, 1), OneThread);
+                    mm((part.len, d, n), p_dk.at(from), (k_width, 1), true, ds, (1, width), qs, (d, 1), OneThread);
+                    mm((part.len, d, n), p_dv.at(from), (k_width, 1), true, p, (1, width), dys, (d, 1), OneThread);
+                }
+            }
+            for (i, dqs) in dqs.chunks_exact(group * d).enumerate() {
+                // SAFETY: in bounds, and these heads of this row are this task's alone.
+                simd::scaled(scoring.scale, dqs, unsafe { p_dq.slice(at(i), group * d) });
+            }
+        }
+    });
+    [dq, dk, dv]
 }

@@ -4,8 +4,11 @@ use burn::backend::{
     Flex,
     flex::{FlexTensor, Layout},
 };
-use burn::tensor::{Bytes, DType, Device, Shape, Tensor, TensorData};
+use burn::tensor::{Bytes, DType, Device, FloatDType, Int, Shape, Tensor, TensorData};
 use gemm::Parallelism;
+use rayon::prelude::*;
+
+use super::simd;
 
 /// Elements per parallel task: large enough to hide rayon's overhead of about 5 µs.
 pub const GRAIN: usize = 16 * 1024;
@@ -20,6 +23,18 @@ pub fn flex_f32<const D: usize>(t: &Tensor<D>) -> Option<FlexTensor> {
 /// A tensor on `device` from host values in row-major order.
 pub fn tensor_from_vec<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+/// The tensor in `dtype`; itself where it is.
+pub fn cast<const D: usize>(t: Tensor<D>, dtype: FloatDType) -> Tensor<D> {
+    if t.dtype() == DType::from(dtype) { t } else { t.cast(dtype) }
+}
+
+/// Host indices as a tensor.
+pub fn index(values: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+    let values: Vec<i64> = values.map(|v| v as i64).collect();
+    let n = values.len();
+    Tensor::from_data(TensorData::new(values, [n]), device)
 }
 
 /// The owner of a contiguous view: `f32s` of it never fails. Copies only strided views.
@@ -42,6 +57,18 @@ pub fn own(t: FlexTensor) -> FlexTensor {
     if whole { t } else { t.to_contiguous() }
 }
 
+/// sum + x, in place where `sum` has a buffer of its own. burn adds on one thread.
+///
+/// # Panics
+/// If they are not on one device.
+pub fn add(sum: Tensor<1>, x: Tensor<1>) -> Tensor<1> {
+    let Some(x) = flex_f32(&x).filter(|_| sum.dtype() == DType::F32) else { return sum + x };
+    let mut sum = own(sum.try_into_primitive::<Flex>().expect("both on one device"));
+    let rows = sum.storage_mut::<f32>().par_chunks_mut(4 * GRAIN).zip(f32s(&x).par_chunks(4 * GRAIN));
+    rows.for_each(|(sum, x)| simd::axpy(1.0, x, sum));
+    Tensor::from_primitive::<Flex>(sum)
+}
+
 pub fn all_f32(ts: &[&FlexTensor]) -> bool {
     ts.iter().all(|t| t.dtype() == DType::F32)
 }
@@ -54,6 +81,14 @@ pub fn uninit(n: usize) -> Vec<f32> {
     // Zeroing would cost a pass over memory as long as the cheap kernels themselves.
     unsafe { v.set_len(n) };
     v
+}
+
+/// Multiplications below which a second thread costs more than it brings.
+const SMALL: usize = 192 * 192 * 192;
+
+/// How a product is threaded.
+pub fn threads(m: usize, n: usize, k: usize) -> Parallelism {
+    if m * n * k < SMALL { Parallelism::None } else { Parallelism::Rayon(0) }
 }
 
 /// A matrix in a slice: (row stride, column stride).

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::prepared::Prepared;
+
 /// What attention does beside softmax(q·kᵀ·scale)·v.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scoring {
@@ -37,6 +39,8 @@ pub type Tree = Vec<Segment>;
 pub struct Packed {
     pub trees: Vec<Tree>,
     rows: usize,
+    /// Of this layout, by backends.
+    pub(super) prepared: Prepared,
 }
 
 impl Packed {
@@ -46,6 +50,7 @@ impl Packed {
     /// If the stem is empty.
     pub fn push(&mut self, stem: usize, branches: &[usize]) -> usize {
         assert!(stem > 0, "a sequence needs at least one token");
+        self.prepared = Prepared::default();
         let first = self.rows;
         let shared = first..first + stem;
         self.rows += stem;

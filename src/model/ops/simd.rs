@@ -2,6 +2,8 @@
 //! and compiled three times (AVX-512, AVX2+FMA, baseline); the best one is picked at run time, so
 //! no `-C target-cpu=native` is needed.
 
+use super::activation::{Act, GELU_CUBE, GELU_SCALE};
+
 /// Lanes of the accumulators (4 AVX-512 registers).
 const L: usize = 64;
 
@@ -10,24 +12,46 @@ fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
     if F { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// exp(x), rel. error about 1e-7; 0 below -87.3, saturates above 88.3.
+/// x as n·ln 2 + r with |r| ≤ ln 2 / 2: a number with n in its low bits, r, and the polynomial with e^r = 1 + r + p·r².
 #[inline(always)]
-pub fn exp<const F: bool>(x: f32) -> f32 {
+fn exp_parts<const F: bool>(x: f32) -> (f32, f32, f32) {
     const MAGIC: f32 = 12_582_912.0; // 1.5 * 2^23: rounds to nearest, integer in the low bits
-    let xc = x.clamp(-87.33, 88.37);
-    let t = fma::<F>(xc, std::f32::consts::LOG2_E, MAGIC);
+    let t = fma::<F>(x, std::f32::consts::LOG2_E, MAGIC);
     let n = t - MAGIC;
-    let r = fma::<F>(n, -0.693_359_4, xc);
+    let r = fma::<F>(n, -0.693_359_4, x);
     let r = fma::<F>(n, 2.121_944_4e-4, r);
     let mut p = 1.987_569_1e-4_f32;
     p = fma::<F>(p, r, 1.398_199_9e-3);
     p = fma::<F>(p, r, 8.333_452e-3);
     p = fma::<F>(p, r, 4.166_579_6e-2);
     p = fma::<F>(p, r, 1.666_666_5e-1);
-    p = fma::<F>(p, r, 0.5);
-    p = fma::<F>(p * r, r, r + 1.0);
+    (t, r, fma::<F>(p, r, 0.5))
+}
+
+/// exp(x), rel. error about 1e-7; 0 below -87.3, saturates above 88.3.
+#[inline(always)]
+pub fn exp<const F: bool>(x: f32) -> f32 {
+    let (t, r, p) = exp_parts::<F>(x.clamp(-87.33, 88.37));
+    let p = fma::<F>(p * r, r, r + 1.0);
     let y = f32::from_bits(p.to_bits().wrapping_add(t.to_bits() << 23));
     if x < -87.33 { 0.0 } else { y }
+}
+
+/// tanh(x), rel. error about 2e-7 also near 0: −e/(2 + e) with e = exp(−2|x|) − 1, made without its cancellation.
+#[inline(always)]
+fn tanh<const F: bool>(x: f32) -> f32 {
+    let (t, r, p) = exp_parts::<F>((-2.0 * x.abs()).max(-40.0));
+    let two_to_n = f32::from_bits(1f32.to_bits().wrapping_add(t.to_bits() << 23));
+    let e = fma::<F>(two_to_n, fma::<F>(p * r, r, r), two_to_n - 1.0);
+    (-e / (2.0 + e)).copysign(x)
+}
+
+/// A few elements as a whole chunk: a loop over the rest of a short row would take longer than the row.
+#[inline(always)]
+fn padded(x: &[f32], rest: f32) -> [f32; L] {
+    let mut chunk = [rest; L];
+    chunk[..x.len()].copy_from_slice(x);
+    chunk
 }
 
 /// Sum over i of f(i), in L lanes (rustc may not reorder float sums by itself).
@@ -69,42 +93,129 @@ macro_rules! multiversion {
 }
 
 multiversion! {
-    fn swiglu = swiglu_(g: &[f32], u: &[f32], out: &mut [f32]);
-    fn swiglu_bwd = swiglu_bwd_(g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]);
+    fn glu = glu_(act: Act, g: &[f32], u: &[f32], out: &mut [f32]);
+    fn glu_bwd = glu_bwd_(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]);
+    fn act = act_(act: Act, x: &[f32], out: &mut [f32]);
+    fn act_bwd = act_bwd_(act: Act, x: &[f32], d: &mut [f32]);
+    fn layer_row = layer_row_(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut [f32]);
+    fn layer_row_bwd = layer_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32], db: &mut [f32]);
     fn rms_row = rms_row_(x: &[f32], w: &[f32], eps: f32, out: &mut [f32]);
     fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32]);
     fn max_row = max_row_(x: &[f32]) -> f32;
     fn stats_row = stats_row_(x: &[f32], m: f32) -> RowSums;
     fn kl_row = kl_row_(x: &[f32], y: &[f32], p: LogSum, q: LogSum) -> f32;
-    fn dlogits_row = dlogits_row_(x: &mut [f32], lse: f32, g_logp: f32, g_ent: f32, ent: f32);
+    fn dlogits_row = dlogits_row_(x: &mut [f32], p: LogSum, g_logp: f32, ent: Traced);
     fn dlogits_kl_row = dlogits_kl_row_(x: &mut [f32], y: &[f32], p: LogSum, q: LogSum, g_logp: f32, ent: Traced, kl: Traced);
     fn dot = dot_(a: &[f32], b: &[f32]) -> f32;
     fn axpy = axpy_(a: f32, x: &[f32], y: &mut [f32]);
     fn scale = scale_(a: f32, y: &mut [f32]);
     fn exp_sub_sum = exp_sub_sum_(x: &mut [f32], scale: f32, m: f32) -> f32;
-    fn probs_row = probs_row_(x: &mut [f32], scale: f32, lse: f32);
+    fn softcap = softcap_(x: &mut [f32], cap: f32);
+    fn dscores_row = dscores_row_(x: &mut [f32], d: &mut [f32], lse: f32, delta: f32, per_cap: f32);
+    fn scaled = scaled_(a: f32, x: &[f32], y: &mut [f32]);
     fn rope_row = rope_row_(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32]);
-    fn dscores_row = dscores_row_(p: &[f32], dp: &mut [f32], delta: f32, scale: f32);
     fn sum_squares = sum_squares_(x: &[f32]) -> f64;
     fn adamw_row = adamw_row_(w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32], s: AdamwStep);
 }
 
+/// g and g′ of silu: the logistic function.
 #[inline(always)]
-fn swiglu_<const F: bool>(g: &[f32], u: &[f32], out: &mut [f32]) {
-    for ((o, &g), &u) in out.iter_mut().zip(g).zip(u) {
-        *o = g * u / (1.0 + exp::<F>(-g));
+fn silu<const F: bool>(x: f32) -> (f32, f32) {
+    let s = 1.0 / (1.0 + exp::<F>(-x));
+    (s, s * (1.0 - s))
+}
+
+#[inline(always)]
+fn gelu_tanh<const F: bool>(x: f32) -> (f32, f32) {
+    const SCALE: f32 = 2.0 * GELU_SCALE as f32;
+    let square = GELU_CUBE as f32 * x * x;
+    let (s, slope) = silu::<F>(SCALE * fma::<F>(square, x, x));
+    (s, slope * (SCALE * fma::<F>(3.0, square, 1.0)))
+}
+
+/// Φ, with a relative error of about 3e-7 in both tails, and its derivative. Φ(−a) = e^(−a²/2)·t·P(t) for a ≥ 0 with
+/// t = 1 / (1 + 0.36·a); P is a least-squares fit of the relative error on 0 ≤ a ≤ 14.
+#[inline(always)]
+fn gelu<const F: bool>(x: f32) -> (f32, f32) {
+    let t = 1.0 / fma::<F>(0.36, x.abs(), 1.0);
+    let mut p = -0.029_653_251_f32;
+    p = fma::<F>(p, t, 0.136_438_76);
+    p = fma::<F>(p, t, -0.216_860_37);
+    p = fma::<F>(p, t, 0.099_305_7);
+    p = fma::<F>(p, t, 0.005_343_676_5);
+    p = fma::<F>(p, t, 0.093_571_97);
+    p = fma::<F>(p, t, 0.124_633_8);
+    p = fma::<F>(p, t, 0.143_597_36);
+    p = fma::<F>(p, t, 0.143_622_34);
+    let e = exp::<F>(-0.5 * x * x);
+    let tail = e * t * p;
+    (if x < 0.0 { tail } else { 1.0 - tail }, e * 0.398_942_3)
+}
+
+#[inline(always)]
+fn relu<const F: bool>(x: f32) -> (f32, f32) {
+    (if x > 0.0 { 1.0 } else { 0.0 }, 0.0)
+}
+
+/// Calls a loop with the factor of an activation as a function that can be inlined into it.
+macro_rules! with_factor {
+    ($act:expr, $loop:ident($($a:expr),*)) => {
+        match $act {
+            Act::Silu => $loop(silu::<F>, $($a),*),
+            Act::GeluTanh => $loop(gelu_tanh::<F>, $($a),*),
+            Act::Gelu => $loop(gelu::<F>, $($a),*),
+            Act::Relu => $loop(relu::<F>, $($a),*),
+        }
+    };
+}
+
+#[inline(always)]
+fn glu_<const F: bool>(act: Act, g: &[f32], u: &[f32], out: &mut [f32]) {
+    #[inline(always)]
+    fn run(factor: impl Fn(f32) -> (f32, f32), g: &[f32], u: &[f32], out: &mut [f32]) {
+        for ((o, &g), &u) in out.iter_mut().zip(g).zip(u) {
+            *o = g * factor(g).0 * u;
+        }
     }
+    with_factor!(act, run(g, u, out))
 }
 
 /// `d` holds the output gradient on entry and the gradient of `up` on return.
 #[inline(always)]
-fn swiglu_bwd_<const F: bool>(g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]) {
-    for (((d, dg), &g), &u) in d.iter_mut().zip(dg).zip(g).zip(u) {
-        let s = 1.0 / (1.0 + exp::<F>(-g));
-        let silu = g * s;
-        *dg = *d * u * fma::<F>(silu, 1.0 - s, s);
-        *d *= silu;
+fn glu_bwd_<const F: bool>(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]) {
+    #[inline(always)]
+    fn run(factor: impl Fn(f32) -> (f32, f32), g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]) {
+        for (((d, dg), &g), &u) in d.iter_mut().zip(dg).zip(g).zip(u) {
+            let (f, slope) = factor(g);
+            *dg = *d * u * (g * slope + f);
+            *d *= g * f;
+        }
     }
+    with_factor!(act, run(g, u, d, dg))
+}
+
+#[inline(always)]
+fn act_<const F: bool>(act: Act, x: &[f32], out: &mut [f32]) {
+    #[inline(always)]
+    fn run(factor: impl Fn(f32) -> (f32, f32), x: &[f32], out: &mut [f32]) {
+        for (o, &x) in out.iter_mut().zip(x) {
+            *o = x * factor(x).0;
+        }
+    }
+    with_factor!(act, run(x, out))
+}
+
+/// `d`: the output gradient on entry, that of x on return.
+#[inline(always)]
+fn act_bwd_<const F: bool>(act: Act, x: &[f32], d: &mut [f32]) {
+    #[inline(always)]
+    fn run(factor: impl Fn(f32) -> (f32, f32), x: &[f32], d: &mut [f32]) {
+        for (d, &x) in d.iter_mut().zip(x) {
+            let (f, slope) = factor(x);
+            *d *= x * slope + f;
+        }
+    }
+    with_factor!(act, run(x, d))
 }
 
 #[inline(always)]
@@ -117,11 +228,13 @@ fn dot_<const F: bool>(a: &[f32], b: &[f32]) -> f32 {
             acc[i] = fma::<F>(a[i], b[i], acc[i]);
         }
     }
-    let mut s = lanes_sum(&acc);
-    for (a, b) in ar.iter().zip(br) {
-        s += a * b;
+    if !ar.is_empty() {
+        let (a, b) = (padded(ar, 0.0), padded(br, 0.0));
+        for i in 0..L {
+            acc[i] = fma::<F>(a[i], b[i], acc[i]);
+        }
     }
-    s
+    lanes_sum(&acc)
 }
 
 #[inline(always)]
@@ -159,17 +272,80 @@ fn rms_row_bwd_<const F: bool>(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &m
     }
 }
 
+/// Σ x
+#[inline(always)]
+fn sum_(x: &[f32]) -> f32 {
+    let mut acc = [0f32; L];
+    let xc = x.chunks_exact(L);
+    let rest = padded(xc.remainder(), 0.0);
+    for x in xc.chain(std::iter::once(&rest[..])) {
+        for i in 0..L {
+            acc[i] += x[i];
+        }
+    }
+    lanes_sum(&acc)
+}
+
+/// x less its mean, and 1 / sqrt(variance + eps).
+#[inline(always)]
+fn centre<const F: bool>(x: &[f32], eps: f32, out: &mut [f32]) -> f32 {
+    let mean = sum_(x) / x.len() as f32;
+    for (o, x) in out.iter_mut().zip(x) {
+        *o = x - mean;
+    }
+    1.0 / (dot_::<F>(out, out) / x.len() as f32 + eps).sqrt()
+}
+
+#[inline(always)]
+fn layer_row_<const F: bool>(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut [f32]) {
+    let r = centre::<F>(x, eps, out);
+    for ((o, w), b) in out.iter_mut().zip(w).zip(b) {
+        *o = fma::<F>(*o * r, *w, *b);
+    }
+}
+
+/// With x̂ = (x − mean)·r and g = d·w: dx = r·(g − mean(g) − x̂·mean(g·x̂)).
+#[inline(always)]
+fn layer_row_bwd_<const F: bool>(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32], db: &mut [f32]) {
+    let n = x.len() as f32;
+    let r = centre::<F>(x, eps, dx);
+    for (((dw, db), d), c) in dw.iter_mut().zip(db).zip(d).zip(&*dx) {
+        *dw = fma::<F>(d * r, *c, *dw);
+        *db += d;
+    }
+    let mean = dot_::<F>(d, w) / n;
+    let mut acc = [0f32; L];
+    for at in (0..x.len()).step_by(L) {
+        let to = x.len().min(at + L);
+        let (d, w, c) = (padded(&d[at..to], 0.0), padded(&w[at..to], 0.0), padded(&dx[at..to], 0.0));
+        for i in 0..L {
+            acc[i] = fma::<F>(d[i] * w[i], c[i], acc[i]);
+        }
+    }
+    let slope = lanes_sum(&acc) * r * r / n;
+    for ((dx, d), w) in dx.iter_mut().zip(d).zip(w) {
+        *dx = r * (fma::<F>(*d, *w, -mean) - *dx * slope);
+    }
+}
+
 #[inline(always)]
 fn max_row_<const F: bool>(x: &[f32]) -> f32 {
     let mut acc = [f32::NEG_INFINITY; L];
     let xc = x.chunks_exact(L);
-    let r = xc.remainder();
-    for x in xc {
+    let rest = padded(xc.remainder(), f32::NEG_INFINITY);
+    for x in xc.chain(std::iter::once(&rest[..])) {
         for i in 0..L {
             acc[i] = if x[i] > acc[i] { x[i] } else { acc[i] };
         }
     }
-    acc.iter().chain(r).fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a })
+    let mut n = L / 2;
+    while n > 0 {
+        for i in 0..n {
+            acc[i] = if acc[i + n] > acc[i] { acc[i + n] } else { acc[i] };
+        }
+        n /= 2;
+    }
+    acc[0]
 }
 
 /// Sums over a row, with z = x − m: Σ e^z, Σ e^z·z, Σ e^2z.
@@ -214,7 +390,7 @@ pub struct LogSum {
 impl LogSum {
     /// The log-probability of a logit.
     #[inline(always)]
-    fn log_p(self, x: f32) -> f32 {
+    pub fn log_p(self, x: f32) -> f32 {
         (x - self.max) - self.rest
     }
 }
@@ -244,19 +420,19 @@ fn kl_term<const F: bool>(log_p: f32, log_q: f32) -> f32 {
     fma::<F>(p, log_p - log_q, exp::<F>(log_q) - p)
 }
 
+/// The gradient of a number, and the number.
+type Traced = (f32, f32);
+
 /// In place: logits -> gradient of g_logp * logp[target] + g_ent * entropy, without the one-hot
 /// term (the caller adds g_logp at the target).
 #[inline(always)]
-fn dlogits_row_<const F: bool>(x: &mut [f32], lse: f32, g_logp: f32, g_ent: f32, ent: f32) {
-    let c = fma::<F>(g_ent, ent, g_logp);
+fn dlogits_row_<const F: bool>(x: &mut [f32], p: LogSum, g_logp: f32, ent: Traced) {
+    let c = fma::<F>(ent.0, ent.1, g_logp);
     for x in x {
-        let z = *x - lse;
-        *x = -exp::<F>(z) * fma::<F>(g_ent, z, c);
+        let z = p.log_p(*x);
+        *x = -exp::<F>(z) * fma::<F>(ent.0, z, c);
     }
 }
-
-/// The gradient of a number, and the number.
-type Traced = (f32, f32);
 
 /// [`dlogits_row`] with the gradient of g_kl · KL(p ‖ q) beside it, of the rows that [`kl_row`] takes.
 #[inline(always)]
@@ -279,33 +455,53 @@ fn exp_sub_sum_<const F: bool>(x: &mut [f32], scale: f32, m: f32) -> f32 {
             s[i] += x[i];
         }
     }
-    let mut s = lanes_sum(&s);
-    for x in xc.into_remainder() {
-        *x = exp::<F>(fma::<F>(*x, scale, -m));
-        s += *x;
+    let rest = xc.into_remainder();
+    if !rest.is_empty() {
+        let mut x = padded(rest, f32::NEG_INFINITY);
+        for i in 0..L {
+            x[i] = exp::<F>(fma::<F>(x[i], scale, -m));
+            s[i] += x[i];
+        }
+        rest.copy_from_slice(&x[..rest.len()]);
     }
-    s
+    lanes_sum(&s)
 }
 
+/// x <- cap · tanh(x / cap)
 #[inline(always)]
-fn probs_row_<const F: bool>(x: &mut [f32], scale: f32, lse: f32) {
+fn softcap_<const F: bool>(x: &mut [f32], cap: f32) {
+    let per_cap = 1.0 / cap;
     for x in x {
-        *x = exp::<F>(fma::<F>(*x, scale, -lse));
+        *x = cap * tanh::<F>(*x * per_cap);
     }
 }
 
-/// dp <- p * (dp - delta) * scale
+/// Scores x -> probabilities e^(x − lse); gradient of the probabilities d -> that of the scores before their cap (`per_cap`
+/// = 1 / cap, 0 without one): p · (d − delta) · (1 − (x / cap)²).
 #[inline(always)]
-fn dscores_row_<const F: bool>(p: &[f32], dp: &mut [f32], delta: f32, scale: f32) {
-    for (d, p) in dp.iter_mut().zip(p) {
-        *d = p * (*d - delta) * scale;
+fn dscores_row_<const F: bool>(x: &mut [f32], d: &mut [f32], lse: f32, delta: f32, per_cap: f32) {
+    for (x, d) in x.iter_mut().zip(d) {
+        let (p, t) = (exp::<F>(*x - lse), *x * per_cap);
+        *d = p * (*d - delta) * fma::<F>(-t, t, 1.0);
+        *x = p;
     }
 }
 
-/// Rotate-half form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin); `sign` = -1 for the transpose.
+/// y = a · x
+#[inline(always)]
+fn scaled_<const F: bool>(a: f32, x: &[f32], y: &mut [f32]) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y = a * x;
+    }
+}
+
+/// Rotate-half form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) of the first elements, as many as cos and sin have; the
+/// rest is copied. `sign` = -1 for the transpose.
 #[inline(always)]
 fn rope_row_<const F: bool>(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32]) {
-    let h = x.len() / 2;
+    let h = cos.len();
+    let ((x, rest), (out, out_rest)) = (x.split_at(2 * h), out.split_at_mut(2 * h));
+    out_rest.copy_from_slice(rest);
     let ((x1, x2), (o1, o2)) = (x.split_at(h), out.split_at_mut(h));
     for ((((o1, o2), x1), x2), (c, s)) in o1.iter_mut().zip(o2).zip(x1).zip(x2).zip(cos.iter().zip(sin)) {
         let s = s * sign;

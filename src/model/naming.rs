@@ -1,0 +1,123 @@
+//! How the files of a family name and lay out the parameters of the shared decoder, whose own names are Llama's.
+
+use super::config::DecoderConfig;
+
+/// A family's spelling of parameters.
+#[derive(Debug, PartialEq)]
+pub struct Naming {
+    /// Parts of our names and what stands for them in files.
+    pub replace: &'static [(&'static str, &'static str)],
+    /// Where files hold q, k and v as one matrix, under the name of `self_attn.qkv_proj`.
+    pub fused_qkv: Option<FusedQkv>,
+    /// Files hold the projections of blocks as [in, out] (GPT-2's Conv1D).
+    pub transposed: bool,
+    /// Endings of tensors in old files that are no parameters: masks, and frequencies of rotation.
+    pub buffers: &'static [&'static str],
+}
+
+/// How the rows of a fused matrix are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FusedQkv {
+    /// All of q, then k, then v.
+    Thirds,
+    /// For each head its q, k and v.
+    PerHead,
+}
+
+/// Files that name parameters as we do.
+pub static HUGGING_FACE: Naming = Naming { replace: &[], fused_qkv: None, transposed: false, buffers: &[".rotary_emb.inv_freq"] };
+
+/// Where a parameter stands in files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    pub name: String,
+    /// Which of q, k and v it is of a fused tensor.
+    pub part: Option<usize>,
+    pub transposed: bool,
+}
+
+impl Naming {
+    /// The place of one of our parameters.
+    pub fn place(&self, parameter: &str) -> Place {
+        let part = self
+            .fused_qkv
+            .and_then(|_| [".q_proj.", ".k_proj.", ".v_proj."].iter().position(|projection| parameter.contains(projection)));
+        let mut name = match part {
+            Some(i) => parameter.replace([".q_proj.", ".k_proj.", ".v_proj."][i], ".qkv_proj."),
+            None => parameter.to_owned(),
+        };
+        let transposed = self.transposed && name.contains("_proj.weight");
+        for (ours, theirs) in self.replace {
+            name = name.replace(ours, theirs);
+        }
+        Place { name, part, transposed }
+    }
+
+    /// The rows of a fused [3 · heads · d, ..] tensor that are one of its parts, in the part's own order.
+    fn rows_of_part(&self, part: usize, heads: usize, head_dim: usize) -> Vec<usize> {
+        let all = heads * head_dim;
+        match self.fused_qkv {
+            Some(FusedQkv::PerHead) => (0..all).map(|i| (i / head_dim * 3 + part) * head_dim + i % head_dim).collect(),
+            _ => (part * all..(part + 1) * all).collect(),
+        }
+    }
+}
+
+impl Place {
+    /// The shape of the tensor in files, of a parameter of this shape.
+    pub fn shape(&self, parameter: &[usize]) -> Vec<usize> {
+        let mut shape = parameter.to_vec();
+        shape[0] *= if self.part.is_some() { 3 } else { 1 };
+        if self.transposed {
+            shape.reverse();
+        }
+        shape
+    }
+
+    /// The values of a parameter of this shape among those of its tensor.
+    pub fn from_file(&self, values: Vec<f32>, shape: &[usize], config: &DecoderConfig) -> Vec<f32> {
+        if self.part.is_none() && !self.transposed {
+            return values;
+        }
+        self.elements(shape, config).map(|i| values[i]).collect()
+    }
+
+    /// Writes the values of a parameter of this shape to their places in its tensor.
+    pub fn into_file(&self, values: &[f32], shape: &[usize], config: &DecoderConfig, tensor: &mut [f32]) {
+        for (i, value) in self.elements(shape, config).zip(values) {
+            tensor[i] = *value;
+        }
+    }
+
+    /// Where each element of a parameter of this shape, row-major, stands in its tensor.
+    fn elements(&self, shape: &[usize], config: &DecoderConfig) -> impl Iterator<Item = usize> {
+        let columns: usize = shape[1..].iter().product();
+        let rows = match self.part {
+            Some(part) => config.naming.rows_of_part(part, config.num_attention_heads, config.head_dim),
+            None => (0..shape[0]).collect(),
+        };
+        let all_rows = self.part.map_or(shape[0], |_| 3 * shape[0]);
+        let (row, column) = if self.transposed { (1, all_rows) } else { (columns, 1) };
+        rows.into_iter().flat_map(move |r| (0..columns).map(move |c| r * row + c * column))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_a_fused_and_transposed_family() {
+        let naming = Naming {
+            replace: &[("model.layers.", "h."), (".self_attn.qkv_proj.", ".attn.c_attn.")],
+            fused_qkv: Some(FusedQkv::PerHead),
+            transposed: true,
+            buffers: &[],
+        };
+        let place = |name: &str, part, transposed| Place { name: name.to_owned(), part, transposed };
+        assert_eq!(naming.place("model.layers.3.self_attn.k_proj.weight"), place("h.3.attn.c_attn.weight", Some(1), true));
+        assert_eq!(naming.place("model.layers.3.self_attn.v_proj.bias"), place("h.3.attn.c_attn.bias", Some(2), false));
+        assert_eq!(naming.place("lm_head.weight"), place("lm_head.weight", None, false));
+        assert_eq!(naming.rows_of_part(1, 2, 2), [2, 3, 8, 9]);
+    }
+}

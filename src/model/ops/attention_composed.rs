@@ -1,0 +1,279 @@
+//! Attention of packed sequences from ordinary tensor operations, which CUDA runs: segments are gathered into padded
+//! [segments, longest] blocks, and results gathered back. Gradients too are gathers and sums, never scattered additions,
+//! so that their order is fixed.
+
+use std::sync::Arc;
+
+use burn::backend::{Backend, TensorMetadata, get_or_init_device_settings, ops::AttentionModuleOptions, tensor::*};
+use burn::tensor::{DType, Shape, TensorData};
+
+use super::attention::Pattern;
+use super::autodiff::wide;
+use super::packed::{Packed, Segment};
+
+/// Queries and keys of a block are multiples of this: kernels that read several numbers at once then fit every layout, and
+/// are not compiled again for the next one.
+const STEP: usize = 16;
+/// The multiple for the backend's fused attention, whose kernels take up to so many queries at once and no part of them.
+const FUSED_STEP: usize = 128;
+
+/// Where the rows of a layout lie in the padded blocks, as indices on the device.
+struct Blocks<B: Backend> {
+    device: B::Device,
+    step: usize,
+    segments: usize,
+    /// Longest segment and most keys of one, padded.
+    queries: usize,
+    keys: usize,
+    /// Row of each padded query and key; row 0 for padding.
+    query_rows: IntTensor<B>,
+    key_rows: IntTensor<B>,
+    /// Position of each padded query in its sequence; −1 for padding, which sees nothing.
+    positions: IntTensor<B>,
+    /// Padded place of each row among the queries, and among the keys of its own segment.
+    query_places: IntTensor<B>,
+    key_places: IntTensor<B>,
+    stems: Option<Stems<B>>,
+}
+
+/// The rows that several segments share.
+struct Stems<B: Backend> {
+    /// Per shared row its padded places beside its own, [shared · most]; one past the last place where there are fewer.
+    places: IntTensor<B>,
+    most: usize,
+    shared: usize,
+    /// Per row its number among the shared ones plus 1, 0 for rows of a single segment.
+    of_row: IntTensor<B>,
+}
+
+fn int<B: Backend>(values: impl IntoIterator<Item = i64>, device: &B::Device) -> IntTensor<B> {
+    let values: Vec<i64> = values.into_iter().collect();
+    let n = values.len();
+    let dtype: DType = get_or_init_device_settings::<B>(device).int_dtype.into();
+    B::int_from_data(TensorData::new(values, [n]).convert_dtype(dtype), device)
+}
+
+impl<B: Backend> Blocks<B> {
+    /// Those of a layout, made for the first layer of a pass.
+    fn of(packed: &Packed, device: &B::Device, step: usize) -> Arc<Self> {
+        packed.prepared.get(|x: &Self| x.step == step && x.device == *device, || Self::new(packed, device, step))
+    }
+
+    fn new(packed: &Packed, device: &B::Device, step: usize) -> Self {
+        let segments: Vec<&Segment> = packed.segments().filter(|s| !s.rows.is_empty()).collect();
+        let longest = |length: fn(&Segment) -> usize| segments.iter().map(|s| length(s)).max().unwrap_or(0);
+        let most = |length: fn(&Segment) -> usize| longest(length).next_multiple_of(step);
+        let (queries, keys) = (most(|s| s.rows.len()), most(Segment::keys));
+        let padded = |rows: Vec<usize>, to: usize| rows.into_iter().map(Some).chain(std::iter::repeat(None)).take(to);
+        let row = |row: Option<usize>| row.unwrap_or(0) as i64;
+        let query_rows = segments.iter().flat_map(|s| padded(s.rows.clone().collect(), queries)).map(row);
+        let key_rows = segments.iter().flat_map(|s| padded(s.stem.clone().chain(s.rows.clone()).collect(), keys)).map(row);
+        let positions = segments.iter().flat_map(|s| padded((s.stem.len()..s.keys()).collect(), queries));
+        let places = |of: &dyn Fn(usize, &Segment) -> usize| {
+            let mut places = vec![0; packed.rows()];
+            for (i, s) in segments.iter().enumerate() {
+                s.rows.clone().enumerate().for_each(|(offset, row)| places[row] = (of(i, s) + offset) as i64);
+            }
+            int::<B>(places, device)
+        };
+        Self {
+            device: device.clone(),
+            step,
+            query_rows: int::<B>(query_rows, device),
+            key_rows: int::<B>(key_rows, device),
+            positions: int::<B>(positions.map(|p| p.map_or(-1, |p| p as i64)), device),
+            query_places: places(&|i, _| i * queries),
+            key_places: places(&|i, s| i * keys + s.stem.len()),
+            stems: Stems::of(&segments, packed.rows(), keys, device),
+            segments: segments.len(),
+            queries,
+            keys,
+        }
+    }
+
+    /// [rows, heads, d] -> [segments, kv heads, group · queries, d]
+    fn queries(&self, x: FloatTensor<B>, kv_heads: usize) -> FloatTensor<B> {
+        let (group, d) = (x.shape()[1] / kv_heads, x.shape()[2]);
+        let x = B::float_select(x, 0, self.query_rows.clone());
+        let x = B::float_reshape(x, Shape::from([self.segments, self.queries, kv_heads, group, d]));
+        let x = B::float_permute(x, &[0, 2, 3, 1, 4]);
+        B::float_reshape(x, Shape::from([self.segments, kv_heads, group * self.queries, d]))
+    }
+
+    /// The inverse of [`Blocks::queries`].
+    fn rows(&self, x: FloatTensor<B>) -> FloatTensor<B> {
+        let s = x.shape();
+        let (kv_heads, group, d) = (s[1], s[2] / self.queries, s[3]);
+        let x = B::float_reshape(x, Shape::from([self.segments, kv_heads, group, self.queries, d]));
+        let x = B::float_permute(x, &[0, 3, 1, 2, 4]);
+        let x = B::float_reshape(x, Shape::from([self.segments * self.queries, kv_heads * group, d]));
+        B::float_select(x, 0, self.query_places.clone())
+    }
+
+    /// [rows, kv heads, d] -> [segments, kv heads, keys, d]
+    fn keys(&self, x: FloatTensor<B>) -> FloatTensor<B> {
+        let (kv_heads, d) = (x.shape()[1], x.shape()[2]);
+        let x = B::float_select(x, 0, self.key_rows.clone());
+        B::float_permute(B::float_reshape(x, Shape::from([self.segments, self.keys, kv_heads, d])), &[0, 2, 1, 3])
+    }
+
+    /// The sum over all places of each row: [segments, kv heads, keys, d] -> [rows, kv heads, d].
+    fn sum_of_keys(&self, x: FloatTensor<B>) -> FloatTensor<B> {
+        let (kv_heads, d) = (x.shape()[1], x.shape()[3]);
+        let x = B::float_permute(x, &[0, 2, 1, 3]);
+        let x = B::float_reshape(x, Shape::from([self.segments * self.keys, kv_heads, d]));
+        let own = B::float_select(x.clone(), 0, self.key_places.clone());
+        let Some(stems) = &self.stems else { return own };
+        let (dtype, x, own) = (x.dtype(), wide::<B>(x), wide::<B>(own));
+        let zero = || B::float_zeros(Shape::from([1, kv_heads, d]), &x.device(), x.dtype().into());
+        let parts = B::float_select(B::float_cat(vec![x.clone(), zero()], 0), 0, stems.places.clone());
+        let sums = B::float_sum_dim(B::float_reshape(parts, Shape::from([stems.shared, stems.most, kv_heads, d])), 1);
+        let sums = B::float_cat(vec![zero(), B::float_reshape(sums, Shape::from([stems.shared, kv_heads, d]))], 0);
+        B::float_cast(B::float_add(own, B::float_select(sums, 0, stems.of_row.clone())), dtype.into())
+    }
+
+    /// [segments, 1, 1, queries, keys]: true where a query does not see a key.
+    fn unseen(&self, window: Option<usize>) -> BoolTensor<B> {
+        let device = self.device.clone();
+        let out = get_or_init_device_settings::<B>(&device).bool_dtype;
+        let q = B::int_reshape(self.positions.clone(), Shape::from([self.segments, 1, 1, self.queries, 1]));
+        let k = int::<B>(0..self.keys as i64, &device);
+        let k = B::int_reshape(k, Shape::from([1, 1, 1, 1, self.keys]));
+        let later = B::int_lower(q.clone(), k.clone(), out);
+        match window {
+            Some(window) => {
+                let reach = B::int_sub_scalar(q, (window as i64).into());
+                B::bool_or(later, B::int_lower_equal(k, reach, out))
+            }
+            None => later,
+        }
+    }
+}
+
+/// [`Blocks::unseen`] of a window.
+struct Unseen<B: Backend> {
+    device: B::Device,
+    window: Option<usize>,
+    mask: BoolTensor<B>,
+}
+
+impl<B: Backend> Unseen<B> {
+    fn of(packed: &Packed, blocks: &Blocks<B>, window: Option<usize>) -> BoolTensor<B> {
+        let make = || Self { device: blocks.device.clone(), window, mask: blocks.unseen(window) };
+        packed.prepared.get(|x: &Self| x.window == window && x.device == blocks.device, make).mask.clone()
+    }
+}
+
+impl<B: Backend> Stems<B> {
+    fn of(segments: &[&Segment], rows: usize, keys: usize, device: &B::Device) -> Option<Self> {
+        let mut places: Vec<Vec<i64>> = vec![Vec::new(); rows];
+        for (i, s) in segments.iter().enumerate() {
+            s.stem.clone().enumerate().for_each(|(offset, row)| places[row].push((i * keys + offset) as i64));
+        }
+        let most = places.iter().map(Vec::len).max().filter(|&most| most > 0)?;
+        let mut shared = 0;
+        let of_row: Vec<i64> = places
+            .iter()
+            .map(|p| {
+                if p.is_empty() {
+                    0
+                } else {
+                    shared += 1;
+                    shared
+                }
+            })
+            .collect();
+        let nowhere = (segments.len() * keys) as i64;
+        let places = places.into_iter().filter(|p| !p.is_empty());
+        let places = places.flat_map(|p| p.into_iter().chain(std::iter::repeat(nowhere)).take(most));
+        Some(Self { places: int::<B>(places, device), most, shared: shared as usize, of_row: int::<B>(of_row, device) })
+    }
+}
+
+struct Scored<B: Backend> {
+    blocks: Arc<Blocks<B>>,
+    q: FloatTensor<B>,
+    k: FloatTensor<B>,
+    v: FloatTensor<B>,
+    /// [segments, kv heads, group · queries, keys]; −1e30 where unseen.
+    scores: FloatTensor<B>,
+    /// tanh(score / cap) before the mask.
+    tanh: Option<FloatTensor<B>>,
+}
+
+fn scored<B: Backend>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> Scored<B> {
+    let blocks = Blocks::<B>::of(&pattern.packed, &q.device(), STEP);
+    let (scoring, kv_heads, group) = (pattern.scoring, k.shape()[1], q.shape()[1] / k.shape()[1]);
+    let (q, k, v) = (blocks.queries(q, kv_heads), blocks.keys(k), blocks.keys(v));
+    let scores = wide::<B>(B::float_matmul(q.clone(), B::float_transpose(k.clone())));
+    let scores = B::float_mul_scalar(scores, scoring.scale.into());
+    let tanh = scoring.softcap.map(|cap| B::float_tanh(B::float_div_scalar(scores.clone(), cap.into())));
+    let scores = match (&tanh, scoring.softcap) {
+        (Some(tanh), Some(cap)) => B::float_mul_scalar(tanh.clone(), cap.into()),
+        _ => scores,
+    };
+    let shape = Shape::from([blocks.segments, kv_heads, group, blocks.queries, blocks.keys]);
+    let unseen = B::bool_expand(Unseen::of(&pattern.packed, &blocks, scoring.window), shape.clone());
+    let flat = scores.shape();
+    let scores = B::float_mask_fill(B::float_reshape(scores, shape), unseen, (-1e30).into());
+    Scored { scores: B::float_reshape(scores, flat), tanh, q, k, v, blocks }
+}
+
+pub fn forward<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
+    let (rows, heads, dtype) = (qkv[0].shape()[0], qkv[0].shape()[1], qkv[0].dtype());
+    let x = scored::<B>(qkv, pattern);
+    let max = B::float_max_dim(x.scores.clone(), 3);
+    let e = B::float_exp(B::float_sub(x.scores, max.clone()));
+    let sum = B::float_sum_dim(e.clone(), 3);
+    let p = B::float_cast(B::float_div(e, sum.clone()), dtype.into());
+    let lse = x.blocks.rows(B::float_add(max, B::float_log(sum)));
+    (x.blocks.rows(B::float_matmul(p, x.v)), B::float_reshape(lse, Shape::from([rows, heads])))
+}
+
+/// [`forward`] without the log-sum-exp: by the backend's own fused attention where that knows the pattern. Not in f32: on CUDA
+/// it multiplies in f16 whatever the inputs are.
+pub fn output<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
+    let (s, heads, d) = (pattern.scoring, qkv[0].shape()[1], qkv[0].shape()[2]);
+    let plain = s.softcap.is_none() && s.window.is_none() && s.scale == 1.0 / (d as f32).sqrt();
+    if !plain || qkv[0].dtype() == DType::F32 || pattern.packed.segments().any(|s| !s.stem.is_empty()) {
+        return forward::<B>(qkv, pattern).0;
+    }
+    let blocks = Blocks::<B>::of(&pattern.packed, &qkv[0].device(), FUSED_STEP);
+    // The padding is behind a sequence, where causal queries do not look.
+    let [q, k, v] = qkv.map(|x| {
+        let (kv_heads, shape) = (x.shape()[1], Shape::from([blocks.segments, heads, blocks.keys, d]));
+        let x = B::float_reshape(blocks.keys(x), Shape::from([blocks.segments, kv_heads, 1, blocks.keys, d]));
+        let repeated = Shape::from([blocks.segments, kv_heads, heads / kv_heads, blocks.keys, d]);
+        B::float_reshape(B::float_expand(x, repeated), shape)
+    });
+    let options = AttentionModuleOptions { is_causal: true, ..Default::default() };
+    blocks.rows(B::attention(q, k, v, None, None, options))
+}
+
+/// Gradients of q, k and v; `out` and `lse` as [`forward`] returned them.
+pub fn backward<B: Backend>(
+    qkv: [FloatTensor<B>; 3],
+    out: FloatTensor<B>,
+    lse: FloatTensor<B>,
+    dy: FloatTensor<B>,
+    pattern: &Pattern,
+) -> [FloatTensor<B>; 3] {
+    let (kv_heads, dtype) = (qkv[1].shape()[1], qkv[0].dtype());
+    let [rows, heads] = [lse.shape()[0], lse.shape()[1]];
+    let Scored { blocks, q, k, v, scores, tanh } = scored::<B>(qkv, pattern);
+    let delta = B::float_sum_dim(B::float_mul(wide::<B>(out), wide::<B>(dy.clone())), 2);
+    let [lse, delta] = [lse, delta].map(|x| blocks.queries(B::float_reshape(x, Shape::from([rows, heads, 1])), kv_heads));
+    let dy = blocks.queries(dy, kv_heads);
+    let p = B::float_exp(B::float_sub(scores, lse));
+    let narrow = |x: FloatTensor<B>| B::float_cast(x, dtype.into());
+    let dv = B::float_matmul(B::float_transpose(narrow(p.clone())), dy.clone());
+    let dp = B::float_sub(wide::<B>(B::float_matmul(dy, B::float_transpose(v))), delta);
+    let ds = B::float_mul_scalar(B::float_mul(p, dp), pattern.scoring.scale.into());
+    let ds = narrow(match tanh {
+        Some(tanh) => B::float_sub(ds.clone(), B::float_mul(ds, B::float_mul(tanh.clone(), tanh))),
+        None => ds,
+    });
+    let dq = B::float_matmul(ds.clone(), k);
+    let dk = B::float_matmul(B::float_transpose(ds), q);
+    [blocks.rows(dq), blocks.sum_of_keys(dk), blocks.sum_of_keys(dv)]
+}

@@ -1,0 +1,75 @@
+//! An operation with a hand-written backward as one node of burn's autodiff graph.
+
+use std::fmt::Debug;
+
+use burn::backend::{
+    Autodiff, Backend, TensorMetadata,
+    autodiff::{
+        NodeId,
+        checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
+        grads::Gradients,
+        ops::{Backward, Ops, OpsKind},
+    },
+    tensor::FloatTensor,
+};
+use burn::tensor::{DType, FloatDType};
+
+/// The gradients of the N inputs, from the first K inputs, what the forward pass left and the gradient of the output.
+pub type BackwardFn<B, S, const N: usize, const K: usize> = fn([FloatTensor<B>; K], S, FloatTensor<B>) -> [FloatTensor<B>; N];
+
+/// In f32 where the numbers are shorter: what is summed, or made in several steps, would lose more than its storage does.
+pub fn wide<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    if x.dtype() == DType::F64 { x } else { B::float_cast(x, FloatDType::F32) }
+}
+
+struct Step<B: Backend, S, const N: usize, const K: usize>(BackwardFn<B, S, N, K>);
+
+impl<B: Backend, S, const N: usize, const K: usize> Debug for Step<B, S, N, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("Step")
+    }
+}
+
+impl<B: Backend, S: Clone + Send + Debug + 'static, const N: usize, const K: usize> Backward<B, N> for Step<B, S, N, K> {
+    type State = ([NodeId; K], S);
+
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, saved: &mut Checkpointer) {
+        let dy = grads.consume::<B>(&ops.node);
+        let (ids, state) = ops.state;
+        let inputs = ids.map(|id| saved.retrieve_node_output(id));
+        for (parent, d) in ops.parents.into_iter().zip((self.0)(inputs, state, dy)) {
+            if let Some(parent) = parent {
+                grads.register::<B>(parent.id, d);
+            }
+        }
+    }
+}
+
+/// Runs `plain` where no input is tracked, else `tracked`, whose second result goes to `backward` with the first K inputs.
+pub fn step<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
+    inputs: [FloatTensor<Autodiff<B, C>>; N],
+    plain: impl FnOnce([FloatTensor<B>; N]) -> FloatTensor<B>,
+    tracked: impl FnOnce([FloatTensor<B>; N]) -> (FloatTensor<B>, S),
+    backward: BackwardFn<B, S, N, K>,
+) -> FloatTensor<Autodiff<B, C>> {
+    const { assert!(K <= N) };
+    match Step(backward).prepare::<C>(inputs.each_ref().map(|x| x.node())).compute_bound().stateful() {
+        OpsKind::Tracked(mut prep) => {
+            let ids = std::array::from_fn(|i| prep.checkpoint(&inputs[i]));
+            let (y, state) = tracked(inputs.map(|x| x.into_primitive()));
+            prep.finish((ids, state), y)
+        }
+        OpsKind::UnTracked(prep) => prep.finish(plain(inputs.map(|x| x.into_primitive()))),
+    }
+}
+
+/// [`step`] of an operation whose backward needs no result of its forward, only `state`.
+pub fn simple<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
+    inputs: [FloatTensor<Autodiff<B, C>>; N],
+    state: S,
+    forward: impl Fn([FloatTensor<B>; N], &S) -> FloatTensor<B>,
+    backward: BackwardFn<B, S, N, K>,
+) -> FloatTensor<Autodiff<B, C>> {
+    let kept = state.clone();
+    step::<B, C, S, N, K>(inputs, |x| forward(x, &state), |x| (forward(x, &kept), kept.clone()), backward)
+}

@@ -1,0 +1,41 @@
+//! What the operations of a pass would make again in every layer: indices and masks on the device.
+
+use std::any::Any;
+use std::fmt::{Debug, Formatter};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Values of any types, each made when it is first asked for and shared from then on. It belongs to a layout and takes no part
+/// in what that is: clones begin empty, and all are equal.
+#[derive(Default)]
+pub struct Prepared(Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
+
+impl Prepared {
+    /// The value of this type that `fits`, made by `make` if there is none.
+    pub fn get<T: Any + Send + Sync>(&self, fits: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = values.iter().filter_map(|value| value.clone().downcast().ok()).find(|value| fits(value)) {
+            return value;
+        }
+        let value = Arc::new(make());
+        values.push(value.clone());
+        value
+    }
+}
+
+impl Clone for Prepared {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Prepared {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Debug for Prepared {
+    fn fmt(&self, f: &mut Formatter) -> std::fmt::Result {
+        f.write_str("Prepared")
+    }
+}

@@ -1,0 +1,117 @@
+//! bfloat16 compute with f32 parameters, which is the default on a GPU, against f32 on the same golden models: what is trained is
+//! nearly the same, and what generates is what is trained.
+
+use std::path::Path;
+
+use burn::tensor::{DType, Device, Tensor};
+use burnish::model::token_stats::TokenGrads;
+use burnish::model::{CausalLm, Gradients, Init, Sequence, TokenStats};
+use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
+use burnish::util::rng::Stream;
+
+/// Models of every kind (windows and soft caps, learned positions and biases, a partial rotation, tied heads, norms of heads),
+/// and what bfloat16 loses on [`texts`] in torch 2.15 under `torch.autocast`, which rounds where we do: the mean difference
+/// of a log-probability from f32, and that of the gradient of [`backward`]'s loss, over its norm. Their weights are large, so that
+/// this is more than in a trained model.
+const MODELS: [(&str, f64, f64); 6] = [
+    ("llama", 0.0641, 0.0948),
+    ("gemma2", 0.0462, 0.0537),
+    ("gpt2", 0.0426, 0.0575),
+    ("gpt_neox", 0.0264, 0.0357),
+    ("qwen3", 0.0385, 0.0257),
+    ("llama3_rope_tied", 0.0743, 0.1237),
+];
+
+fn load(name: &str) -> CausalLm {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name);
+    CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
+}
+
+/// Three responses to one prompt, and one to each of others.
+fn texts() -> Vec<(Vec<u32>, Vec<u32>)> {
+    let token = |i: usize| (i * 7919 + 13) as u32 % 256;
+    let text = |from: usize, len: usize| (from..from + len).map(token).collect::<Vec<_>>();
+    let lengths = [(0, 9, 40), (0, 9, 33), (0, 9, 1), (50, 4, 57), (80, 12, 45), (30, 6, 50), (90, 2, 60)];
+    lengths.map(|(at, p, r)| (text(at, p), text(100 + r, r))).to_vec()
+}
+
+/// Statistics and gradients of a sum of log-probabilities with signs, and the divergence from a reference.
+fn backward(model: &CausalLm, reference: &CausalLm) -> (TokenStats, Gradients) {
+    let texts = texts();
+    let sequences: Vec<Sequence> = texts.iter().map(|(prompt, response)| Sequence { prompt, response }).collect();
+    let (mut gradients, mut stats) = (Gradients::default(), TokenStats::default());
+    model.backward(&sequences, 0.8, Some(reference), &mut gradients, |seen| {
+        stats = seen.clone();
+        let n = seen.log_prob.len();
+        let signs = (0..n).map(|i| if i % 3 == 0 { -1.0 } else { 0.5 }).collect();
+        TokenGrads { log_prob: signs, entropy: vec![0.0; n], full_kl: vec![0.2; n] }
+    });
+    (stats, gradients)
+}
+
+fn mean_difference(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| f64::from((a - b).abs())).sum::<f64>() / a.len() as f64
+}
+
+/// ‖x‖ of all gradients together.
+fn norm<'a>(gradients: impl Iterator<Item = &'a Tensor<1>>) -> f64 {
+    gradients.map(|g| f64::from(g.clone().square().sum().into_scalar::<f32>())).sum::<f64>().sqrt()
+}
+
+#[test]
+fn bfloat16_loses_no_more_than_in_torch() {
+    for (name, log_prob_error, gradient_error) in MODELS {
+        let exact = load(name).trainable();
+        let (stats, gradients) = backward(&exact, &exact);
+        for checkpointing in [false, true] {
+            let model = exact.clone().computing(true, checkpointing);
+            let (narrow, narrow_gradients) = backward(&model, &exact.clone().computing(true, false));
+            let error = mean_difference(&narrow.log_prob, &stats.log_prob);
+            assert!(error > 0.0, "{name}: nothing was computed in bfloat16");
+            assert!(error < 1.25 * log_prob_error, "{name}: log-probabilities are off by {error} on average");
+            // The reference computes the same products, to the bit.
+            assert!(checkpointing || narrow.full_kl.iter().all(|&kl| kl == 0.0), "{name}: {:?}", narrow.full_kl);
+            let entropy = mean_difference(&narrow.entropy, &stats.entropy);
+            assert!(entropy < log_prob_error, "{name}: entropies are off by {entropy} on average");
+            let differences = gradients.0.iter().map(|(parameter, g)| {
+                let got = narrow_gradients.0[parameter].clone();
+                assert_eq!(got.dtype(), DType::F32, "{name} {parameter}");
+                got - g.clone()
+            });
+            let error = norm(differences.collect::<Vec<_>>().iter()) / norm(gradients.0.values());
+            assert!(error < 1.25 * gradient_error, "{name}: gradients are off by {error}");
+        }
+    }
+}
+
+/// Decode and prefill, on copies of the matrices, against the training pass over what they sampled.
+#[test]
+fn what_generates_in_bfloat16_is_what_is_trained() {
+    for (name, log_prob_error, _) in MODELS {
+        let model = load(name).computing(true, false).trainable();
+        let texts = texts();
+        let prompts: Vec<&[u32]> = texts.iter().map(|(prompt, _)| prompt.as_slice()).collect();
+        let request = Request {
+            prompts: &prompts[2..4],
+            n: 3,
+            sampling: Sampling { max_tokens: 40, temperature: 0.8, ..Sampling::default() },
+            eos: &[],
+            stops: None,
+            stream: &|prompt, sample| Stream::new(3, "rollout", &[prompt as u64, sample as u64]),
+            progress: None,
+        };
+        let mut engine = NativeEngine { max_num_seqs: 4, max_num_batched_tokens: 64, max_model_len: None };
+        let responses = engine.generate(&model, &request).unwrap();
+        let sequences: Vec<Sequence> = responses
+            .iter()
+            .enumerate()
+            .map(|(i, response)| Sequence { prompt: request.prompts[i / 3], response: &response.ids })
+            .collect();
+        let sampled: Vec<f32> = responses.iter().flat_map(|response| response.log_probs.iter().copied()).collect();
+        let trained = model.token_stats(&sequences, 0.8, None).log_prob;
+        assert_eq!(sampled.len(), 6 * 40);
+        let error = mean_difference(&sampled, &trained);
+        assert!(error < log_prob_error, "{name}: log-probabilities differ by {error} on average");
+    }
+}

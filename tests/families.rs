@@ -1,0 +1,161 @@
+//! Hugging Face folders of every family: what is written is what was read, whatever the files look like.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use burnish::model::config::Positions;
+use burnish::model::hf_config::HfConfig;
+use burnish::model::weights::{file_tensors, read_safetensors};
+use burnish::model::{CausalLm, FAMILIES, Init};
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+use serde_json::{Value, json};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name)
+}
+
+fn load(folder: &Path) -> anyhow::Result<CausalLm> {
+    CausalLm::load(folder, Init::Pretrained, &Device::flex())
+}
+
+fn config(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap()
+}
+
+/// Names, shapes and values.
+type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
+fn tensors(folder: &Path) -> Tensors {
+    let bytes = std::fs::read(folder.join("model.safetensors")).unwrap();
+    let shapes = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let values = read_safetensors(&folder.join("model.safetensors")).unwrap();
+    values.into_iter().map(|(name, x)| (name.clone(), (shapes.tensor(&name).unwrap().shape().to_vec(), x))).collect()
+}
+
+fn own(model: &CausalLm) -> Tensors {
+    file_tensors(&model.net, &model.config).into_iter().map(|(name, shape, x)| (name, (shape, x))).collect()
+}
+
+fn write(path: &Path, tensors: &Tensors, dtype: Dtype, encode: &dyn Fn(f32) -> Vec<u8>) {
+    let bytes: Vec<Vec<u8>> = tensors.values().map(|(_, x)| x.iter().flat_map(|x| encode(*x)).collect()).collect();
+    let views = tensors
+        .iter()
+        .zip(&bytes)
+        .map(|((name, (shape, _)), bytes)| (name.clone(), TensorView::new(dtype, shape.clone(), bytes).unwrap()));
+    safetensors::serialize_to_file(views, None, path).unwrap();
+}
+
+#[test]
+fn every_family_writes_the_files_it_read() {
+    let mut seen = Vec::new();
+    for entry in std::fs::read_dir(golden("")).unwrap() {
+        let folder = entry.unwrap().path();
+        let model = load(&folder).unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        model.save(copy.path()).unwrap();
+        assert_eq!(tensors(copy.path()), tensors(&folder), "{}", folder.display());
+        assert_eq!(config(copy.path()), config(&folder), "{}", folder.display());
+        assert_eq!(model.num_parameters(), model.config.num_parameters(), "{}", folder.display());
+        seen.push(config(&folder)["model_type"].as_str().unwrap().to_owned());
+    }
+    assert!(
+        FAMILIES.iter().all(|family| seen.iter().any(|name| name == family.model_type)),
+        "families without a golden: {seen:?}"
+    );
+}
+
+#[test]
+fn files_of_other_dtypes_in_shards_or_without_a_prefix() {
+    let source = golden("gpt2");
+    let whole = tensors(&source);
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::copy(source.join("config.json"), at("config.json")).unwrap();
+    let f32s = |x: f32| x.to_le_bytes().to_vec();
+    let bf16 = |x: f32| ((x.to_bits() >> 16) as u16).to_le_bytes().to_vec();
+
+    // Two shards, one of them bfloat16; what remains of a float is its upper half.
+    let (first, second): (Tensors, Tensors) = whole.clone().into_iter().partition(|(name, _)| name.contains(".h.0."));
+    write(&at("model-00001-of-00002.safetensors"), &first, Dtype::F32, &f32s);
+    write(&at("model-00002-of-00002.safetensors"), &second, Dtype::BF16, &bf16);
+    let file = |tensors: &Tensors, file: &str| tensors.keys().map(|name| (name.clone(), json!(file))).collect::<Vec<_>>();
+    let map = [file(&first, "model-00001-of-00002.safetensors"), file(&second, "model-00002-of-00002.safetensors")].concat();
+    let index = json!({"weight_map": map.into_iter().collect::<serde_json::Map<_, _>>()});
+    std::fs::write(at("model.safetensors.index.json"), index.to_string()).unwrap();
+    let truncated = |x: f32| f32::from_bits(x.to_bits() & 0xffff_0000);
+    let loaded = own(&load(folder.path()).unwrap());
+    assert_eq!(loaded["transformer.h.0.mlp.c_fc.weight"], whole["transformer.h.0.mlp.c_fc.weight"]);
+    let wte: Vec<f32> = whole["transformer.wte.weight"].1.iter().map(|x| truncated(*x)).collect();
+    assert_eq!(loaded["transformer.wte.weight"].1, wte);
+
+    // As the first published GPT-2: a bare model with its masks, in float16.
+    std::fs::remove_file(at("model.safetensors.index.json")).unwrap();
+    let mut bare: Tensors =
+        whole.iter().map(|(name, x)| (name.strip_prefix("transformer.").unwrap().to_owned(), x.clone())).collect();
+    bare.insert("h.0.attn.bias".to_owned(), (vec![1, 1, 2, 2], vec![1.0; 4]));
+    let half = |x: f32| burn::tensor::f16::from_f32(x).to_le_bytes().to_vec();
+    write(&at("model.safetensors"), &bare, Dtype::F16, &half);
+    let loaded = own(&load(folder.path()).unwrap());
+    let (got, want) = (&loaded["transformer.h.1.attn.c_attn.weight"].1, &whole["transformer.h.1.attn.c_attn.weight"].1);
+    assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() <= 1e-3 * b.abs().max(0.1)), "float16");
+
+    // A tensor too many, one too few, and a pickle.
+    let error = || format!("{:#}", load(folder.path()).err().unwrap());
+    bare.insert("h.7.ln_1.weight".to_owned(), (vec![64], vec![1.0; 64]));
+    write(&at("model.safetensors"), &bare, Dtype::F32, &f32s);
+    assert!(error().contains("tensor `h.7.ln_1.weight` has no place in this model"), "{}", error());
+    bare.retain(|name, _| !name.contains("h.7") && name != "ln_f.bias");
+    write(&at("model.safetensors"), &bare, Dtype::F32, &f32s);
+    assert!(error().contains("tensor `transformer.ln_f.bias` is missing"), "{}", error());
+    std::fs::rename(at("model.safetensors"), at("pytorch_model.bin")).unwrap();
+    assert!(error().contains("pytorch_model.bin, a Python pickle, which is not read here"), "{}", error());
+}
+
+/// The spelling of transformers 4 describes the same model as that of 5.
+#[test]
+fn older_spellings_of_config_json() {
+    for (name, changes) in [
+        (
+            "llama3_rope_tied",
+            json!({"rope_parameters": null, "rope_theta": 500000.0, "torch_dtype": "float32", "rope_scaling": {
+            "type": "llama3", "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 64}}),
+        ),
+        ("gpt_neox", json!({"rope_parameters": null, "rotary_emb_base": 10000, "rotary_pct": 0.25})),
+        ("gemma2", json!({"rope_parameters": null, "layer_types": null, "rope_theta": 10000.0})),
+        ("gemma", json!({"hidden_act": "gelu", "hidden_activation": null, "rope_parameters": null})),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut older = config(&golden(name));
+        older.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        std::fs::write(folder.path().join("config.json"), older.to_string()).unwrap();
+        let read = |folder: &Path| CausalLm::load(folder, Init::Random { seed: 0 }, &Device::flex()).unwrap().config;
+        assert_eq!(read(folder.path()), read(&golden(name)), "{name}");
+    }
+}
+
+/// Every kind of rope scaling against transformers (scripts/golden_rope.py).
+#[test]
+fn golden_rope() {
+    let golden: Value = serde_json::from_str(include_str!("golden/rope.json")).unwrap();
+    for case in golden["cases"].as_array().unwrap() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut json = config(&self::golden("llama"));
+        json["rope_parameters"] = case["rope_parameters"].clone();
+        json["head_dim"] = golden["head_dim"].clone();
+        json["max_position_embeddings"] = golden["max_position_embeddings"].clone();
+        std::fs::write(folder.path().join("config.json"), json.to_string()).unwrap();
+        let decoder = HfConfig::read(folder.path()).unwrap().decoder().unwrap();
+        let Positions::Rotary(rope) = &decoder.positions else { panic!("llama rotates") };
+        let kind = &case["rope_parameters"]["rope_type"];
+        let near = |got: f64, want: &Value| {
+            let want = want.as_f64().unwrap();
+            assert!((got - want).abs() <= 1e-6 * want, "{kind}: {got}, transformers has {want}");
+        };
+        let (got, want) = (rope.inverse_frequencies(decoder.head_dim), case["frequencies"].as_array().unwrap());
+        assert_eq!(got.len(), want.len());
+        got.iter().zip(want).for_each(|(got, want)| near(f64::from(*got), want));
+        near(rope.attention_factor, &case["factor"]);
+    }
+}
