@@ -72,11 +72,11 @@ impl Sft {
         let batch: Vec<usize> = self.sampler.next_batch();
         let examples: Vec<Example> = batch.iter().map(|&i| Example::of(&self.train[i])).collect();
         let learnt: usize = examples.iter().map(|e| e.learnt).sum();
-        let lengths: Vec<usize> = examples.iter().map(|e| e.sequence.len()).collect();
-        let tokens: usize = lengths.iter().sum();
+        let all: Vec<Sequence> = examples.iter().map(|e| e.sequence).collect();
+        let tokens: usize = all.iter().map(Sequence::len).sum();
         let (mut loss, mut gradients) = (0.0, Gradients::default());
-        for micro in cut(&self.config).micro_batches(&lengths) {
-            let sequences: Vec<Sequence> = micro.iter().map(|&i| examples[i].sequence).collect();
+        for micro in cut(&self.config).micro_batches(&all) {
+            let sequences: Vec<Sequence> = micro.iter().map(|&i| all[i]).collect();
             let weights: Vec<f32> = micro.iter().flat_map(|&i| examples[i].weights(learnt)).collect();
             self.learner.model.backward(&sequences, 1.0, None, &mut gradients, |stats| {
                 loss -= stats.log_prob.iter().zip(&weights).map(|(lp, w)| *lp as f64 * *w as f64).sum::<f64>();
@@ -103,10 +103,10 @@ impl Sft {
         let model = self.learner.model.frozen();
         let examples: Vec<Example> = examples.iter().map(Example::of).collect();
         let learnt: usize = examples.iter().map(|e| e.learnt).sum();
-        let lengths: Vec<usize> = examples.iter().map(|e| e.sequence.len()).collect();
+        let all: Vec<Sequence> = examples.iter().map(|e| e.sequence).collect();
         let mut loss = 0.0;
-        for micro in cut(&self.config).micro_batches(&lengths) {
-            let sequences: Vec<Sequence> = micro.iter().map(|&i| examples[i].sequence).collect();
+        for micro in cut(&self.config).micro_batches(&all) {
+            let sequences: Vec<Sequence> = micro.iter().map(|&i| all[i]).collect();
             let weights = micro.iter().flat_map(|&i| examples[i].weights(learnt));
             let stats = model.token_stats(&sequences, 1.0, None);
             loss -= stats.log_prob.iter().zip(weights).map(|(lp, w)| *lp as f64 * w as f64).sum::<f64>();
@@ -151,6 +151,8 @@ impl Sft {
             Init::Random => model::Init::Random { seed: config.trainer.seed },
         };
         let model = CausalLm::load(config.model.path.as_path(), init, &device).context("model.path")?;
+        let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
+        let model = model.computing(bfloat16, config.model.enable_gradient_checkpointing);
         let optim = &config.optim;
         let schedule_steps = usize::try_from(optim.total_training_steps).unwrap_or(total_steps as usize);
         let mut learner = Learner {

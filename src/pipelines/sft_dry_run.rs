@@ -5,8 +5,8 @@ use anyhow::{Context, Result};
 use super::sft_inputs::{Inputs, cut, decoder};
 use crate::config::{Loaded, SftConfig};
 use crate::data::SftExample;
-use crate::model::Cut;
 use crate::model::memory::Widest;
+use crate::model::{Cut, Sequence};
 use crate::trainer::dry_run::{Memory, check_weights, describe, names, report, resumed_step, steps};
 use crate::trainer::open_device;
 
@@ -29,13 +29,14 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     // One epoch is enough to know: every later one has the same examples.
     let batches: Vec<Vec<usize>> = (0..per_epoch.min(inputs.total_steps)).map(|_| inputs.sampler.next_batch()).collect();
     let trained = batches.iter().map(|batch| widest(batch.iter().map(|&i| &inputs.train[i]), cut));
+    let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
     let mut memory = Memory::new(decoder.clone(), trainer.device);
     memory.trained();
     if !inputs.val.is_empty() {
-        memory.pass("validation", widest(inputs.val.iter(), cut));
+        memory.pass("validation", widest(inputs.val.iter(), cut).0);
     }
-    let trained = trained.max_by_key(|widest| widest.sequences * widest.tokens).unwrap_or_default();
-    memory.update(trained, trained.sequences < batch);
+    let trained = trained.into_iter().max_by_key(|widest| widest.rows).unwrap_or_default();
+    memory.update(trained, pieces.iter().any(|&pieces| pieces > 1), model.enable_gradient_checkpointing);
 
     let longest = inputs.train.iter().chain(&inputs.val).map(|e| e.ids.len()).max().unwrap_or(0);
     let tokenizer = model.tokenizer_path.as_ref().unwrap_or(&model.path);
@@ -60,13 +61,15 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     Ok(report(&lines, &memory))
 }
 
-/// The widest micro-batch of some examples: of each, every token but the first is predicted.
-fn widest<'a>(examples: impl Iterator<Item = &'a SftExample>, cut: Cut) -> Widest {
-    let lengths: Vec<usize> = examples.map(|example| example.ids.len()).collect();
-    let cuts = cut.micro_batches(&lengths);
-    let widths = cuts.iter().map(|cut| {
-        let longest = cut.iter().map(|&i| lengths[i]).max().unwrap_or(1);
-        Widest { sequences: cut.len(), tokens: longest, responses: longest - 1 }
+/// The largest micro-batch of some examples, of each of which every token but the first is predicted; and their number.
+fn widest<'a>(examples: impl Iterator<Item = &'a SftExample>, cut: Cut) -> (Widest, usize) {
+    let sequences: Vec<Sequence> =
+        examples.map(|example| Sequence { prompt: &example.ids[..1], response: &example.ids[1..] }).collect();
+    let micro_batches = cut.micro_batches(&sequences);
+    let widths = micro_batches.iter().map(|micro| {
+        let lengths = || micro.iter().map(|&i| sequences[i].len());
+        let rows = lengths().sum();
+        Widest { rows, predicted: rows - micro.len(), longest: lengths().max().unwrap_or(1) }
     });
-    widths.max_by_key(|widest| widest.sequences * widest.tokens).unwrap_or_default()
+    (widths.max_by_key(|widest| widest.rows).unwrap_or_default(), micro_batches.len())
 }

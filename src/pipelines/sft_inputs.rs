@@ -8,7 +8,7 @@ use crate::config::schema::{Frequency, OneOrMany, Schema};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
-use crate::model::config::HfConfig;
+use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
 use crate::trainer::idle::Idle;
 use crate::trainer::{check_model, truncation};
@@ -28,7 +28,9 @@ impl Inputs {
         let model = &config.model;
         let tokenizer_folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
         let tokenizer = Tokenizer::load_with_template(tokenizer_folder.as_path(), model.custom_chat_template.as_deref())
-            .context("model.tokenizer_path (by default model.path)")?;
+            .context("model.tokenizer_path (by default model.path)")?
+            .with_ends_of(model.path.as_path())
+            .context("model.path")?;
         let (train, val) = (examples(config, &tokenizer, true)?, examples(config, &tokenizer, false)?);
         if config.data.val_files.is_none() && !matches!(config.trainer.test_freq, Frequency::Steps(..=0)) {
             tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");

@@ -42,9 +42,9 @@ impl Trainer {
 
     /// Rewards: scores, less the KL term.
     fn rewards(&mut self, batch: &mut Batch, scores: &[f32], metrics: &mut Metrics) {
-        let old = if self.bypass { Some(&batch.rollout_log_prob) } else { batch.old_log_prob.as_ref() };
-        batch.rewards = match (&mut self.kl_in_reward, old, &batch.ref_log_prob) {
-            (Some((penalty, controller)), Some(old), Some(reference)) => {
+        let old = batch.old_log_prob.as_ref().filter(|_| !self.bypass).unwrap_or(&batch.rollout_log_prob);
+        batch.rewards = match (&mut self.kl_in_reward, &batch.ref_log_prob) {
+            (Some((penalty, controller)), Some(reference)) => {
                 let full = batch.full_kl.as_deref();
                 let kl = penalty.values(old, reference, full);
                 let kl = apply_kl_in_reward(&batch.offsets, &batch.mask, scores, &kl, controller);

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::batch::Batch;
+use super::device_memory::DeviceMemory;
 use crate::tracking::Metrics;
 
 pub struct Clock {
@@ -39,8 +40,9 @@ impl Clock {
     /// The times of a whole training step, per token too, its throughput and the memory in use.
     ///
     /// `timing_per_token_ms/gen` is per response token, the others per prompt and response token (verl's
-    /// `compute_timing_metrics`). `perf/max_memory_allocated_gb` is the peak resident memory of the process, on every device.
-    pub fn report_step(&self, batch: &Batch, metrics: &mut Metrics) {
+    /// `compute_timing_metrics`). `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory where there is one,
+    /// else of the process's resident memory.
+    pub fn report_step(&self, batch: &Batch, gpu: Option<&DeviceMemory>, metrics: &mut Metrics) {
         let step = self.start.elapsed().as_secs_f64();
         self.report(metrics);
         metrics.set("timing_s/step", step);
@@ -56,7 +58,13 @@ impl Clock {
         metrics.set("perf/total_num_tokens", total);
         metrics.set("perf/time_per_step", step);
         metrics.set("perf/throughput", total / step);
-        metrics.extend(resident_gib("VmHWM").map(|peak| ("perf/max_memory_allocated_gb", peak)));
+        match gpu.map(DeviceMemory::peaks_gib) {
+            Some([allocated, reserved]) => {
+                metrics.set("perf/max_memory_allocated_gb", allocated);
+                metrics.set("perf/max_memory_reserved_gb", reserved);
+            }
+            None => metrics.extend(resident_gib("VmHWM").map(|peak| ("perf/max_memory_allocated_gb", peak))),
+        }
         metrics.extend(resident_gib("VmRSS").map(|now| ("perf/cpu_memory_used_gb", now)));
     }
 }

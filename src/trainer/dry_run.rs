@@ -17,7 +17,6 @@ use crate::config::{Loaded, MicroBatch, PpoConfig};
 use crate::model::DecoderConfig;
 use crate::model::memory::{BYTES, Widest};
 use crate::model::weights::WeightFiles;
-use crate::rollout::PREFILL_TOKENS;
 
 /// What a run of reinforcement learning would do.
 ///
@@ -37,8 +36,16 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
 
     let per_epoch = inputs.sampler.batches_per_epoch();
     let (response, plan) = (config.data.max_response_length, inputs.plan);
-    let longest = longest_trained(&mut inputs) + response;
-    let widest = |sequences: usize| Widest { sequences: sequences.max(1), tokens: longest, responses: response };
+    let prompt = longest_trained(&mut inputs);
+    let longest = prompt + response;
+    // A prompt goes through the trunk once for its responses in a micro-batch, which shuffling may part.
+    let together = if parts.actor.shuffle { 1 } else { plan.samples_per_prompt };
+    let widest = |sequences: usize| {
+        let sequences = sequences.max(1);
+        // A cut that does not end with a prompt's last response meets one prompt more.
+        let prompts = (sequences.div_ceil(together) + usize::from(!sequences.is_multiple_of(together))).min(sequences);
+        Widest { rows: prompts * prompt + sequences * response, predicted: sequences * response, longest }
+    };
     let micro = match plan.micro_batch {
         MicroBatch::Trajectories(count) => count.min(plan.mini_batch_trajectories),
         MicroBatch::Tokens(budget) => (budget / longest).clamp(1, plan.mini_batch_trajectories),
@@ -50,7 +57,10 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let validated = if validates { validated * parts.rollout.val_kwargs.n } else { 0 };
     let sampled = inputs.sampler.batch_size() * plan.samples_per_prompt;
     let slots = parts.rollout.max_num_seqs.min(sampled.max(validated));
-    memory.generation(slots, inputs.longest_prompt() + response);
+    let samples = if sampled >= validated { plan.samples_per_prompt } else { parts.rollout.val_kwargs.n };
+    let prompts = slots.min(sampled.max(validated) / samples);
+    let bfloat16 = parts.model.dtype.is_bfloat16(trainer.device);
+    memory.generation(slots, prompts, (inputs.longest_prompt(), response), parts.rollout.max_num_batched_tokens, bfloat16);
     let sequences = |by_tokens: bool, tokens: usize, count: Option<usize>| match by_tokens {
         true => (tokens / longest).min(plan.trajectories_per_step),
         false => count.unwrap_or(plan.trajectories_per_step).min(plan.trajectories_per_step),
@@ -66,7 +76,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
         memory.pass("reference", widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
     }
-    memory.update(widest(micro), micro < plan.mini_batch_trajectories);
+    memory.update(widest(micro), micro < plan.mini_batch_trajectories, parts.model.enable_gradient_checkpointing);
     if parts.actor.use_kl_loss && kl::find(&parts.actor.kl_loss_type).is_some_and(|penalty| penalty.is_full()) {
         memory.full_kl(widest(micro));
     }
@@ -133,12 +143,9 @@ pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> R
         return Ok(());
     }
     let files = WeightFiles::open(model.as_path())?;
-    let tensors = files.tensors()?;
-    // As loading does, leave out copies: a tied head and rotary buffers.
-    let is_copy = |name: &str| name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && decoder.tie_word_embeddings);
-    let own = tensors.iter().filter(|(name, _)| !is_copy(name));
-    let (found, wanted) =
-        (own.map(|(_, tensor)| tensor.shape().iter().product::<usize>()).sum::<usize>(), decoder.num_parameters());
+    let tensors = files.parameters(decoder)?;
+    let found: usize = tensors.values().map(|tensor| tensor.shape().iter().product::<usize>()).sum();
+    let wanted = decoder.num_parameters();
     if found != wanted {
         bail!("{model} holds {found} weights, its config.json describes a model of {wanted}");
     }
@@ -206,22 +213,31 @@ impl Memory {
         self.hold("reference model", self.decoder.num_parameters(), "shared with the weights until the first update");
     }
 
-    /// Generation of so many sequences side by side, each of up to `longest` tokens.
-    pub fn generation(&mut self, slots: usize, longest: usize) {
-        let cache = part("KV cache", self.decoder.kv_cache(slots, longest), format!("{slots} sequences × {longest} tokens"));
-        let rest = part("logits, prefill", self.decoder.decoding(slots, PREFILL_TOKENS.min(slots * longest)), String::new());
+    /// Generation of so many sequences side by side, of so many prompts, of up to so many tokens of prompt and response.
+    pub fn generation(
+        &mut self,
+        slots: usize,
+        prompts: usize,
+        (prompt, response): (usize, usize),
+        budget: usize,
+        bfloat16: bool,
+    ) {
+        let note = format!("{slots} sequences × {response} tokens, {prompts} prompts × {prompt} tokens");
+        let cache = part("KV cache", self.decoder.kv_cache(slots, prompts, prompt, response), note);
+        let prefill = budget.max(prompt).min(prompts * prompt);
+        let rest = part("logits, prefill", self.decoder.decoding(slots, (prefill, prompt), self.on_cpu, bfloat16), String::new());
         self.phases.push(("generation", vec![cache, rest]));
     }
 
     /// A forward pass without gradients.
     pub fn pass(&mut self, name: &'static str, widest: Widest) {
-        let note = format!("{} sequences × {} tokens", widest.sequences, widest.tokens);
+        let note = format!("{} tokens", widest.rows);
         self.phases.push((name, vec![part("forward pass", self.decoder.forward(widest, self.on_cpu), note)]));
     }
 
     /// Forward, backward and update; with `several` micro-batches, gradients are added to those of the ones before.
-    pub fn update(&mut self, widest: Widest, several: bool) {
-        let (d, note) = (&self.decoder, format!("{} sequences × {} tokens", widest.sequences, widest.tokens));
+    pub fn update(&mut self, widest: Widest, several: bool, checkpointing: bool) {
+        let (d, note) = (&self.decoder, format!("{} tokens", widest.rows));
         let chunk = d.vocabulary_chunk(widest, self.on_cpu);
         let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
         let gradients = d.num_parameters() * if several { 2 } else { 1 };
@@ -230,7 +246,7 @@ impl Memory {
             "update",
             vec![
                 part("gradients", gradients, which.into()),
-                part("activations", d.activations(widest), note),
+                part("activations", d.activations(widest, checkpointing), note),
                 part("vocabulary chunk", chunk, String::new()),
                 part("backward pass", backward, String::new()),
             ],

@@ -80,6 +80,11 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
 /// Settings that need another one to be on.
 fn others(config: &PpoConfig) -> Vec<Idle> {
     let (actor, algorithm, rewards) = (&config.actor_rollout_ref.actor, &config.algorithm, &config.reward_model);
+    let rollout = &config.actor_rollout_ref.rollout;
+    let greedy = (!rollout.do_sample, "rollout.do_sample is false");
+    let no_stops = rollout.stop.is_empty() && rollout.stop_token_ids.is_empty();
+    let never_stops = (rollout.ignore_eos && no_stops, "rollout.ignore_eos is true, and nothing else stops a response");
+    let all_greedy = (!rollout.do_sample && !rollout.val_kwargs.do_sample, "nothing samples");
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
@@ -104,6 +109,10 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         && !actor.use_kl_loss
         && actor.entropy_coeff == 0.0;
     let rows: &[((bool, &'static str), &'static str)] = &[
+        (greedy, "actor_rollout_ref.rollout.top_k"),
+        (greedy, "actor_rollout_ref.rollout.top_p"),
+        (all_greedy, "actor_rollout_ref.rollout.min_p"),
+        (never_stops, "actor_rollout_ref.rollout.min_tokens"),
         (no_loss_kl, "actor_rollout_ref.actor.kl_loss_coef"),
         (no_loss_kl, "actor_rollout_ref.actor.kl_loss_type"),
         (no_reward_kl, "algorithm.kl_penalty"),

@@ -9,7 +9,7 @@ use super::{check_model, truncation};
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::model::DecoderConfig;
-use crate::model::config::HfConfig;
+use crate::model::hf_config::HfConfig;
 use crate::reward::{self, Rewards};
 
 pub struct Inputs {
@@ -35,6 +35,7 @@ impl Inputs {
             Some(_) => "data.tokenizer".to_owned(),
             None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
         })?;
+        let tokenizer = tokenizer.with_ends_of(model.as_path()).context("actor_rollout_ref.model.path")?;
         for id in &config.actor_rollout_ref.rollout.stop_token_ids {
             let known = tokenizer.vocab_size();
             ensure!(
@@ -60,8 +61,13 @@ impl Inputs {
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
         let inputs = Self { plan, rewards, tokenizer, train, val, sampler, total_steps };
-        let longest = inputs.longest_prompt() + config.data.max_response_length;
-        check_model(&inputs.decoder(config)?, &inputs.tokenizer, longest, "data.max_prompt_length or data.max_response_length")
+        let (longest, shorten) = match config.actor_rollout_ref.rollout.max_model_len {
+            Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
+            None => {
+                (inputs.longest_prompt() + config.data.max_response_length, "data.max_prompt_length or data.max_response_length")
+            }
+        };
+        check_model(&inputs.decoder(config)?, &inputs.tokenizer, longest, shorten)
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;
         Ok(inputs)
     }

@@ -55,12 +55,11 @@ fn cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) 
 /// Statistics of every response token of the batch, in its order.
 fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cut: Cut, temperature: f32) -> TokenStats {
     let sequences = batch.sequences();
-    let lengths: Vec<usize> = sequences.iter().map(|s| s.len()).collect();
     let tokens = batch.mask.len();
     let column = || vec![0.0; tokens];
     let full_kl = if reference.is_some() { column() } else { Vec::new() };
     let mut all = TokenStats { log_prob: column(), entropy: column(), sum_pi_squared: column(), full_kl };
-    for micro in cut.micro_batches(&lengths) {
+    for micro in cut.micro_batches(&sequences) {
         let stats = model.token_stats(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>(), temperature, reference);
         let columns = [
             (&mut all.log_prob, &stats.log_prob),
@@ -75,7 +74,8 @@ fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cu
     all
 }
 
-/// How probabilities of generation and training differ (verl's `calculate_debug_metrics`).
+/// How probabilities of generation and training differ (verl's `calculate_debug_metrics`), and, what verl leaves out, the
+/// log-probabilities: of an unlikely token only these show a difference.
 fn probability_difference(rollout: &[f32], actor: &[f32], metrics: &mut Metrics) {
     let probs = |x: &[f32]| x.iter().map(|&x| f64::from(x).exp()).collect::<Vec<_>>();
     let (r, a) = (probs(rollout), probs(actor));
@@ -92,5 +92,7 @@ fn probability_difference(rollout: &[f32], actor: &[f32], metrics: &mut Metrics)
     metrics.set("training/rollout_probs_diff_max", diffs.iter().copied().fold(0.0, f64::max));
     metrics.set("training/rollout_probs_diff_mean", mean(&diffs));
     metrics.set("training/rollout_probs_diff_std", (dot(&dc, &dc) / (n - 1.0).max(1.0)).sqrt());
+    let logs = rollout.iter().zip(actor).map(|(r, a)| (f64::from(*r) - f64::from(*a)).abs());
+    metrics.set("training/rollout_log_probs_abs_diff_max", logs.fold(0.0, f64::max));
     metrics.set("training/rollout_actor_probs_pearson_corr", dot(&rc, &ac) / (dot(&rc, &rc) * dot(&ac, &ac)).sqrt());
 }

@@ -8,6 +8,7 @@ mod advantage;
 mod algorithms;
 mod batch;
 mod clock;
+mod device_memory;
 pub mod dry_run;
 mod generate;
 pub mod idle;
@@ -25,10 +26,11 @@ mod validate;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 pub use self::batch::Batch;
 use self::clock::Clock;
+use self::device_memory::DeviceMemory;
 pub use self::dry_run::dry_run;
 pub use self::setup::{check_model, check_step, choices, find_checkpoint, open_device, truncation};
 use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};
@@ -86,6 +88,7 @@ pub struct Trainer {
     /// KL estimator and coefficient of the KL term in the rewards.
     kl_in_reward: Option<(KlPenalty, KlController)>,
     trackers: Trackers,
+    gpu: Option<DeviceMemory>,
     progress: Progress,
     checkpoints: Checkpoints,
     /// Steps done.
@@ -148,14 +151,18 @@ impl Trainer {
             clock.time("ref", || self.reference_log_probs(&mut batch));
         }
         clock.time("adv", || self.advantages(&mut batch, &mut metrics))?;
-        clock.time("update_actor", || self.update_actor(&batch, &mut metrics));
+        clock.time("update_actor", || {
+            self.update_actor(&batch, &mut metrics);
+            // A GPU works behind the host: what it was told in this phase belongs to the phase's time.
+            self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}"))
+        })?;
         self.dump(&batch)?;
 
         metrics::of_batch(&batch, self.config.data.max_prompt_length, self.config.data.max_response_length, &mut metrics);
         if self.config.actor_rollout_ref.actor.calculate_sum_pi_squared {
             metrics::variance_proxy(&batch, metrics.get("actor/grad_norm").unwrap_or(0.0), &mut metrics);
         }
-        clock.report_step(&batch, &mut metrics);
+        clock.report_step(&batch, self.gpu.as_ref(), &mut metrics);
         trl_metrics::of_batch(&batch, self.step * self.plan.trajectories_per_step as u64, &mut metrics);
         Ok(metrics)
     }

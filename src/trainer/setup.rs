@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use super::Trainer;
+use super::device_memory::DeviceMemory;
 use super::inputs::Inputs;
 use super::{algorithms, idle};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
@@ -100,11 +101,13 @@ impl Trainer {
                 temperature: if rollout.do_sample { rollout.temperature as f32 } else { 0.0 },
                 top_k: usize::try_from(rollout.top_k).unwrap_or(0),
                 top_p: rollout.top_p as f32,
+                min_p: rollout.min_p as f32,
+                repetition_penalty: rollout.repetition_penalty as f32,
+                min_tokens: rollout.min_tokens,
                 max_tokens: config.data.max_response_length,
-                ignore_eos: rollout.ignore_eos,
             },
             temperature: rollout.temperature as f32,
-            stop_ids: [tokenizer.eos_ids(), &rollout.stop_token_ids].concat(),
+            stop_ids: tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids),
             shaping: algorithms::shaping(&config),
             batch_shaping: algorithms::batch_shaping(&config),
             advantage_options: algorithms::advantage_options(&config),
@@ -115,7 +118,11 @@ impl Trainer {
             correction,
             bypass,
             needs_old_log_probs,
-            engine: Box::new(NativeEngine { max_num_seqs: rollout.max_num_seqs }),
+            engine: Box::new(NativeEngine {
+                max_num_seqs: rollout.max_num_seqs,
+                max_num_batched_tokens: rollout.max_num_batched_tokens,
+                max_model_len: rollout.max_model_len,
+            }),
             estimator: advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?,
             aggregation: aggregate::find(&actor_config.loss_agg_mode).context("unknown loss_agg_mode")?,
             plan,
@@ -128,6 +135,7 @@ impl Trainer {
             objective,
             kl_in_reward,
             trackers: Trackers::default(),
+            gpu: DeviceMemory::watch(&device),
             progress,
             checkpoints,
             step: 0,
@@ -197,7 +205,9 @@ fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Causa
         Init::Pretrained => model::Init::Pretrained,
         Init::Random => model::Init::Random { seed: config.trainer.seed },
     };
-    CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")
+    let loaded = CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")?;
+    let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
+    Ok(loaded.computing(bfloat16, model.enable_gradient_checkpointing))
 }
 
 /// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.

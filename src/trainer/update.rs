@@ -43,12 +43,11 @@ impl Trainer {
     /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from others of the step.
     fn accumulate(&self, batch: &Batch, trajectories: &[usize], place: &[u64], gradients: &mut Gradients, totals: &mut Totals) {
         let columns = Columns::new(self, batch, trajectories);
-        let lengths: Vec<usize> = trajectories.iter().map(|&i| batch.sequence(i).len()).collect();
         let cut = match self.plan.micro_batch {
             MicroBatch::Trajectories(count) => Cut::Sequences(count),
             MicroBatch::Tokens(budget) => Cut::Tokens(budget),
         };
-        let micro_batches = cut.micro_batches(&lengths);
+        let micro_batches = cut.micro_batches(&trajectories.iter().map(|&i| batch.sequence(i)).collect::<Vec<_>>());
         let sequences = |micro: &[usize]| -> Vec<Sequence> { micro.iter().map(|&j| batch.sequence(trajectories[j])).collect() };
         // A mini-batch in one piece is prepared on the way, without a pass of its own.
         let mut prepared = None;
@@ -172,7 +171,7 @@ impl Columns {
         }
     }
 
-    /// A column of the only micro-batch, whose sequences are sorted by length, in the order of the mini-batch.
+    /// A column of the only micro-batch, whose sequences are sorted by prompt, in the order of the mini-batch.
     fn in_order(&self, column: &[f32], micro: &[usize]) -> Vec<f32> {
         let mut ordered = self.mask.clone();
         scatter(&mut ordered, column, &self.offsets, micro);

@@ -35,7 +35,7 @@ const NO_IMAGES: &str = "prompts are text";
 const NO_LORA: &str = "there are no LoRA adapters";
 const NO_MOE: &str = "there are no mixture-of-experts models";
 const NO_MTP: &str = "there is no multi-token prediction";
-const NO_PADDING: &str = "sequences of like length are batched together, and padding never counts";
+const NO_PADDING: &str = "always so: rows are packed without padding, and a prompt passes once for its responses";
 const NO_PROFILER: &str = "there is no profiler; timing_s/* has the time of each phase";
 const NO_PYTHON: &str = "no Python code is run";
 const NO_QAT: &str = "there is no quantisation";
@@ -137,8 +137,7 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.strategy", Ignored(ONE_DEVICE)),
     ("**.ulysses_sequence_parallel_size", Ignored(ONE_DEVICE)),
     ("**.nccl_timeout", Ignored(ONE_DEVICE)),
-    ("**.enable_gradient_checkpointing", Ignored(NO_ACTIVATIONS)),
-    ("**.gradient_checkpointing_kwargs.**", Ignored(NO_ACTIVATIONS)),
+    ("**.gradient_checkpointing_kwargs.**", Ignored("whole blocks are computed again")),
     ("**.enable_activation_offload", Ignored(NO_ACTIVATIONS)),
     ("**.load_weight", Refused("weights are read from the model's folder; init=random draws them instead")),
     ("**.hf_config_path", Refused("config.json is read from the model's folder")),
@@ -174,11 +173,9 @@ macro_rules! engine {
             (concat!($at, "engine_kwargs.**"), Ignored(NATIVE)),
             (concat!($at, "checkpoint_engine.**"), Ignored(NATIVE)),
             (concat!($at, "layer_name_map.**"), Ignored(NATIVE)),
-            (concat!($at, "enable_chunked_prefill"), Ignored("max_num_seqs alone limits what is generated side by side")),
-            (concat!($at, "max_num_batched_tokens"), Ignored("max_num_seqs alone limits what is generated side by side")),
+            (concat!($at, "enable_chunked_prefill"), Ignored("a prompt is never cut; max_num_batched_tokens limits a pass")),
             (concat!($at, "enable_prefix_caching"), Ignored("the samples of a prompt always share its prefill")),
             (concat!($at, "scheduling_policy"), Ignored("prompts are taken in order")),
-            (concat!($at, "max_model_len"), Ignored("the longest sequence is the longest prompt and the longest response")),
             (concat!($at, "seed"), Ignored("trainer.seed is the seed of sampling")),
             (concat!($at, "full_determinism"), Ignored("generation is always deterministic on the CPU")),
             (concat!($at, "*_parallel_size"), Ignored(ONE_DEVICE)),

@@ -3,7 +3,7 @@
 
 use super::optim::OptimConfig;
 use super::rollout::RolloutConfig;
-use super::types::{Init, Location, choices};
+use super::types::{Dtype, Init, Location, choices};
 use serde::{Deserialize, Serialize};
 
 /// The policy and everything that runs it.
@@ -23,6 +23,8 @@ pub struct ActorRolloutRefConfig {
 pub struct ModelConfig {
     pub path: Location,
     pub init: Init,
+    pub dtype: Dtype,
+    pub enable_gradient_checkpointing: bool,
 }
 
 /// How the policy is updated.

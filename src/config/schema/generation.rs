@@ -1,8 +1,8 @@
 //! Responses to the prompts of a file. Meaning and defaults: `config/generation.yaml`.
 
 use super::data::Truncation;
-use super::types::{Device, Location, OneOrMany, Open};
-use super::validate::{COUNT, NOT_NEGATIVE, PROBABILITY, TOP_K, check};
+use super::types::{Device, Dtype, Location, OneOrMany, Open};
+use super::validate::{COUNT, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, TOP_K, check, lengths, stop_strings};
 use crate::config::Report;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,7 @@ pub struct GenerationDataConfig {
 #[serde(deny_unknown_fields)]
 pub struct GenerationModelConfig {
     pub path: Location,
+    pub dtype: Dtype,
     pub tokenizer_path: Option<Location>,
     pub custom_chat_template: Option<String>,
 }
@@ -46,10 +47,17 @@ pub struct GenerationRolloutConfig {
     pub temperature: f64,
     pub top_k: i64,
     pub top_p: f64,
+    pub min_p: f64,
+    pub repetition_penalty: f64,
     pub prompt_length: usize,
     pub response_length: usize,
     pub ignore_eos: bool,
+    pub stop_token_ids: Vec<u32>,
+    pub stop: Vec<String>,
+    pub min_tokens: usize,
     pub max_num_seqs: usize,
+    pub max_num_batched_tokens: usize,
+    pub max_model_len: Option<usize>,
 }
 
 /// Device and seed.
@@ -70,11 +78,17 @@ impl GenerationConfig {
             ("rollout.temperature", rollout.temperature, NOT_NEGATIVE),
             ("rollout.top_k", rollout.top_k as f64, TOP_K),
             ("rollout.top_p", rollout.top_p, PROBABILITY),
+            ("rollout.min_p", rollout.min_p, FRACTION),
+            ("rollout.repetition_penalty", rollout.repetition_penalty, POSITIVE),
             ("rollout.prompt_length", rollout.prompt_length as f64, COUNT),
             ("rollout.response_length", rollout.response_length as f64, COUNT),
             ("rollout.max_num_seqs", rollout.max_num_seqs as f64, COUNT),
+            ("rollout.max_num_batched_tokens", rollout.max_num_batched_tokens as f64, COUNT),
         ];
         check(rows, report);
+        let longest = (rollout.prompt_length, rollout.response_length);
+        lengths("rollout", longest, rollout.min_tokens, rollout.max_model_len, report);
+        stop_strings("rollout.stop", &rollout.stop, report);
         let samples = data.n_samples;
         for (greedy, key, help) in [
             (!rollout.do_sample, "rollout.do_sample", "write data.n_samples=1, or rollout.do_sample=true"),

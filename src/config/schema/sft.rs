@@ -3,7 +3,7 @@
 use super::actor::CheckpointConfig;
 use super::data::Truncation;
 use super::trainer::ResumeMode;
-use super::types::{Device, Init, Location, OneOrMany, Open};
+use super::types::{Device, Dtype, Init, Location, OneOrMany, Open};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
@@ -51,6 +51,8 @@ pub struct SftDataConfig {
 pub struct SftModelConfig {
     pub path: Location,
     pub init: Init,
+    pub dtype: Dtype,
+    pub enable_gradient_checkpointing: bool,
     pub tokenizer_path: Option<Location>,
     pub custom_chat_template: Option<String>,
 }

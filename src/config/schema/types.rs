@@ -224,6 +224,27 @@ macro_rules! choices {
 pub(super) use choices;
 
 choices! {
+    /// What matrix products and attention compute in.
+    pub enum Dtype {
+        /// bfloat16 on a GPU, float32 on the CPU.
+        Auto = "auto",
+        Float32 = "float32",
+        Bfloat16 = "bfloat16",
+    }
+}
+
+impl Dtype {
+    /// Whether this is bfloat16 on a device.
+    pub fn is_bfloat16(self, device: Device) -> bool {
+        match self {
+            Self::Auto => device != Device::Cpu,
+            Self::Float32 => false,
+            Self::Bfloat16 => true,
+        }
+    }
+}
+
+choices! {
     /// Where a model's weights come from.
     pub enum Init {
         /// The weight files of its folder.

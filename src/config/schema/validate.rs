@@ -87,7 +87,10 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("actor_rollout_ref.rollout.temperature", rollout.temperature, POSITIVE),
         ("actor_rollout_ref.rollout.top_p", rollout.top_p, PROBABILITY),
         ("actor_rollout_ref.rollout.top_k", rollout.top_k as f64, TOP_K),
+        ("actor_rollout_ref.rollout.min_p", rollout.min_p, FRACTION),
+        ("actor_rollout_ref.rollout.repetition_penalty", rollout.repetition_penalty, POSITIVE),
         ("actor_rollout_ref.rollout.max_num_seqs", rollout.max_num_seqs as f64, COUNT),
+        ("actor_rollout_ref.rollout.max_num_batched_tokens", rollout.max_num_batched_tokens as f64, COUNT),
         ("actor_rollout_ref.rollout.val_kwargs.top_p", rollout.val_kwargs.top_p, PROBABILITY),
         ("actor_rollout_ref.rollout.val_kwargs.top_k", rollout.val_kwargs.top_k as f64, TOP_K),
         ("actor_rollout_ref.rollout.val_kwargs.temperature", rollout.val_kwargs.temperature, NOT_NEGATIVE),
@@ -138,6 +141,32 @@ pub(super) fn check(rows: Vec<(&str, f64, Bound)>, report: &mut Report) {
     }
 }
 
+/// The least and the most tokens of a response, and the most of a prompt and a response together.
+pub(super) fn lengths(
+    group: &str,
+    (prompt, response): (usize, usize),
+    min_tokens: usize,
+    max_model_len: Option<usize>,
+    report: &mut Report,
+) {
+    if min_tokens > response {
+        let key = format!("{group}.min_tokens");
+        report.wrong(&key, format!("`{key}` is {min_tokens}, but a response has at most {response} tokens"), "");
+    }
+    if let Some(most) = max_model_len.filter(|&most| most <= prompt) {
+        let key = format!("{group}.max_model_len");
+        let message = format!("`{key}` is {most}, which leaves no room for a response to a prompt of {prompt} tokens");
+        report.wrong(&key, message, format!("write {key}={} or more, or null", prompt + 1));
+    }
+}
+
+/// An empty stop string would end every response at once.
+pub(super) fn stop_strings(key: &str, stop: &[String], report: &mut Report) {
+    if stop.iter().any(String::is_empty) {
+        report.wrong(key, format!("`{key}` has an empty text"), "");
+    }
+}
+
 /// Keys that must agree with each other.
 fn agreement(config: &PpoConfig, report: &mut Report) {
     let (data, rollout, actor) = (&config.data, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.actor);
@@ -174,6 +203,10 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
             );
         }
     }
+    let group = "actor_rollout_ref.rollout";
+    let longest = (data.max_prompt_length, data.max_response_length);
+    lengths(group, longest, rollout.min_tokens, rollout.max_model_len, report);
+    stop_strings("actor_rollout_ref.rollout.stop", &rollout.stop, report);
     let longest = data.max_prompt_length + data.max_response_length;
     let budgets = [
         ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", actor.use_dynamic_bsz, actor.ppo_max_token_len_per_gpu),
