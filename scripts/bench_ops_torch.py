@@ -1,4 +1,4 @@
-"""PyTorch's side of `tests/ops.rs::timings`: milliseconds of a forward, and of a forward and backward pass, 2 threads, f32."""
+"""PyTorch's side of `cargo bench --bench ops`: milliseconds of a forward, and of a forward and backward pass, 2 threads, f32."""
 
 import time
 

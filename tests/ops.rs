@@ -3,29 +3,18 @@
 use std::cell::RefCell;
 
 use burn::prelude::*;
-use burn::tensor::{Distribution, FloatDType, activation};
-use burnish::model::decoder::Decoder;
+use burn::tensor::{FloatDType, activation};
 use burnish::model::ops::{self, Act, BLOCK, CacheView, Head, Packed, Scoring, head_backward, head_stats};
 use burnish::model::token_stats::TokenGrads;
-use burnish::model::{CausalLm, Gradients, Init};
-use burnish::optim::{AdamW, AdamWConfig};
 
-/// As the program has: the system's allocator returns the pages of each result.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use plain::{ACTS, device, plain_act, plain_attention, rnd};
 
-fn device() -> Device {
-    Device::flex().autodiff()
-}
+mod plain;
 
 fn close(name: &str, a: Tensor<2>, b: Tensor<2>) {
     let scale: f32 = b.clone().abs().max().into_scalar();
     let err: f32 = (a - b).abs().max().into_scalar();
     assert!(err <= 1e-5 * scale, "{name}: largest error {err}, largest value {scale}");
-}
-
-fn rnd<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
-    Tensor::random(shape, Distribution::Normal(0.0, 2.0), device)
 }
 
 /// The fused operation against the plain composition in f64: values, and gradients of all inputs. On flex, f64 tensors take
@@ -54,21 +43,6 @@ fn same<const N: usize>(
         }
     }
 }
-
-/// The definition of an activation, in ordinary operations.
-fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
-    match act {
-        Act::Silu => activation::silu(x),
-        Act::Gelu => x.clone() * ((x * 0.5f64.sqrt()).erf() + 1.0) * 0.5,
-        Act::GeluTanh => {
-            let inner = (x.clone() + x.clone().powf_scalar(3.0) * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
-            x * (inner.tanh() + 1.0) * 0.5
-        }
-        Act::Relu => activation::relu(x),
-    }
-}
-
-const ACTS: [Act; 4] = [Act::Silu, Act::Gelu, Act::GeluTanh, Act::Relu];
 
 #[test]
 fn activations() {
@@ -141,31 +115,6 @@ fn linear() {
             |[x, w, b]| x.matmul(w.transpose()) + b,
         );
     }
-}
-
-/// Attention of each segment alone, with its keys repeated for each head and a mask written out.
-fn plain_attention([q, k, v]: [Tensor<3>; 3], packed: &Packed, s: Scoring) -> Tensor<3> {
-    let group = q.dims()[1] / k.dims()[1];
-    let parts = packed.segments().filter(|x| !x.rows.is_empty()).map(|x| {
-        let keys = |t: &Tensor<3>| {
-            let own = t.clone().slice([x.rows.clone()]);
-            let all = if x.stem.is_empty() { own } else { Tensor::cat(vec![t.clone().slice([x.stem.clone()]), own], 0) };
-            let [n, heads, d] = all.dims();
-            all.reshape([n, heads, 1, d]).expand([n, heads, group, d]).reshape([n, heads * group, d]).swap_dims(0, 1)
-        };
-        let queries = q.clone().slice([x.rows.clone()]).swap_dims(0, 1);
-        let scores = queries.matmul(keys(&k).swap_dims(1, 2)) * s.scale;
-        let scores = match s.softcap {
-            Some(cap) => (scores / cap).tanh() * cap,
-            None => scores,
-        };
-        let (n, m) = (x.rows.len(), x.keys());
-        let seen = |i: usize, j: usize| j <= m - n + i && s.window.is_none_or(|w| j + w > m - n + i);
-        let mask: Vec<f32> = (0..n * m).map(|i| if seen(i / m, i % m) { 0.0 } else { -1e30 }).collect();
-        let mask = Tensor::<3>::from_data(TensorData::new(mask, [1, n, m]), &q.device()).cast(q.dtype());
-        activation::softmax(scores + mask, 2).matmul(keys(&v)).swap_dims(0, 1)
-    });
-    Tensor::cat(parts.collect(), 0)
 }
 
 #[test]
@@ -359,143 +308,5 @@ fn golden_full_kl() {
             let least = floats(&golden["full_kl"])[row].max(0.1);
             near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], want, least);
         }
-    }
-}
-
-/// Milliseconds, the least of several: what else runs on the machine disturbs that least.
-fn least(repeats: usize, mut f: impl FnMut()) -> f64 {
-    let time = |_| {
-        let start = std::time::Instant::now();
-        f();
-        start.elapsed().as_secs_f64() * 1e3
-    };
-    (0..repeats).map(time).fold(f64::INFINITY, f64::min)
-}
-
-type F<'a, const N: usize> = &'a dyn Fn([Tensor<2>; N]) -> Tensor<2>;
-
-fn row<const N: usize>(name: &str, shapes: [[usize; 2]; N], plain: F<N>, fused: F<N>) {
-    let x = shapes.map(|shape| rnd(shape, &device()).require_grad());
-    let pass = |f: F<N>| least(15, || drop(f(x.clone()).backward()));
-    let forward = |f: F<N>| least(15, || drop(f(x.clone().map(|x| x.inner()))));
-    println!("{name} | {:.2} {:.2} | {:.2} {:.2}", forward(plain), pass(plain), forward(fused), pass(fused));
-}
-
-/// A forward pass, and one with its backward pass, of the plain composition and of the operation: run with
-/// `cargo test --release --test ops -- --ignored --nocapture timings`, and scripts/bench_ops_torch.py for PyTorch's.
-#[test]
-#[ignore = "prints times"]
-fn timings() {
-    let (n, h, m) = (2048, 640, 1728);
-    row("glu silu", [[n, m]; 2], &|[g, u]| plain_act(g, Act::Silu) * u, &|[g, u]| ops::glu(g, u, Act::Silu));
-    for act in ACTS {
-        row(&format!("act {act:?}"), [[n, m]], &|[x]| plain_act(x, act), &|[x]| ops::act(x, act));
-    }
-    row("rms_norm", [[n, h], [1, h]], &|[x, w]| x.clone() / (x.powf_scalar(2.0).mean_dim(1) + 1e-5).sqrt() * w, &|[x, w]| {
-        ops::rms_norm(x, w.reshape([h]), 1e-5, 0.0)
-    });
-    row(
-        "layer_norm",
-        [[n, h], [1, h], [1, h]],
-        &|[x, w, b]| {
-            let x = x.clone() - x.mean_dim(1);
-            x.clone() / (x.powf_scalar(2.0).mean_dim(1) + 1e-5).sqrt() * w + b
-        },
-        &|[x, w, b]| ops::layer_norm(x, w.reshape([h]), b.reshape([h]), 1e-5),
-    );
-    let angles = rnd([n, 32], &Device::flex());
-    let (cos, sin) = (angles.clone().cos(), angles.sin());
-    row(
-        "rope",
-        [[n, h]],
-        &|[x]| {
-            let (x, t) = (x.reshape([n, 10, 64]), |c: &Tensor<2>| Tensor::cat(vec![c.clone(); 2], 1).reshape([n, 1, 64]));
-            let (x1, x2) = (x.clone().narrow(2, 0, 32), x.clone().narrow(2, 32, 32));
-            (x * t(&cos) + Tensor::cat(vec![x2.neg(), x1], 2) * t(&sin)).flatten(1, 2)
-        },
-        &|[x]| ops::rope(x.reshape([n, 10, 64]), cos.clone(), sin.clone()).flatten(1, 2),
-    );
-    row("linear", [[n, h], [m, h], [1, m]], &|[x, w, b]| x.matmul(w.transpose()) + b, &|[x, w, b]| {
-        ops::linear(x, w, Some(b.reshape([m])))
-    });
-}
-
-#[test]
-#[ignore = "prints times"]
-fn timings_of_attention() {
-    let scoring = Scoring { scale: 0.125, softcap: None, window: None };
-    for (name, count, stem, branches) in
-        [("attention 8x256", 8, 256, &[][..]), ("attention 32x64", 32, 64, &[]), ("attention 2x(128+8x64)", 2, 128, &[64; 8])]
-    {
-        let mut packed = Packed::default();
-        (0..count).for_each(|_| _ = packed.push(stem, branches));
-        let (n, packed) = (packed.rows(), std::sync::Arc::new(packed));
-        let heads = |x: Tensor<2>| -> Tensor<3> {
-            let heads = x.dims()[1] / 64;
-            x.reshape([n, heads, 64])
-        };
-        row(name, [[n, 640], [n, 128], [n, 128]], &|x| plain_attention(x.map(heads), &packed, scoring).flatten(1, 2), &|x| {
-            let [q, k, v] = x.map(heads);
-            ops::attention(q, k, v, packed.clone(), scoring).flatten(1, 2)
-        });
-    }
-}
-
-/// The head's passes, and the rate of the product that they consist of.
-#[test]
-#[ignore = "prints times"]
-fn timings_of_head() {
-    let n = 2048;
-    for h in [256, 640] {
-        let (dev, v) = (Device::flex(), 50_304);
-        let (hidden, w, mut dw) = (rnd([n, h], &dev) * 0.1, rnd([v, h], &dev) * 0.1, Tensor::zeros([v, h], &dev));
-        let (head, targets) = (Head { hidden: &hidden, w: &w, softcap: None }, vec![7; n]);
-        let gflop = (2 * n * v * h) as f64 / 1e9;
-        let report = |what: &str, products: f64, time: f64| {
-            println!("head {h} {what}: {time:.0} ms, {:.0} GFLOP/s", 1e3 * products * gflop / time);
-        };
-        report("product alone", 1.0, least(5, || drop(hidden.clone().matmul(w.clone().transpose()))));
-        report("forward", 1.0, least(5, || drop(head_stats(head, &targets, None))));
-        let stats = head_stats(head, &targets, None);
-        for entropy in [0.0, 0.1] {
-            let g = TokenGrads { log_prob: vec![0.3; n], entropy: vec![entropy; n], full_kl: vec![] };
-            let time = least(5, || drop(head_backward(head, &targets, &stats, &g, None, &mut dw)));
-            report(&format!("backward, gradient of entropy {entropy}"), 3.0, time);
-        }
-    }
-}
-
-/// The norm of a gradient and an AdamW update.
-#[test]
-#[ignore = "prints times"]
-fn timings_of_adamw() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = include_str!("../recipes/gsm8k/qwen2_small/config.json");
-    let large = source
-        .replace("\"hidden_size\": 256", "\"hidden_size\": 640")
-        .replace("704", "1728")
-        .replace("_layers\": 6", "_layers\": 10");
-    for config in [source, &large] {
-        std::fs::write(folder.path().join("config.json"), config).unwrap();
-        let mut model = CausalLm::load(folder.path(), Init::Random { seed: 0 }, &Device::flex()).unwrap().trainable();
-        let sizes = burnish::model::weights::sizes(&model.net);
-        let gradients = || {
-            let mut gradients = Gradients::default();
-            sizes.iter().for_each(|(name, size)| gradients.add(name, Tensor::<1>::ones([*size], &Device::flex())));
-            gradients
-        };
-        let mut adamw = AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 });
-        let (mut norm, mut update, mut sum) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
-        for _ in 0..6 {
-            let (mut g, more) = (gradients(), gradients());
-            sum = sum.min(least(1, || sizes.keys().for_each(|name| g.add(name, more.0[name].clone()))));
-            norm = norm.min(least(1, || _ = g.norm()));
-            let net = std::mem::replace(&mut model.net, Decoder::empty(&Device::flex()));
-            let start = std::time::Instant::now();
-            model.net = adamw.update(net, g, 1e-4, 1.0);
-            update = update.min(start.elapsed().as_secs_f64() * 1e3);
-        }
-        let millions = sizes.values().sum::<usize>() / 1_000_000;
-        println!("adamw {millions} M: update {update:.1} ms, norm {norm:.1} ms, sum of gradients {sum:.1} ms");
     }
 }
