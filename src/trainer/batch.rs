@@ -28,6 +28,8 @@ pub struct Batch {
     /// None where the old policy is the current one, and was not needed for anything else.
     pub old_log_prob: Option<Vec<f32>>,
     pub ref_log_prob: Option<Vec<f32>>,
+    /// The critic's value of the state before each token.
+    pub values: Option<Vec<f32>>,
     /// KL(π ‖ π_ref) over the vocabulary, for a KL term of kind `full` in the rewards.
     pub full_kl: Option<Vec<f32>>,
     /// Σ π² over the vocabulary, where an estimator or a metric reads it.
@@ -69,6 +71,7 @@ impl Batch {
             mask: vec![1.0; tokens],
             old_log_prob: None,
             ref_log_prob: None,
+            values: None,
             full_kl: None,
             sum_pi_squared: None,
             rollout_is_weights: None,
@@ -112,6 +115,7 @@ impl Batch {
             rollout_log_prob: tokens(&self.rollout_log_prob),
             old_log_prob: optional(&self.old_log_prob),
             ref_log_prob: optional(&self.ref_log_prob),
+            values: optional(&self.values),
             full_kl: optional(&self.full_kl),
             sum_pi_squared: optional(&self.sum_pi_squared),
             rollout_is_weights: optional(&self.rollout_is_weights),

@@ -53,6 +53,7 @@ const CLIPPED: &[&str] = &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_me
 /// Settings that only some advantage estimators read.
 pub const OF_ESTIMATORS: &[(&str, &[&str])] = &[
     ("algorithm.gamma", &["gae", "reinforce_plus_plus", "reinforce"]),
+    ("algorithm.lam", &["gae"]),
     ("algorithm.norm_adv_by_std_in_grpo", &["grpo", "grpo_passk", "gdpo"]),
     ("algorithm.scale_rewards", &["trl_grpo"]),
     ("algorithm.gdpo_reward_keys", &["gdpo", "trl_gdpo"]),
@@ -74,6 +75,13 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
         .iter()
         .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
     let options: Vec<Idle> = of_losses.chain(of_estimators).chain(others(config)).collect();
+    if !config.has_critic() {
+        let set: Vec<String> =
+            tree.keys().into_iter().filter(|key| key.starts_with("critic.") && !tree.is_built_in(key)).collect();
+        if !set.is_empty() {
+            tracing::warn!("ignored: {}: algorithm.adv_estimator={estimator} needs no critic", set.join(", "));
+        }
+    }
     warn_of_idle::<PpoConfig>(tree, &options)
 }
 

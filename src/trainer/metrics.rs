@@ -1,4 +1,5 @@
-//! What a batch was like (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin with `critic/` even where there is no critic.
+//! What a batch was like (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin
+//! with `critic/` even where there is no critic.
 
 use super::batch::Batch;
 use crate::tracking::Metrics;
@@ -17,6 +18,12 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
     spread("critic/advantages", &trained(&batch.advantages), metrics);
     spread("critic/returns", &trained(&batch.returns), metrics);
+    if let Some(values) = &batch.values {
+        let (values, returns) = (trained(values), trained(&batch.returns));
+        let errors: Vec<f64> = returns.iter().zip(&values).map(|(r, v)| r - v).collect();
+        spread("critic/values", &values, metrics);
+        metrics.set("critic/vf_explained_var", 1.0 - variance(&errors) / (variance(&returns) + 1e-5));
+    }
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), max_response_length, metrics);
     length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), max_prompt_length, metrics);
@@ -30,6 +37,13 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
             metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
         }
     }
+}
+
+/// Unbiased; 0 of fewer than two.
+fn variance(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count.max(1.0);
+    values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (count - 1.0).max(1.0)
 }
 
 /// Mean, maximum and minimum, where there is anything.
