@@ -4,28 +4,55 @@
 //! the same `f64`; the three values JSON lacks are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which Python's
 //! `float` and Rust's `parse` understand (verl writes `null` for all three).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::{Entry, Metrics, Session, Tracker};
+use serde_json::{Map, Value};
+
+use super::{Entry, Metrics, Session, Table, Tracker};
 use crate::util::jsonl::StepLog;
 
 pub(super) const TRACKER: Entry = Entry {
     name: "file",
     doc: "JSON lines {\"step\":N,\"data\":{…}} in $VERL_FILE_LOGGER_PATH, else $VERL_FILE_LOGGER_ROOT/<project>/<experiment>.jsonl, \
-          else <default_local_dir>/metrics.jsonl; a fresh run starts the file anew, a resumed run continues it",
+          else <default_local_dir>/metrics.jsonl; rows of tables in a file of their own beside it, metrics.TABLE.jsonl; a fresh run starts the file anew, a resumed run continues it",
     open: |session| {
         let path = path(session, |variable| std::env::var_os(variable).map(PathBuf::from));
-        Ok(Box::new(MetricsFile(StepLog::open(&path, session.resumed_step)?)))
+        let rows = StepLog::open(&path, session.resumed_step)?;
+        Ok(Box::new(MetricsFile { path, rows, resumed_step: session.resumed_step, tables: Vec::new() }))
     },
 };
 
-struct MetricsFile(StepLog);
+struct MetricsFile {
+    path: PathBuf,
+    rows: StepLog,
+    resumed_step: Option<u64>,
+    /// By name; opened with the first table.
+    tables: Vec<(&'static str, StepLog)>,
+}
 
 impl Tracker for MetricsFile {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.0.append(&row(step, metrics)?)
+        self.rows.append(&row(step, metrics)?)
+    }
+
+    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+        let known = self.tables.iter().position(|(name, _)| *name == table.name);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let log = StepLog::open(&beside(&self.path, table.name), self.resumed_step)?;
+                self.tables.push((table.name, log));
+                self.tables.len() - 1
+            }
+        };
+        for row in &table.rows {
+            let texts = table.columns.iter().zip(row).map(|(column, text)| ((*column).to_owned(), text.clone().into()));
+            let row: Map<String, Value> = std::iter::once(("step".to_owned(), step.into())).chain(texts).collect();
+            self.tables[at].1.append(&serde_json::to_string(&row)?)?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -39,6 +66,11 @@ fn path(session: &Session, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBu
     set("VERL_FILE_LOGGER_PATH")
         .or_else(|| set("VERL_FILE_LOGGER_ROOT").map(in_root))
         .unwrap_or_else(|| session.dir.join("metrics.jsonl"))
+}
+
+/// `metrics.jsonl` → `metrics.NAME.jsonl`.
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.with_extension(format!("{name}.jsonl"))
 }
 
 fn row(step: u64, metrics: &Metrics) -> Result<String> {

@@ -14,13 +14,16 @@ mod generate;
 pub mod idle;
 mod inputs;
 mod log_prob;
+mod majority;
 mod metrics;
+mod reference;
 mod score;
 mod setup;
 mod state;
 mod totals;
 mod trl_metrics;
 mod update;
+pub mod val_metrics;
 mod validate;
 
 use std::collections::BTreeSet;
@@ -54,7 +57,7 @@ pub struct Trainer {
     config: PpoConfig,
     plan: BatchPlan,
     actor: Learner,
-    /// The frozen initial policy, where a KL term needs it.
+    /// The frozen initial policy, where a KL term needs it; with `ref.sync_ref_model` it follows the policy.
     reference: Option<CausalLm>,
     engine: Box<dyn Engine>,
     tokenizer: Tokenizer,
@@ -156,6 +159,7 @@ impl Trainer {
             // A GPU works behind the host: what it was told in this phase belongs to the phase's time.
             self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}"))
         })?;
+        self.sync_reference();
         self.dump(&batch)?;
 
         metrics::of_batch(&batch, self.config.data.max_prompt_length, self.config.data.max_response_length, &mut metrics);
