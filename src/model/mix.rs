@@ -45,3 +45,30 @@ impl ModuleMapper for Mix {
         Param::from_mapped_value(id, weight * (1.0 - self.alpha) + other * self.alpha, mapper)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use burn::tensor::Device;
+
+    use super::super::Init;
+    use super::super::weights::file_tensors;
+    use super::*;
+
+    #[test]
+    fn every_weight_moves_by_alpha_and_the_others_stay() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
+        let load = |seed| CausalLm::load(&folder, Init::Random { seed }, &Device::flex()).unwrap();
+        let weights = |model: &CausalLm| file_tensors(&model.net, &model.config);
+        let (policy, shared) = (load(1).trainable(), load(2));
+        let moved = shared.clone().moved_towards(&policy, 0.25);
+        for (((name, _, moved), (_, _, from)), (_, _, to)) in weights(&moved).iter().zip(weights(&shared)).zip(weights(&policy)) {
+            let near = |(moved, (from, to)): (&f32, (&f32, &f32))| (moved - (0.75 * from + 0.25 * to)).abs() < 1e-6;
+            assert!(moved.iter().zip(from.iter().zip(&to)).all(near), "{name}");
+        }
+        assert_eq!(weights(&policy), weights(&load(1)));
+        assert_eq!(weights(&shared), weights(&load(2)));
+        assert_eq!(weights(&shared.moved_towards(&policy, 1.0)), weights(&policy));
+    }
+}

@@ -102,16 +102,35 @@ mod tests {
         serde_json::from_str::<serde_json::Value>(&row).unwrap();
     }
 
+    fn session(dir: PathBuf, resumed_step: Option<u64>) -> Session {
+        let [project, experiment, config_json] = ["p", "e", "{}"].map(String::from);
+        Session { project, experiment, dir, resumed_step, config_json, progress: Progress::hidden() }
+    }
+
+    #[test]
+    fn rows_of_tables_have_a_file_of_their_own_that_a_resumed_run_continues() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.jsonl");
+        let log = |resumed_step, steps: &[u64]| {
+            let rows = StepLog::open(&path, resumed_step).unwrap();
+            let mut tracker = MetricsFile { path: path.clone(), rows, resumed_step, tables: Vec::new() };
+            for &step in steps {
+                let rows = vec![vec!["1 + 1".into(), "2\n".into()], vec!["1 + 2".into(), step.to_string()]];
+                tracker.table(step, &Table { name: "texts", columns: &["query", "response"], rows }).unwrap();
+            }
+            std::fs::read_to_string(dir.path().join("run.texts.jsonl")).unwrap()
+        };
+        let first =
+            "{\"step\":1,\"query\":\"1 + 1\",\"response\":\"2\\n\"}\n{\"step\":1,\"query\":\"1 + 2\",\"response\":\"1\"}\n";
+        assert_eq!(log(None, &[1]), first);
+        let whole = log(None, &[1, 2, 3]);
+        assert!(whole.starts_with(first));
+        assert_eq!(log(Some(2), &[3]), whole);
+    }
+
     #[test]
     fn the_environment_moves_the_file() {
-        let session = Session {
-            project: "p".into(),
-            experiment: "e".into(),
-            dir: "local".into(),
-            resumed_step: None,
-            config_json: "{}".into(),
-            progress: Progress::hidden(),
-        };
+        let session = session("local".into(), None);
         let place = |known: &[(&str, &str)]| {
             path(&session, |name| known.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value)))
         };

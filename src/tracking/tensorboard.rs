@@ -188,5 +188,14 @@ mod tests {
         let metrics: Metrics = [("a/b", 0.5)].into_iter().collect();
         let event = event(1.5, 300, |event| event.bytes(5, &summary(&metrics)));
         assert_eq!(event, b"\x09\0\0\0\0\0\0\xf8\x3f\x10\xac\x02\x2a\x0c\x0a\x0a\x0a\x03a/b\x15\0\0\0\x3f");
+        let expected = b"\n\x1e\n\x01tB\x0f\x08\x07\x12\x04\x12\x02\x08\x01B\x05| a |J\x08\n\x06\n\x04text";
+        assert_eq!(text("t", "| a |"), expected);
+    }
+
+    #[test]
+    fn tables_are_markdown_whatever_their_texts() {
+        let rows = vec![vec!["1|2\n<b>".to_owned(), "&".to_owned()]];
+        let table = Table { name: "texts", columns: &["query", "response"], rows };
+        assert_eq!(markdown(&table), "| query | response |\n| --- | --- |\n| 1&#124;2<br>&lt;b> | &amp; |\n");
     }
 }

@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn the_expectation_is_that_over_every_sequence_of_draws() {
         let values = [1.0, 0.0, 0.5, -1.0, 2.0, 0.25];
-        for answers in [["a"; 6], ["a", "b", "c", "d", "e", "f"], ["a", "b", "a", "c", "b", "a"], ["a", "b", "b", "a", "c", "c"]] {
+        for answers in [["a"; 6], ["a", "b", "c", "d", "e", "f"], ["a", "b", "a", "c", "b", "a"], ["a", "b", "b", "a", "c", "c"]]
+        {
             for n in [1, 2, 5, 6] {
                 for draws in 1..=5 {
                     let [got, want] = [majority, enumerated].map(|f| f(&answers[..n], &values[..n], draws));

@@ -4,13 +4,11 @@ use anyhow::Result;
 
 use super::Trainer;
 use super::batch::Batch;
+use super::metrics::{TURNS, spread};
 use super::val_metrics::{self, Group};
 use crate::rollout::Sampling;
 use crate::tracking::{Metrics, Table, Tracker};
 use crate::util::rng::Stream;
-
-/// A prompt and a response of one turn each.
-const TURNS: f64 = 2.0;
 
 impl Trainer {
     /// See [`val_metrics::metrics`]; and verl's `val-aux/num_turns/*`.
@@ -41,7 +39,7 @@ impl Trainer {
         }
         self.show(shown)?;
         let mut metrics = val_metrics::metrics(&groups, n);
-        metrics.extend(["min", "max", "mean"].map(|of| (format!("val-aux/num_turns/{of}"), TURNS)));
+        spread("val-aux/num_turns", &[TURNS], &mut metrics);
         Ok(metrics)
     }
 

@@ -10,3 +10,4 @@ mod inspect;
 mod mistakes;
 mod options;
 mod supervised;
+mod validation;
