@@ -39,12 +39,16 @@ pub fn metrics(groups: &[Group], n: usize) -> Metrics {
         }
         set(false, format!("std@{n}"), over(&groups, |g| Some(deviation(&g.values))));
         for draws in draws(n) {
-            let core = draws == n;
-            for (i, moment) in ["mean", "std"].into_iter().enumerate() {
-                set(core, format!("best@{draws}/{moment}"), over(&groups, |g| Some(extreme(&g.values, draws, 1.0)[i])));
-                set(false, format!("worst@{draws}/{moment}"), over(&groups, |g| Some(extreme(&g.values, draws, -1.0)[i])));
-                let vote = |g: &Group| Some(majority(g.answers.as_ref()?, &g.values, draws)[i]);
-                set(core, format!("maj@{draws}/{moment}"), over(&groups, vote));
+            let statistics: [(&str, bool, Moments); 3] = [
+                ("best", draws == n, &|g| Some(extreme(&g.values, draws, 1.0))),
+                ("worst", false, &|g| Some(extreme(&g.values, draws, -1.0))),
+                ("maj", draws == n, &|g| Some(majority(g.answers.as_ref()?, &g.values, draws))),
+            ];
+            for (name, core, moments) in statistics {
+                let of_prompts: Vec<Option<[f64; 2]>> = groups.iter().map(|group| moments(group)).collect();
+                for (i, moment) in ["mean", "std"].into_iter().enumerate() {
+                    set(core, format!("{name}@{draws}/{moment}"), over(&of_prompts, |moments| Some(moments.as_ref()?[i])));
+                }
             }
         }
         let right_or_wrong = groups.iter().all(|g| g.values.iter().all(|&x| x == 0.0 || x == 1.0));
@@ -55,9 +59,12 @@ pub fn metrics(groups: &[Group], n: usize) -> Metrics {
     metrics
 }
 
+/// Mean and standard deviation of what may be drawn of a prompt's samples; `None` where that is nothing.
+type Moments<'a> = &'a dyn Fn(&Group) -> Option<[f64; 2]>;
+
 /// The mean over the prompts that have this number.
-fn over(groups: &[&Group], number: impl Fn(&Group) -> Option<f64>) -> Option<f64> {
-    let numbers: Vec<f64> = groups.iter().filter_map(|group| number(group)).collect();
+fn over<T>(prompts: &[T], number: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    let numbers: Vec<f64> = prompts.iter().filter_map(number).collect();
     (!numbers.is_empty()).then(|| mean(&numbers))
 }
 
