@@ -46,6 +46,8 @@ pub struct Batch {
     pub reward_baselines: Option<Vec<f32>>,
     /// Named numbers that scorers gave beside the score, one per trajectory; `None` where its scorer has no such number.
     pub extras: Vec<(String, Vec<Option<f64>>)>,
+    /// The answers that scorers found in the responses; `None` where a scorer looks for none.
+    pub preds: Vec<Option<String>>,
     /// Token-level rewards: scores, less the KL term where there is one.
     pub rewards: Vec<f32>,
     pub advantages: Vec<f32>,
@@ -64,6 +66,7 @@ impl Batch {
             rollout_log_prob: responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect(),
             group: (0..responses.len()).map(|i| i / n).collect(),
             scored: vec![true; responses.len()],
+            preds: vec![None; responses.len()],
             prompts,
             responses,
             texts,
@@ -124,6 +127,7 @@ impl Batch {
             components: components.collect(),
             reward_baselines: self.reward_baselines.as_ref().map(|baselines| each(baselines, trajectories)),
             extras: self.extras.iter().map(|(name, values)| (name.clone(), each(values, trajectories))).collect(),
+            preds: each(&self.preds, trajectories),
             rewards: tokens(&self.rewards),
             advantages: tokens(&self.advantages),
             returns: tokens(&self.returns),
@@ -139,6 +143,7 @@ impl Batch {
         self.responses.extend(other.responses);
         self.texts.extend(other.texts);
         self.scored.extend(other.scored);
+        self.preds.extend(other.preds);
         self.mask.extend(other.mask);
         self.rollout_log_prob.extend(other.rollout_log_prob);
         self.scores.extend(other.scores);

@@ -96,6 +96,9 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
+    let no_reference =
+        (!actor.use_kl_loss && !algorithm.use_kl_in_reward, "no KL term needs a reference (use_kl_loss, use_kl_in_reward)");
+    let no_sync = (!config.actor_rollout_ref.reference.sync_ref_model, "sync_ref_model is false");
     let no_filter = (!algorithm.filter_groups.enable, "algorithm.filter_groups.enable is false");
     let no_pf_ppo = (!algorithm.use_pf_ppo, "algorithm.use_pf_ppo is false");
     let no_buffer = (
@@ -126,6 +129,9 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_reward_kl, "algorithm.kl_penalty"),
         (no_reward_kl, "algorithm.kl_ctrl.type"),
         (no_reward_kl, "algorithm.kl_ctrl.kl_coef"),
+        (no_reference, "actor_rollout_ref.ref.sync_ref_model"),
+        (no_sync, "actor_rollout_ref.ref.ref_model_mixup_alpha"),
+        (no_sync, "actor_rollout_ref.ref.ref_model_sync_steps"),
         (fixed, "algorithm.kl_ctrl.horizon"),
         (fixed, "algorithm.kl_ctrl.target_kl"),
         (no_filter, "algorithm.filter_groups.metric"),

@@ -4,6 +4,9 @@
 use super::batch::Batch;
 use crate::tracking::Metrics;
 
+/// verl counts messages: every conversation is a prompt and a response.
+pub const TURNS: f64 = 2.0;
+
 /// Scores and rewards per trajectory, advantages and returns over trained tokens, lengths per trajectory.
 pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: usize, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
@@ -27,6 +30,7 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), max_response_length, metrics);
     length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), max_prompt_length, metrics);
+    spread("num_turns", &[TURNS], metrics);
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
     let several = batch.components.len() > 1;
@@ -47,7 +51,7 @@ fn variance(values: &[f64]) -> f64 {
 }
 
 /// Mean, maximum and minimum, where there is anything.
-fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
+pub fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
     if values.is_empty() {
         return;
     }

@@ -15,14 +15,17 @@ mod generate;
 pub mod idle;
 mod inputs;
 mod log_prob;
+mod majority;
 mod metrics;
 mod mini_batch;
+mod reference;
 mod score;
 mod setup;
 mod state;
 mod totals;
 mod trl_metrics;
 mod update;
+pub mod val_metrics;
 mod validate;
 
 use std::collections::BTreeSet;
@@ -59,7 +62,7 @@ pub struct Trainer {
     /// The value model, of estimators that need one.
     critic: Option<Learner>,
     critic_aggregation: &'static Aggregation,
-    /// The frozen initial policy, where a KL term needs it.
+    /// The frozen initial policy, where a KL term needs it; with `ref.sync_ref_model` it follows the policy.
     reference: Option<CausalLm>,
     engine: Box<dyn Engine>,
     tokenizer: Tokenizer,
@@ -170,6 +173,7 @@ impl Trainer {
                 self.update_actor(&batch, &mut metrics);
                 self.wait()
             })?;
+            self.sync_reference();
         }
         self.dump(&batch)?;
 

@@ -188,6 +188,20 @@ impl Trainer {
         if self.config.algorithm.use_kl_in_reward && self.config.actor_rollout_ref.actor.use_kl_loss {
             tracing::warn!("both algorithm.use_kl_in_reward and actor.use_kl_loss are set: the KL term counts twice");
         }
+        let (actor, algorithm) = (&self.config.actor_rollout_ref.actor, &self.config.algorithm);
+        let fixed = algorithm.kl_ctrl.kind == KlControllerKind::Fixed;
+        for (measured, coef, switch) in [
+            (actor.use_kl_loss && actor.kl_loss_coef == 0.0, "actor.kl_loss_coef", "actor.use_kl_loss"),
+            (
+                algorithm.use_kl_in_reward && fixed && algorithm.kl_ctrl.kl_coef == 0.0,
+                "algorithm.kl_ctrl.kl_coef",
+                "algorithm.use_kl_in_reward",
+            ),
+        ] {
+            if measured {
+                tracing::info!("{coef}=0: the KL is measured and not used; {switch}=false saves the reference and its pass");
+            }
+        }
     }
 }
 

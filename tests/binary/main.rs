@@ -11,3 +11,4 @@ mod inspect;
 mod mistakes;
 mod options;
 mod supervised;
+mod validation;

@@ -73,6 +73,8 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("actor_rollout_ref.rollout.val_kwargs.top_k", rollout.val_kwargs.top_k as f64, TOP_K),
         ("actor_rollout_ref.rollout.val_kwargs.temperature", rollout.val_kwargs.temperature, NOT_NEGATIVE),
         ("actor_rollout_ref.rollout.val_kwargs.n", rollout.val_kwargs.n as f64, COUNT),
+        ("actor_rollout_ref.ref.ref_model_mixup_alpha", reference.ref_model_mixup_alpha, PROBABILITY),
+        ("actor_rollout_ref.ref.ref_model_sync_steps", reference.ref_model_sync_steps as f64, COUNT),
         ("algorithm.gamma", algorithm.gamma, FRACTION),
         ("algorithm.lam", algorithm.lam, FRACTION),
         ("algorithm.kl_ctrl.kl_coef", algorithm.kl_ctrl.kl_coef, NOT_NEGATIVE),
