@@ -3,7 +3,7 @@
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
 //! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`decoding`] and [`kv_cache`]
-//! (inference, token by token), [`ops`] (fused operations).
+//! (inference, token by token), [`lora`] (adapters), [`ops`] (fused operations).
 
 mod build;
 pub mod causal_lm;
@@ -15,11 +15,13 @@ pub mod families;
 pub mod gradients;
 pub mod hf_config;
 pub mod kv_cache;
+pub mod lora;
 pub mod memory;
 pub mod micro_batch;
 pub mod naming;
 pub mod ops;
 pub mod rope;
+pub mod tensor_files;
 pub mod token_stats;
 pub mod weights;
 
@@ -28,5 +30,6 @@ pub use config::DecoderConfig;
 pub use families::{FAMILIES, Family};
 pub use gradients::Gradients;
 pub use kv_cache::KvCache;
+pub use lora::LoraSettings;
 pub use micro_batch::Cut;
 pub use token_stats::{Sequence, TokenStats};

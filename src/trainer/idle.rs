@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::lora;
 use crate::algorithm::{advantage, policy_loss};
 use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager, Schema};
 use crate::config::{Tree, Value, defaults};
@@ -73,7 +74,8 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
     let of_estimators = OF_ESTIMATORS
         .iter()
         .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
-    let options: Vec<Idle> = of_losses.chain(of_estimators).chain(others(config)).collect();
+    let options = of_losses.chain(of_estimators).chain(others(config));
+    let options: Vec<Idle> = options.chain(lora::idle(&config.actor_rollout_ref.model.lora())).collect();
     warn_of_idle::<PpoConfig>(tree, &options)
 }
 

@@ -14,6 +14,7 @@ mod generate;
 pub mod idle;
 mod inputs;
 mod log_prob;
+pub mod lora;
 mod metrics;
 mod score;
 mod setup;
