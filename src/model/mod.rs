@@ -2,8 +2,9 @@
 //!
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
-//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`decoding`] and [`kv_cache`]
-//! (inference, token by token), [`lora`] (adapters), [`ops`] (fused operations).
+//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`scalar`] (critics and reward
+//! models), [`lora`] (adapters), [`decoding`] and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
+//! [`ops`] (fused operations).
 
 mod build;
 pub mod causal_lm;
@@ -21,6 +22,7 @@ pub mod micro_batch;
 pub mod naming;
 pub mod ops;
 pub mod rope;
+pub mod scalar;
 pub mod tensor_files;
 pub mod token_stats;
 pub mod weights;

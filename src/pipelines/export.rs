@@ -107,13 +107,15 @@ fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
 struct Source {
     files: WeightFiles,
     adapter: Option<PeftAdapter>,
+    /// A head of the base model that the adapter's own stands in place of.
+    replaced: Option<String>,
 }
 
 impl Source {
     fn find(huggingface: &Path, adapter: &Path, base: Option<&Path>, config: &HfConfig) -> Result<Self> {
         let merged = ["model.safetensors", "model.safetensors.index.json"].iter().any(|name| huggingface.join(name).exists());
         if merged && base.is_none() {
-            return Ok(Self { files: WeightFiles::open(huggingface)?, adapter: None });
+            return Ok(Self { files: WeightFiles::open(huggingface)?, adapter: None, replaced: None });
         }
         ensure!(adapter.is_dir(), "--base: {} is no adapter, the checkpoint holds all weights", huggingface.display());
         let mut adapter = PeftAdapter::read(adapter)?;
@@ -121,13 +123,22 @@ impl Source {
         let files = WeightFiles::open(&folder).with_context(|| {
             format!("the adapter's base model is {}; if it has moved, name its folder with --base", folder.display())
         })?;
-        adapter.name_as_in(&files, &config.decoder()?).with_context(|| format!("the base model in {}", folder.display()))?;
-        Ok(Self { files, adapter: Some(adapter) })
+        let config = config.decoder()?;
+        adapter.name_as_in(&files, &config).with_context(|| format!("the base model in {}", folder.display()))?;
+        let head = config.naming.place("lm_head.weight").name;
+        let replaced = (!adapter.saved.is_empty()).then_some(head);
+        Ok(Self { files, adapter: Some(adapter), replaced })
     }
 
     /// Every tensor, to be read when it is written.
     fn tensors(&self, dtype: Dtype) -> Result<Vec<Deferred<'_>>> {
-        let deferred = self.files.tensors()?.into_iter().map(|(name, view)| {
+        let own = self.adapter.iter().flat_map(|adapter| &adapter.saved);
+        let own = own.map(|(name, (shape, values))| Ok(Deferred::new(name.clone(), shape.clone(), || values.clone())));
+        let is_replaced = |name: &String| {
+            self.replaced.as_ref() == Some(name) || self.adapter.as_ref().is_some_and(|adapter| adapter.saved.contains_key(name))
+        };
+        let of_files = self.files.tensors()?.into_iter().filter(|(name, _)| !is_replaced(name));
+        let deferred = of_files.map(|(name, view)| {
             let known = matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16);
             ensure!(known, "tensor `{name}` is of dtype {:?}, which is not read here", view.dtype());
             let (shape, of) = (view.shape().to_vec(), name.clone());
@@ -136,8 +147,8 @@ impl Source {
                 self.adapter.iter().for_each(|adapter| adapter.merge(&of, &mut values));
                 values
             };
-            Ok(Deferred::new(name, shape, values).with_dtype(dtype))
+            Ok(Deferred::new(name, shape, values))
         });
-        deferred.collect()
+        deferred.chain(own).map(|tensor| Ok(tensor?.with_dtype(dtype))).collect()
     }
 }

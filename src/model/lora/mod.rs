@@ -17,10 +17,10 @@ use anyhow::{Context, Result, bail, ensure};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-use self::peft::{Factors, PeftAdapter};
+use self::peft::{Factors, PeftAdapter, Whole};
 use self::targets::{Target, in_our_order, in_their_order};
 use super::causal_lm::CausalLm;
-use super::config::DecoderConfig;
+use super::config::{DecoderConfig, HeadKind};
 use super::decoder::{Decoder, Lora};
 use super::ops::{tensor_from_vec, to_host};
 use crate::util::rng::Stream;
@@ -111,9 +111,6 @@ impl CausalLm {
             let (theirs, ours) = ((factors.output, factors.input), (target.output, target.input));
             ensure!(theirs == ours, "the adapter is of another model: its {path} is {theirs:?}, here {ours:?} (out, in)");
         }
-        if let Some(name) = adapter.saved.keys().next() {
-            bail!("the adapter holds all of `{name}` (modules_to_save), which cannot be trained beside an adapter here");
-        }
         let targets: Vec<Target> = all.into_iter().filter(|target| adapter.factors.contains_key(&target.path)).collect();
         let scale = adapter.scale();
         let mut net = self.net.no_grad();
@@ -126,6 +123,7 @@ impl CausalLm {
             });
         }
         self.net = net;
+        self.set_scalar_head(&adapter.saved)?;
         let PeftAdapter { rank, alpha, base, .. } = adapter;
         self.lora = Some(Arc::new(Adapted { rank: *rank, alpha: *alpha, base: base.clone(), targets }));
         Ok(self)
@@ -147,8 +145,46 @@ impl CausalLm {
             base: base.clone(),
             transposed: self.config.naming.transposed,
             factors: factors.collect(),
-            saved: BTreeMap::new(),
+            saved: self.scalar_head(),
         })
+    }
+
+    /// A scalar head, which is trained beside an adapter, as PEFT does with those of classifiers: by name in files.
+    fn scalar_head(&self) -> BTreeMap<String, Whole> {
+        let head = self.net.lm_head.as_ref().filter(|_| self.config.head != HeadKind::Language);
+        let place = |parameter: &str| self.config.place(parameter).name;
+        let weight =
+            head.map(|head| (place("lm_head.weight"), (head.weight.dims().to_vec(), to_host(head.weight.val().inner()))));
+        let bias = head.and_then(|head| head.bias.as_ref());
+        let bias = bias.map(|bias| (place("lm_head.bias"), (bias.dims().to_vec(), to_host(bias.val().inner()))));
+        weight.into_iter().chain(bias).collect()
+    }
+
+    /// Takes what there is of a scalar head, and lets the head be trained.
+    fn set_scalar_head(&mut self, saved: &BTreeMap<String, Whole>) -> Result<()> {
+        let own = self.scalar_head();
+        for (name, (shape, _)) in saved {
+            let fits = own.get(name).is_some_and(|(own, _)| own == shape);
+            ensure!(
+                fits,
+                "the adapter holds all of `{name}` (modules_to_save), which this model does not train beside an adapter"
+            );
+        }
+        if own.is_empty() {
+            return Ok(());
+        }
+        let value = |parameter: &str| saved.get(&self.config.place(parameter).name).map(|(_, values)| values.clone());
+        let (weight, bias) = (value("lm_head.weight"), value("lm_head.bias"));
+        let Some(head) = self.net.lm_head.as_mut() else { return Ok(()) };
+        if let Some(weight) = weight {
+            head.weight = Param::from_tensor(tensor_from_vec(weight, head.weight.dims(), &self.device));
+        }
+        if let (Some(values), Some(bias)) = (bias, head.bias.as_mut()) {
+            *bias = Param::from_tensor(tensor_from_vec(values, bias.dims(), &self.device));
+        }
+        head.weight = head.weight.clone().set_require_grad(true);
+        head.bias = head.bias.take().map(|bias| bias.set_require_grad(true));
+        Ok(())
     }
 
     /// The model that was adapted: the same parameters, shared and not copied, without the adapter.

@@ -59,6 +59,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "exclude_modules",
     "layers_to_transform",
     "layers_pattern",
+    "modules_to_save",
     "fan_in_fan_out",
     "megatron_core",
     "qalora_group_size",
@@ -169,9 +170,12 @@ impl PeftAdapter {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         // PEFT's type of alpha is an integer.
         let alpha = if self.alpha.fract() == 0.0 { json!(self.alpha as i64) } else { json!(self.alpha) };
+        let mut whole: Vec<&str> = self.saved.keys().filter_map(|name| Some(name.rsplit_once('.')?.0)).collect();
+        whole.dedup();
         let config = json!({
             "peft_type": "LORA",
-            "task_type": "CAUSAL_LM",
+            "task_type": if whole.is_empty() { "CAUSAL_LM" } else { "TOKEN_CLS" },
+            "modules_to_save": if whole.is_empty() { Value::Null } else { json!(whole) },
             "base_model_name_or_path": self.base,
             "r": self.rank,
             "lora_alpha": alpha,
@@ -189,6 +193,9 @@ impl PeftAdapter {
             let name = |which| format!("base_model.model.{path}.lora_{which}.weight");
             tensors.push(Deferred::new(name("A"), vec![self.rank, *input], || a.clone()));
             tensors.push(Deferred::new(name("B"), vec![*output, self.rank], || b.clone()));
+        }
+        for (name, (shape, values)) in &self.saved {
+            tensors.push(Deferred::new(format!("base_model.model.{name}"), shape.clone(), || values.clone()));
         }
         write_safetensors(&folder.join(WEIGHTS), &tensors)
     }
