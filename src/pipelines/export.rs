@@ -124,6 +124,8 @@ impl Source {
             format!("the adapter's base model is {}; if it has moved, name its folder with --base", folder.display())
         })?;
         let config = config.decoder()?;
+        let same = HfConfig::read(&folder)?.decoder()? == config;
+        ensure!(same, "the model in {} is not the one that was adapted: its config.json is of another", folder.display());
         adapter.name_as_in(&files, &config).with_context(|| format!("the base model in {}", folder.display()))?;
         let head = config.naming.place("lm_head.weight").name;
         let replaced = (!adapter.saved.is_empty()).then_some(head);
