@@ -115,7 +115,7 @@ fn head() {
         let stats = head_stats(head, &targets, None);
         for entropy in [0.0, 0.1] {
             let g = TokenGrads { log_prob: vec![0.3; n], entropy: vec![entropy; n], full_kl: vec![] };
-            let time = least(5, || drop(head_backward(head, &targets, &stats, &g, None, &mut dw)));
+            let time = least(5, || drop(head_backward(head, &targets, &stats, &g, None, Some(&mut dw))));
             report(&format!("backward, gradient of entropy {entropy}"), 3.0, time);
         }
     }
@@ -132,7 +132,7 @@ fn adamw() {
     for config in [source, &large] {
         std::fs::write(folder.path().join("config.json"), config).unwrap();
         let mut model = CausalLm::load(folder.path(), Init::Random { seed: 0 }, &Device::flex()).unwrap().trainable();
-        let sizes = burnish::model::weights::sizes(&model.net);
+        let sizes = burnish::model::weights::trained_sizes(&model.net);
         let gradients = || {
             let mut gradients = Gradients::default();
             sizes.iter().for_each(|(name, size)| gradients.add(name, Tensor::<1>::ones([*size], &Device::flex())));

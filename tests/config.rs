@@ -244,13 +244,21 @@ fn what_is_not_available_is_refused() {
         ),
         (&["actor_rollout_ref.actor.optim.lr=nan"], &["0 or above"]),
         (&["trainer.resume_mode=resume_path"], &["resume_from_path"]),
+        (
+            &[
+                "actor_rollout_ref.model.lora_rank=8",
+                "actor_rollout_ref.model.init=random",
+                "actor_rollout_ref.model.lora_alpha=0",
+            ],
+            &["2 problems", "lora_alpha` must be above 0", "LoRA adapts a pretrained model", "init=pretrained"],
+        ),
     ];
     for (overrides, parts) in cases {
         assert_says(ppo(overrides), parts);
     }
     assert_says(
-        load::<SftConfig>(&request(&["model.lora_rank=8", "trainer.save_freq=after_epoch"]), &[]),
-        &["2 problems", "LoRA", "`trainer.save_freq` must be an integer or after_each_epoch"],
+        load::<SftConfig>(&request(&["model.external_lib=x", "trainer.save_freq=after_epoch"]), &[]),
+        &["2 problems", "no Python code", "`trainer.save_freq` must be an integer or after_each_epoch"],
     );
     ppo(&[
         "algorithm.adv_estimator=reinforce_plus_plus",

@@ -35,7 +35,7 @@ fn tensors(folder: &Path) -> Tensors {
 }
 
 fn own(model: &CausalLm) -> Tensors {
-    file_tensors(&model.net, &model.config).into_iter().map(|(name, shape, x)| (name, (shape, x))).collect()
+    file_tensors(&model.net, &model.config).into_iter().map(|t| (t.name.clone(), (t.shape.clone(), t.values()))).collect()
 }
 
 fn write(path: &Path, tensors: &Tensors, dtype: Dtype, encode: &dyn Fn(f32) -> Vec<u8>) {

@@ -388,8 +388,11 @@ fn recipes_hold_what_the_command_means() {
     assert_eq!(tree.value("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu").unwrap().to_yaml(), "4");
     assert_eq!(tree.value("trainer.experiment_name").unwrap().to_yaml(), "2x");
     let converted =
-        convert("python3 -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=32 critic=megatron_critic").unwrap();
-    assert_eq!(converted.refused.iter().map(|one| one.key.as_str()).collect::<Vec<_>>(), ["actor_rollout_ref.model.lora_rank"]);
+        convert("python3 -m verl.trainer.main_ppo actor_rollout_ref.model.external_lib=x critic=megatron_critic").unwrap();
+    assert_eq!(
+        converted.refused.iter().map(|one| one.key.as_str()).collect::<Vec<_>>(),
+        ["actor_rollout_ref.model.external_lib"]
+    );
     assert_eq!(convert(&format!("cd x && {two}\n\n{two}")).unwrap().further, [3]);
     let request = |recipe: &str| settled(Kind::Rl, recipe, &[]).unwrap().problems;
     assert_eq!(request(&converted.recipe).len(), 1, "{}", converted.recipe);

@@ -75,6 +75,7 @@ impl Builder<'_> {
                 k_proj: self.linear(&format!("{at}.self_attn.k_proj"), kv, h, c.qkv_bias)?,
                 v_proj: self.linear(&format!("{at}.self_attn.v_proj"), kv, h, c.qkv_bias)?,
                 o_proj: self.linear(&format!("{at}.self_attn.o_proj"), h, q, c.o_bias)?,
+                qkv_lora: None,
                 q_norm: self.norm_if(c.qk_norm, &format!("{at}.self_attn.q_norm"), c.head_dim)?,
                 k_norm: self.norm_if(c.qk_norm, &format!("{at}.self_attn.k_norm"), c.head_dim)?,
             },
@@ -106,7 +107,7 @@ impl Builder<'_> {
     fn linear(&mut self, name: &str, out: usize, input: usize, bias: bool) -> Result<Linear> {
         let weight = self.matrix(&format!("{name}.weight"), out, input)?;
         let bias = if bias { Some(self.vector(&format!("{name}.bias"), out)?) } else { None };
-        Ok(Linear { weight, bias })
+        Ok(Linear { weight, bias, lora: None })
     }
 
     fn norm(&mut self, name: &str, len: usize) -> Result<Norm> {

@@ -10,9 +10,11 @@ use burn::tensor::{Device, FloatDType, Tensor};
 use super::config::{DecoderConfig, HeadKind, Positions};
 use super::decoder::{Decoder, Pass};
 use super::hf_config::HfConfig;
+use super::lora::Adapted;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
-use super::weights::{FreshHead, WeightFiles, file_tensors, write_safetensors};
+use super::tensor_files::{Deferred, write_safetensors};
+use super::weights::{FreshHead, WeightFiles, file_tensors};
 
 /// Where initial weights come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +37,8 @@ pub struct CausalLm {
     pub(super) dtype: FloatDType,
     /// Whether training holds only the input of each block and computes the rest again.
     pub(super) gradient_checkpointing: bool,
+    /// What is known of the adapter, where there is one: it alone is trained.
+    pub(super) lora: Option<Arc<Adapted>>,
     hf: Arc<HfConfig>,
     /// Of rotary positions, and the factor on their cos and sin.
     frequencies: Option<(Arc<Vec<f32>>, f32)>,
@@ -78,6 +82,7 @@ impl CausalLm {
             device: device.clone(),
             dtype: FloatDType::F32,
             gradient_checkpointing: false,
+            lora: None,
             hf: hf.into(),
             frequencies,
         })
@@ -91,7 +96,7 @@ impl CausalLm {
         self
     }
 
-    /// The same model with parameters that require gradients.
+    /// The same model with parameters that require gradients: those of its adapter alone, if it has one.
     pub fn trainable(mut self) -> Self {
         self.net = self.net.train();
         self
@@ -118,22 +123,43 @@ impl CausalLm {
         if self.dtype == FloatDType::F32 { frozen } else { Self { net: frozen.net.cast_products(self.dtype), ..frozen } }
     }
 
+    /// Parameters, those of an adapter included.
     pub fn num_parameters(&self) -> usize {
         self.net.num_params()
     }
 
-    /// Writes config.json and model.safetensors so that transformers loads the folder; returns the files written.
+    /// Parameters in words: how many, and how many of them are trained where that is not all.
+    pub fn size(&self) -> String {
+        let all = self.num_parameters();
+        match &self.lora {
+            None => format!("{all} parameters"),
+            Some(lora) => format!("{all} parameters, of which {} in adapters are trained", lora.num_parameters()),
+        }
+    }
+
+    /// Writes config.json and model.safetensors so that transformers loads the folder; returns the files written. An adapter is
+    /// merged into the matrices, one after another.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>> {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let mut json = self.hf.json.clone();
-        let dtype_key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
-        json.insert(dtype_key.to_owned(), "float32".into());
-        let config = folder.join("config.json");
-        std::fs::write(&config, serde_json::to_string_pretty(&json)? + "\n")
-            .with_context(|| format!("cannot write {}", config.display()))?;
-        let weights = folder.join("model.safetensors");
-        write_safetensors(&weights, &file_tensors(&self.net, &self.config))?;
+        let config = self.save_config(folder)?;
+        let (weights, adapter) = (folder.join("model.safetensors"), self.adapter());
+        let tensors = file_tensors(&self.net, &self.config);
+        let merged = tensors.iter().map(|tensor| {
+            Deferred::new(tensor.name.clone(), tensor.shape.clone(), || {
+                let mut values = tensor.values();
+                adapter.iter().for_each(|adapter| adapter.merge(&tensor.name, &mut values));
+                values
+            })
+        });
+        write_safetensors(&weights, &merged.collect::<Vec<_>>())?;
         Ok(vec![config, weights])
+    }
+
+    /// Writes config.json alone.
+    pub fn save_config(&self, folder: &Path) -> Result<PathBuf> {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let config = folder.join("config.json");
+        std::fs::write(&config, self.hf.with_dtype("float32")?).with_context(|| format!("cannot write {}", config.display()))?;
+        Ok(config)
     }
 
     /// Embedded tokens [ids, h] at their positions, outside any graph.

@@ -8,13 +8,24 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::config::{DecoderConfig, NormKind, Residual};
-use super::ops::{act, cast, glu, layer_norm, linear, linear_rows, rms_norm, rope};
+use super::ops::{act, cast, glu, layer_norm, linear, linear_frozen, linear_rows, rms_norm, rope};
 
 #[derive(Module, Debug)]
 pub struct Linear {
     /// [out, in]
     pub weight: Param<Tensor<2>>,
     pub bias: Option<Param<Tensor<1>>>,
+    pub lora: Option<Lora>,
+}
+
+/// What is added to a projection: scale · (x·aᵀ)·bᵀ (see [`super::lora`]).
+#[derive(Module, Debug)]
+pub struct Lora {
+    /// [r, in]
+    pub a: Param<Tensor<2>>,
+    /// [out, r]
+    pub b: Param<Tensor<2>>,
+    pub scale: f64,
 }
 
 #[derive(Module, Debug)]
@@ -35,6 +46,8 @@ pub struct Attention {
     pub k_proj: Linear,
     pub v_proj: Linear,
     pub o_proj: Linear,
+    /// On q, k and v together, one after another, where files hold them as one matrix.
+    pub qkv_lora: Option<Lora>,
     /// Over each head, [d].
     pub q_norm: Option<Norm>,
     pub k_norm: Option<Norm>,
@@ -100,8 +113,23 @@ impl Pass<'_> {
     }
 
     fn linear(&self, x: Tensor<2>, layer: &Linear) -> Tensor<2> {
-        let (weight, bias) = (self.down(layer.weight.val()), layer.bias.as_ref().map(|b| self.down(b.val())));
-        if self.independent_rows { linear_rows(x, weight, bias) } else { linear(x, weight, bias) }
+        let (weight, bias) = (layer.weight.val(), layer.bias.as_ref().map(|b| self.down(b.val())));
+        let (frozen, weight) = (!weight.is_require_grad(), self.down(weight));
+        let product = match (self.independent_rows, frozen) {
+            (true, _) => linear_rows,
+            (false, true) => linear_frozen,
+            (false, false) => linear,
+        };
+        match &layer.lora {
+            Some(lora) => product(x.clone(), weight, bias) + self.lora(x, lora),
+            None => product(x, weight, bias),
+        }
+    }
+
+    fn lora(&self, x: Tensor<2>, lora: &Lora) -> Tensor<2> {
+        let product = if self.independent_rows { linear_rows } else { linear };
+        let inner = product(x, self.down(lora.a.val()), None) * lora.scale;
+        product(inner, self.down(lora.b.val()), None)
     }
 
     /// In f32; over the last dimension.
@@ -119,6 +147,14 @@ impl Linear {
     fn cast(&mut self, dtype: FloatDType) {
         self.weight = Param::from_tensor(cast(self.weight.val(), dtype));
         self.bias = self.bias.as_ref().map(|bias| Param::from_tensor(cast(bias.val(), dtype)));
+        self.lora.iter_mut().for_each(|lora| lora.cast(dtype));
+    }
+}
+
+impl Lora {
+    fn cast(&mut self, dtype: FloatDType) {
+        self.a = Param::from_tensor(cast(self.a.val(), dtype));
+        self.b = Param::from_tensor(cast(self.b.val(), dtype));
     }
 }
 
@@ -126,8 +162,14 @@ impl Attention {
     /// x [n, h] -> [n, h], in the pass's dtype.
     fn forward(&self, x: Tensor<2>, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) -> Tensor<2> {
         let ([n, _], c) = (x.dims(), pass.config);
-        let heads = |proj: &Linear, norm: &Option<Norm>, count: usize| {
-            let y = pass.linear(x.clone(), proj).reshape([n, count, c.head_dim]);
+        let together = self.qkv_lora.as_ref().map(|lora| pass.lora(x.clone(), lora));
+        let heads = |(part, proj): (usize, &Linear), norm: &Option<Norm>, count: usize| {
+            let (y, width) = (pass.linear(x.clone(), proj), count * c.head_dim);
+            let y = match &together {
+                Some(all) => y + all.clone().narrow(1, part * width, width),
+                None => y,
+            };
+            let y = y.reshape([n, count, c.head_dim]);
             match norm {
                 Some(norm) => pass.down(pass.norm(pass.up(y), norm)),
                 None => y,
@@ -137,9 +179,9 @@ impl Attention {
             Some((cos, sin)) => rope(y, cos.clone(), sin.clone()),
             None => y,
         };
-        let q = rotate(heads(&self.q_proj, &self.q_norm, c.num_attention_heads));
-        let k = rotate(heads(&self.k_proj, &self.k_norm, c.num_key_value_heads));
-        let v = heads(&self.v_proj, &None, c.num_key_value_heads);
+        let q = rotate(heads((0, &self.q_proj), &self.q_norm, c.num_attention_heads));
+        let k = rotate(heads((1, &self.k_proj), &self.k_norm, c.num_key_value_heads));
+        let v = heads((2, &self.v_proj), &None, c.num_key_value_heads);
         pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
     }
 }
@@ -210,13 +252,14 @@ impl Decoder {
     /// What a pass would cast to `dtype` each time is cast once: the projections, and a head of its own where that was tied.
     /// Embeddings and norms stay as they are. Without gradients.
     pub fn cast_products(mut self, dtype: FloatDType) -> Self {
-        let mut head = Linear { weight: self.head().clone(), bias: None };
+        let mut head = Linear { weight: self.head().clone(), bias: None, lora: None };
         head.cast(dtype);
         self.lm_head = Some(head);
-        for Block { self_attn: Attention { q_proj, k_proj, v_proj, o_proj, .. }, mlp, .. } in &mut self.model.layers {
+        for Block { self_attn: Attention { q_proj, k_proj, v_proj, o_proj, qkv_lora, .. }, mlp, .. } in &mut self.model.layers {
             let attention = [q_proj, k_proj, v_proj, o_proj];
             let mlp = mlp.gate_proj.iter_mut().chain([&mut mlp.up_proj, &mut mlp.down_proj]);
             attention.into_iter().chain(mlp).for_each(|linear| linear.cast(dtype));
+            qkv_lora.iter_mut().for_each(|lora| lora.cast(dtype));
         }
         self
     }

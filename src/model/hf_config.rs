@@ -94,6 +94,14 @@ impl HfConfig {
         Ok(Self { json })
     }
 
+    /// The text of this config for weights of a dtype, in torch's name of it.
+    pub fn with_dtype(&self, dtype: &str) -> Result<String> {
+        let mut json = self.json.clone();
+        let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
+        json.insert(key.to_owned(), dtype.into());
+        Ok(serde_json::to_string_pretty(&json)? + "\n")
+    }
+
     /// The decoder this config describes.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
 //! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`scalar`] (critics and reward
-//! models), [`decoding`] and [`kv_cache`]
-//! (inference, token by token), [`ops`] (fused operations).
+//! models), [`lora`] (adapters), [`decoding`] and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
+//! [`ops`] (fused operations).
 
 mod build;
 pub mod causal_lm;
@@ -16,6 +16,7 @@ pub mod families;
 pub mod gradients;
 pub mod hf_config;
 pub mod kv_cache;
+pub mod lora;
 pub mod memory;
 pub mod micro_batch;
 mod mix;
@@ -23,6 +24,7 @@ pub mod naming;
 pub mod ops;
 pub mod rope;
 pub mod scalar;
+pub mod tensor_files;
 pub mod token_stats;
 pub mod weights;
 
@@ -31,5 +33,6 @@ pub use config::DecoderConfig;
 pub use families::{FAMILIES, Family};
 pub use gradients::Gradients;
 pub use kv_cache::KvCache;
+pub use lora::LoraSettings;
 pub use micro_batch::Cut;
 pub use token_stats::{Sequence, TokenStats};

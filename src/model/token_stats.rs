@@ -126,9 +126,10 @@ impl CausalLm {
             let stats = head_stats(head, &layout.targets, reference);
             let grads = loss(&stats.tokens);
             let head_name = if self.net.lm_head.is_some() { HEAD } else { EMBEDDING };
-            let mut d_head = gradients.take(head_name, head.w.dims(), &self.device);
-            let d_hidden = head_backward(head, &layout.targets, &stats, &grads, reference, &mut d_head) / input.divisor;
-            gradients.add(head_name, d_head);
+            let trained = self.net.head().val().is_require_grad();
+            let mut d_head = trained.then(|| gradients.take(head_name, head.w.dims(), &self.device));
+            let d_hidden = head_backward(head, &layout.targets, &stats, &grads, reference, d_head.as_mut()) / input.divisor;
+            d_head.into_iter().for_each(|d_head| gradients.add(head_name, d_head));
             d_hidden
         });
     }
@@ -149,6 +150,9 @@ impl CausalLm {
         let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
         let d_hidden = d_hidden.select_assign(0, rows, d_rows, IndexingUpdateOp::Add);
         let d_embedded = trunk.backward(self, layout, d_hidden, gradients);
+        if !self.net.model.embed_tokens.weight.val().is_require_grad() {
+            return;
+        }
         let mut scatter = |name: &str, table: &Tensor<2>, rows: Tensor<1, Int>, d: Tensor<2>| {
             let sum = gradients.take(name, table.dims(), &self.device);
             gradients.add(name, sum.select_assign(0, rows, d, IndexingUpdateOp::Add));

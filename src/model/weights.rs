@@ -1,7 +1,7 @@
-//! Hugging Face weights: model.safetensors in (one file or shards with an index, f32, f16 or bf16) and out (one file, f32),
-//! in the names and layout of the model's family.
+//! Hugging Face weights: model.safetensors (one file or shards with an index, f32, f16 or bf16), in the names and layout of the
+//! model's family, into a network; and a network as such tensors, for [`super::tensor_files`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,9 @@ use safetensors::{Dtype, SafeTensors};
 
 use super::config::{DecoderConfig, HeadKind};
 use super::decoder::Decoder;
+use super::naming::Place;
 use super::ops::to_host;
+use super::tensor_files::Deferred;
 
 /// Initial values of the parameters of a head that files do not have, by name and shape.
 pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
@@ -114,7 +116,7 @@ impl WeightFiles {
 
 /// The name under which a file holds a tensor: bare models, saved without their head, leave the first part out; transformers 5
 /// has taken our name for some.
-fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
+pub fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
     let bare = name.split_once('.').map(|(_, rest)| rest);
     [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
 }
@@ -141,40 +143,62 @@ pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
     })
 }
 
-/// Every parameter of a network as its family's files hold it: name, shape and values.
-pub fn file_tensors(net: &Decoder, config: &DecoderConfig) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-    let mut all: Vec<(String, Vec<usize>, Vec<f32>)> = Vec::new();
-    visit(net, &mut |parameter, shape, values| {
+/// Every parameter of a network as its family's files hold it, but for adapters.
+pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferred<'a>> {
+    /// A tensor, and the parameters that are its parts.
+    type Parts = Vec<(Place, Vec<usize>, Values)>;
+    let mut all: Vec<(String, Vec<usize>, Parts)> = Vec::new();
+    visit(net, &mut |parameter, shape, _, values| {
+        if is_adapter(&parameter) {
+            return;
+        }
         let place = config.place(&parameter);
         let at = all.iter().position(|(name, ..)| *name == place.name).unwrap_or_else(|| {
-            let shape = place.shape(&shape);
-            all.push((place.name.clone(), shape.clone(), vec![0.0; shape.iter().product()]));
+            all.push((place.name.clone(), place.shape(&shape), Vec::new()));
             all.len() - 1
         });
-        place.into_file(&values(), &shape, config, &mut all[at].2);
+        all[at].2.push((place, shape, values));
     });
-    all
+    let tensor = |(name, whole, parts): (String, Vec<usize>, Parts)| {
+        let elements = whole.iter().product();
+        Deferred::new(name, whole, move || {
+            let mut tensor = vec![0.0; elements];
+            parts.iter().for_each(|(place, shape, values)| place.into_file(&values(), shape, config, &mut tensor));
+            tensor
+        })
+    };
+    all.into_iter().map(tensor).collect()
 }
 
-/// The number of elements of every parameter.
-pub fn sizes(net: &Decoder) -> BTreeMap<String, usize> {
+/// Whether a parameter is a factor of an adapter.
+fn is_adapter(parameter: &str) -> bool {
+    [".lora.a", ".lora.b", "_lora.a", "_lora.b"].iter().any(|end| parameter.ends_with(end))
+}
+
+/// The number of elements of every parameter that is trained.
+pub fn trained_sizes(net: &Decoder) -> BTreeMap<String, usize> {
     let mut all = BTreeMap::new();
-    visit(net, &mut |name, shape, _| {
-        all.insert(name, shape.iter().product());
+    visit(net, &mut |name, shape, trained, _| {
+        if trained {
+            all.insert(name, shape.iter().product());
+        }
     });
     all
 }
 
-/// Receives a parameter's name, its shape, and a way to its values.
-type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, &dyn Fn() -> Vec<f32>);
+/// A way to the values of a parameter.
+type Values = Box<dyn Fn() -> Vec<f32>>;
+
+/// Receives a parameter's name, its shape, whether it is trained, and a way to its values.
+type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
 /// Shows every parameter to `see`.
 fn visit(net: &Decoder, see: See) {
     struct Visitor<'a>(Vec<String>, See<'a>);
     impl ModuleVisitor for Visitor<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let tensor = param.val().inner();
-            (self.1)(self.0.join("."), tensor.dims().to_vec(), &|| to_host(tensor.clone()));
+            let (trained, tensor) = (param.val().is_require_grad(), param.val().inner());
+            (self.1)(self.0.join("."), tensor.dims().to_vec(), trained, Box::new(move || to_host(tensor.clone())));
         }
         fn enter_module(&mut self, name: &str, _: &str) {
             self.0.push(name.to_owned());
@@ -184,16 +208,4 @@ fn visit(net: &Decoder, see: See) {
         }
     }
     net.visit(&mut Visitor(Vec::new(), see));
-}
-
-/// Writes named f32 tensors as one safetensors file. The caller makes the write atomic (see `util::fs`).
-pub fn write_safetensors(path: &Path, tensors: &[(String, Vec<usize>, Vec<f32>)]) -> Result<()> {
-    let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, _, x)| x.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
-    let views = tensors.iter().zip(&bytes).map(|((name, shape, _), bytes)| {
-        Ok((name.clone(), TensorView::new(Dtype::F32, shape.clone(), bytes).with_context(|| format!("tensor `{name}`"))?))
-    });
-    let views: Vec<_> = views.collect::<Result<_>>()?;
-    // transformers refuses files without this mark.
-    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    safetensors::serialize_to_file(views, Some(metadata), path).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -16,7 +16,8 @@ use rayon::prelude::*;
 use crate::model::Gradients;
 use crate::model::decoder::Decoder;
 use crate::model::ops::{AdamwStep, adamw_row, f32s, flex_f32, tensor_from_vec, to_host};
-use crate::model::weights::sizes;
+use crate::model::tensor_files::Deferred;
+use crate::model::weights::trained_sizes;
 
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWConfig {
@@ -60,19 +61,21 @@ impl AdamW {
     }
 
     /// The moments as named tensors, `NAME.exp_avg` and `NAME.exp_avg_sq` (torch's names), for a checkpoint.
-    pub fn tensors(&self) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-        let named = |name: &str, kind: &str, t: &Tensor<1>| (format!("{name}.{kind}"), t.dims().to_vec(), to_host(t.clone()));
+    pub fn tensors(&self) -> Vec<Deferred<'_>> {
+        fn named<'a>(name: &str, kind: &str, t: &'a Tensor<1>) -> Deferred<'a> {
+            Deferred::new(format!("{name}.{kind}"), t.dims().to_vec(), || to_host(t.clone()))
+        }
         self.state.iter().flat_map(|(name, (m, v))| [named(name, "exp_avg", m), named(name, "exp_avg_sq", v)]).collect()
     }
 
-    /// Restores what [`tensors`](AdamW::tensors) gave, for the parameters of `net`.
+    /// Restores what [`tensors`](AdamW::tensors) gave, for the parameters of `net` that are trained.
     ///
     /// # Errors
-    /// A moment that is missing, of another size than its parameter, or of a parameter the network does not have.
+    /// A moment that is missing, of another size than its parameter, or of a parameter that is not trained.
     pub fn restore(&mut self, step: u64, mut tensors: BTreeMap<String, Vec<f32>>, net: &Decoder, device: &Device) -> Result<()> {
         self.step = step;
         self.state.clear();
-        for (parameter, size) in sizes(net) {
+        for (parameter, size) in trained_sizes(net) {
             let mut moment = |kind: &str| {
                 let name = format!("{parameter}.{kind}");
                 let values = tensors.remove(&name).with_context(|| format!("optimizer state: `{name}` is missing"))?;
@@ -86,7 +89,7 @@ impl AdamW {
         }
         match tensors.keys().next() {
             None => Ok(()),
-            Some(name) => bail!("optimizer state: `{name}` belongs to no parameter of this model"),
+            Some(name) => bail!("optimizer state: `{name}` belongs to no trained parameter of this model"),
         }
     }
 }

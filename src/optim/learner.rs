@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::adamw::AdamW;
 use super::schedule::Schedule;
 use crate::model::decoder::Decoder;
-use crate::model::weights::{read_safetensors, write_safetensors};
+use crate::model::lora::peft::PeftAdapter;
+use crate::model::tensor_files::write_safetensors;
+use crate::model::weights::read_safetensors;
 use crate::model::{CausalLm, Gradients};
 use crate::util::fs::{read_json, write_json};
 
@@ -37,8 +39,20 @@ struct State {
     optimizer_step: u64,
 }
 
-/// Folder of a checkpoint that transformers loads.
+/// What of a learner goes into a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// The parameters, or where there is an adapter, that alone.
+    pub model: bool,
+    /// With an adapter, all parameters beside it, merged. Without one, the same as `model`.
+    pub merged: bool,
+    pub optimizer: bool,
+}
+
+/// Folder of a checkpoint that transformers loads; beside an adapter it holds the weights only where they were asked for.
 pub const HUGGINGFACE: &str = "huggingface";
+/// Folder of a checkpoint that PEFT loads.
+pub const ADAPTER: &str = "lora_adapter";
 /// The optimizer's two moments in a checkpoint.
 pub const OPTIMIZER: &str = "optim.safetensors";
 const STATE: &str = "extra_state.json";
@@ -63,17 +77,23 @@ impl Learner {
         Update { grad_norm, applied: true }
     }
 
-    /// Writes the parameters (`model`), as a Hugging Face folder with the tokenizer's files, and the `optimizer`.
-    pub fn save(&self, folder: &Path, model: bool, optimizer: bool, tokenizer_files: &[PathBuf]) -> Result<()> {
-        if model {
+    /// Writes the parameters, as folders of Hugging Face's layout and with the tokenizer's files, and the optimizer.
+    pub fn save(&self, folder: &Path, parts: Parts, tokenizer_files: &[PathBuf]) -> Result<()> {
+        if parts.model || parts.merged {
             let hf = folder.join(HUGGINGFACE);
-            self.model.save(&hf)?;
+            match self.model.adapter() {
+                Some(adapter) => {
+                    adapter.write(&folder.join(ADAPTER))?;
+                    if parts.merged { self.model.save(&hf).map(|_| ())? } else { self.model.save_config(&hf).map(|_| ())? }
+                }
+                None => _ = self.model.save(&hf)?,
+            }
             for file in tokenizer_files {
                 let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
                 std::fs::copy(file, hf.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
             }
         }
-        if optimizer {
+        if parts.optimizer {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
             write_safetensors(&folder.join(OPTIMIZER), &self.optimizer.tensors())?;
             let state = State { optimizer_step: self.optimizer.step };
@@ -83,9 +103,12 @@ impl Learner {
     }
 
     /// Restores what [`save`](Learner::save) wrote.
+    ///
+    /// # Errors
+    /// Files that are damaged, or of another model or adapter.
     pub fn load(&mut self, folder: &Path, model: bool, optimizer: bool) -> Result<()> {
         if model {
-            self.model = self.model.reload(&folder.join(HUGGINGFACE))?.trainable();
+            self.model = self.load_model(folder)?.trainable();
         }
         if optimizer {
             let state: State = read_json(&folder.join(STATE))?;
@@ -93,5 +116,19 @@ impl Learner {
             self.optimizer.restore(state.optimizer_step, tensors, &self.model.net, &self.model.device)?;
         }
         Ok(())
+    }
+
+    fn load_model(&self, folder: &Path) -> Result<CausalLm> {
+        let saved = folder.join(ADAPTER);
+        match (self.model.adapter(), saved.is_dir()) {
+            (None, false) => self.model.reload(&folder.join(HUGGINGFACE)),
+            (Some(own), true) => {
+                let adapter = PeftAdapter::read(&saved)?;
+                own.check_same_kind(&adapter).with_context(|| format!("{} and this run", saved.display()))?;
+                self.model.frozen().adapted(&PeftAdapter { base: own.base, ..adapter })
+            }
+            (None, true) => bail!("{} is of a run with LoRA; set its model's lora_rank", saved.display()),
+            (Some(_), false) => bail!("{} holds no LoRA adapter; set the model's lora_rank to 0", folder.display()),
+        }
     }
 }

@@ -14,11 +14,11 @@ use crate::data::tokenizer::CHAT_TEMPLATE;
 use crate::data::{Sampler, SamplerState, SftExample, Tokenizer};
 use crate::model::token_stats::TokenGrads;
 use crate::model::{self, CausalLm, Gradients, Sequence};
-use crate::optim::learner::HUGGINGFACE;
-use crate::optim::learner::OPTIMIZER;
+use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, Parts};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
 use crate::trainer::idle::warn_of_idle;
+use crate::trainer::lora;
 use crate::trainer::{check_step, find_checkpoint, open_device};
 use crate::util::fs::{read_json, write_json};
 
@@ -127,7 +127,12 @@ impl Sft {
         let has = |content| self.config.checkpoint.save_contents.contains(&content);
         let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
         self.checkpoints.save(self.step, |folder| {
-            self.learner.save(folder, weights, has(CheckpointContent::Optimizer), self.tokenizer.files())?;
+            let parts = Parts {
+                model: has(CheckpointContent::Model),
+                merged: has(CheckpointContent::HfModel),
+                optimizer: has(CheckpointContent::Optimizer),
+            };
+            self.learner.save(folder, parts, self.tokenizer.files())?;
             if let Some(template) = self.config.model.custom_chat_template.as_ref().filter(|_| weights) {
                 let path = folder.join(HUGGINGFACE).join(CHAT_TEMPLATE);
                 std::fs::write(&path, template).with_context(|| format!("cannot write {}", path.display()))?;
@@ -153,6 +158,7 @@ impl Sft {
         let model = CausalLm::load(config.model.path.as_path(), init, &device).context("model.path")?;
         let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
         let model = model.computing(bfloat16, config.model.enable_gradient_checkpointing);
+        let model = lora::adapt(model, &config.model.lora(), config.model.path.as_path(), config.trainer.seed)?;
         let optim = &config.optim;
         let schedule_steps = usize::try_from(optim.total_training_steps).unwrap_or(total_steps as usize);
         let mut learner = Learner {
@@ -194,9 +200,9 @@ impl Sft {
             },
         )?;
         tracing::info!(
-            "{}: {} parameters; {} training and {} validation examples; {total_steps} steps",
+            "{}: {}; {} training and {} validation examples; {total_steps} steps",
             config.model.path,
-            learner.model.num_parameters(),
+            learner.model.size(),
             train.len(),
             val.len()
         );

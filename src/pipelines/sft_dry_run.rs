@@ -8,7 +8,7 @@ use crate::data::SftExample;
 use crate::model::memory::Widest;
 use crate::model::{Cut, Sequence};
 use crate::trainer::dry_run::{Memory, check_weights, describe, names, report, resumed_step, steps};
-use crate::trainer::open_device;
+use crate::trainer::{lora, open_device};
 
 /// What a supervised run would do.
 ///
@@ -30,7 +30,8 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let batches: Vec<Vec<usize>> = (0..per_epoch.min(inputs.total_steps)).map(|_| inputs.sampler.next_batch()).collect();
     let trained = batches.iter().map(|batch| widest(batch.iter().map(|&i| &inputs.train[i]), cut));
     let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
-    let mut memory = Memory::new(decoder.clone(), trainer.device);
+    let adapter = lora::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
+    let mut memory = Memory::new(decoder.clone(), adapter.as_ref(), trainer.device);
     memory.trained();
     if !inputs.val.is_empty() {
         memory.pass("validation", widest(inputs.val.iter(), cut).0);
@@ -49,7 +50,7 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
         Cut::Tokens(tokens) => format!("up to {tokens} tokens"),
     };
     let lines = [
-        ("model", describe(&model.path, &decoder, model.init)),
+        ("model", describe(&model.path, &decoder, model.init, adapter.as_ref())),
         ("device", trainer.device.to_string()),
         ("tokenizer", format!("{tokenizer}: {} tokens", inputs.tokenizer.vocab_size())),
         ("training", format!("{} examples from {}", inputs.train.len(), names(&data.train_files))),

@@ -11,6 +11,7 @@ use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_s
 use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
 use crate::trainer::idle::Idle;
+use crate::trainer::lora;
 use crate::trainer::{check_model, truncation};
 
 pub(super) struct Inputs {
@@ -51,11 +52,11 @@ impl Inputs {
 }
 
 /// The options of a supervised run that may have no effect.
-pub(super) fn idle(config: &SftConfig) -> [Idle; 9] {
+pub(super) fn idle(config: &SftConfig) -> Vec<Idle> {
     let data = &config.data;
     let (talks, dynamic) = (data.messages_key.is_some(), data.use_dynamic_bsz);
     let (instead, alone) = ("data.messages_key is read instead", "it needs data.messages_key");
-    [
+    let rows = [
         (talks, "data.prompt_key", instead),
         (talks, "data.prompt_dict_keys", instead),
         (talks, "data.response_key", instead),
@@ -65,7 +66,8 @@ pub(super) fn idle(config: &SftConfig) -> [Idle; 9] {
         (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
         (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
         (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),
-    ]
+    ];
+    rows.into_iter().chain(lora::idle(&config.model.lora())).collect()
 }
 
 /// The columns of a conversation's tools and thinking may be missing, but not where a name other than the default asks for one.

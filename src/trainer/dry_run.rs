@@ -8,13 +8,14 @@ use anyhow::{Context, Result, bail};
 
 use super::clock::resident_gib;
 use super::inputs::Inputs;
-use super::{algorithms, idle};
+use super::{algorithms, idle, lora};
 use super::{check_step, find_checkpoint, open_device};
 use crate::algorithm::kl;
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{Device, Init, Location, ResumeMode};
 use crate::config::{Loaded, MicroBatch, PpoConfig};
 use crate::model::DecoderConfig;
+use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{BYTES, Widest};
 use crate::model::weights::WeightFiles;
 
@@ -50,7 +51,8 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         MicroBatch::Trajectories(count) => count.min(plan.actor.mini_batch_trajectories),
         MicroBatch::Tokens(budget) => (budget / longest).clamp(1, plan.actor.mini_batch_trajectories),
     };
-    let mut memory = Memory::new(decoder.clone(), trainer.device);
+    let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
+    let mut memory = Memory::new(decoder.clone(), adapter.as_ref(), trainer.device);
     memory.trained();
     let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
@@ -72,7 +74,9 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         memory.pass("old log-probabilities", widest(sequences(rollout.log_prob_use_dynamic_bsz, tokens, count)));
     }
     if parts.actor.use_kl_loss || config.algorithm.use_kl_in_reward {
-        memory.reference();
+        if adapter.is_none() {
+            memory.reference();
+        }
         let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
         memory.pass("reference", widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
     }
@@ -82,7 +86,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     }
 
     let lines = [
-        ("model", describe(&parts.model.path, &decoder, parts.model.init)),
+        ("model", describe(&parts.model.path, &decoder, parts.model.init, adapter.as_ref())),
         ("device", trainer.device.to_string()),
         (
             "tokenizer",
@@ -113,9 +117,16 @@ pub fn report(lines: &[(&str, String)], memory: &Memory) -> String {
 }
 
 /// The model in a few words.
-pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init) -> String {
+pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: Option<&PeftAdapter>) -> String {
     let d = decoder;
-    let weights = if init == Init::Random { "random weights" } else { "its own weights" };
+    let weights = match adapter {
+        Some(adapter) => {
+            let (trained, count) = (adapter.num_parameters(), adapter.factors.len());
+            format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
+        }
+        None if init == Init::Random => "random weights".to_owned(),
+        None => "its own weights".to_owned(),
+    };
     format!(
         "{path}: {} parameters, {} layers, hidden size {}, vocabulary {}; {weights}",
         d.num_parameters(),
@@ -172,6 +183,10 @@ pub fn resumed_step(dir: &Path, mode: ResumeMode, from: Option<&Location>, total
 /// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
 pub struct Memory {
     decoder: DecoderConfig,
+    /// Numbers that are trained.
+    trained: usize,
+    /// What adapters keep of each row for the backward pass.
+    inner: usize,
     on_cpu: bool,
     held: Vec<Part>,
     phases: Vec<(&'static str, Vec<Part>)>,
@@ -185,9 +200,11 @@ struct Part {
 
 impl Memory {
     /// Weights, and what this process holds already.
-    pub fn new(decoder: DecoderConfig, device: Device) -> Self {
+    pub fn new(decoder: DecoderConfig, adapter: Option<&PeftAdapter>, device: Device) -> Self {
         let on_cpu = device == Device::Cpu;
-        let mut memory = Self { decoder, on_cpu, held: vec![], phases: vec![] };
+        let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters);
+        let inner = adapter.map_or(0, |adapter| adapter.rank * adapter.factors.len());
+        let mut memory = Self { decoder, trained, inner, on_cpu, held: vec![], phases: vec![] };
         if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
             memory.held.push(Part {
                 name: "process so far",
@@ -196,6 +213,9 @@ impl Memory {
             });
         }
         memory.hold("weights", memory.decoder.num_parameters(), "");
+        if adapter.is_some() {
+            memory.hold("adapters", trained, "which alone are trained");
+        }
         memory
     }
 
@@ -205,7 +225,7 @@ impl Memory {
 
     /// The state of AdamW.
     pub fn trained(&mut self) {
-        self.hold("optimizer state", 2 * self.decoder.num_parameters(), "two moments of each weight");
+        self.hold("optimizer state", 2 * self.trained, "two moments of each trained number");
     }
 
     /// A frozen copy of the initial weights.
@@ -240,13 +260,15 @@ impl Memory {
         let (d, note) = (&self.decoder, format!("{} tokens", widest.rows));
         let chunk = d.vocabulary_chunk(widest, self.on_cpu);
         let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
-        let gradients = d.num_parameters() * if several { 2 } else { 1 };
+        let gradients = self.trained * if several { 2 } else { 1 };
+        let blocks = if checkpointing { d.num_hidden_layers } else { 1 };
+        let activations = d.activations(widest, checkpointing) + widest.rows * self.inner / blocks;
         let which = if several { "of a micro-batch, and their sum" } else { "" };
         self.phases.push((
             "update",
             vec![
                 part("gradients", gradients, which.into()),
-                part("activations", d.activations(widest, checkpointing), note),
+                part("activations", activations, note),
                 part("vocabulary chunk", chunk, String::new()),
                 part("backward pass", backward, String::new()),
             ],

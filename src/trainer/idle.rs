@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::lora;
 use crate::algorithm::{advantage, policy_loss};
 use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager, Schema};
 use crate::config::{Tree, Value, defaults};
@@ -74,7 +75,8 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
     let of_estimators = OF_ESTIMATORS
         .iter()
         .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
-    let options: Vec<Idle> = of_losses.chain(of_estimators).chain(others(config)).collect();
+    let options = of_losses.chain(of_estimators).chain(others(config));
+    let options: Vec<Idle> = options.chain(lora::idle(&config.actor_rollout_ref.model.lora())).collect();
     if !config.has_critic() {
         let set: Vec<String> =
             tree.keys().into_iter().filter(|key| key.starts_with("critic.") && !tree.is_built_in(key)).collect();

@@ -15,6 +15,7 @@ mod generate;
 pub mod idle;
 mod inputs;
 mod log_prob;
+pub mod lora;
 mod majority;
 mod metrics;
 mod mini_batch;

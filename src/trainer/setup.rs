@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::Trainer;
 use super::device_memory::DeviceMemory;
 use super::inputs::Inputs;
-use super::{algorithms, idle};
+use super::{algorithms, idle, lora};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
 use crate::config::Loaded;
@@ -54,7 +54,7 @@ impl Trainer {
 
         let model = load_model(&config, &device)?;
         let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
-        let reference = needs_reference.then(|| model.clone());
+        let reference = needs_reference.then(|| model.without_adapter());
 
         let actor = learner(model, &actor_config.optim, actor_config.grad_clip, total_steps)?;
         let critic =
@@ -153,9 +153,9 @@ impl Trainer {
     /// What is about to happen, in a few lines.
     fn announce(&self) {
         tracing::info!(
-            "{}: {} parameters on {}; {} training and {} validation prompts",
+            "{}: {} on {}; {} training and {} validation prompts",
             self.config.actor_rollout_ref.model.path,
-            self.actor.model.num_parameters(),
+            self.actor.model.size(),
             self.config.trainer.device,
             self.train.len(),
             self.val.len()
@@ -237,7 +237,8 @@ fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Devic
     let loaded = CausalLm::load_scalar(model.path.as_path(), init, Some(seed), device).context("critic.model.path")?;
     inputs.check_model(&loaded.config, config).with_context(|| format!("critic.model.path={}", model.path))?;
     let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
-    Ok(loaded.computing(bfloat16, model.enable_gradient_checkpointing))
+    let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
+    lora::adapt(computing, &model.lora(), model.path.as_path(), seed)
 }
 
 fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
@@ -248,7 +249,8 @@ fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Causa
     };
     let loaded = CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")?;
     let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
-    Ok(loaded.computing(bfloat16, model.enable_gradient_checkpointing))
+    let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
+    lora::adapt(computing, &model.lora(), model.path.as_path(), config.trainer.seed)
 }
 
 /// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.

@@ -11,6 +11,7 @@ use crate::algorithm::kl::KlController;
 use crate::checkpoint::step_of;
 use crate::config::schema::CheckpointContent;
 use crate::data::SamplerState;
+use crate::optim::learner::Parts;
 use crate::util::fs::{read_json, write_json};
 
 const ACTOR: &str = "actor";
@@ -30,9 +31,13 @@ impl Trainer {
         let contents = &self.config.actor_rollout_ref.actor.checkpoint.save_contents;
         let has = |content| contents.contains(&content);
         self.checkpoints.save(self.step, |folder| {
-            let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
-            self.actor.save(&folder.join(ACTOR), weights, has(CheckpointContent::Optimizer), self.tokenizer.files())?;
-            if weights {
+            let parts = Parts {
+                model: has(CheckpointContent::Model),
+                merged: has(CheckpointContent::HfModel),
+                optimizer: has(CheckpointContent::Optimizer),
+            };
+            self.actor.save(&folder.join(ACTOR), parts, self.tokenizer.files())?;
+            if parts.model || parts.merged {
                 self.save_reference(folder)?;
             }
             if has(CheckpointContent::Extra) {

@@ -31,7 +31,7 @@ const NO_AGENT: &str = "responses have one turn, without tools";
 const NO_ASYNC: &str = "generation and training take turns";
 const NO_DISTILLATION: &str = "there is no distillation";
 const NO_IMAGES: &str = "prompts are text";
-const NO_LORA: &str = "there are no LoRA adapters";
+const PLAIN_LORA: &str = "adapters are plain LoRA, as PEFT starts them";
 const NO_MOE: &str = "there are no mixture-of-experts models";
 const NO_MTP: &str = "there is no multi-token prediction";
 const NO_PADDING: &str = "always so: rows are packed without padding, and a prompt passes once for its responses";
@@ -110,14 +110,20 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.mtp.enable", Refused(NO_MTP)),
     ("**.mtp.enable_*", Refused(NO_MTP)),
     ("**.mtp.**", Ignored(NO_MTP)),
-    ("**.lora_rank", Refused(NO_LORA)),
-    ("**.lora_adapter_path", Refused(NO_LORA)),
-    ("**.lora.rank", Refused(NO_LORA)),
-    ("**.lora.adapter_path", Refused(NO_LORA)),
-    ("**.lora.**", Ignored(NO_LORA)),
-    ("**.lora_alpha", Ignored(NO_LORA)),
-    ("**.target_modules", Ignored(NO_LORA)),
-    ("**.exclude_modules", Ignored(NO_LORA)),
+    ("**.lora.rank", Renamed("**.lora_rank")),
+    ("**.lora.alpha", Renamed("**.lora_alpha")),
+    ("**.lora.target_modules", Renamed("**.target_modules")),
+    ("**.lora.exclude_modules", Renamed("**.exclude_modules")),
+    ("**.lora.adapter_path", Renamed("**.lora_adapter_path")),
+    ("**.lora.type", Refused(PLAIN_LORA)),
+    ("**.lora.dropout", Refused("dropout is not applied: the policy that samples is the one that is trained")),
+    ("**.lora.dropout_position", Ignored("there is no dropout")),
+    ("**.lora.lora_A_init_method", Ignored(PLAIN_LORA)),
+    ("**.lora.lora_B_init_method", Refused(PLAIN_LORA)),
+    ("**.lora.merge", Ignored("generation runs the adapter beside the weights; trainer export merges it")),
+    ("**.lora.dtype", Ignored(ONE_DTYPE)),
+    ("**.lora.freeze_*", Ignored(NO_IMAGES)),
+    ("**.lora.a2a_experimental", Ignored(ONE_DEVICE)),
     ("**.use_liger", Ignored(NO_TORCH)),
     ("**.use_fused_kernels", Ignored(NO_TORCH)),
     ("**.fused_kernel_options.**", Ignored(NO_TORCH)),

@@ -1,9 +1,10 @@
 //! `actor_rollout_ref.{model,actor,ref}`: the policy, its update and its reference.
 //! Meaning and defaults: `config/{model,actor,ref}/`.
 
+use super::lora::lora_keys;
 use super::optim::OptimConfig;
 use super::rollout::RolloutConfig;
-use super::types::{Dtype, Init, Location, choices};
+use super::types::{Dtype, Init, Location, OneOrMany, choices};
 use serde::{Deserialize, Serialize};
 
 /// The policy and everything that runs it.
@@ -25,7 +26,14 @@ pub struct ModelConfig {
     pub init: Init,
     pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,
+    pub lora_rank: usize,
+    pub lora_alpha: f64,
+    pub target_modules: OneOrMany<String>,
+    pub exclude_modules: Option<OneOrMany<String>>,
+    pub lora_adapter_path: Option<Location>,
 }
+
+lora_keys!(ModelConfig, "actor_rollout_ref.model");
 
 /// How the policy is updated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

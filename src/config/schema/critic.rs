@@ -1,8 +1,9 @@
 //! `critic.*`: the value model. Meaning and defaults: `config/critic/dp_critic.yaml`.
 
 use super::actor::CheckpointConfig;
+use super::lora::lora_keys;
 use super::optim::OptimConfig;
-use super::types::{Dtype, Init, Location};
+use super::types::{Dtype, Init, Location, OneOrMany};
 use serde::{Deserialize, Serialize};
 
 /// The value model and its update.
@@ -36,4 +37,11 @@ pub struct CriticModelConfig {
     pub init: Init,
     pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,
+    pub lora_rank: usize,
+    pub lora_alpha: f64,
+    pub target_modules: OneOrMany<String>,
+    pub exclude_modules: Option<OneOrMany<String>>,
+    pub lora_adapter_path: Option<Location>,
 }
+
+lora_keys!(CriticModelConfig, "critic.model");

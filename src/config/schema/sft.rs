@@ -2,6 +2,7 @@
 
 use super::actor::CheckpointConfig;
 use super::data::Truncation;
+use super::lora::lora_keys;
 use super::trainer::ResumeMode;
 use super::types::{Device, Dtype, Init, Location, OneOrMany, Open};
 use serde::de::{self, Deserializer, Visitor};
@@ -55,7 +56,14 @@ pub struct SftModelConfig {
     pub enable_gradient_checkpointing: bool,
     pub tokenizer_path: Option<Location>,
     pub custom_chat_template: Option<String>,
+    pub lora_rank: usize,
+    pub lora_alpha: f64,
+    pub target_modules: OneOrMany<String>,
+    pub exclude_modules: Option<OneOrMany<String>>,
+    pub lora_adapter_path: Option<Location>,
 }
+
+lora_keys!(SftModelConfig, "model");
 
 /// [`OptimConfig`](super::OptimConfig) and the largest norm of the gradient, which the actor has beside its `optim`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -30,6 +30,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     agreement(config, report);
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
+    config.actor_rollout_ref.model.lora().validate(config.actor_rollout_ref.model.init, report);
     if let Err(error) = BatchPlan::new(config) {
         report.wrong(&error.key, error.message, error.help);
     }

@@ -18,6 +18,7 @@ pub fn critic(config: &PpoConfig, report: &mut Report) {
     rows.extend(critic.loss_scale_factor.map(|factor| ("critic.loss_scale_factor", factor, POSITIVE)));
     check(rows, report);
     optim("critic.optim", &critic.optim, report);
+    critic.model.lora().validate(critic.model.init, report);
     let forward = "critic.forward_micro_batch_size_per_gpu";
     if !critic.use_dynamic_bsz && critic.forward_micro_batch_size_per_gpu.is_none_or(|size| size == 0) {
         report.wrong(

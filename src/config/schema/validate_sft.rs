@@ -34,6 +34,7 @@ pub fn sft(config: &SftConfig, report: &mut Report) {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
     }
+    config.model.lora().validate(config.model.init, report);
     micro_batches(config, report);
 }
 

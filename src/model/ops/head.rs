@@ -99,7 +99,7 @@ pub fn head_stats(policy: Head, targets: &[u32], reference: Option<Head>) -> Hea
 }
 
 /// Gradients of Σ g·statistic over tokens and statistics: of the policy's hidden states [n, h] as the result, of its matrix
-/// [v, h] added to `dw`. The reference gets none.
+/// [v, h] added to `dw`, where it is wanted. The reference gets none.
 ///
 /// # Panics
 /// As [`head_stats`]; if `stats` are not of these tokens; if a gradient is not as long as the targets (that of the divergence
@@ -110,12 +110,12 @@ pub fn head_backward(
     stats: &HeadStats,
     g: &TokenGrads,
     reference: Option<Head>,
-    dw: &mut Tensor<2>,
+    dw: Option<&mut Tensor<2>>,
 ) -> Tensor<2> {
     let n = targets.len();
     let reference = reference.filter(|_| !g.full_kl.is_empty());
     check(policy, targets, reference);
-    assert!(g.log_prob.len() == n && g.entropy.len() == n && dw.dims() == policy.w.dims());
+    assert!(g.log_prob.len() == n && g.entropy.len() == n && dw.as_ref().is_none_or(|dw| dw.dims() == policy.w.dims()));
     assert_eq!(g.full_kl.len(), if reference.is_some() { n } else { 0 }, "gradients of the divergence from a reference");
     assert!(stats.tokens.log_prob.len() == n && stats.tokens.full_kl.len() >= g.full_kl.len(), "statistics of other tokens");
     match (FlexHead::of(policy), reference.map(FlexHead::of)) {
@@ -298,13 +298,13 @@ fn flex_backward(
     stats: &HeadStats,
     g: &TokenGrads,
     reference: Option<&FlexHead>,
-    dw: &mut Tensor<2>,
+    dw: Option<&mut Tensor<2>>,
     device: &Device,
 ) -> Tensor<2> {
     let (n, v, h) = (targets.len(), policy.v, policy.h);
     let mut dh = uninit(n * h);
     let mut tiles = Tiles::new(policy, reference, n);
-    let (mut sum, mut nothing) = (into_host(dw), vec![(); n]);
+    let (mut dw, mut nothing) = (dw.map(|dw| (into_host(dw), dw)), vec![(); n]);
     for (rows, columns) in tiles.all(n) {
         tiles.rows(&rows, &columns, &mut nothing, |i, x, y, _| {
             let entropy = (g.entropy[i], stats.tokens.entropy[i]);
@@ -324,11 +324,16 @@ fn flex_backward(
             }
         });
         let (c, tile, d, more) = (rows.len(), columns.len(), &tiles.x, columns.start > 0);
-        let (dh, sum) = (&mut dh[rows.start * h..rows.end * h], &mut sum[columns.start * h..columns.end * h]);
+        let dh = &mut dh[rows.start * h..rows.end * h];
         mm((c, h, tile), dh, (h, 1), more, d, (tile, 1), policy.columns(&columns), (h, 1), threads(c, h, tile));
-        mm((tile, h, c), sum, (h, 1), true, d, (1, tile), policy.rows(&rows), (h, 1), threads(tile, h, c));
+        if let Some((sum, _)) = &mut dw {
+            let sum = &mut sum[columns.start * h..columns.end * h];
+            mm((tile, h, c), sum, (h, 1), true, d, (1, tile), policy.rows(&rows), (h, 1), threads(tile, h, c));
+        }
     }
-    *dw = tensor_from_vec(sum, [v, h], device);
+    if let Some((sum, dw)) = dw {
+        *dw = tensor_from_vec(sum, [v, h], device);
+    }
     tensor_from_vec(dh, [n, h], device)
 }
 
@@ -353,7 +358,13 @@ fn composed_stats(policy: Head, targets: &[u32], reference: Option<Head>) -> Tok
     TokenStats { log_prob: column(0), entropy: column(1), sum_pi_squared: column(2), full_kl }
 }
 
-fn composed_backward(policy: Head, targets: &[u32], g: &TokenGrads, reference: Option<Head>, dw: &mut Tensor<2>) -> Tensor<2> {
+fn composed_backward(
+    policy: Head,
+    targets: &[u32],
+    g: &TokenGrads,
+    reference: Option<Head>,
+    mut dw: Option<&mut Tensor<2>>,
+) -> Tensor<2> {
     let (device, narrow) = (policy.hidden.device(), policy.hidden.dtype());
     let mut dh = Vec::with_capacity(targets.len().div_ceil(CHUNK));
     for tokens in cut(targets.len(), CHUNK) {
@@ -379,11 +390,13 @@ fn composed_backward(policy: Head, targets: &[u32], g: &TokenGrads, reference: O
             None => d,
         };
         let d = d.cast(narrow);
-        let grad = d.clone().transpose().matmul(slice(policy.hidden, &tokens));
-        dw.inplace(|sum| {
-            let grad = grad.cast(sum.dtype());
-            sum + grad
-        });
+        if let Some(dw) = &mut dw {
+            let grad = d.clone().transpose().matmul(slice(policy.hidden, &tokens));
+            dw.inplace(|sum| {
+                let grad = grad.cast(sum.dtype());
+                sum + grad
+            });
+        }
         dh.push(wide(d.matmul(policy.w.clone())));
     }
     Tensor::cat(dh, 0)

@@ -1,5 +1,6 @@
 //! y = x·wᵀ + b with the weight as Hugging Face stores it, [out, in]. On the CPU gemm reads the transposes in place and
-//! writes the weight's gradient in order; burn's own ops would copy the first and give the second as a strided view.
+//! writes the weight's gradient in order; burn's own ops would copy the first and give the second as a strided view. Of a
+//! frozen weight there is no gradient to make, and nothing is kept to make it from.
 
 use burn::backend::{
     Autodiff, Backend, Dispatch, Flex, TensorMetadata, autodiff::checkpoint::strategy::CheckpointStrategy, backend_extension,
@@ -22,9 +23,13 @@ pub trait LinearKernels: Backend {
     fn with_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::linear_fwd(x, w, Some(b))
     }
-    /// Gradients of x and w
-    fn linear_bwd(x: FloatTensor<Self>, w: FloatTensor<Self>, dy: FloatTensor<Self>) -> [FloatTensor<Self>; 2] {
-        composed_bwd::<Self>(x, w, dy)
+    /// Gradient of x
+    fn input_bwd(w: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
+        composed_input_bwd::<Self>(w, dy)
+    }
+    /// Gradient of w
+    fn weight_bwd(x: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
+        composed_weight_bwd::<Self>(x, dy)
     }
     /// Gradient of b
     fn bias_bwd(dy: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -41,9 +46,12 @@ fn composed_fwd<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, b: Option<Floa
     }
 }
 
-fn composed_bwd<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, dy: FloatTensor<B>) -> [FloatTensor<B>; 2] {
-    let dw = B::float_matmul(B::float_transpose(dy.clone()), x);
-    [B::float_matmul(dy, w), dw]
+fn composed_input_bwd<B: Backend>(w: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
+    B::float_matmul(dy, w)
+}
+
+fn composed_weight_bwd<B: Backend>(x: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
+    B::float_matmul(B::float_transpose(dy), x)
 }
 
 fn composed_bias_bwd<B: Backend>(dy: FloatTensor<B>) -> FloatTensor<B> {
@@ -69,17 +77,28 @@ impl LinearKernels for Flex {
         from_vec(y, Shape::from([n, out]))
     }
 
-    fn linear_bwd(x: FlexTensor, w: FlexTensor, dy: FlexTensor) -> [FlexTensor; 2] {
-        if !all_f32(&[&x, &w, &dy]) {
-            return composed_bwd::<Self>(x, w, dy);
+    fn input_bwd(w: FlexTensor, dy: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&w, &dy]) {
+            return composed_input_bwd::<Self>(w, dy);
         }
-        let [x, w, dy] = [x, w, dy].map(dense);
-        let ([n, width], out) = ([x.shape()[0], x.shape()[1]], w.shape()[0]);
-        let (mut dx, mut dw) = (uninit(n * width), uninit(out * width));
+        let [w, dy] = [w, dy].map(dense);
+        let (n, [out, width]) = (dy.shape()[0], [w.shape()[0], w.shape()[1]]);
+        let mut dx = uninit(n * width);
         let threads = threads(n, out, width);
         matmul((n, width, out), &mut dx, (width, 1), false, f32s(&dy), (out, 1), f32s(&w), (width, 1), threads);
+        from_vec(dx, Shape::from([n, width]))
+    }
+
+    fn weight_bwd(x: FlexTensor, dy: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&x, &dy]) {
+            return composed_weight_bwd::<Self>(x, dy);
+        }
+        let [x, dy] = [x, dy].map(dense);
+        let ([n, width], out) = ([x.shape()[0], x.shape()[1]], dy.shape()[1]);
+        let mut dw = uninit(out * width);
+        let threads = threads(n, out, width);
         matmul((out, width, n), &mut dw, (width, 1), false, f32s(&dy), (1, out), f32s(&x), (width, 1), threads);
-        [from_vec(dx, x.shape()), from_vec(dw, w.shape())]
+        from_vec(dw, Shape::from([out, width]))
     }
 
     fn bias_bwd(dy: FlexTensor) -> FlexTensor {
@@ -103,15 +122,20 @@ impl LinearKernels for Flex {
 pub trait LinearOp: Backend {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 super::route!(LinearOp, LinearKernels {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) = without_bias;
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) = with_bias;
+    fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) = without_bias;
+    fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) = with_bias;
 });
 
 impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
-        simple::<B, C, _, 2, 2>([x, w], (), |[x, w], _| B::without_bias(x, w), |[x, w], _, dy| B::linear_bwd(x, w, dy))
+        let backward = |[x, w]: [FloatTensor<B>; 2], _, dy: FloatTensor<B>| [B::input_bwd(w, dy.clone()), B::weight_bwd(x, dy)];
+        simple::<B, C, _, 2, 2>([x, w], (), |[x, w], _| B::without_bias(x, w), backward)
     }
 
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -119,11 +143,21 @@ impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
             [x, w, b],
             (),
             |[x, w, b], _| B::with_bias(x, w, b),
-            |[x, w], _, dy| {
-                let db = B::bias_bwd(dy.clone());
-                let [dx, dw] = B::linear_bwd(x, w, dy);
-                [dx, dw, db]
-            },
+            |[x, w], _, dy| [B::input_bwd(w, dy.clone()), B::weight_bwd(x, dy.clone()), B::bias_bwd(dy)],
+        )
+    }
+
+    fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
+        let w = w.into_primitive();
+        simple::<B, C, _, 1, 0>([x], w, |[x], w| B::without_bias(x, w.clone()), |[], w, dy| [B::input_bwd(w, dy)])
+    }
+
+    fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
+        simple::<B, C, _, 1, 0>(
+            [x],
+            (w.into_primitive(), b.into_primitive()),
+            |[x], (w, b)| B::with_bias(x, w.clone(), b.clone()),
+            |[], (w, _), dy| [B::input_bwd(w, dy)],
         )
     }
 }
@@ -133,10 +167,27 @@ impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
 /// # Panics
 /// If the inner sizes differ.
 pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
-    assert_eq!(x.dims()[1], weight.dims()[1], "{:?} by the transpose of {:?}", x.dims(), weight.dims());
+    check(&x, &weight);
     let (x, w) = (x.into_dispatch(), weight.into_dispatch());
     Tensor::from_dispatch(match bias {
         Some(b) => Dispatch::linear_bias(x, w, b.into_dispatch()),
         None => Dispatch::linear(x, w),
     })
+}
+
+/// [`linear`] whose weight and bias get no gradient: its backward pass makes none, and the input is not kept for it.
+///
+/// # Panics
+/// If the inner sizes differ.
+pub fn linear_frozen(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    check(&x, &weight);
+    let (x, w) = (x.into_dispatch(), weight.into_dispatch());
+    Tensor::from_dispatch(match bias {
+        Some(b) => Dispatch::linear_bias_frozen(x, w, b.into_dispatch()),
+        None => Dispatch::linear_frozen(x, w),
+    })
+}
+
+fn check(x: &Tensor<2>, weight: &Tensor<2>) {
+    assert_eq!(x.dims()[1], weight.dims()[1], "{:?} by the transpose of {:?}", x.dims(), weight.dims());
 }

@@ -27,7 +27,7 @@ pub use attention::attention;
 pub use decode::{BLOCK, CacheView, Places, copy_rows, decode_attention, write_rows};
 pub(crate) use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
 pub use head::{Head, Softcap, head_backward, head_stats};
-pub use linear::linear;
+pub use linear::{linear, linear_frozen};
 pub use norm::{layer_norm, rms_norm};
 pub use packed::{Packed, Scoring, Segment};
 pub use rope::rope;

@@ -1,0 +1,64 @@
+//! The five keys of LoRA, which every model that is trained has.
+
+use super::types::{Init, Location, OneOrMany};
+use super::validate::{Bound, POSITIVE};
+use crate::config::Report;
+
+/// The LoRA keys of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct LoraKeys<'a> {
+    pub group: &'static str,
+    /// The names of the keys that say which adapter, where there is to be a new one.
+    pub of_new: [&'static str; 3],
+    pub rank: usize,
+    pub alpha: f64,
+    pub target_modules: &'a OneOrMany<String>,
+    pub exclude_modules: Option<&'a OneOrMany<String>>,
+    pub adapter_path: Option<&'a Location>,
+}
+
+/// `lora()` of a group with these keys.
+macro_rules! lora_keys {
+    ($config:ty, $group:literal) => {
+        impl $config {
+            /// Its LoRA keys.
+            pub fn lora(&self) -> $crate::config::schema::LoraKeys<'_> {
+                $crate::config::schema::LoraKeys {
+                    group: $group,
+                    of_new: [
+                        concat!($group, ".lora_alpha"),
+                        concat!($group, ".target_modules"),
+                        concat!($group, ".exclude_modules"),
+                    ],
+                    rank: self.lora_rank,
+                    alpha: self.lora_alpha,
+                    target_modules: &self.target_modules,
+                    exclude_modules: self.exclude_modules.as_ref(),
+                    adapter_path: self.lora_adapter_path.as_ref(),
+                }
+            }
+        }
+    };
+}
+pub(super) use lora_keys;
+
+impl LoraKeys<'_> {
+    /// Whether there is to be an adapter.
+    pub fn is_on(&self) -> bool {
+        self.rank > 0 || self.adapter_path.is_some()
+    }
+
+    /// Reports what cannot be.
+    pub(super) fn validate(&self, init: Init, report: &mut Report) {
+        let (holds, bound): Bound = POSITIVE;
+        let [alpha, ..] = self.of_new;
+        if !holds(self.alpha) {
+            report.wrong(alpha, format!("`{alpha}` must be {bound}, not {}", self.alpha), "");
+        }
+        if init == Init::Random && self.is_on() {
+            let key = format!("{}.lora_rank", self.group);
+            let message = format!("LoRA adapts a pretrained model, but `{}.init` is random", self.group);
+            report.wrong(&key, message, format!("write {}.init=pretrained, or {key}=0", self.group));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Writing safetensors: tensors that are made when they are written, so that a model is not held a second time.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+use safetensors::Dtype;
+use safetensors::tensor::View;
+use serde_json::{Map, Value, json};
+
+use crate::util::fs::write_json;
+
+/// A tensor on its way to a file.
+pub struct Deferred<'a> {
+    pub name: String,
+    pub shape: Vec<usize>,
+    dtype: Dtype,
+    values: Box<dyn Fn() -> Vec<f32> + 'a>,
+}
+
+impl<'a> Deferred<'a> {
+    /// f32 values, row-major.
+    pub fn new(name: String, shape: Vec<usize>, values: impl Fn() -> Vec<f32> + 'a) -> Self {
+        Self { name, shape, dtype: Dtype::F32, values: Box::new(values) }
+    }
+
+    pub fn values(&self) -> Vec<f32> {
+        (self.values)()
+    }
+
+    /// To be written as f32, f16 or bf16, rounded to nearest, ties to even.
+    pub fn with_dtype(self, dtype: Dtype) -> Self {
+        Self { dtype, ..self }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.bitsize() / 8
+    }
+}
+
+/// A tensor as `safetensors` asks for it.
+struct Lazy<'a> {
+    tensor: &'a Deferred<'a>,
+    /// The first tensor with a finite value that its dtype cannot hold.
+    overflow: &'a OnceLock<String>,
+}
+
+impl View for Lazy<'_> {
+    fn dtype(&self) -> Dtype {
+        self.tensor.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let values = self.tensor.values();
+        let halves = |narrow: fn(f32) -> (u16, bool)| -> Vec<u8> {
+            let narrow = |x: &f32| {
+                let (bits, is_finite) = narrow(*x);
+                if x.is_finite() && !is_finite {
+                    _ = self.overflow.set(self.tensor.name.clone());
+                }
+                bits.to_le_bytes()
+            };
+            values.iter().flat_map(narrow).collect()
+        };
+        let bytes = match self.tensor.dtype {
+            Dtype::BF16 => halves(|x| {
+                let x = burn::tensor::bf16::from_f32(x);
+                (x.to_bits(), x.is_finite())
+            }),
+            Dtype::F16 => halves(|x| {
+                let x = burn::tensor::f16::from_f32(x);
+                (x.to_bits(), x.is_finite())
+            }),
+            _ => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        };
+        bytes.into()
+    }
+
+    fn data_len(&self) -> usize {
+        self.tensor.bytes()
+    }
+}
+
+/// Writes named tensors as one file. The caller makes the write atomic (see `util::fs`).
+///
+/// # Errors
+/// What the file system refuses, and a value beyond the range of its dtype.
+pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a Deferred<'a>>) -> Result<()> {
+    let overflow = OnceLock::new();
+    let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), Lazy { tensor, overflow: &overflow }));
+    // transformers refuses files without this mark.
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    safetensors::serialize_to_file(views, Some(metadata), path).with_context(|| format!("cannot write {}", path.display()))?;
+    match overflow.get() {
+        Some(name) => bail!("tensor `{name}` has values that are too large for float16; use bfloat16 or float32"),
+        None => Ok(()),
+    }
+}
+
+/// Writes the weights of a model in transformers' layout: `model.safetensors`, or where that would be larger than `most`
+/// bytes, shards and their index. A tensor is never cut.
+pub fn write_model(folder: &Path, tensors: &[Deferred], most: usize) -> Result<()> {
+    let (mut shards, mut room): (Vec<Vec<&Deferred>>, usize) = (vec![], 0);
+    for tensor in tensors {
+        match shards.last_mut().filter(|_| tensor.bytes() <= room) {
+            Some(shard) => shard.push(tensor),
+            None => {
+                shards.push(vec![tensor]);
+                room = most;
+            }
+        }
+        room = room.saturating_sub(tensor.bytes());
+    }
+    if let [only] = &shards[..] {
+        return write_safetensors(&folder.join("model.safetensors"), only.iter().copied());
+    }
+    let mut weight_map = Map::new();
+    for (i, shard) in shards.iter().enumerate() {
+        let name = format!("model-{:05}-of-{:05}.safetensors", i + 1, shards.len());
+        write_safetensors(&folder.join(&name), shard.iter().copied())?;
+        weight_map.extend(shard.iter().map(|tensor| (tensor.name.clone(), Value::from(name.as_str()))));
+    }
+    let total_size: usize = tensors.iter().map(Deferred::bytes).sum();
+    weight_map.sort_keys();
+    let index = json!({"metadata": {"total_size": total_size}, "weight_map": weight_map});
+    write_json(&folder.join("model.safetensors.index.json"), &index)
+}

@@ -1,0 +1,37 @@
+//! From the LoRA keys of a model to its adapter.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::idle::Idle;
+use crate::config::schema::LoraKeys;
+use crate::model::lora::peft::PeftAdapter;
+use crate::model::{CausalLm, DecoderConfig, LoraSettings};
+
+/// The adapter that a run starts with; `None` without LoRA. `base`: the model's folder.
+pub fn adapter(keys: &LoraKeys, config: &DecoderConfig, base: &Path, seed: u64) -> Result<Option<PeftAdapter>> {
+    let settings = LoraSettings {
+        rank: keys.rank,
+        alpha: keys.alpha,
+        target_modules: keys.target_modules.to_vec(),
+        exclude_modules: keys.exclude_modules.map_or_else(Vec::new, |names| names.to_vec()),
+        adapter_path: keys.adapter_path.map(|path| path.as_path().to_owned()),
+        group: keys.group,
+    };
+    settings.start(config, base, seed)
+}
+
+/// The model with that adapter.
+pub fn adapt(model: CausalLm, keys: &LoraKeys, base: &Path, seed: u64) -> Result<CausalLm> {
+    match adapter(keys, &model.config, base, seed)? {
+        Some(adapter) => model.adapted(&adapter),
+        None => Ok(model),
+    }
+}
+
+/// The keys that have no effect beside the others.
+pub fn idle(keys: &LoraKeys) -> [Idle; 3] {
+    let why = if keys.adapter_path.is_some() { "the adapter of lora_adapter_path has its own" } else { "lora_rank is 0" };
+    keys.of_new.map(|key| (keys.rank == 0 || keys.adapter_path.is_some(), key, why))
+}

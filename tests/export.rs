@@ -1,0 +1,152 @@
+//! `trainer export` from folder to folder: types, shards, adapters.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Device, bf16};
+use burnish::checkpoint::Checkpoints;
+use burnish::model::lora::peft::PeftAdapter;
+use burnish::model::weights::{WeightFiles, to_f32};
+use burnish::model::{CausalLm, Init, LoraSettings};
+use burnish::optim::learner::{ADAPTER, Parts};
+use burnish::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use burnish::pipelines::export::{Form, export, find_part};
+use safetensors::Dtype;
+use serde_json::Value;
+
+fn golden(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(path)
+}
+
+fn learner(model: CausalLm) -> Learner {
+    Learner {
+        model: model.trainable(),
+        optimizer: AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
+        schedule: Schedule {
+            kind: schedule::find("constant").unwrap(),
+            warmup_steps: 0,
+            total_steps: 9,
+            min_lr_ratio: 0.0,
+            num_cycles: 0.5,
+        },
+        lr: 1e-2,
+        grad_clip: 1.0,
+    }
+}
+
+fn tensors(folder: &Path) -> BTreeMap<String, (Dtype, Vec<usize>, Vec<f32>)> {
+    let files = WeightFiles::open(folder).unwrap();
+    let of_files = files.tensors().unwrap();
+    of_files.into_iter().map(|(name, t)| (name, (t.dtype(), t.shape().to_vec(), to_f32(&t).unwrap()))).collect()
+}
+
+fn json(path: PathBuf) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn weights(dtype: Dtype, name: &'static str, shard: usize) -> Form {
+    Form::Weights { dtype, name, shard, base: None }
+}
+
+/// A checkpoint of step 1 of the model in actor/, and perhaps of one with a scalar head in critic/.
+fn checkpoint(dir: &Path, actor: &Learner, critic: Option<&Learner>) -> PathBuf {
+    let parts = Parts { model: true, merged: false, optimizer: false };
+    let files = [golden("models/llama/generation_config.json")];
+    let write = |folder: &Path| {
+        actor.save(&folder.join("actor"), parts, &files)?;
+        critic.map_or(Ok(()), |critic| critic.save(&folder.join("critic"), parts, &[]))
+    };
+    Checkpoints::new(dir, None).unwrap().save(1, write).unwrap()
+}
+
+#[test]
+fn full_weights_in_any_type_and_in_shards() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let flex = Device::flex();
+    let load = |name: &str| CausalLm::load(&golden("models").join(name), Init::Pretrained, &flex).unwrap();
+    let saved = checkpoint(&at("run"), &learner(load("llama")), None);
+    let part = find_part(&saved, None).unwrap();
+    assert_eq!(part, find_part(&saved.join("actor"), Some("actor")).unwrap());
+
+    export(&part, &weights(Dtype::F32, "float32", 5_000_000_000), &at("f32")).unwrap();
+    let whole = tensors(&at("f32"));
+    assert_eq!(whole, tensors(&golden("models/llama")));
+    assert!(at("f32/generation_config.json").exists() && json(at("f32/config.json"))["dtype"] == "float32");
+
+    export(&part, &weights(Dtype::BF16, "bfloat16", 70_000), &at("bf16")).unwrap();
+    assert_eq!(json(at("bf16/config.json"))["dtype"], "bfloat16");
+    let halves = tensors(&at("bf16"));
+    assert_eq!(halves.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
+    for (name, (dtype, shape, values)) in &halves {
+        let (_, want_shape, want) = &whole[name];
+        assert_eq!((dtype, shape), (&Dtype::BF16, want_shape));
+        assert!(values.iter().zip(want).all(|(x, want)| *x == bf16::from_f32(*want).to_f32()), "{name}");
+    }
+    // transformers' layout: numbered files, none above the limit (but for their headers), and an index with the size of all.
+    let index = json(at("bf16/model.safetensors.index.json"));
+    let elements: usize = whole.values().map(|(_, _, values)| values.len()).sum();
+    assert_eq!(index["metadata"]["total_size"], 2 * elements);
+    let map = index["weight_map"].as_object().unwrap();
+    let mut shards: Vec<&str> = map.values().map(|file| file.as_str().unwrap()).collect();
+    shards.sort_unstable();
+    shards.dedup();
+    let names: Vec<String> = (1..=shards.len()).map(|i| format!("model-{i:05}-of-{:05}.safetensors", shards.len())).collect();
+    assert!(shards == names && names.len() >= 4, "{names:?}");
+    assert!(names.iter().all(|name| std::fs::metadata(at("bf16").join(name)).unwrap().len() < 72_000));
+
+    let error = |result: anyhow::Result<()>| format!("{:#}", result.unwrap_err());
+    assert!(error(export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("f32"))).contains("exists already"));
+    assert!(error(find_part(&saved, Some("critic")).map(drop)).contains("critic holds no model"));
+    assert!(error(find_part(&at("f32"), None).map(drop)).contains("not a complete checkpoint"));
+    std::fs::write(saved.join("actor/huggingface/config.json"), "{}").unwrap();
+    assert!(error(find_part(&saved.join("actor"), None).map(drop)).contains("damaged"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "something half-written was left");
+}
+
+#[test]
+fn adapters_are_merged_or_kept() {
+    for name in ["llama", "gpt_neox", "gpt2"] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let folder = golden("models").join(name);
+        let settings = LoraSettings { adapter_path: Some(golden("lora").join(name)), group: "model", ..LoraSettings::default() };
+        let adapt = |model: CausalLm| {
+            let adapter = settings.start(&model.config, &folder, 1).unwrap().unwrap();
+            learner(model.adapted(&adapter).unwrap())
+        };
+        let actor = adapt(CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap());
+        let critic = adapt(CausalLm::load_scalar(&folder, Init::Pretrained, Some(1), &Device::flex()).unwrap());
+        let saved = checkpoint(&at("run"), &actor, Some(&critic));
+
+        let part = find_part(&saved, None).unwrap();
+        export(&part, &Form::Adapter, &at("kept")).unwrap();
+        let (kept, given) = (PeftAdapter::read(&at("kept")).unwrap(), PeftAdapter::read(&golden("lora").join(name)).unwrap());
+        assert_eq!((kept.factors, kept.rank, kept.alpha), (given.factors, given.rank, given.alpha), "{name}");
+        assert!(at("kept/generation_config.json").exists() && !at("kept/config.json").exists());
+
+        // Merged from files as from memory.
+        for (model, which) in [(&actor, "actor"), (&critic, "critic")] {
+            let part = find_part(&saved, Some(which)).unwrap();
+            export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at(which)).unwrap();
+            model.model.save(&at("memory")).unwrap();
+            let (merged, want) = (tensors(&at(which)), tensors(&at("memory")));
+            let names = |tensors: &BTreeMap<String, _>| tensors.keys().map(|name: &String| name.clone()).collect::<Vec<_>>();
+            assert!(merged == want, "{name} {which}: {:?}, in memory {:?}", names(&merged), names(&want));
+        }
+
+        // A base model that has moved.
+        let config = saved.join("actor").join(ADAPTER).join("adapter_config.json");
+        let moved = std::fs::read_to_string(&config).unwrap().replace(folder.to_str().unwrap(), "/no/such/base");
+        std::fs::write(&config, moved).unwrap();
+        let error = format!("{:#}", export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("gone")).unwrap_err());
+        assert!(error.contains("base model is /no/such/base") && error.contains("--base"), "{error}");
+        let elsewhere = Form::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(folder.clone()) };
+        export(&part, &elsewhere, &at("elsewhere")).unwrap();
+        assert!(tensors(&at("elsewhere")) == tensors(&at("actor")));
+        let wrong = if name == "llama" { "qwen2" } else { "llama" };
+        let wrong =
+            Form::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(golden("models").join(wrong)) };
+        assert!(export(&part, &wrong, &at("wrong")).is_err() && !at("wrong").exists());
+    }
+}
