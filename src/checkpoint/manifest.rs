@@ -60,9 +60,8 @@ impl Manifest {
         fs::write(dir.join(FILE_NAME), text).with_context(|| format!("cannot write {FILE_NAME}"))
     }
 
-    /// Reads the manifest of `dir` and checks what is cheap to check: that every file is there at its full size, and that
-    /// the directory has its own name.
-    pub(super) fn read_complete(dir: &Path) -> Result<Self> {
+    /// Reads the manifest of `dir`, which must have its own name.
+    pub(super) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE_NAME);
         let text = fs::read_to_string(&path)
             .with_context(|| format!("{} is not a complete checkpoint: cannot read {FILE_NAME}", dir.display()))?;
@@ -72,14 +71,24 @@ impl Manifest {
         {
             bail!("{} was saved as the checkpoint of step {}; give it its own name back", dir.display(), manifest.step);
         }
-        for file in &manifest.files {
+        Ok(manifest)
+    }
+
+    /// What all files are together, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Checks what is cheap to check: that every file is there at its full size.
+    pub(super) fn check_sizes(&self, dir: &Path) -> Result<()> {
+        for file in &self.files {
             let path = dir.join(&file.path);
             let bytes = fs::metadata(&path).with_context(|| format!("{} is missing", path.display()))?.len();
             if bytes != file.bytes {
                 bail!("{} is damaged: it has {bytes} bytes, not {}", path.display(), file.bytes);
             }
         }
-        Ok(manifest)
+        Ok(())
     }
 
     /// Reads every file and compares checksums.

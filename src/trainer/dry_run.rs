@@ -160,7 +160,7 @@ pub fn resumed_step(dir: &Path, mode: ResumeMode, from: Option<&Location>, total
     if mode != ResumeMode::ResumePath && !dir.is_dir() {
         return Ok(None);
     }
-    let Some(folder) = find_checkpoint(&Checkpoints::look(dir), mode, from)? else { return Ok(None) };
+    let Some(folder) = find_checkpoint(&mut Checkpoints::look(dir), mode, from)? else { return Ok(None) };
     let resume = || -> Result<Option<u64>> {
         let step = step_of(&folder)?;
         check_step(step, total_steps)?;

@@ -274,7 +274,6 @@ const RL: &[(&str, Fate)] = &[
     ("critic.**", Ignored(NO_CRITIC)),
     ("algorithm.lam", Ignored(NO_CRITIC)),
     ("trainer.critic_warmup", Ignored(NO_CRITIC)),
-    ("trainer.max_critic_ckpt_to_keep", Ignored(NO_CRITIC)),
     ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
     ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
     ("reward_model.enable", Refused("reward models are not available yet")),
