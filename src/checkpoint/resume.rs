@@ -87,7 +87,9 @@ impl Checkpoints {
                 }
                 Err(error) => {
                     self.damaged.insert(step);
-                    problems.push(format!("the checkpoint of step {step} is skipped: {error:#}"));
+                    let named =
+                        if tracked == Some(step) { format!(", which {} names,", tracker.display()) } else { String::new() };
+                    problems.push(format!("the checkpoint of step {step}{named} is skipped: {error:#}"));
                 }
             }
         }

@@ -10,7 +10,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use memmap2::Mmap;
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
 use super::config::DecoderConfig;
 use super::decoder::Decoder;
@@ -188,5 +188,9 @@ pub fn write_safetensors(path: &Path, tensors: &[(String, Vec<usize>, Vec<f32>)]
     let views: Vec<_> = views.collect::<Result<_>>()?;
     // transformers refuses files without this mark.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    safetensors::serialize_to_file(views, Some(metadata), path).with_context(|| format!("cannot write {}", path.display()))
+    let written = safetensors::serialize_to_file(views, Some(metadata), path).map_err(|error| match error {
+        SafeTensorError::IoError(error) => anyhow::Error::from(error),
+        error => error.into(),
+    });
+    written.with_context(|| format!("cannot write {}", path.display()))
 }

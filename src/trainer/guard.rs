@@ -57,16 +57,21 @@ impl Trainer {
         report(trainer.on_nonfinite, dir, self.step, &format!("{}{of}", fault.what), &rows)
     }
 
-    /// Scores: one that is left out is none.
+    /// Scores, and the rewards they are made of: one that is left out is none.
     pub(super) fn guard_scores(&self, batch: &mut Batch, scores: &mut [Option<f64>]) -> Result<()> {
         // As the f32 that training takes it for.
         let wrong = |score: &Option<f64>| score.is_some_and(|score| !(score as f32).is_finite());
         let faulty: Vec<usize> = (0..scores.len()).filter(|&i| wrong(&scores[i])).collect();
         if let Some(&first) = faulty.first() {
-            let what = format!("reward: the score {}", scores[first].unwrap_or(f64::NAN));
+            let parts = batch.components.iter().filter_map(|c| Some(format!("{} {}", c.name, c.values[first]?)));
+            let parts = parts.collect::<Vec<_>>().join(", ");
+            let what = format!("reward: the score {} ({parts})", scores[first].unwrap_or(f64::NAN));
             self.on_nonfinite(&Fault { what, trajectory: Some(first) }, batch, &faulty)?;
         }
         if self.config.trainer.on_nonfinite == OnNonfinite::Skip {
+            for component in &mut batch.components {
+                component.values.iter_mut().for_each(|value| *value = value.filter(|value| value.is_finite()));
+            }
             let flags = extra(&mut batch.extras, "nonfinite", scores.len());
             for (flag, score) in flags.iter_mut().zip(scores) {
                 *flag = Some(f64::from(u8::from(wrong(score))));

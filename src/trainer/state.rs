@@ -111,7 +111,9 @@ impl Trainer {
     /// Says what the settings alone do not show.
     fn report_changes(&self, saved: &State) {
         if saved.total_steps != self.total_steps {
-            let follows = self.config.actor_rollout_ref.actor.optim.total_training_steps < 0;
+            let optim = &self.config.actor_rollout_ref.actor.optim;
+            let warms_up = optim.lr_warmup_steps < 0 && optim.lr_warmup_steps_ratio > 0.0;
+            let follows = optim.total_training_steps < 0 && (warms_up || optim.lr_scheduler_type != "constant");
             let schedule = if follows { ", and so does the schedule of the learning rate" } else { "" };
             tracing::warn!(
                 "changed since the checkpoint: the run ends at step {} instead of {}{schedule}",

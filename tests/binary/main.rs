@@ -9,4 +9,5 @@ mod improve;
 mod inspect;
 mod mistakes;
 mod options;
+mod reliability;
 mod supervised;
