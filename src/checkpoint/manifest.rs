@@ -48,7 +48,8 @@ impl Manifest {
         for path in files_under(dir).with_context(|| format!("cannot list {}", dir.display()))? {
             let name = path.iter().map(|part| part.to_str()).collect::<Option<Vec<_>>>();
             let name = name.with_context(|| format!("the file name {} is not UTF-8", path.display()))?.join("/");
-            let (bytes, crc32) = checksum(&dir.join(&path)).with_context(|| format!("cannot read back {name}"))?;
+            let path = dir.join(&path);
+            let (bytes, crc32) = checksum(&path).with_context(|| format!("cannot read back {}", path.display()))?;
             files.push(FileEntry { path: name, bytes, crc32 });
         }
         Ok(Self { burnish: env!("CARGO_PKG_VERSION").into(), step, sequence, files })
@@ -57,7 +58,8 @@ impl Manifest {
     /// Writes the manifest into a staged checkpoint.
     pub(super) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(dir.join(FILE_NAME), text).with_context(|| format!("cannot write {FILE_NAME}"))
+        let path = dir.join(FILE_NAME);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Reads the manifest of `dir`, which must have its own name.

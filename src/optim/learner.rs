@@ -79,7 +79,8 @@ impl Learner {
             self.model.save(&hf)?;
             for file in tokenizer_files {
                 let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
-                std::fs::copy(file, hf.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+                let to = hf.join(name);
+                std::fs::copy(file, &to).with_context(|| format!("cannot copy {} to {}", file.display(), to.display()))?;
             }
         }
         if optimizer {

@@ -10,7 +10,8 @@ use crate::common::{rows, small_run, succeed, text, trainer};
 
 const TRACKER: &str = "latest_checkpointed_iteration.txt";
 /// Three steps, each saved.
-const SAVED: &[&str] = &["trainer.total_training_steps=3", "trainer.save_freq=1", "trainer.val_before_train=false"];
+const SAVED: &[&str] =
+    &["trainer.total_training_steps=3", "trainer.save_freq=1", "trainer.test_freq=1", "trainer.val_before_train=false"];
 
 fn weights(run: &Path, step: u64) -> PathBuf {
     run.join(format!("global_step_{step}/actor/huggingface/model.safetensors"))
@@ -118,7 +119,7 @@ fn settings_may_change_where_the_checkpoint_still_means_the_same() {
     for part in ["trainer.seed: 1 -> 2", "data.train_batch_size: 8 -> 16", "load_contents", "resume_mode=disable"] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    let output = succeed(go_on(&["actor_rollout_ref.actor.optim.lr=1e-3", "trainer.test_freq=1"]));
+    let output = succeed(go_on(&["actor_rollout_ref.actor.optim.lr=1e-3", "trainer.test_freq=2"]));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("actor_rollout_ref.actor.optim.lr: 0.0004 -> 0.001"), "{message}");
     assert!(message.contains("the run ends at step 4 instead of 3, and so does the schedule"), "{message}");
