@@ -34,6 +34,10 @@ fn main() -> ExitCode {
             eprintln!("error: {message}");
             ExitCode::FAILURE
         }
+        Err(Failure::Interrupted(message)) => {
+            eprintln!("{message}");
+            ExitCode::from(3)
+        }
         Err(Failure::Different) => ExitCode::FAILURE,
     }
 }

@@ -4,39 +4,45 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use burnish::checkpoint::{Checkpoints, ResumeMode, TRACKER_FILE, verify};
+use burnish::checkpoint::{BEST_FILE, Checkpoints, ResumeMode, TRACKER_FILE, verify};
 
-fn save(checkpoints: &Checkpoints, step: u64) -> PathBuf {
+fn save(checkpoints: &mut Checkpoints, step: u64) -> PathBuf {
+    save_best(checkpoints, step, None)
+}
+
+fn save_best(checkpoints: &mut Checkpoints, step: u64, best: Option<u64>) -> PathBuf {
     let write = |dir: &Path| {
         fs::create_dir(dir.join("actor"))?;
         fs::write(dir.join("actor/model.safetensors"), vec![step as u8; 100])?;
         Ok(fs::write(dir.join("data.json"), "{}")?)
     };
-    checkpoints.save(step, write).unwrap()
+    checkpoints.save(step, best, write).unwrap()
 }
 
+/// What is in a folder, but for its lock.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name != ".lock");
     names.sort();
     names
 }
 
-fn auto(checkpoints: &Checkpoints) -> Option<PathBuf> {
+fn auto(checkpoints: &mut Checkpoints) -> Option<PathBuf> {
     checkpoints.resolve(ResumeMode::Auto, None).unwrap()
 }
 
 #[test]
 fn a_saved_checkpoint_is_found_and_verified() {
     let dir = tempfile::tempdir().unwrap();
-    let checkpoints = Checkpoints::new(dir.path().join("run"), None).unwrap();
-    assert_eq!(auto(&checkpoints), None);
-    save(&checkpoints, 5);
-    let saved = save(&checkpoints, 10);
+    let mut checkpoints = Checkpoints::new(dir.path().join("run"), None).unwrap();
+    assert_eq!(auto(&mut checkpoints), None);
+    save(&mut checkpoints, 5);
+    let saved = save(&mut checkpoints, 10);
     assert_eq!(fs::read_to_string(checkpoints.dir().join(TRACKER_FILE)).unwrap(), "10");
     assert_eq!(names(&saved), ["actor", "data.json", "manifest.json"]);
     assert_eq!(checkpoints.latest().unwrap(), Some((10, saved.clone())));
-    assert_eq!(auto(&checkpoints), Some(saved.clone()));
+    assert_eq!(auto(&mut checkpoints), Some(saved.clone()));
     assert_eq!(checkpoints.resolve(ResumeMode::Disable, None).unwrap(), None);
     let manifest = verify(&saved).unwrap();
     assert_eq!((manifest.step, manifest.files.len()), (10, 2));
@@ -47,10 +53,10 @@ fn a_saved_checkpoint_is_found_and_verified() {
 #[test]
 fn a_failed_or_killed_save_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let checkpoints = Checkpoints::new(dir.path(), None).unwrap();
-    let good = save(&checkpoints, 5);
+    let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
+    let good = save(&mut checkpoints, 5);
     let before = names(dir.path());
-    let error = checkpoints.save(10, |staging| {
+    let error = checkpoints.save(10, None, |staging| {
         fs::write(staging.join("half"), "x")?;
         bail!("the disk is full")
     });
@@ -61,45 +67,68 @@ fn a_failed_or_killed_save_changes_nothing() {
     let staging = dir.path().join(".tmp-global_step_10-4294967295");
     fs::create_dir(&staging).unwrap();
     fs::write(staging.join("half"), "x").unwrap();
-    let checkpoints = Checkpoints::new(dir.path(), None).unwrap();
-    assert_eq!((names(dir.path()), auto(&checkpoints)), (before, Some(good.clone())));
-    save(&checkpoints, 10);
+    drop(checkpoints);
+    let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
+    assert_eq!((names(dir.path()), auto(&mut checkpoints)), (before, Some(good.clone())));
+    save(&mut checkpoints, 10);
     fs::write(dir.path().join(TRACKER_FILE), "5").unwrap();
-    assert_eq!(auto(&checkpoints), Some(good));
+    assert_eq!(auto(&mut checkpoints), Some(good));
 
     // Killed while replacing a checkpoint of the same step: the earlier one comes back.
     fs::rename(dir.path().join("global_step_5"), dir.path().join(".old-global_step_5-4294967295")).unwrap();
-    let checkpoints = Checkpoints::new(dir.path(), None).unwrap();
-    assert_eq!(auto(&checkpoints), Some(checkpoints.path(5)));
+    drop(checkpoints);
+    let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
+    assert_eq!(auto(&mut checkpoints), Some(checkpoints.path(5)));
 }
 
 #[test]
-fn latest_falls_back_to_the_newest_complete_checkpoint() {
+fn the_newest_whole_checkpoint_is_found_whatever_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
-    let checkpoints = Checkpoints::new(dir.path(), None).unwrap();
-    for step in [5, 10, 15] {
-        save(&checkpoints, step);
+    let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
+    for step in [5, 10, 15, 20] {
+        save(&mut checkpoints, step);
     }
-    let fallback = |expected: u64| assert_eq!(auto(&checkpoints), Some(checkpoints.path(expected)));
-    fs::write(dir.path().join(TRACKER_FILE), "garbage").unwrap();
-    fallback(15);
+    let weights = |step: u64| dir.path().join(format!("global_step_{step}/actor/model.safetensors"));
+    let mut fallback = |expected: u64| {
+        assert_eq!(auto(&mut checkpoints), Some(checkpoints.path(expected)));
+        // One that is named as the place to go on from gets no second chance.
+        let damaged = checkpoints.path(expected + 5);
+        let named = checkpoints.resolve(ResumeMode::Path, Some(&damaged));
+        assert!(named.is_err(), "{named:?}");
+    };
+    fs::write(dir.path().join(TRACKER_FILE), [0xff, 0xfe]).unwrap();
+    fallback(20);
     fs::remove_file(dir.path().join(TRACKER_FILE)).unwrap();
+    fallback(20);
+    fs::write(dir.path().join(TRACKER_FILE), "20").unwrap();
+    fs::write(weights(20), "short").unwrap();
     fallback(15);
-    fs::write(dir.path().join(TRACKER_FILE), "15").unwrap();
-    fs::write(checkpoints.path(15).join("actor/model.safetensors"), "short").unwrap();
+    // The same size, and one bit.
+    let mut altered = fs::read(weights(15)).unwrap();
+    altered[50] ^= 1;
+    fs::write(weights(15), altered).unwrap();
     fallback(10);
-    fs::remove_file(checkpoints.path(10).join("data.json")).unwrap();
+    fs::remove_file(dir.path().join("global_step_10/data.json")).unwrap();
     fallback(5);
-    fs::remove_dir_all(checkpoints.path(5)).unwrap();
+    fs::write(dir.path().join("global_step_5/manifest.json"), "{").unwrap();
     let error = format!("{:#}", checkpoints.latest().unwrap_err());
-    assert!(error.contains("names step 15") && error.contains("disable"), "{error}");
+    for part in [
+        "model.safetensors is damaged: it has 5 bytes",
+        "CRC-32",
+        "data.json is missing",
+        "global_step_5/manifest.json is damaged",
+        "disable",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert_eq!(error.lines().count(), 1);
 }
 
 #[test]
 fn damage_is_refused_by_file_name() {
     let dir = tempfile::tempdir().unwrap();
-    let checkpoints = Checkpoints::new(dir.path(), None).unwrap();
-    let saved = save(&checkpoints, 5);
+    let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
+    let saved = save(&mut checkpoints, 5);
     let weights = saved.join("actor/model.safetensors");
     let mut altered = fs::read(&weights).unwrap();
     altered[50] ^= 1;
@@ -115,9 +144,9 @@ fn damage_is_refused_by_file_name() {
 #[test]
 fn resume_path_must_be_a_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
-    let checkpoints = Checkpoints::new(dir.path(), None).unwrap();
-    let saved = save(&checkpoints, 5);
-    let resolve = |path: Option<&Path>| checkpoints.resolve(ResumeMode::Path, path);
+    let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
+    let saved = save(&mut checkpoints, 5);
+    let resolve = |path: Option<&Path>| Checkpoints::look(dir.path()).resolve(ResumeMode::Path, path);
     assert_eq!(resolve(Some(&saved)).unwrap(), Some(saved.clone()));
     let error = |path: Option<&Path>| format!("{:#}", resolve(path).unwrap_err());
     assert!(error(None).contains("resume_from_path is not set"));
@@ -131,18 +160,49 @@ fn resume_path_must_be_a_checkpoint() {
 fn retention_keeps_the_checkpoints_saved_last_across_runs() {
     let dir = tempfile::tempdir().unwrap();
     let steps = || names(dir.path()).into_iter().filter(|name| name != TRACKER_FILE).collect::<Vec<_>>();
-    let first_run = Checkpoints::new(dir.path(), None).unwrap();
-    (1..=4).for_each(|step| _ = save(&first_run, step * 10));
+    let mut first_run = Checkpoints::new(dir.path(), None).unwrap();
+    (1..=4).for_each(|step| _ = save(&mut first_run, step * 10));
     fs::create_dir(dir.path().join("global_step_5")).unwrap();
+    drop(first_run);
 
-    let second_run = Checkpoints::new(dir.path(), Some(2)).unwrap();
+    let mut second_run = Checkpoints::new(dir.path(), Some(2)).unwrap();
     assert_eq!(steps().len(), 5, "nothing goes before the first save");
-    save(&second_run, 50);
+    save(&mut second_run, 50);
     assert_eq!(steps(), ["global_step_40", "global_step_5", "global_step_50"], "a directory without manifest stays");
 
     // Going back to an earlier step makes its successors the newest, although their steps are smaller.
-    save(&second_run, 45);
+    save(&mut second_run, 45);
     assert_eq!(steps(), ["global_step_45", "global_step_5", "global_step_50"]);
-    save(&second_run, 46);
+    save(&mut second_run, 46);
     assert_eq!(steps(), ["global_step_45", "global_step_46", "global_step_5"]);
+}
+
+#[test]
+fn retention_spares_the_best_and_counts_no_damaged_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let steps = || names(dir.path()).into_iter().filter(|name| name.starts_with("global")).collect::<Vec<_>>();
+    let mut checkpoints = Checkpoints::new(dir.path(), Some(2)).unwrap();
+    (1..=4).for_each(|step| _ = save_best(&mut checkpoints, step, Some(1)));
+    assert_eq!(steps(), ["global_step_1", "global_step_3", "global_step_4"]);
+    assert_eq!(fs::read_to_string(dir.path().join(BEST_FILE)).unwrap(), "1");
+
+    // A damaged one is no place to go back to: with it gone there are still two.
+    let data = dir.path().join("global_step_4/data.json");
+    fs::write(&data, "[]").unwrap();
+    assert_eq!(auto(&mut checkpoints), Some(checkpoints.path(3)));
+    save_best(&mut checkpoints, 5, Some(5));
+    assert_eq!(steps(), ["global_step_3", "global_step_5"]);
+    assert_eq!(fs::read_to_string(dir.path().join(BEST_FILE)).unwrap(), "5");
+    save_best(&mut checkpoints, 6, None);
+    assert!(!dir.path().join(BEST_FILE).exists());
+}
+
+#[test]
+fn a_folder_is_for_one_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Checkpoints::new(dir.path(), None).unwrap();
+    let error = Checkpoints::new(dir.path(), None).unwrap_err().to_string();
+    assert!(error.contains("another process is training in") && error.contains("default_local_dir"), "{error}");
+    drop(first);
+    Checkpoints::new(dir.path(), None).unwrap();
 }

@@ -48,7 +48,8 @@ impl Manifest {
         for path in files_under(dir).with_context(|| format!("cannot list {}", dir.display()))? {
             let name = path.iter().map(|part| part.to_str()).collect::<Option<Vec<_>>>();
             let name = name.with_context(|| format!("the file name {} is not UTF-8", path.display()))?.join("/");
-            let (bytes, crc32) = checksum(&dir.join(&path)).with_context(|| format!("cannot read back {name}"))?;
+            let path = dir.join(&path);
+            let (bytes, crc32) = checksum(&path).with_context(|| format!("cannot read back {}", path.display()))?;
             files.push(FileEntry { path: name, bytes, crc32 });
         }
         Ok(Self { burnish: env!("CARGO_PKG_VERSION").into(), step, sequence, files })
@@ -57,12 +58,12 @@ impl Manifest {
     /// Writes the manifest into a staged checkpoint.
     pub(super) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(dir.join(FILE_NAME), text).with_context(|| format!("cannot write {FILE_NAME}"))
+        let path = dir.join(FILE_NAME);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Reads the manifest of `dir` and checks what is cheap to check: that every file is there at its full size, and that
-    /// the directory has its own name.
-    pub(super) fn read_complete(dir: &Path) -> Result<Self> {
+    /// Reads the manifest of `dir`, which must have its own name.
+    pub(super) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE_NAME);
         let text = fs::read_to_string(&path)
             .with_context(|| format!("{} is not a complete checkpoint: cannot read {FILE_NAME}", dir.display()))?;
@@ -72,14 +73,24 @@ impl Manifest {
         {
             bail!("{} was saved as the checkpoint of step {}; give it its own name back", dir.display(), manifest.step);
         }
-        for file in &manifest.files {
+        Ok(manifest)
+    }
+
+    /// What all files are together, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Checks what is cheap to check: that every file is there at its full size.
+    pub(super) fn check_sizes(&self, dir: &Path) -> Result<()> {
+        for file in &self.files {
             let path = dir.join(&file.path);
             let bytes = fs::metadata(&path).with_context(|| format!("{} is missing", path.display()))?.len();
             if bytes != file.bytes {
                 bail!("{} is damaged: it has {bytes} bytes, not {}", path.display(), file.bytes);
             }
         }
-        Ok(manifest)
+        Ok(())
     }
 
     /// Reads every file and compares checksums.

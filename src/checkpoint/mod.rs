@@ -2,25 +2,36 @@
 //!
 //! ```text
 //! <dir>/global_step_20/{manifest.json, actor/…, data.json, …}   whole, or not there
+//! <dir>/best_checkpointed_iteration.txt                         "10", the best one by a metric, where one is followed
 //! <dir>/latest_checkpointed_iteration.txt                       "20", written once the directory is in place
+//! <dir>/.lock                                                   held by the process that trains here
 //! ```
 //!
 //! What goes into a checkpoint is the caller's business: [`Checkpoints::save`] hands it an empty directory.
 
+mod best;
+mod changes;
 mod manifest;
 mod resume;
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::util::fs::{AtomicDir, remove_dir, sweep, write_atomic};
+use crate::util::lock::lock;
+pub use best::Best;
+pub use changes::{CONFIG_FILE, Part, check_changes};
 pub use manifest::{FileEntry, Manifest};
 pub use resume::ResumeMode;
 
 /// verl's name of the file that holds the step of the last checkpoint.
 pub const TRACKER_FILE: &str = "latest_checkpointed_iteration.txt";
+/// The file that holds the step of the best checkpoint.
+pub const BEST_FILE: &str = "best_checkpointed_iteration.txt";
 const STEP_PREFIX: &str = "global_step_";
 
 /// The checkpoints of one training run (and of the earlier runs it resumed from) in one directory.
@@ -28,21 +39,26 @@ const STEP_PREFIX: &str = "global_step_";
 pub struct Checkpoints {
     dir: PathBuf,
     max_to_keep: Option<usize>,
+    /// Steps whose checkpoints turned out to be damaged: none of those to keep.
+    damaged: BTreeSet<u64>,
+    /// Keeps other processes out.
+    _lock: Option<File>,
 }
 
 impl Checkpoints {
-    /// Opens `dir` (`trainer.default_local_dir`), creating it if needed and clearing what a killed run left half-written.
-    /// `max_to_keep`: how many checkpoints to keep, as in verl; `None` and 0 keep all.
+    /// Opens `dir` (`trainer.default_local_dir`) for one process alone, creating it if needed and clearing what a killed run
+    /// left half-written. `max_to_keep`: how many checkpoints to keep, as in verl; `None` and 0 keep all.
     pub fn new(dir: impl Into<PathBuf>, max_to_keep: Option<usize>) -> Result<Self> {
         let dir = dir.into();
         fs::create_dir_all(&dir).with_context(|| format!("cannot create the checkpoint directory {}", dir.display()))?;
+        let lock = lock(&dir)?;
         sweep(&dir)?;
-        Ok(Self { dir, max_to_keep: max_to_keep.filter(|keep| *keep > 0) })
+        Ok(Self { max_to_keep: max_to_keep.filter(|keep| *keep > 0), _lock: lock, ..Self::look(dir) })
     }
 
     /// `dir` as it is: nothing is created or cleared.
     pub fn look(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), max_to_keep: None }
+        Self { dir: dir.into(), max_to_keep: None, damaged: BTreeSet::new(), _lock: None }
     }
 
     /// The directory all checkpoints are in.
@@ -56,55 +72,99 @@ impl Checkpoints {
     }
 
     /// Saves a checkpoint: `write` fills a staging directory, which then gets its manifest and appears under its final
-    /// name in one rename, replacing an earlier checkpoint of the same step. Only then does the tracker file move on, and
-    /// only then are old checkpoints deleted. If `write` fails, nothing has changed.
-    pub fn save(&self, step: u64, write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    /// name in one rename, replacing an earlier checkpoint of the same step. Only then do the files that name the best and
+    /// the last one move on, and only then are old checkpoints deleted, the best never. If `write` fails, nothing has changed.
+    pub fn save(&mut self, step: u64, best: Option<u64>, write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let target = self.path(step);
+        let before = self.newest_first()?;
         let save = || {
             let staged = AtomicDir::stage(&target)?;
             write(staged.path())?;
-            let sequence = self.newest_first()?.first().map_or(1, |newest| newest.sequence + 1);
+            let sequence = before.first().map_or(1, |newest| newest.manifest.sequence + 1);
             Manifest::describe(staged.path(), step, sequence)?.write(staged.path())?;
             staged.commit()?;
+            self.name_best(best)?;
             write_atomic(&self.dir.join(TRACKER_FILE), step.to_string().as_bytes())
         };
-        save().with_context(|| format!("cannot save the checkpoint of step {step}"))?;
-        self.delete_old(step)?;
+        save()
+            .map_err(|error| match before.first().filter(|_| is_full(&error)) {
+                Some(newest) => {
+                    error.context(format!("a checkpoint takes about {} MiB", newest.manifest.bytes().div_ceil(1 << 20)))
+                }
+                None => error,
+            })
+            .with_context(|| format!("cannot save the checkpoint of step {step}"))?;
+        self.delete_old(step, best)?;
         Ok(target)
     }
 
-    /// Keeps the `max_to_keep` checkpoints saved last, whichever run saved them and whatever their steps. Directories
-    /// without a manifest are not ours to delete.
-    fn delete_old(&self, just_saved: u64) -> Result<()> {
+    /// Makes [`BEST_FILE`] name this step, or nothing.
+    pub fn name_best(&self, best: Option<u64>) -> Result<()> {
+        let path = self.dir.join(BEST_FILE);
+        let named = fs::read_to_string(&path).ok();
+        match best.map(|step| step.to_string()) {
+            best if best == named => Ok(()),
+            Some(step) => write_atomic(&path, step.as_bytes()),
+            None => fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display())),
+        }
+    }
+
+    /// Keeps the `max_to_keep` whole checkpoints saved last, whichever run saved them and whatever their steps, and the best.
+    /// Directories without a manifest are not ours to delete.
+    fn delete_old(&mut self, just_saved: u64, best: Option<u64>) -> Result<()> {
+        self.damaged.remove(&just_saved);
         let Some(keep) = self.max_to_keep else { return Ok(()) };
-        for old in self.newest_first()?.into_iter().skip(keep).filter(|old| old.step != just_saved) {
+        let is_whole = |saved: &Saved| !self.damaged.contains(&saved.step) && saved.manifest.check_sizes(&saved.dir).is_ok();
+        let (whole, damaged): (Vec<Saved>, Vec<Saved>) = self.newest_first()?.into_iter().partition(is_whole);
+        let kept = |step: u64| step == just_saved || Some(step) == best;
+        for old in whole.into_iter().skip(keep).chain(damaged).filter(|old| !kept(old.step)) {
             remove_dir(&old.dir)?;
         }
         Ok(())
     }
 
-    /// All checkpoints with a readable manifest and every file at its full size, the one saved last first.
+    /// All checkpoints with a readable manifest, the one saved last first.
     fn newest_first(&self) -> Result<Vec<Saved>> {
         let mut found = Vec::new();
-        let cannot_read = || format!("cannot read {}", self.dir.display());
-        for entry in fs::read_dir(&self.dir).with_context(cannot_read)? {
-            let dir = entry.with_context(cannot_read)?.path();
-            let Ok(step) = step_of(&dir) else { continue };
-            if let Ok(manifest) = Manifest::read_complete(&dir) {
-                found.push(Saved { sequence: manifest.sequence, step, dir });
+        for (step, dir) in self.folders()? {
+            if let Ok(manifest) = Manifest::read(&dir) {
+                found.push(Saved { step, dir, manifest });
             }
         }
-        found.sort_by_key(|saved| std::cmp::Reverse((saved.sequence, saved.step)));
+        found.sort_by_key(|saved| std::cmp::Reverse((saved.manifest.sequence, saved.step)));
+        Ok(found)
+    }
+
+    /// Everything that has the name of a checkpoint, the highest step first.
+    fn folders(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let cannot_read = || format!("cannot read {}", self.dir.display());
+        let entries = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(cannot_read)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let dir = entry.with_context(cannot_read)?.path();
+            found.extend(step_of(&dir).ok().map(|step| (step, dir)));
+        }
+        found.sort_by_key(|(step, _)| std::cmp::Reverse(*step));
         Ok(found)
     }
 }
 
-/// A complete checkpoint.
+/// Whether a disk, or a user's share of it, is full.
+fn is_full(error: &anyhow::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| matches!(cause.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+}
+
+/// A checkpoint and what its manifest says it holds.
 #[derive(Debug)]
 struct Saved {
-    sequence: u64,
     step: u64,
     dir: PathBuf,
+    manifest: Manifest,
 }
 
 /// The step of a checkpoint path, whose last component must be `global_step_<N>`.
@@ -118,7 +178,8 @@ pub fn step_of(path: &Path) -> Result<u64> {
 
 /// Refuses a checkpoint that is truncated or altered, with the name of the file at fault. Reads every byte.
 pub fn verify(dir: &Path) -> Result<Manifest> {
-    let manifest = Manifest::read_complete(dir)?;
+    let manifest = Manifest::read(dir)?;
+    manifest.check_sizes(dir)?;
     manifest.check_contents(dir)?;
     Ok(manifest)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Checkpoints, Manifest, TRACKER_FILE, step_of, verify};
+use super::{Checkpoints, TRACKER_FILE, step_of, verify};
 
 /// `trainer.resume_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,57 +20,84 @@ pub enum ResumeMode {
 }
 
 impl Checkpoints {
-    /// The checkpoint to resume from, fully [verified](verify), or `None` to start from step 0. A damaged one is an
-    /// error: whether to fall back to an earlier one is for the user to decide.
-    pub fn resolve(&self, mode: ResumeMode, resume_from_path: Option<&Path>) -> Result<Option<PathBuf>> {
-        let dir = match (mode, resume_from_path) {
-            (ResumeMode::Disable, _) => None,
-            (ResumeMode::Auto, _) => self.latest()?.map(|(_, dir)| dir),
+    /// The checkpoint to resume from, fully [verified](verify), or `None` to start from step 0. A damaged one is an error
+    /// where it was asked for by its path; otherwise the one before it counts.
+    pub fn resolve(&mut self, mode: ResumeMode, resume_from_path: Option<&Path>) -> Result<Option<PathBuf>> {
+        match (mode, resume_from_path) {
+            (ResumeMode::Disable, _) => Ok(None),
+            (ResumeMode::Auto, _) => Ok(self.latest()?.map(|(_, dir)| dir)),
             (ResumeMode::Path, None) => bail!("resume_mode is resume_path, but resume_from_path is not set"),
             (ResumeMode::Path, Some(path)) if !path.is_dir() => {
                 bail!("resume_from_path: there is no directory '{}'", path.display())
             }
             (ResumeMode::Path, Some(path)) => {
                 step_of(path).context("resume_from_path")?;
-                Some(path.to_path_buf())
+                verify(path)
+                    .with_context(|| format!("cannot resume from {}; choose another with resume_from_path", path.display()))?;
+                Ok(Some(path.to_path_buf()))
             }
-        };
-        if let Some(dir) = &dir {
-            verify(dir).with_context(|| {
-                format!(
-                    "cannot resume from {}; delete it to resume from the one before, or choose another with resume_from_path",
-                    dir.display()
-                )
-            })?;
         }
-        Ok(dir)
     }
 
-    /// The checkpoint the tracker file names. If that is missing or incomplete (sizes, not checksums), the complete one
-    /// that was saved last, with a warning. `None` if nothing was ever saved; an error if something was and all of it is
-    /// gone.
-    pub fn latest(&self) -> Result<Option<(u64, PathBuf)>> {
+    /// The checkpoint the tracker file names. If that is missing or damaged, the one saved last of those that are not, with a
+    /// warning for each that was skipped. `None` if nothing was ever saved.
+    ///
+    /// # Errors
+    /// Something was saved, and none of it is whole.
+    pub fn latest(&mut self) -> Result<Option<(u64, PathBuf)>> {
         let tracker = self.dir.join(TRACKER_FILE);
-        let named = match fs::read_to_string(&tracker) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        let mut problems = Vec::new();
+        let tracked = match fs::read_to_string(&tracker) {
+            Ok(text) => {
+                let step = text.trim().parse::<u64>().ok();
+                problems.extend(step.is_none().then(|| format!("{} does not hold a step", tracker.display())));
+                step
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                problems.push(format!("{} does not exist", tracker.display()));
+                None
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                problems.push(format!("{} does not hold a step", tracker.display()));
+                None
+            }
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", tracker.display())),
         };
-        let problem = match named.as_deref().map(|text| text.trim().parse::<u64>()) {
-            None => format!("{} does not exist", tracker.display()),
-            Some(Err(_)) => format!("{} does not hold a step", tracker.display()),
-            Some(Ok(step)) => match Manifest::read_complete(&self.path(step)) {
-                Ok(_) => return Ok(Some((step, self.path(step)))),
-                Err(error) => format!("{} names step {step}, but {error:#}", tracker.display()),
-            },
-        };
-        match self.newest_first()?.into_iter().next() {
-            Some(newest) => {
-                tracing::warn!("{problem}; falling back to {}", newest.dir.display());
-                Ok(Some((newest.step, newest.dir)))
-            }
-            None if named.is_none() => Ok(None),
-            None => bail!("{problem}, and no other checkpoint there is complete; to start over, set resume_mode to disable"),
+        let known = self.newest_first()?.into_iter().map(|saved| saved.step);
+        let mut steps: Vec<u64> = tracked.into_iter().chain(known).collect();
+        // Those without a readable manifest come last, to be named.
+        steps.extend(self.folders()?.into_iter().map(|(step, _)| step));
+        if steps.is_empty() && !tracker.exists() {
+            return Ok(None);
         }
+        let mut tried = Vec::new();
+        for step in steps {
+            if tried.contains(&step) {
+                continue;
+            }
+            tried.push(step);
+            let dir = self.path(step);
+            match verify(&dir) {
+                Ok(_) => {
+                    problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+                    if !problems.is_empty() {
+                        tracing::warn!("going on from {} instead", dir.display());
+                    }
+                    return Ok(Some((step, dir)));
+                }
+                Err(error) => {
+                    self.damaged.insert(step);
+                    let named =
+                        if tracked == Some(step) { format!(", which {} names,", tracker.display()) } else { String::new() };
+                    problems.push(format!("the checkpoint of step {step}{named} is skipped: {error:#}"));
+                }
+            }
+        }
+        bail!(
+            "no checkpoint in {} is whole: {}; to start over, set trainer.resume_mode=disable or another \
+             trainer.default_local_dir",
+            self.dir.display(),
+            problems.join("; ")
+        )
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::config::ConfigError;
+use crate::util::interrupt::Interrupted;
 
 /// A failure with its whole message.
 pub enum Failure {
@@ -10,6 +11,8 @@ pub enum Failure {
     Setup(String),
     /// Something that went wrong during the run: exit code 1.
     Run(String),
+    /// A signal stopped the run, which can go on: exit code 3.
+    Interrupted(String),
     /// No failure but a difference, as with diff(1): exit code 1, and nothing to say.
     Different,
 }
@@ -20,7 +23,10 @@ impl Failure {
     }
 
     pub fn run(error: anyhow::Error) -> Self {
-        Self::Run(format!("{error:#}"))
+        match error.downcast::<Interrupted>() {
+            Ok(Interrupted(message)) => Self::Interrupted(message),
+            Err(error) => Self::Run(format!("{error:#}")),
+        }
     }
 
     /// For commands that read and write in one go: the machine is to blame for errors of reading and writing, except where

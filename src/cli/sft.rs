@@ -7,6 +7,7 @@ use crate::config::SftConfig;
 use crate::pipelines::sft::Sft;
 use crate::pipelines::sft_dry_run;
 use crate::tracking::Progress;
+use crate::util::interrupt::Interrupt;
 
 #[derive(Args)]
 pub struct SftArgs {
@@ -23,5 +24,5 @@ pub fn run(args: &SftArgs, progress: Progress) -> Result<(), Failure> {
         return print(&sft_dry_run::dry_run(loaded).map_err(Failure::setup)?);
     }
     let sft = Sft::new(loaded, progress).map_err(Failure::setup)?;
-    sft.run().map_err(Failure::run)
+    sft.run(Interrupt::on_signals().map_err(Failure::run)?).map_err(Failure::run)
 }

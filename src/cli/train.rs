@@ -6,6 +6,7 @@ use super::{ConfigArgs, Failure, print};
 use crate::config::PpoConfig;
 use crate::tracking::Progress;
 use crate::trainer::{self, Trainer};
+use crate::util::interrupt::Interrupt;
 
 #[derive(Args)]
 pub struct TrainArgs {
@@ -21,6 +22,9 @@ pub fn run(args: &TrainArgs, progress: Progress) -> Result<(), Failure> {
     if args.dry_run {
         return print(&trainer::dry_run(loaded).map_err(Failure::setup)?);
     }
+    // Validation alone has nothing to save.
+    let stays = loaded.config.trainer.val_only;
     let trainer = Trainer::new(loaded, progress).map_err(Failure::setup)?;
-    trainer.run().map_err(Failure::run)
+    let interrupt = if stays { Interrupt::default() } else { Interrupt::on_signals().map_err(Failure::run)? };
+    trainer.run(interrupt).map_err(Failure::run)
 }

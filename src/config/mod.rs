@@ -42,6 +42,7 @@ pub use tree::{Node, Value};
 use compat::Verl;
 use hydra::{Plain, Written};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default)]
@@ -87,6 +88,16 @@ impl Tree {
     /// The whole configuration as YAML, with nothing left to resolve: it can be loaded again.
     pub fn to_yaml(&self) -> String {
         format!("{}\n", self.root.value.to_yaml())
+    }
+
+    /// Reads what [`Tree::to_yaml`] wrote; `name` is for messages.
+    ///
+    /// # Errors
+    /// Text that is not YAML.
+    pub fn parse(name: &str, text: String) -> Result<Self, ConfigError> {
+        let source = Arc::new(Source { name: name.to_owned(), text });
+        let root = yaml::parse(&source).map_err(|problem| ConfigError { problems: vec![problem] })?;
+        Ok(Self { root })
     }
 
     /// Where the value of a dotted key was written.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
-use safetensors::Dtype;
 use safetensors::tensor::View;
+use safetensors::{Dtype, SafeTensorError};
 use serde_json::{Map, Value, json};
 
 use crate::util::fs::write_json;
@@ -96,7 +96,11 @@ pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a 
     let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), Lazy { tensor, overflow: &overflow }));
     // transformers refuses files without this mark.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    safetensors::serialize_to_file(views, Some(metadata), path).with_context(|| format!("cannot write {}", path.display()))?;
+    let written = safetensors::serialize_to_file(views, Some(metadata), path).map_err(|error| match error {
+        SafeTensorError::IoError(error) => anyhow::Error::from(error),
+        error => error.into(),
+    });
+    written.with_context(|| format!("cannot write {}", path.display()))?;
     match overflow.get() {
         Some(name) => bail!("tensor `{name}` has values that are too large for float16; use bfloat16 or float32"),
         None => Ok(()),

@@ -25,12 +25,21 @@ pub struct Learner {
 }
 
 /// What one optimizer update did.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Update {
     /// Global 2-norm of the gradient before clipping.
     pub grad_norm: f64,
     /// False where the gradient was not finite: nothing was changed, as in verl.
     pub applied: bool,
+    /// Then the parameter with the first such gradient.
+    pub nonfinite: Option<String>,
+}
+
+impl Update {
+    /// An update that was not made, for what went before it.
+    pub fn skipped() -> Self {
+        Self { grad_norm: f64::NAN, applied: false, nonfinite: None }
+    }
 }
 
 /// The part of the state that is not tensors.
@@ -67,14 +76,14 @@ impl Learner {
     pub fn update(&mut self, gradients: Gradients, lr: f64) -> Update {
         let grad_norm = gradients.norm();
         if !grad_norm.is_finite() {
-            tracing::warn!("the gradient norm is {grad_norm}: this update is skipped");
-            return Update { grad_norm, applied: false };
+            let name = gradients.norms().find(|(_, norm)| !norm.is_finite()).map(|(name, _)| name.to_owned());
+            return Update { grad_norm, applied: false, nonfinite: Some(name.unwrap_or_default()) };
         }
         let scale = (self.grad_clip / (grad_norm + 1e-6)).min(1.0);
         // The network is moved through the optimizer: a clone left behind would force a copy of every parameter.
         let net = std::mem::replace(&mut self.model.net, Decoder::empty(&self.model.device));
         self.model.net = self.optimizer.update(net, gradients, lr, scale);
-        Update { grad_norm, applied: true }
+        Update { grad_norm, applied: true, nonfinite: None }
     }
 
     /// Writes the parameters, as folders of Hugging Face's layout and with the tokenizer's files, and the optimizer.
@@ -90,7 +99,8 @@ impl Learner {
             }
             for file in tokenizer_files {
                 let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
-                std::fs::copy(file, hf.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+                let to = hf.join(name);
+                std::fs::copy(file, &to).with_context(|| format!("cannot copy {} to {}", file.display(), to.display()))?;
             }
         }
         if parts.optimizer {

@@ -5,5 +5,5 @@ pub mod learner;
 pub mod schedule;
 
 pub use adamw::{AdamW, AdamWConfig};
-pub use learner::Learner;
+pub use learner::{Learner, Update};
 pub use schedule::Schedule;

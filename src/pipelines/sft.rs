@@ -4,23 +4,26 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use super::sft_inputs::{Inputs, cut, idle};
-use crate::checkpoint::{Checkpoints, step_of};
+use crate::checkpoint::{CONFIG_FILE, Checkpoints, check_changes, step_of};
 use crate::config::schema::{CheckpointContent, Frequency, Init};
-use crate::config::{Loaded, SftConfig};
+use crate::config::{Loaded, SftConfig, Tree};
 use crate::data::tokenizer::CHAT_TEMPLATE;
 use crate::data::{Sampler, SamplerState, SftExample, Tokenizer};
 use crate::model::token_stats::TokenGrads;
 use crate::model::{self, CausalLm, Gradients, Sequence};
-use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, Parts};
+use crate::optim::learner::HUGGINGFACE;
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
 use crate::trainer::idle::warn_of_idle;
 use crate::trainer::lora;
-use crate::trainer::{check_step, find_checkpoint, open_device};
+use crate::trainer::{check_part, check_step, find_checkpoint, has_weights, load_learner, loaded as loaded_parts, open_device};
+use crate::trainer::{report_nonfinite, save_learner};
 use crate::util::fs::{read_json, write_json};
+use crate::util::interrupt::{Interrupt, Interrupted};
 
 /// The names that registries give to keys of the configuration, for its validation.
 pub fn choices() -> Vec<(&'static str, Vec<String>)> {
@@ -32,6 +35,8 @@ pub fn choices() -> Vec<(&'static str, Vec<String>)> {
 /// A supervised run, set up from its configuration by [`Sft::new`].
 pub struct Sft {
     config: SftConfig,
+    /// The resolved configuration, for checkpoints.
+    config_yaml: String,
     learner: Learner,
     tokenizer: Tokenizer,
     train: Vec<SftExample>,
@@ -40,6 +45,8 @@ pub struct Sft {
     trackers: Trackers,
     progress: Progress,
     checkpoints: Checkpoints,
+    /// The step of the last checkpoint in the run's folder that this process saved or resumed from.
+    saved: Option<u64>,
     step: u64,
     total_steps: u64,
 }
@@ -48,11 +55,17 @@ const DATA: &str = "data.json";
 
 impl Sft {
     /// Trains to the last step.
-    pub fn run(mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// What a step fails with, and [`Interrupted`] once `interrupt` was asked: the step is finished and saved.
+    pub fn run(mut self, interrupt: Interrupt) -> Result<()> {
         self.progress.start(self.step, self.total_steps);
         while self.step < self.total_steps {
+            if interrupt.asked() {
+                return self.stop();
+            }
             self.step += 1;
-            let mut metrics = self.train_step();
+            let mut metrics = self.train_step()?;
             if !self.val.is_empty() && self.is_due(self.config.trainer.test_freq) {
                 metrics.set("val/loss", self.loss(&self.val));
             }
@@ -67,7 +80,23 @@ impl Sft {
         self.trackers.finish()
     }
 
-    fn train_step(&mut self) -> Metrics {
+    /// Ends a run that was asked to stop.
+    fn stop(mut self) -> Result<()> {
+        self.progress.finish();
+        self.trackers.finish()?;
+        let step = self.step;
+        if step > 0 && self.saved != Some(step) {
+            self.save()?;
+        }
+        let folder = self.checkpoints.path(step);
+        let how = match step {
+            0 => "the same command starts again".to_owned(),
+            _ => format!("with trainer.resume_mode=auto the same command goes on from {}", folder.display()),
+        };
+        Err(Interrupted(format!("interrupted after step {step}; {how}")).into())
+    }
+
+    fn train_step(&mut self) -> Result<Metrics> {
         let start = Instant::now();
         let batch: Vec<usize> = self.sampler.next_batch();
         let examples: Vec<Example> = batch.iter().map(|&i| Example::of(&self.train[i])).collect();
@@ -86,6 +115,12 @@ impl Sft {
         }
         let lr = self.learner.lr_at(self.step as usize - 1);
         let update = self.learner.update(gradients, lr);
+        let wrong = update.nonfinite.as_ref().map(|name| format!("the gradient of `{name}`"));
+        if let Some(what) = wrong.or_else(|| (!loss.is_finite()).then(|| "the loss".to_owned())) {
+            let rows: Vec<Value> = batch.iter().map(|&i| json!({"example": i, "ids": self.train[i].ids})).collect();
+            let (trainer, step) = (&self.config.trainer, self.step);
+            report_nonfinite(trainer.on_nonfinite, trainer.default_local_dir.as_path(), step, &what, &rows)?;
+        }
         let seconds = start.elapsed().as_secs_f64();
         let metrics = [
             ("train/loss", loss),
@@ -95,7 +130,7 @@ impl Sft {
             ("timing_s/step", seconds),
             ("perf/throughput", tokens as f64 / seconds),
         ];
-        metrics.into_iter().collect()
+        Ok(metrics.into_iter().collect())
     }
 
     /// Mean loss, in nats, over the response tokens of some examples.
@@ -123,25 +158,22 @@ impl Sft {
         self.step == self.total_steps || every > 0 && self.step.is_multiple_of(every)
     }
 
-    fn save(&self) -> Result<()> {
-        let has = |content| self.config.checkpoint.save_contents.contains(&content);
-        let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
-        self.checkpoints.save(self.step, |folder| {
-            let parts = Parts {
-                model: has(CheckpointContent::Model),
-                merged: has(CheckpointContent::HfModel),
-                optimizer: has(CheckpointContent::Optimizer),
-            };
-            self.learner.save(folder, parts, self.tokenizer.files())?;
-            if let Some(template) = self.config.model.custom_chat_template.as_ref().filter(|_| weights) {
-                let path = folder.join(HUGGINGFACE).join(CHAT_TEMPLATE);
-                std::fs::write(&path, template).with_context(|| format!("cannot write {}", path.display()))?;
+    fn save(&mut self) -> Result<()> {
+        let (contents, template) = (&self.config.checkpoint.save_contents, &self.config.model.custom_chat_template);
+        let (learner, tokenizer, data) = (&self.learner, self.tokenizer.files(), self.sampler.state());
+        let write =
+            |path: &Path, text: &str| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+        self.checkpoints.save(self.step, None, |folder| {
+            save_learner(learner, folder, contents, tokenizer)?;
+            if let Some(template) = template.as_ref().filter(|_| has_weights(contents)) {
+                write(&folder.join(HUGGINGFACE).join(CHAT_TEMPLATE), template)?;
             }
-            if has(CheckpointContent::Extra) {
-                write_json(&folder.join(DATA), &self.sampler.state())?;
+            if contents.contains(&CheckpointContent::Extra) {
+                write_json(&folder.join(DATA), &data)?;
             }
-            Ok(())
+            write(&folder.join(CONFIG_FILE), &self.config_yaml)
         })?;
+        self.saved = Some(self.step);
         Ok(())
     }
 
@@ -179,11 +211,11 @@ impl Sft {
             lr: optim.lr,
             grad_clip: optim.clip_grad,
         };
-        let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.max_ckpt_to_keep)?;
-        let resume = find_checkpoint(&checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
+        let mut checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.max_ckpt_to_keep)?;
+        let resume = find_checkpoint(&mut checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let mut step = 0;
         if let Some(folder) = &resume {
-            step = restore(folder, &config.checkpoint.load_contents, &mut learner, &mut sampler, total_steps)
+            step = restore(folder, &loaded.tree, &config.checkpoint.load_contents, &mut learner, &mut sampler, total_steps)
                 .with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
@@ -206,19 +238,35 @@ impl Sft {
             train.len(),
             val.len()
         );
-        let saved = &config.checkpoint.save_contents;
-        if !saved.iter().any(|part| matches!(part, CheckpointContent::Model | CheckpointContent::HfModel)) {
+        if !has_weights(&config.checkpoint.save_contents) {
             tracing::warn!(
                 "checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
             );
         }
-        Ok(Self { config, learner, tokenizer, train, val, sampler, trackers, progress, checkpoints, step, total_steps })
+        let saved = resume.filter(|folder| *folder == checkpoints.path(step)).map(|_| step);
+        let config_yaml = loaded.tree.to_yaml();
+        Ok(Self {
+            config,
+            config_yaml,
+            learner,
+            tokenizer,
+            train,
+            val,
+            sampler,
+            trackers,
+            progress,
+            checkpoints,
+            saved,
+            step,
+            total_steps,
+        })
     }
 }
 
-/// Goes on from a checkpoint; its step.
+/// Goes on from a checkpoint, whose settings must fit those of this run, `tree`; its step.
 fn restore(
     folder: &Path,
+    tree: &Tree,
     contents: &[CheckpointContent],
     learner: &mut Learner,
     sampler: &mut Sampler,
@@ -226,18 +274,10 @@ fn restore(
 ) -> Result<u64> {
     let step = step_of(folder)?;
     check_step(step, total_steps)?;
-    let has = |content| contents.contains(&content);
-    let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
-    let (optimizer, extra) = (has(CheckpointContent::Optimizer), has(CheckpointContent::Extra));
-    for (part, wanted, file) in [("model", weights, HUGGINGFACE), ("optimizer", optimizer, OPTIMIZER), ("extra", extra, DATA)] {
-        if wanted && !folder.join(file).exists() {
-            bail!("the checkpoint holds no `{part}`; take it out of checkpoint.load_contents");
-        }
-        if !wanted {
-            tracing::warn!("checkpoint.load_contents has no `{part}`: of that, step {step} goes on from a fresh start");
-        }
-    }
-    learner.load(folder, weights, optimizer)?;
+    check_changes(folder, tree, &loaded_parts(contents))?;
+    load_learner(learner, folder, contents, "checkpoint.load_contents")?;
+    let extra = contents.contains(&CheckpointContent::Extra);
+    check_part("extra", extra, &folder.join(DATA), "checkpoint.load_contents")?;
     if extra {
         sampler.restore(read_json::<SamplerState>(&folder.join(DATA))?)?;
     }

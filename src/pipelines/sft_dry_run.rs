@@ -22,7 +22,8 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let decoder = decoder(&config)?;
     check_weights(&model.path, model.init, &decoder).context("model.path")?;
     let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
-    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps)?;
+    let settings = (&loaded.tree, config.checkpoint.load_contents.as_slice());
+    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
 
     let (batch, cut) = (data.train_batch_size, cut(&config));
     let per_epoch = inputs.sampler.batches_per_epoch();

@@ -91,14 +91,14 @@ impl Rewards {
     /// abstain from has no score).
     ///
     /// # Errors
-    /// A function that fails or returns a number that is not finite, which is named; two functions with the same extra.
+    /// A function that fails, which is named; two functions with the same extra. A number that is not finite is none: whoever
+    /// asked decides about it (`trainer.on_nonfinite`).
     pub fn score(&self, input: &ScoreInput) -> Result<Combined> {
         let (mut components, mut extras, mut pred, mut sum) = (Vec::new(), Vec::new(), None, None);
         for (function, weight) in &self.functions {
             let name = function.name;
             let score = (function.run)(input).with_context(|| format!("reward function \"{name}\""))?;
             if let Some(reward) = score.score {
-                ensure!(reward.is_finite(), "reward function \"{name}\" returned {reward}");
                 sum = Some(sum.unwrap_or(0.0) + weight * f64::from(reward));
             }
             components.push((name.to_owned(), score.score.map(f64::from)));
@@ -109,9 +109,7 @@ impl Rewards {
                 extras.push((extra, value));
             }
         }
-        let score = sum.map(|sum| sum as f32);
-        ensure!(score.is_none_or(f32::is_finite), "the weighted sum of the rewards is {score:?}");
-        Ok(Combined { score, components, extras, pred })
+        Ok(Combined { score: sum.map(|sum| sum as f32), components, extras, pred })
     }
 }
 
@@ -159,11 +157,11 @@ mod tests {
         let truth = "95".into();
         let message = |parts: &[(Function, f64)]| format!("{:#}", score(&Rewards::of(parts.to_vec()), "95", &truth).unwrap_err());
         let nan = function("broken", |_| Ok(Score::new(f32::NAN)));
-        assert_eq!(message(&[(nan, 0.0)]), "reward function \"broken\" returned NaN");
+        assert!(score(&Rewards::of(vec![(nan, 0.0)]), "95", &truth).unwrap().score.is_some_and(f32::is_nan));
         let failing = function("failing", |_| bail!("out of order"));
         assert_eq!(message(&[(failing, 1.0)]), "reward function \"failing\": out of order");
         let large = function("large", |_| Ok(Score::new(f32::MAX)));
-        assert!(message(&[(large, 2.0)]).contains("inf"));
+        assert_eq!(score(&Rewards::of(vec![(large, 2.0)]), "95", &truth).unwrap().score, Some(f32::INFINITY));
         let twice = Rewards::new(&["data_source".into(), "arithmetic".into()], &[]).unwrap();
         assert!(score(&twice, "95", &truth).unwrap_err().to_string().contains("\"acc\""));
     }

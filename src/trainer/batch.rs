@@ -245,6 +245,27 @@ impl Batch {
         (0..self.len()).map(|i| column[self.tokens(i)].iter().map(|&x| x as f64).sum()).collect()
     }
 
+    /// The token columns that are there, the mask among them.
+    pub fn columns_mut(&mut self) -> impl Iterator<Item = &mut Vec<f32>> {
+        let optional = [
+            &mut self.old_log_prob,
+            &mut self.ref_log_prob,
+            &mut self.values,
+            &mut self.full_kl,
+            &mut self.sum_pi_squared,
+            &mut self.rollout_is_weights,
+        ];
+        let always = [
+            &mut self.mask,
+            &mut self.rollout_log_prob,
+            &mut self.scores,
+            &mut self.rewards,
+            &mut self.advantages,
+            &mut self.returns,
+        ];
+        optional.into_iter().flatten().chain(always).filter(|column| !column.is_empty())
+    }
+
     /// Leaves responses that the length limit cut off out of the loss.
     pub fn mask_truncated(&mut self) {
         let truncated: Vec<usize> = (0..self.len()).filter(|&i| self.truncated(i)).collect();

@@ -18,6 +18,7 @@ impl Clock {
 
     /// Runs a phase and remembers how long it took, beside what the same phase took before.
     pub fn time<T>(&mut self, phase: &'static str, run: impl FnOnce() -> T) -> T {
+        tracing::debug!("phase {phase}");
         let start = Instant::now();
         let result = run();
         let seconds = start.elapsed().as_secs_f64();

@@ -1,13 +1,17 @@
 //! Phases `values` and `update_critic`: what the critic expects of every state, and its update towards the returns.
 
 use super::Trainer;
+use anyhow::Result;
+
 use super::batch::Batch;
+use super::guard::{Fault, first_nonfinite};
 use super::mini_batch::{forward_cut, micro_cut, mini_batches};
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::value_loss::{ValueColumns, value_loss};
 use crate::algorithm::{gather, gather_offsets, scatter};
 use crate::model::Gradients;
+use crate::optim::Update;
 use crate::tracking::Metrics;
 
 impl Trainer {
@@ -28,48 +32,60 @@ impl Trainer {
 
     /// For each epoch and mini-batch one AdamW update; gradients do not depend on micro-batches. Trajectories without a score
     /// teach it nothing.
-    pub(super) fn update_critic(&mut self, batch: &Batch, metrics: &mut Metrics) {
-        let (Some(plan), Some(old_values)) = (self.plan.critic, &batch.values) else { return };
+    ///
+    /// # Errors
+    /// A value or a gradient that is not finite, with `trainer.on_nonfinite=error`.
+    pub(super) fn update_critic(&mut self, batch: &Batch, metrics: &mut Metrics) -> Result<()> {
+        let (Some(plan), Some(old_values)) = (self.plan.critic, &batch.values) else { return Ok(()) };
         let (config, step) = (self.config.critic.clone(), self.step);
         let mask = batch.counted_mask();
         let seed = config.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = config.shuffle.then_some(("critic mini-batches", seed));
         let width = self.config.data.max_response_length;
         let aggregation = self.critic_aggregation;
-        let Some(critic) = &mut self.critic else { return };
-        let lr = critic.lr_at(step as usize - 1);
+        let lr = self.critic.as_ref().map_or(0.0, |critic| critic.lr_at(step as usize - 1));
         let mut totals = Totals::default();
         for mini_batch in mini_batches(&plan, batch.len(), shuffle, step) {
+            let Some(critic) = &mut self.critic else { return Ok(()) };
             let own = |column: &[f32]| gather(column, &batch.offsets, &mini_batch.trajectories);
             let (offsets, mask) = (gather_offsets(&batch.offsets, &mini_batch.trajectories), own(&mask));
             let (old_values, returns) = (own(old_values), own(&batch.returns));
             let weights = token_weights(aggregation, &offsets, &mask, config.loss_scale_factor, width);
             let sequences: Vec<_> = mini_batch.trajectories.iter().map(|&i| batch.sequence(i)).collect();
-            let mut gradients = Gradients::default();
+            let (mut gradients, mut fault) = (Gradients::default(), None);
             for micro in micro_cut(&plan).micro_batches(&sequences) {
                 let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
                 let own = |column: &[f32]| gather(column, &offsets, &micro);
                 critic.model.value_backward(&of_micro, &mut gradients, |values| {
-                    let result = value_loss(
-                        &ValueColumns {
-                            mask: &own(&mask),
-                            values,
-                            old_values: &own(&old_values),
-                            returns: &own(&returns),
-                            weights: &own(&weights),
-                        },
-                        config.cliprange_value,
-                    );
+                    if let Some(at) = first_nonfinite(values) {
+                        let sequence = gather_offsets(&offsets, &micro).partition_point(|&start| start <= at) - 1;
+                        let trajectory = Some(mini_batch.trajectories[micro[sequence]]);
+                        fault.get_or_insert(Fault { what: "critic: a value".to_owned(), trajectory });
+                    }
+                    let columns = ValueColumns {
+                        mask: &own(&mask),
+                        values,
+                        old_values: &own(&old_values),
+                        returns: &own(&returns),
+                        weights: &own(&weights),
+                    };
+                    let result = value_loss(&columns, config.cliprange_value);
                     totals.add_mean("critic/vf_loss", result.loss);
                     totals.add_metrics(&result.metrics);
                     result.d_values
                 });
             }
-            let update = critic.update(gradients, lr);
-            totals.add_mean("critic/grad_norm", update.grad_norm);
-            totals.add_mean("critic/skipped_updates", if update.applied { 0.0 } else { 1.0 });
+            let update = match &fault {
+                None => critic.update(gradients, lr),
+                Some(_) => Update::skipped(),
+            };
+            if let Some(fault) = fault.or(Fault::of_gradient("critic", &update)) {
+                self.on_nonfinite(&fault, batch, &mini_batch.trajectories)?;
+            }
+            totals.add_update("critic", &update);
         }
         totals.report_means(plan.updates_per_step, metrics);
         metrics.set("critic/lr", lr);
+        Ok(())
     }
 }

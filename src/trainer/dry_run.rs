@@ -8,12 +8,13 @@ use anyhow::{Context, Result, bail};
 
 use super::clock::resident_gib;
 use super::inputs::Inputs;
+use super::parts::loaded;
 use super::{algorithms, idle, lora};
 use super::{check_step, find_checkpoint, open_device};
 use crate::algorithm::kl;
-use crate::checkpoint::{Checkpoints, step_of};
-use crate::config::schema::{Device, Init, Location, ResumeMode};
-use crate::config::{Loaded, MicroBatch, PpoConfig};
+use crate::checkpoint::{Checkpoints, check_changes, step_of};
+use crate::config::schema::{CheckpointContent, Device, Init, Location, ResumeMode};
+use crate::config::{Loaded, MicroBatch, PpoConfig, Tree};
 use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{BYTES, Widest};
@@ -33,7 +34,8 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
     let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
-    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps)?;
+    let settings = (&loaded.tree, parts.actor.checkpoint.load_contents.as_slice());
+    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
 
     let per_epoch = inputs.sampler.batches_per_epoch();
     let (response, plan) = (config.data.max_response_length, inputs.plan);
@@ -164,17 +166,25 @@ pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> R
 }
 
 /// The step of the checkpoint that a run would go on from. Unlike a run, this creates and clears nothing.
-pub fn resumed_step(dir: &Path, mode: ResumeMode, from: Option<&Location>, total_steps: u64) -> Result<Option<u64>> {
+/// The settings of the run must fit what it would load of it (`checkpoint.load_contents`).
+pub fn resumed_step(
+    dir: &Path,
+    mode: ResumeMode,
+    from: Option<&Location>,
+    total_steps: u64,
+    (tree, contents): (&Tree, &[CheckpointContent]),
+) -> Result<Option<u64>> {
     if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
         bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), there.display());
     }
     if mode != ResumeMode::ResumePath && !dir.is_dir() {
         return Ok(None);
     }
-    let Some(folder) = find_checkpoint(&Checkpoints::look(dir), mode, from)? else { return Ok(None) };
+    let Some(folder) = find_checkpoint(&mut Checkpoints::look(dir), mode, from)? else { return Ok(None) };
     let resume = || -> Result<Option<u64>> {
         let step = step_of(&folder)?;
         check_step(step, total_steps)?;
+        check_changes(&folder, tree, &loaded(contents))?;
         Ok(Some(step))
     };
     resume().with_context(|| format!("cannot resume from {}", folder.display()))

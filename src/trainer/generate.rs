@@ -31,7 +31,9 @@ impl Trainer {
             // A later round may see a prompt of this step again: its responses must be others.
             let keys: &[u64] = if round == 1 { &[] } else { &[round] };
             let mut batch = clock.time("gen", || self.sample("rollout", prompts, n, sampling, keys))?;
+            self.interrupt.check()?;
             clock.time("reward", || self.score(&mut batch))?;
+            self.interrupt.check()?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = self.number(&batch, metric, "algorithm.filter_groups.metric")?;
             sampled += batch.prompts.len();

@@ -12,6 +12,7 @@ mod critic;
 mod device_memory;
 pub mod dry_run;
 mod generate;
+mod guard;
 pub mod idle;
 mod inputs;
 mod log_prob;
@@ -19,6 +20,7 @@ pub mod lora;
 mod majority;
 mod metrics;
 mod mini_batch;
+mod parts;
 mod reference;
 mod score;
 mod setup;
@@ -32,12 +34,14 @@ mod validate;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 
 pub use self::batch::Batch;
 use self::clock::Clock;
 use self::device_memory::DeviceMemory;
 pub use self::dry_run::dry_run;
+pub use self::guard::report as report_nonfinite;
+pub use self::parts::{check_part, has_weights, load_learner, loaded, save_learner};
 pub use self::setup::{check_model, check_step, choices, find_checkpoint, open_device, truncation};
 use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};
 use crate::algorithm::aggregate::Aggregation;
@@ -46,7 +50,8 @@ use crate::algorithm::loss::PolicyObjective;
 use crate::algorithm::pf_ppo::Reweighting;
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping};
 use crate::algorithm::rollout_correction::RolloutCorrection;
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::{Best, Checkpoints};
+use crate::config::schema::ResumeMode;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::model::CausalLm;
@@ -54,10 +59,13 @@ use crate::optim::Learner;
 use crate::reward::Rewards;
 use crate::rollout::{Engine, Sampling};
 use crate::tracking::{Metrics, Progress, Tracker, Trackers};
+use crate::util::interrupt::{Interrupt, Interrupted};
 
 /// A training run, set up from its configuration by [`Trainer::new`].
 pub struct Trainer {
     config: PpoConfig,
+    /// The resolved configuration, for checkpoints.
+    config_yaml: String,
     plan: BatchPlan,
     actor: Learner,
     /// The value model, of estimators that need one.
@@ -100,6 +108,12 @@ pub struct Trainer {
     gpu: Option<DeviceMemory>,
     progress: Progress,
     checkpoints: Checkpoints,
+    /// The best checkpoint, by `trainer.metric_for_best_model`.
+    best: Option<Best>,
+    /// The step of the last checkpoint in the run's folder that this process saved or resumed from.
+    saved: Option<u64>,
+    /// Whether somebody asked the run to stop.
+    interrupt: Interrupt,
     /// Steps done.
     step: u64,
     total_steps: u64,
@@ -107,21 +121,41 @@ pub struct Trainer {
 
 impl Trainer {
     /// Trains to the last step. A resumed run goes on where its checkpoint stopped.
-    pub fn run(mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// What a step fails with, and [`Interrupted`] once `interrupt` was asked: before a step has updated anything it is left as
+    /// if it had not begun, later it is finished; then the state is saved where `trainer.save_freq` saves at all.
+    pub fn run(mut self, interrupt: Interrupt) -> Result<()> {
+        self.interrupt = interrupt;
         // A resumed run has its first validation behind it; validation alone is wanted at any step.
         if self.config.trainer.val_only || self.step == 0 && self.config.trainer.val_before_train {
             let metrics = self.validate()?;
+            if let Some(metric) = &self.config.trainer.metric_for_best_model {
+                Best::value_of(metric, &metrics)?;
+            }
             self.trackers.log(self.step, &metrics)?;
         }
         let last = if self.config.trainer.val_only { self.step } else { self.total_steps };
         self.progress.start(self.step, self.total_steps);
         let mut save_time = None;
         while self.step < last {
+            if self.interrupt.asked() {
+                return self.stop();
+            }
+            let before = self.state();
             self.step += 1;
-            let mut metrics = self.train_step()?;
+            let mut metrics = match self.train_step() {
+                Err(error) if error.is::<Interrupted>() => {
+                    self.set_state(before)?;
+                    return self.stop();
+                }
+                result => result?,
+            };
             if self.is_due(self.config.trainer.test_freq) {
                 let mut clock = Clock::start();
-                metrics.extend(clock.time("testing", || self.validate())?);
+                let validation = clock.time("testing", || self.validate())?;
+                self.follow_best(&validation)?;
+                metrics.extend(validation);
                 clock.report(&mut metrics);
             }
             // Saving comes after the row is written, so that a checkpoint never holds a step whose row could be lost; its
@@ -140,7 +174,30 @@ impl Trainer {
         self.trackers.finish()
     }
 
-    /// One iteration of the algorithm.
+    /// Ends a run that was asked to stop, with every step done whole.
+    fn stop(mut self) -> Result<()> {
+        self.progress.finish();
+        self.trackers.finish()?;
+        let step = self.step;
+        if self.config.trainer.save_freq <= 0 {
+            bail!("interrupted after step {step}; nothing is saved, as trainer.save_freq={}", self.config.trainer.save_freq);
+        }
+        if step == 0 {
+            return Err(Interrupted("interrupted before the first step; the same command starts again".to_owned()).into());
+        }
+        if self.saved != Some(step) {
+            self.save()?;
+        }
+        let mode = match self.config.trainer.resume_mode {
+            ResumeMode::Auto => "",
+            ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
+        };
+        let folder = self.checkpoints.path(step);
+        Err(Interrupted(format!("interrupted after step {step}; the same command{mode} goes on from {}", folder.display()))
+            .into())
+    }
+
+    /// One iteration of the algorithm. Until the update, what it changes is in [`State`](state::State).
     fn train_step(&mut self) -> Result<Metrics> {
         let mut clock = Clock::start();
         let mut metrics = Metrics::new();
@@ -149,12 +206,14 @@ impl Trainer {
         metrics.set("training/epoch", self.sampler.state().epoch as f64);
         if self.estimator.needs(Need::GreedyBaseline) {
             clock.time("gen_max", || self.greedy_baselines(&mut batch))?;
+            self.interrupt.check()?;
         }
         if self.config.algorithm.mask_truncated_completions {
             batch.mask_truncated();
         }
         if self.needs_old_log_probs {
             clock.time("old_log_prob", || self.old_log_probs(&mut batch, &mut metrics));
+            self.interrupt.check()?;
         }
         if self.reference.is_some() {
             clock.time("ref", || self.reference_log_probs(&mut batch));
@@ -162,16 +221,19 @@ impl Trainer {
         if self.critic.is_some() {
             clock.time("values", || self.values(&mut batch));
         }
+        self.guard_columns(&mut batch, &mut metrics)?;
         clock.time("adv", || self.advantages(&mut batch, &mut metrics))?;
+        self.guard_columns(&mut batch, &mut metrics)?;
+        self.interrupt.check()?;
         if self.critic.is_some() {
             clock.time("update_critic", || {
-                self.update_critic(&batch, &mut metrics);
+                self.update_critic(&batch, &mut metrics)?;
                 self.wait()
             })?;
         }
         if self.step >= self.first_actor_step() {
             clock.time("update_actor", || {
-                self.update_actor(&batch, &mut metrics);
+                self.update_actor(&batch, &mut metrics)?;
                 self.wait()
             })?;
             self.sync_reference();

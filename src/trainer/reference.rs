@@ -6,9 +6,16 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::Trainer;
+use crate::config::schema::RefConfig;
+use crate::model::CausalLm;
 
 /// Its folder in a checkpoint.
-const REFERENCE: &str = "ref";
+pub const REFERENCE: &str = "ref";
+
+/// The reference, where it is state.
+pub fn moving<'a>(reference: Option<&'a CausalLm>, config: &RefConfig) -> Option<&'a CausalLm> {
+    reference.filter(|_| config.sync_ref_model)
+}
 
 impl Trainer {
     /// After every `ref_model_sync_steps`-th update of the policy: reference ← α·policy + (1 − α)·reference. The next step
@@ -22,14 +29,6 @@ impl Trainer {
         if let Some(reference) = self.reference.take() {
             self.reference = Some(reference.moved_towards(&self.actor.model, alpha));
             tracing::info!("step {}: the reference is moved towards the policy, by {alpha} of the way", self.step);
-        }
-    }
-
-    /// Writes the reference into a checkpoint, if it is no longer the initial policy.
-    pub(super) fn save_reference(&self, checkpoint: &Path) -> Result<()> {
-        match self.reference.as_ref().filter(|_| self.config.actor_rollout_ref.reference.sync_ref_model) {
-            Some(reference) => reference.save(&checkpoint.join(REFERENCE)).map(drop),
-            None => Ok(()),
         }
     }
 

@@ -47,6 +47,7 @@ impl Trainer {
                 extra(&mut batch.extras, &name, lengths.len())[i] = Some(value);
             }
         }
+        self.guard_scores(batch, &mut scores)?;
         batch.scored = scores.iter().map(Option::is_some).collect();
         batch.scores = batch.at_last_tokens(&scores);
         Ok(())

@@ -18,6 +18,7 @@ use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::reward;
 use crate::rollout::{NativeEngine, Sampling};
 use crate::tracking::{Progress, Session, TRACKERS, Trackers};
+use crate::util::interrupt::Interrupt;
 
 /// The names that registries give to keys of the configuration, for its validation.
 pub fn choices() -> Vec<(&'static str, Vec<String>)> {
@@ -76,8 +77,13 @@ impl Trainer {
             false => None,
         };
 
-        let checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.max_actor_ckpt_to_keep)?;
-        let resume = find_checkpoint(&checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
+        let dir = config.trainer.default_local_dir.as_path();
+        // Validation alone leaves a run's folder as it is, and does not wait for it.
+        let mut checkpoints = match config.trainer.val_only {
+            true => Checkpoints::look(dir),
+            false => Checkpoints::new(dir, config.trainer.max_actor_ckpt_to_keep)?,
+        };
+        let resume = find_checkpoint(&mut checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let session = Session {
             project: config.trainer.project_name.clone(),
             experiment: config.trainer.experiment_name.clone(),
@@ -130,12 +136,16 @@ impl Trainer {
             gpu: DeviceMemory::watch(&device),
             progress,
             checkpoints,
+            best: None,
+            saved: None,
+            interrupt: Interrupt::default(),
             step: 0,
             total_steps,
+            config_yaml: loaded.tree.to_yaml(),
             config,
         };
         if let Some(folder) = resume {
-            trainer.restore(&folder).with_context(|| format!("cannot resume from {}", folder.display()))?;
+            trainer.restore(&folder, &loaded.tree).with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
         // Last: opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
@@ -289,7 +299,7 @@ pub fn open_device(device: Device) -> Result<burn::tensor::Device> {
 
 /// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
 pub fn find_checkpoint(
-    checkpoints: &Checkpoints,
+    checkpoints: &mut Checkpoints,
     mode: schema::ResumeMode,
     from: Option<&schema::Location>,
 ) -> Result<Option<PathBuf>> {

@@ -3,6 +3,7 @@
 use crate::algorithm::loss::LossResult;
 use crate::algorithm::policy_loss::Metric;
 use crate::algorithm::sequences;
+use crate::optim::Update;
 use crate::tracking::Metrics;
 
 /// Sums that become means.
@@ -45,6 +46,12 @@ impl Totals {
             Some((_, total)) => *total += value,
             None => self.per_update.push((name.to_owned(), value)),
         }
+    }
+
+    /// What an optimizer update did. `learner`: the beginning of the names.
+    pub fn add_update(&mut self, learner: &str, update: &Update) {
+        self.add_mean(&format!("{learner}/grad_norm"), update.grad_norm);
+        self.add_mean(&format!("{learner}/skipped_updates"), if update.applied { 0.0 } else { 1.0 });
     }
 
     /// The ratios of a micro-batch, for the metrics that TRL has of them.

@@ -3,8 +3,11 @@
 //! A token's weight in the loss comes from counts of the whole mini-batch, and so does whatever else a loss must know of it:
 //! gradients do not depend on how it is cut.
 
+use anyhow::Result;
+
 use super::Trainer;
 use super::batch::Batch;
+use super::guard::{Fault, first_nonfinite};
 use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
@@ -13,11 +16,14 @@ use crate::algorithm::policy_loss;
 use crate::algorithm::{gather, gather_offsets, scatter};
 use crate::model::token_stats::TokenGrads;
 use crate::model::{Gradients, Sequence, TokenStats};
+use crate::optim::Update;
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
 impl Trainer {
-    pub(super) fn update_actor(&mut self, batch: &Batch, metrics: &mut Metrics) {
+    /// # Errors
+    /// A loss or a gradient that is not finite, with `trainer.on_nonfinite=error`.
+    pub(super) fn update_actor(&mut self, batch: &Batch, metrics: &mut Metrics) -> Result<()> {
         let lr = self.actor.lr_at((self.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
         let actor = &self.config.actor_rollout_ref.actor;
@@ -25,10 +31,15 @@ impl Trainer {
         let shuffle = actor.shuffle.then_some(("mini-batches", seed));
         for MiniBatch { epoch, place, trajectories } in mini_batches(&self.plan.actor, batch.len(), shuffle, self.step) {
             let mut gradients = Gradients::default();
-            self.accumulate(batch, &trajectories, &[epoch as u64, place as u64], &mut gradients, &mut totals);
-            let update = self.actor.update(gradients, lr);
-            totals.add_mean("actor/grad_norm", update.grad_norm);
-            totals.add_mean("actor/skipped_updates", if update.applied { 0.0 } else { 1.0 });
+            let fault = self.accumulate(batch, &trajectories, &[epoch as u64, place as u64], &mut gradients, &mut totals);
+            let update = match &fault {
+                None => self.actor.update(gradients, lr),
+                Some(_) => Update::skipped(),
+            };
+            if let Some(fault) = fault.or(Fault::of_gradient("actor", &update)) {
+                self.on_nonfinite(&fault, batch, &trajectories)?;
+            }
+            totals.add_update("actor", &update);
         }
         let before = metrics.get("actor/entropy");
         totals.report(self.plan.actor.updates_per_step, metrics);
@@ -38,10 +49,19 @@ impl Trainer {
             metrics.set("actor/kl_coef", *coef);
         }
         metrics.set("actor/lr", lr);
+        Ok(())
     }
 
-    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from others of the step.
-    fn accumulate(&self, batch: &Batch, trajectories: &[usize], place: &[u64], gradients: &mut Gradients, totals: &mut Totals) {
+    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from others of the step. The first
+    /// number on the way that is not finite.
+    fn accumulate(
+        &self,
+        batch: &Batch,
+        trajectories: &[usize],
+        place: &[u64],
+        gradients: &mut Gradients,
+        totals: &mut Totals,
+    ) -> Option<Fault> {
         let columns = Columns::new(self, batch, trajectories);
         let micro_batches =
             micro_cut(&self.plan.actor).micro_batches(&trajectories.iter().map(|&i| batch.sequence(i)).collect::<Vec<_>>());
@@ -60,6 +80,7 @@ impl Trainer {
         }
         let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
         let reference = self.reference.as_ref().filter(|_| full_kl);
+        let mut fault = None;
         for micro in &micro_batches {
             self.actor.model.backward(&sequences(micro), self.temperature, reference, gradients, |stats| {
                 if self.objective.needs_mini_batch() && prepared.is_none() {
@@ -94,11 +115,22 @@ impl Trainer {
                     factor: factor.as_deref(),
                     entropy_mask: entropy_mask.as_deref(),
                 });
+                if fault.is_none() {
+                    let column = |name, values| {
+                        faulty_column(name, values, &offsets).map(|(what, j)| (what, Some(trajectories[micro[j]])))
+                    };
+                    let loss =
+                        || result.terms.iter().find(|(_, value)| !value.is_finite()).map(|(name, _)| (format!("`{name}`"), None));
+                    let found = column("log_prob", &stats.log_prob).or_else(|| column("entropy", &stats.entropy));
+                    let found = found.or_else(|| column("the derivative of the loss", &result.d_log_prob)).or_else(loss);
+                    fault = found.map(|(what, trajectory)| Fault { what: format!("actor: {what}"), trajectory });
+                }
                 totals.add(&result);
                 totals.add_ratios(&offsets, &mask, &stats.log_prob, old_log_prob.as_deref());
                 TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
             });
         }
+        fault
     }
 
     /// What the loss must know of the whole mini-batch; `stats` are of the current policy, in the order of `columns`.
@@ -121,6 +153,12 @@ impl Trainer {
         }
         prepared
     }
+}
+
+/// The name of a column that has a number which is not finite, and the first sequence that has one.
+fn faulty_column(name: &str, column: &[f32], offsets: &[usize]) -> Option<(String, usize)> {
+    let at = first_nonfinite(column)?;
+    Some((format!("`{name}`"), offsets.partition_point(|&start| start <= at) - 1))
 }
 
 /// The columns of one mini-batch, its trajectories one after another.

@@ -1,7 +1,9 @@
-//! Small tools the rest of the crate stands on: files that are never half-written, named random streams, checksums.
+//! Small tools the rest of the crate stands on: files that are never half-written, named random streams, checksums, signals.
 
 pub mod crc;
 pub mod fs;
+pub mod interrupt;
 pub mod jsonl;
+pub mod lock;
 pub mod rng;
 pub mod suggest;

@@ -10,5 +10,6 @@ mod improve;
 mod inspect;
 mod mistakes;
 mod options;
+mod reliability;
 mod supervised;
 mod validation;

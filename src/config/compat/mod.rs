@@ -113,6 +113,11 @@ pub fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Whether a dotted pattern fits a dotted key: `*` is one part or the rest of one, `**` any number of parts.
+pub fn fits_key(pattern: &str, key: &str) -> bool {
+    fits(&segments(pattern).collect::<Vec<_>>(), &segments(key).collect::<Vec<_>>())
+}
+
 /// Whether a pattern fits a key.
 fn fits(pattern: &[&str], key: &[&str]) -> bool {
     match (pattern, key) {

@@ -283,7 +283,6 @@ const RL: &[(&str, Fate)] = &[
     ("critic.model.override_config.moe_config.**", Ignored(NO_MOE)),
     ("critic.model.override_config.**", Refused(OWN_CONFIG)),
     ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
-    ("trainer.max_critic_ckpt_to_keep", Ignored("trainer.max_actor_ckpt_to_keep counts whole checkpoints")),
     ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
     ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
     ("reward_model.enable", Refused("reward models are not available yet")),

@@ -3,7 +3,7 @@
 use super::actor::CheckpointConfig;
 use super::data::Truncation;
 use super::lora::lora_keys;
-use super::trainer::ResumeMode;
+use super::trainer::{OnNonfinite, ResumeMode};
 use super::types::{Device, Dtype, Init, Location, OneOrMany, Open};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -99,6 +99,7 @@ pub struct SftTrainerConfig {
     pub resume_mode: ResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_ckpt_to_keep: Option<usize>,
+    pub on_nonfinite: OnNonfinite,
 }
 
 /// How often something is done, beside at the last step.

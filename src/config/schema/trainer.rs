@@ -25,6 +25,10 @@ pub struct TrainerConfig {
     pub resume_mode: ResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_actor_ckpt_to_keep: Option<usize>,
+    pub max_critic_ckpt_to_keep: Option<usize>,
+    pub metric_for_best_model: Option<String>,
+    pub greater_is_better: bool,
+    pub on_nonfinite: OnNonfinite,
     pub rollout_data_dir: Option<Location>,
     pub validation_data_dir: Option<Location>,
 }
@@ -34,6 +38,16 @@ choices! {
     pub enum MetricNames {
         Verl = "verl",
         Trl = "trl",
+    }
+}
+
+choices! {
+    /// What becomes of a number that is NaN or infinite.
+    pub enum OnNonfinite {
+        /// The run ends.
+        Error = "error",
+        /// What it would spoil is left out.
+        Skip = "skip",
     }
 }
 

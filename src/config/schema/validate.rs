@@ -1,6 +1,6 @@
 //! What the types of [`PpoConfig`] cannot check.
 
-use super::{OptimConfig, PpoConfig, ResumeMode, validate_algorithm, validate_critic};
+use super::{OptimConfig, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
 
@@ -167,6 +167,26 @@ pub(super) fn stop_strings(key: &str, stop: &[String], report: &mut Report) {
     }
 }
 
+/// Which checkpoints stay.
+fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
+    let (actor, critic) = (trainer.max_actor_ckpt_to_keep, trainer.max_critic_ckpt_to_keep);
+    if let Some(critic) = critic.filter(|critic| Some(*critic) != actor) {
+        let key = "trainer.max_critic_ckpt_to_keep";
+        let actor = actor.map_or("null, which keeps all".to_owned(), |actor| actor.to_string());
+        let message = format!("`{key}` is {critic}, but `trainer.max_actor_ckpt_to_keep` is {actor}");
+        report.wrong(
+            key,
+            message,
+            "a checkpoint is kept or deleted as a whole: set both to the same number, or this one to null",
+        );
+    }
+    if trainer.metric_for_best_model.is_some() && (trainer.test_freq <= 0 || trainer.save_freq <= 0) {
+        let key = "trainer.metric_for_best_model";
+        let message = format!("`{key}` compares steps that are both validated and saved, and there will be none");
+        report.wrong(key, message, "set trainer.test_freq and trainer.save_freq to positive numbers, or this to null");
+    }
+}
+
 /// Keys that must agree with each other.
 fn agreement(config: &PpoConfig, report: &mut Report) {
     let (data, rollout, actor) = (&config.data, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.actor);
@@ -227,6 +247,7 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
             report.wrong(key, message, format!("write {key}={longest} or more"));
         }
     }
+    best_and_kept(&config.trainer, report);
     if config.trainer.resume_mode == ResumeMode::ResumePath && config.trainer.resume_from_path.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);

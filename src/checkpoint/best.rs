@@ -1,0 +1,71 @@
+//! The best checkpoint so far, by a metric of validation.
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::tracking::Metrics;
+use crate::util::suggest::did_you_mean;
+
+/// A step that was both validated and saved, and the value that its own validation gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// The metric that was compared.
+    pub metric: String,
+    pub value: f64,
+    pub step: u64,
+}
+
+impl Best {
+    /// The value of `metric` in the report of a validation.
+    ///
+    /// # Errors
+    /// A name that the validation does not report.
+    pub fn value_of(metric: &str, reported: &Metrics) -> Result<f64> {
+        let Some(value) = reported.get(metric) else {
+            let names: Vec<&str> = reported.iter().map(|(name, _)| name).collect();
+            let meant = did_you_mean(metric, names.iter().copied());
+            bail!(
+                "trainer.metric_for_best_model names `{metric}`, which validation does not report.{meant} It reports {}",
+                names.join(", ")
+            );
+        };
+        Ok(value)
+    }
+
+    /// Takes the place of an earlier best one if it is better, or if that was of another metric. Equal values leave it; NaN
+    /// never wins.
+    pub fn replaces(&self, earlier: Option<&Self>, greater_is_better: bool) -> bool {
+        match earlier {
+            _ if self.value.is_nan() => false,
+            Some(earlier) if earlier.metric == self.metric && greater_is_better => self.value > earlier.value,
+            Some(earlier) if earlier.metric == self.metric => self.value < earlier.value,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best(metric: &str, value: f64) -> Best {
+        Best { metric: metric.into(), value, step: 1 }
+    }
+
+    #[test]
+    fn better_wins_and_equal_does_not() {
+        let replaces = |new: f64, old: f64, greater| best("acc", new).replaces(Some(&best("acc", old)), greater);
+        assert_eq!([replaces(2.0, 1.0, true), replaces(2.0, 1.0, false)], [true, false]);
+        assert_eq!([replaces(1.0, 1.0, true), replaces(1.0, 1.0, false)], [false, false]);
+        assert!(best("acc", 0.0).replaces(None, true) && best("acc", 0.0).replaces(Some(&best("loss", 9.0)), true));
+        assert!(!best("acc", f64::NAN).replaces(None, true));
+    }
+
+    #[test]
+    fn a_metric_that_is_not_reported_is_named_with_a_suggestion() {
+        let reported: Metrics = [("val-core/a/acc/mean@1", 0.5)].into_iter().collect();
+        assert_eq!(Best::value_of("val-core/a/acc/mean@1", &reported).unwrap(), 0.5);
+        let error = Best::value_of("val-core/a/acc/mean@2", &reported).unwrap_err().to_string();
+        assert!(error.contains("Did you mean \"val-core/a/acc/mean@1\"?"), "{error}");
+    }
+}

@@ -1,0 +1,52 @@
+//! What of a model being trained goes into a checkpoint and comes out of it: one call per [`Learner`], for the actor, the critic
+//! and supervised training.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::checkpoint::Part;
+use crate::config::schema::CheckpointContent::{self, Extra, HfModel, Model, Optimizer};
+use crate::optim::Learner;
+use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, Parts};
+
+/// Whether `contents` has the weights.
+pub fn has_weights(contents: &[CheckpointContent]) -> bool {
+    contents.iter().any(|part| matches!(part, Model | HfModel))
+}
+
+/// Writes the parts of a learner that `contents` (`checkpoint.save_contents`) names.
+pub fn save_learner(learner: &Learner, folder: &Path, contents: &[CheckpointContent], tokenizer: &[PathBuf]) -> Result<()> {
+    let has = |part| contents.contains(&part);
+    learner.save(folder, Parts { model: has(Model), merged: has(HfModel), optimizer: has(Optimizer) }, tokenizer)
+}
+
+/// Restores the parts of a learner that `contents` (`checkpoint.load_contents`) names. `key`: where those are set.
+///
+/// # Errors
+/// A part that the checkpoint does not hold.
+pub fn load_learner(learner: &mut Learner, folder: &Path, contents: &[CheckpointContent], key: &str) -> Result<()> {
+    let (weights, optimizer) = (has_weights(contents), contents.contains(&Optimizer));
+    for (part, wanted, file) in [("model", weights, HUGGINGFACE), ("optimizer", optimizer, OPTIMIZER)] {
+        check_part(part, wanted, &folder.join(file), key)?;
+    }
+    learner.load(folder, weights, optimizer)
+}
+
+/// Says what is left out, and refuses what is not there.
+pub fn check_part(part: &str, wanted: bool, file: &Path, key: &str) -> Result<()> {
+    if wanted && !file.exists() {
+        bail!("the checkpoint holds no `{part}`; take it out of {key}");
+    }
+    if !wanted {
+        tracing::warn!("{key} has no `{part}`: that goes on from a fresh start");
+    }
+    Ok(())
+}
+
+/// The parts of a checkpoint that `contents` (`checkpoint.load_contents`) loads, as far as settings can make them wrong.
+pub fn loaded(contents: &[CheckpointContent]) -> Vec<Part> {
+    let policy = has_weights(contents) || contents.contains(&Optimizer);
+    let parts = [(policy, Part::Policy), (contents.contains(&Extra), Part::Data)];
+    parts.into_iter().filter(|(loaded, _)| *loaded).map(|(_, part)| part).collect()
+}

@@ -1,0 +1,248 @@
+//! What a run does about signals, a full disk, damage, changed settings and numbers that are not finite.
+//! `scripts/fault-injection` tries the same at every system call.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{rows, small_run, succeed, text, trainer};
+
+const TRACKER: &str = "latest_checkpointed_iteration.txt";
+/// Three steps, each saved.
+const SAVED: &[&str] =
+    &["trainer.total_training_steps=3", "trainer.save_freq=1", "trainer.test_freq=1", "trainer.val_before_train=false"];
+
+fn weights(run: &Path, step: u64) -> PathBuf {
+    run.join(format!("global_step_{step}/actor/huggingface/model.safetensors"))
+}
+
+/// A run of [`SAVED`] that nothing disturbs.
+fn undisturbed(folder: &Path) -> PathBuf {
+    let run = folder.join("undisturbed");
+    succeed(small_run(&run, SAVED));
+    run
+}
+
+fn assert_same(run: &Path, whole: &Path, step: u64, what: &str) {
+    assert_eq!(text(run), text(whole), "{what}");
+    assert!(fs::read(weights(run, step)).unwrap() == fs::read(weights(whole, step)).unwrap(), "{what}: other weights");
+}
+
+/// The one error of a run that fails with this exit code.
+fn fails(mut command: Command, code: i32) -> String {
+    let output = command.output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert_eq!(message.lines().filter(|line| line.starts_with("error:")).count(), 1, "{message}");
+    message
+}
+
+#[cfg(target_os = "linux")]
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap().success());
+}
+
+fn wait_for(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "{} did not appear", path.display());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["trainer.total_training_steps=12", "trainer.save_freq=50", "trainer.val_before_train=false"];
+    let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+    succeed(small_run(&whole, &options));
+    let start = || small_run(&stopped, &options).stderr(Stdio::piped()).spawn().unwrap();
+    let child = start();
+    // The first row is written: training is under way.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while fs::metadata(stopped.join("metrics.jsonl")).map_or(0, |file| file.len()) == 0 {
+        assert!(Instant::now() < deadline, "no step was done");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signal(&child, "TERM");
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    let step = rows(&stopped).len();
+    assert!(step < 12, "the run was asked too late to prove anything");
+    assert!(message.contains(&format!("interrupted after step {step}; the same command goes on from")), "{message}");
+    assert_eq!(fs::read_to_string(stopped.join(TRACKER)).unwrap(), step.to_string());
+    succeed(small_run(&stopped, &options));
+    assert_same(&stopped, &whole, 12, "resumed");
+
+    // Without checkpoints there is nothing to go on from.
+    let bare = folder.path().join("bare");
+    let child = small_run(&bare, &["trainer.val_before_train=false"]).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&bare.join("metrics.jsonl"));
+    std::thread::sleep(Duration::from_millis(100));
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && message.contains("nothing is saved, as trainer.save_freq=-1"), "{message}");
+}
+
+#[test]
+fn damage_costs_one_checkpoint_and_no_correctness() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = undisturbed(folder.path());
+    let run = folder.path().join("run");
+    succeed(small_run(&run, &[SAVED, &["trainer.total_training_steps=2"]].concat()));
+    let mut bytes = fs::read(weights(&run, 2)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(weights(&run, 2), bytes).unwrap();
+    let resumed = succeed(small_run(&run, SAVED));
+    let message = String::from_utf8_lossy(&resumed.stderr);
+    assert!(message.contains("model.safetensors is damaged") && message.contains("going on from"), "{message}");
+    assert_same(&run, &whole, 3, "after damage");
+
+    for step in 1..=3 {
+        fs::remove_file(run.join(format!("global_step_{step}/data.json"))).unwrap();
+    }
+    let message = fails(small_run(&run, SAVED), 2);
+    assert!(message.contains("no checkpoint in") && message.contains("global_step_3/data.json is missing"), "{message}");
+}
+
+#[test]
+fn settings_may_change_where_the_checkpoint_still_means_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = undisturbed(folder.path());
+    let go_on = |more: &[&str]| small_run(&run, &[SAVED, &["trainer.total_training_steps=4"], more].concat());
+    let message = fails(go_on(&["trainer.seed=2", "data.train_batch_size=16"]), 2);
+    for part in ["trainer.seed: 1 -> 2", "data.train_batch_size: 8 -> 16", "load_contents", "resume_mode=disable"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let output = succeed(go_on(&["actor_rollout_ref.actor.optim.lr=1e-3", "trainer.test_freq=2"]));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("actor_rollout_ref.actor.optim.lr: 0.0004 -> 0.001"), "{message}");
+    assert!(message.contains("the run ends at step 4 instead of 3, and so does the schedule"), "{message}");
+    assert!(!message.contains("test_freq"), "{message}");
+}
+
+#[test]
+fn a_full_disk_leaves_the_last_checkpoint_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = undisturbed(folder.path());
+    let run = folder.path().join("run");
+    succeed(small_run(&run, &[SAVED, &["trainer.total_training_steps=1"]].concat()));
+    let before = fs::read(weights(&run, 1)).unwrap();
+    // Files may have 1,000 blocks of 512 or 1,024 bytes: less than the weights take.
+    let inner = small_run(&run, SAVED);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
+    command.current_dir(inner.get_current_dir().unwrap());
+    let message = fails(command, 1);
+    for part in ["cannot save the checkpoint of step 2", "a checkpoint takes about", "model.safetensors"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(fs::read(weights(&run, 1)).unwrap() == before && !run.join("global_step_2").exists());
+    let left: Vec<_> = fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!left.iter().any(|name| name.starts_with(".tmp-")), "{left:?}");
+    succeed(small_run(&run, SAVED));
+    assert_same(&run, &whole, 3, "after a full disk");
+}
+
+#[test]
+fn the_best_checkpoint_stays_and_is_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let metric = "val-core/burnish/arithmetic/acc/mean@1";
+    let of = |metric: &str| format!("trainer.metric_for_best_model={metric}");
+    let best = of(metric);
+    // The smaller, so that the first is the best: an untrained model knows nothing, and equal values change nothing.
+    let options = |steps: &'static str| {
+        let keep = ["trainer.test_freq=1", "trainer.greater_is_better=false", "trainer.max_actor_ckpt_to_keep=1"];
+        [SAVED, &keep, &[steps]].concat()
+    };
+    let run = folder.path().join("run");
+    for steps in ["trainer.total_training_steps=3", "trainer.total_training_steps=5"] {
+        let mut command = small_run(&run, &options(steps));
+        command.arg(&best);
+        succeed(command);
+    }
+    let values: Vec<f64> = rows(&run).iter().map(|(_, row)| row[metric].as_f64().unwrap()).collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let expected = 1 + values.iter().position(|value| *value == least).unwrap();
+    assert_eq!(fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap(), expected.to_string());
+    let kept = [1, 2, 3, 4, 5].map(|step| run.join(format!("global_step_{step}")).exists());
+    assert_eq!(kept, [1, 2, 3, 4, 5].map(|step| step == expected || step == 5), "{values:?}");
+
+    let mut command = small_run(&folder.path().join("wrong"), &options("trainer.total_training_steps=3"));
+    command.arg(of("val-core/burnish/arithmetic/acc/mean@2"));
+    let message = fails(command, 1);
+    assert!(message.contains(&format!("Did you mean \"{metric}\"?")), "{message}");
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_named_and_dumped_or_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    // A weight beyond f32 makes every right answer's score infinite, and leaves a wrong one's 0.
+    let infinite = ["trainer.total_training_steps=2", "trainer.val_before_train=false", "reward_model.reward_weights=[1e300]"];
+    let run = folder.path().join("error");
+    let message = fails(small_run(&run, &infinite), 1);
+    for part in ["step 1: reward: the score inf", "to row", "nonfinite/step_1.jsonl", "on_nonfinite=skip"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let dump = fs::read_to_string(run.join("nonfinite/step_1.jsonl")).unwrap();
+    let row: serde_json::Value = serde_json::from_str(dump.lines().next().unwrap()).unwrap();
+    assert!(row["prompt_ids"].is_array() && row["response_ids"].is_array(), "{row}");
+
+    let run = folder.path().join("skip");
+    let mut command = small_run(&run, &infinite);
+    command.arg("trainer.on_nonfinite=skip");
+    succeed(command);
+    let last = &rows(&run)[1].1;
+    assert!(last["reward/nonfinite/mean"].as_f64().unwrap() > 0.0, "{last:?}");
+    assert_eq!(last["actor/skipped_updates"], 0.0);
+
+    // Weights that explode: the first update makes them so, the second step meets them.
+    let run = folder.path().join("exploded");
+    let explode = ["trainer.total_training_steps=2", "trainer.val_before_train=false", "actor_rollout_ref.actor.optim.lr=1e38"];
+    let message = fails(small_run(&run, &explode), 1);
+    assert!(message.contains("is not finite") && run.join("nonfinite").is_dir(), "{message}");
+}
+
+#[test]
+fn two_runs_do_not_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut first = small_run(&run, &["trainer.total_training_steps=1000", "trainer.val_before_train=false"]).spawn().unwrap();
+    wait_for(&run.join("metrics.jsonl"));
+    let message = fails(small_run(&run, SAVED), 2);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(message.contains("another process is training in"), "{message}");
+    // The lock ended with its process.
+    succeed(small_run(&run, &["trainer.total_training_steps=1", "trainer.val_before_train=false"]));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn supervised_training_stops_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let sft = |name: &str| {
+        let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "trainer.total_training_steps=12"]);
+        command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.logger=[file]"]);
+        command.args(["data.val_files=null", "trainer.save_freq=-1"]);
+        command.arg(format!("trainer.default_local_dir={}", folder.path().join(name).display()));
+        command
+    };
+    let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+    succeed(sft("whole"));
+    let mut child = sft("stopped").spawn().unwrap();
+    wait_for(&stopped.join("metrics.jsonl"));
+    std::thread::sleep(Duration::from_millis(50));
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert!(rows(&stopped).len() < 12, "the run was asked too late to prove anything");
+    succeed(sft("stopped"));
+    assert_eq!(text(&stopped), text(&whole));
+    let model = |run: &Path| fs::read(run.join("global_step_12/huggingface/model.safetensors")).unwrap();
+    assert!(model(&stopped) == model(&whole), "other weights");
+}
