@@ -1,36 +1,63 @@
 //! What a majority vote among sampled answers is worth (`maj@k`).
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use rayon::prelude::*;
 
 /// Probabilities below this are left out: they change no digit of a sum of probabilities.
 const NEGLIGIBLE: f64 = 1e-20;
 
-/// Mean and standard deviation of the value that the most frequent answer has among `draws` samples drawn with replacement: of
-/// several answers that are as frequent the first drawn counts, and of its values the first drawn.
-///
-/// verl estimates them from 1,000 such draws (`bootstrap_metric`, `calc_maj_val`); here they are exact. Which of the equally
-/// frequent answers was drawn first is a matter of symmetry, and so is which sample of that answer: each is as likely as another.
-/// So only the probability that an answer wins is needed, and the mean and mean square of its values.
-///
-/// # Panics
-/// Another number of answers than of values, or none.
-pub fn majority<A: AsRef<str>>(answers: &[A], values: &[f64], draws: usize) -> [f64; 2] {
-    assert!(answers.len() == values.len() && !answers.is_empty(), "every sample has an answer and a value");
-    let mut place = HashMap::new();
-    let mut classes: Vec<Vec<f64>> = Vec::new();
-    for (answer, value) in answers.iter().zip(values) {
-        let at = *place.entry(answer.as_ref()).or_insert(classes.len());
-        classes.resize_with(classes.len().max(at + 1), Vec::new);
-        classes[at].push(*value);
+/// How probable it is that an answer wins the vote, for each division of samples among answers that occurs: prompts and variables
+/// share them.
+pub struct Votes(HashMap<(Vec<usize>, usize), Vec<f64>>);
+
+impl Votes {
+    /// Of samples with these answers, for each number of draws.
+    pub fn of<'a>(answers: impl Iterator<Item = &'a [String]>, draws: &[usize]) -> Self {
+        let cases: BTreeSet<(Vec<usize>, usize)> = answers
+            .flat_map(|answers| {
+                let sizes: Vec<usize> = classes(answers).iter().map(Vec::len).collect();
+                draws.iter().map(move |&draws| (sizes.clone(), draws))
+            })
+            .collect();
+        let probabilities = |(sizes, draws): (Vec<usize>, usize)| {
+            let won = wins(&sizes, draws);
+            ((sizes, draws), won)
+        };
+        Self(cases.into_par_iter().map(probabilities).collect())
     }
-    let sizes: Vec<usize> = classes.iter().map(Vec::len).collect();
-    let won = wins(&sizes, draws);
-    let moment = |power: i32| -> f64 {
-        let of = |class: &Vec<f64>| class.iter().map(|x| x.powi(power)).sum::<f64>() / class.len() as f64;
-        classes.iter().zip(&won).map(|(class, won)| won * of(class)).sum()
-    };
-    let mean = moment(1);
-    [mean, (moment(2) - mean * mean).max(0.0).sqrt()]
+
+    /// Mean and standard deviation of the value that the most frequent answer has among `draws` samples drawn with replacement: of
+    /// several answers that are as frequent the first drawn counts, and of its values the first drawn. `None` for answers or a number
+    /// of draws that [`Votes::of`] was not given.
+    ///
+    /// verl estimates them from 1,000 such draws (`bootstrap_metric`, `calc_maj_val`); here they are exact. Which of the equally
+    /// frequent answers was drawn first is a matter of symmetry, and so is which sample of that answer: each is as likely as another.
+    /// So only the probability that an answer wins is needed, and the mean and mean square of its values.
+    pub fn majority(&self, answers: &[String], values: &[f64], draws: usize) -> Option<[f64; 2]> {
+        let classes = classes(answers);
+        let won = self.0.get(&(classes.iter().map(Vec::len).collect(), draws))?;
+        let moment = |power: i32| -> f64 {
+            let of = |class: &Vec<usize>| class.iter().map(|&i| values[i].powi(power)).sum::<f64>() / class.len() as f64;
+            classes.iter().zip(won).map(|(class, won)| won * of(class)).sum()
+        };
+        let mean = moment(1);
+        Some([mean, (moment(2) - mean * mean).max(0.0).sqrt()])
+    }
+}
+
+/// The samples of each answer, the most frequent first.
+fn classes(answers: &[String]) -> Vec<Vec<usize>> {
+    let mut place = HashMap::new();
+    let mut classes: Vec<Vec<usize>> = Vec::new();
+    for (i, answer) in answers.iter().enumerate() {
+        let at = *place.entry(answer).or_insert(classes.len());
+        classes.resize_with(classes.len().max(at + 1), Vec::new);
+        classes[at].push(i);
+    }
+    classes.sort_by_key(|class| Reverse(class.len()));
+    classes
 }
 
 /// For each class, the probability that most of `draws` samples belong to it; an equal number of several is shared equally.
@@ -113,7 +140,7 @@ mod tests {
     use super::*;
 
     /// Every sequence of draws, counted one by one.
-    fn enumerated(answers: &[&str], values: &[f64], draws: usize) -> [f64; 2] {
+    fn enumerated(answers: &[String], values: &[f64], draws: usize) -> [f64; 2] {
         let n = answers.len();
         let sequences = n.pow(draws as u32);
         let value = |sequence: usize| {
@@ -131,11 +158,14 @@ mod tests {
         let values = [1.0, 0.0, 0.5, -1.0, 2.0, 0.25];
         for answers in [["a"; 6], ["a", "b", "c", "d", "e", "f"], ["a", "b", "a", "c", "b", "a"], ["a", "b", "b", "a", "c", "c"]]
         {
+            let answers = answers.map(str::to_owned);
             for n in [1, 2, 5, 6] {
                 for draws in 1..=5 {
-                    let [got, want] = [majority, enumerated].map(|f| f(&answers[..n], &values[..n], draws));
+                    let (answers, values) = (&answers[..n], &values[..n]);
+                    let got = Votes::of([answers].into_iter(), &[draws]).majority(answers, values, draws).unwrap();
+                    let want = enumerated(answers, values, draws);
                     let error = (got[0] - want[0]).abs().max((got[1] - want[1]).abs());
-                    assert!(error < 1e-7, "{:?}, {draws} draws: {got:?} and not {want:?}", &answers[..n]);
+                    assert!(error < 1e-7, "{answers:?}, {draws} draws: {got:?} and not {want:?}");
                 }
             }
         }

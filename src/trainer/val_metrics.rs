@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::majority::majority;
+use super::majority::Votes;
 use crate::tracking::Metrics;
 
 /// One variable of the samples of one prompt.
@@ -25,6 +25,7 @@ pub struct Group {
 /// standard deviation, without the error of verl's 1,000 random draws.
 pub fn metrics(groups: &[Group], n: usize) -> Metrics {
     let mut metrics = Metrics::new();
+    let votes = Votes::of(groups.iter().filter_map(|g| g.answers.as_deref()), &draws(n));
     let variables: BTreeSet<(&str, &str)> = groups.iter().map(|g| (g.data_source.as_str(), g.variable.as_str())).collect();
     for &(source, variable) in &variables {
         let groups: Vec<&Group> = groups.iter().filter(|g| g.data_source == source && g.variable == variable).collect();
@@ -42,7 +43,7 @@ pub fn metrics(groups: &[Group], n: usize) -> Metrics {
             let statistics: [(&str, bool, Moments); 3] = [
                 ("best", draws == n, &|g| Some(extreme(&g.values, draws, 1.0))),
                 ("worst", false, &|g| Some(extreme(&g.values, draws, -1.0))),
-                ("maj", draws == n, &|g| Some(majority(g.answers.as_ref()?, &g.values, draws))),
+                ("maj", draws == n, &|g| votes.majority(g.answers.as_ref()?, &g.values, draws)),
             ];
             for (name, core, moments) in statistics {
                 let of_prompts: Vec<Option<[f64; 2]>> = groups.iter().map(|group| moments(group)).collect();
