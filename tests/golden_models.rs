@@ -133,7 +133,7 @@ fn golden_backward_and_adamw() {
         // Files may hold several of our parameters as one tensor.
         let mut squares: BTreeMap<String, f64> = BTreeMap::new();
         for (parameter, norm) in gradients.norms() {
-            *squares.entry(model.config.naming.place(parameter).name).or_default() += norm * norm;
+            *squares.entry(model.config.place(parameter).name).or_default() += norm * norm;
         }
         assert_eq!(squares.len(), want.len(), "{name}: parameters with a gradient");
         for (parameter, square) in squares {
@@ -160,4 +160,56 @@ fn golden_backward_and_adamw() {
             assert!((sum - want).abs() <= 1e-3 * want, "{name} {parameter} after the step: Σ|w| {sum}, torch has {want}");
         }
     }
+}
+
+/// Critics (token classifiers) and reward models (sequence classifiers): the value at every token, and the score at the last.
+#[test]
+fn golden_scalar_heads() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(goldens().join("models")).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let critic = name.ends_with("_critic");
+        if !critic && !name.ends_with("_reward") {
+            continue;
+        }
+        let golden: Value = serde_json::from_slice(&std::fs::read(folder.join("golden.json")).unwrap()).unwrap();
+        let texts = sequences(&golden);
+        let rows: Vec<Vec<f32>> = golden["logits"].as_array().unwrap().iter().map(floats).collect();
+        let check = |model: &CausalLm| {
+            let last: Vec<f32> = rows.iter().map(|row| row[row.len() - 1]).collect();
+            let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+            close(&format!("{name} scores"), &model.final_scores(&texts), &last, 1e-4);
+            let states: Vec<Sequence> = texts.iter().map(|t| Sequence { prompt: &t[..1], response: &t[1..] }).collect();
+            let values = rows.iter().flat_map(|row| row[..row.len() - 1].to_vec()).collect::<Vec<_>>();
+            if critic {
+                close(&format!("{name} values"), &model.values(&states), &values, 1e-4);
+            }
+        };
+        let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &Device::flex()).unwrap();
+        check(&model);
+        // What is saved is the same kind of model.
+        let saved = tempfile::tempdir().unwrap();
+        model.save(saved.path()).unwrap();
+        check(&model.reload(saved.path()).unwrap());
+        seen += 1;
+    }
+    assert!(seen > 0);
+}
+
+/// A causal language model becomes a critic whose head alone is new; a model without a head that scores is no reward model.
+#[test]
+fn a_critic_from_a_language_model() {
+    let folder = goldens().join("models/llama3_rope_tied");
+    let load = |seed| CausalLm::load_scalar(&folder, Init::Pretrained, seed, &Device::flex());
+    let (critic, text) = (load(Some(1)).unwrap(), [5u32, 9, 200, 17]);
+    assert_eq!(critic.final_scores(&[&text]), load(Some(1)).unwrap().final_scores(&[&text]));
+    assert_ne!(critic.final_scores(&[&text]), load(Some(2)).unwrap().final_scores(&[&text]));
+    let saved = tempfile::tempdir().unwrap();
+    critic.save(saved.path()).unwrap();
+    let config: Value = serde_json::from_slice(&std::fs::read(saved.path().join("config.json")).unwrap()).unwrap();
+    assert_eq!(config["architectures"][0], "LlamaForTokenClassification");
+    assert_eq!(critic.reload(saved.path()).unwrap().final_scores(&[&text]), critic.final_scores(&[&text]));
+    let error = load(None).err().unwrap().to_string();
+    assert!(error.contains("no …ForSequenceClassification"), "{error}");
 }

@@ -129,6 +129,44 @@ fn gradients_agree_with_finite_differences() {
     assert!((slope / (norm * norm) - 1.0).abs() < 1e-2, "slope {slope}, squared norm {}", norm * norm);
 }
 
+/// A critic's gradients do not depend on the cut, and agree with finite differences along themselves.
+#[test]
+fn gradients_of_values() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/gpt_neox_critic");
+    let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &Device::flex()).unwrap().trainable();
+    let (prompt, responses) = ([5u32, 9, 200], [[17u32, 33, 4, 90], [1, 2, 3, 4]]);
+    let sequences: Vec<Sequence> = responses.iter().map(|response| Sequence { prompt: &prompt, response }).collect();
+    let c = |t: usize| (t as f32 * 1.9).cos();
+    let gradients = |cut: Cut| {
+        let mut gradients = Gradients::default();
+        for micro in cut.micro_batches(&sequences) {
+            let batch: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
+            let d = micro.iter().flat_map(|&i| (4 * i..4 * i + 4).map(c)).collect();
+            model.value_backward(&batch, &mut gradients, |_| d);
+        }
+        gradients
+    };
+    let whole = gradients(Cut::Sequences(2));
+    for (name, g) in gradients(Cut::Sequences(1)).0 {
+        let want = whole.0[&name].clone();
+        let scale: f32 = want.clone().abs().max().into_scalar();
+        let error: f32 = (g - want).abs().max().into_scalar();
+        assert!(error <= 1e-5 * scale, "{name}: off by {error}, largest {scale}");
+    }
+    let (norm, bias) = (whole.norm(), whole.0["lm_head.bias"].clone().into_scalar::<f32>());
+    assert!((bias - (0..8).map(c).sum::<f32>()).abs() < 1e-5, "{bias}");
+    let step = 1e-3 / norm;
+    let moved = |sign: f64| {
+        let sgd = burnish::optim::AdamWConfig { beta1: 0.0, beta2: 0.0, eps: 1e30, weight_decay: 0.0 };
+        let mut copy = model.clone();
+        let same = Gradients(whole.0.clone());
+        copy.net = burnish::optim::AdamW::new(sgd).update(copy.net, same, -sign * step * 1e30, 1.0);
+        copy.values(&sequences).iter().enumerate().map(|(t, v)| f64::from(v * c(t))).sum::<f64>()
+    };
+    let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);
+    assert!((slope / (norm * norm) - 1.0).abs() < 1e-2, "slope {slope}, squared norm {}", norm * norm);
+}
+
 /// Gradients of Σ c_t·KL_t to every parameter are those of plain autodiff through the logits of the same model.
 #[test]
 fn gradients_of_the_divergence_agree_with_plain_autodiff() {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
 
-use super::config::{DecoderConfig, NormKind, Positions, Residual};
+use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
 use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
 use super::ops::tensor_from_vec;
 use crate::util::rng::Stream;
@@ -57,9 +57,10 @@ impl Builder<'_> {
         };
         let layers = (0..c.num_hidden_layers).map(|i| self.block(&format!("model.layers.{i}"))).collect::<Result<_>>()?;
         let norm = self.norm("model.norm", c.hidden_size)?;
-        let lm_head = match c.tie_word_embeddings {
-            true => None,
-            false => Some(self.linear("lm_head", c.vocab_size, c.hidden_size, false)?),
+        let lm_head = match c.head {
+            HeadKind::Scalar { bias, .. } => Some(self.linear("lm_head", 1, c.hidden_size, bias)?),
+            HeadKind::Language if c.tie_word_embeddings => None,
+            HeadKind::Language => Some(self.linear("lm_head", c.vocab_size, c.hidden_size, false)?),
         };
         Ok(Decoder { model: Trunk { embed_tokens, embed_positions, layers, norm }, lm_head })
     }

@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Tensor};
 
-use super::config::{DecoderConfig, Positions};
+use super::config::{DecoderConfig, HeadKind, Positions};
 use super::decoder::{Decoder, Pass};
 use super::hf_config::HfConfig;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
-use super::weights::{WeightFiles, file_tensors, write_safetensors};
+use super::weights::{FreshHead, WeightFiles, file_tensors, write_safetensors};
 
 /// Where initial weights come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub enum Init {
     Random { seed: u64 },
 }
 
-/// A causal language model of f32 parameters on one device.
+/// A decoder of f32 parameters on one device: a causal language model, or one with a [scalar head](super::scalar).
 #[derive(Clone)]
 pub struct CausalLm {
     pub config: DecoderConfig,
@@ -45,6 +45,17 @@ impl CausalLm {
     pub fn load(folder: &Path, init: Init, device: &Device) -> Result<Self> {
         let hf = HfConfig::read(folder)?;
         let config = hf.decoder().with_context(|| format!("{}", folder.display()))?;
+        Self::with_config(folder, (hf, config), init, None, device)
+    }
+
+    /// Loads the weights of a folder into the network of `config`, which was read from the folder's `hf`.
+    pub(super) fn with_config(
+        folder: &Path,
+        (hf, config): (HfConfig, DecoderConfig),
+        init: Init,
+        fresh_head: Option<&FreshHead>,
+        device: &Device,
+    ) -> Result<Self> {
         let dropouts = hf.dropouts();
         if !dropouts.is_empty() {
             tracing::warn!(
@@ -54,7 +65,7 @@ impl CausalLm {
             );
         }
         let net = match init {
-            Init::Pretrained => WeightFiles::open(folder)?.build(&config, device)?,
+            Init::Pretrained => WeightFiles::open(folder)?.build(&config, fresh_head, device)?,
             Init::Random { seed } => Decoder::random(&config, seed, device)?,
         };
         let frequencies = match &config.positions {
@@ -88,7 +99,10 @@ impl CausalLm {
 
     /// Other weights of the same architecture, computing as this model does: those of a folder this one was saved to.
     pub fn reload(&self, folder: &Path) -> Result<Self> {
-        let loaded = Self::load(folder, Init::Pretrained, &self.device)?;
+        let loaded = match self.config.head {
+            HeadKind::Language => Self::load(folder, Init::Pretrained, &self.device)?,
+            HeadKind::Scalar { .. } => Self::load_scalar(folder, Init::Pretrained, None, &self.device)?,
+        };
         Ok(Self { dtype: self.dtype, gradient_checkpointing: self.gradient_checkpointing, ..loaded })
     }
 

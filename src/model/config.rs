@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::hf_config::HfReader;
-use super::naming::{self, Naming};
+use super::naming::{self, Naming, Place};
 use super::ops::{Act, Scoring};
 use super::rope::RopeConfig;
 
@@ -32,6 +32,15 @@ pub enum Positions {
     Rotary(RopeConfig),
     /// A table of max_position_embeddings rows, added to the embeddings.
     Learned,
+}
+
+/// What follows the last norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadKind {
+    /// Logits of the vocabulary.
+    Language,
+    /// One number per token, of a critic or a reward model: [1, h], under this name in files.
+    Scalar { name: &'static str, bias: bool },
 }
 
 /// A decoder-only transformer.
@@ -69,6 +78,7 @@ pub struct DecoderConfig {
     pub embedding_scale: Option<f32>,
     /// The head is the embedding matrix.
     pub tie_word_embeddings: bool,
+    pub head: HeadKind,
     pub max_position_embeddings: usize,
     /// Standard deviation of random initial weights.
     pub initializer_range: f64,
@@ -81,6 +91,16 @@ impl DecoderConfig {
     pub fn scoring(&self, layer: usize) -> Scoring {
         let scale = self.attention_scale.unwrap_or(1.0 / (self.head_dim as f32).sqrt());
         Scoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
+    }
+
+    /// Where a parameter stands in files.
+    pub fn place(&self, parameter: &str) -> Place {
+        match (self.head, parameter.strip_prefix("lm_head.")) {
+            (HeadKind::Scalar { name, .. }, Some(rest)) => {
+                Place { name: format!("{name}.{rest}"), part: None, transposed: false }
+            }
+            _ => self.naming.place(parameter),
+        }
     }
 }
 
@@ -118,6 +138,7 @@ impl HfReader<'_> {
             windows: vec![None; layers],
             embedding_scale: None,
             tie_word_embeddings: self.bool_or("tie_word_embeddings", false)?,
+            head: HeadKind::Language,
             max_position_embeddings: self.usize_or("max_position_embeddings", 2048)?,
             initializer_range: self.f64_or("initializer_range", 0.02)?,
             naming: &naming::HUGGING_FACE,

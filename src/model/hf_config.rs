@@ -18,6 +18,13 @@ pub struct HfConfig {
     pub json: Map<String, Value>,
 }
 
+/// What a classifier labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Classifier {
+    Tokens,
+    Sequences,
+}
+
 /// Keys of transformers' `PreTrainedConfig` and of published checkpoints that do not change what a model computes here.
 /// `pretraining_tp`, dropouts and the like are read, and have an effect or an error.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -109,6 +116,20 @@ impl HfConfig {
             .with_context(|| format!("config.json of a {model_type} model"))?;
         check(&config)?;
         Ok(config)
+    }
+
+    /// The class of the architecture, where it is a classifier: what its name ends in.
+    pub fn classifier(&self) -> Option<Classifier> {
+        let name = self.json.get("architectures")?.as_array()?.first()?.as_str()?;
+        [("ForTokenClassification", Classifier::Tokens), ("ForSequenceClassification", Classifier::Sequences)]
+            .into_iter()
+            .find_map(|(end, kind)| name.ends_with(end).then_some(kind))
+    }
+
+    /// Labels of a classifier; transformers' default is 2.
+    pub fn num_labels(&self) -> usize {
+        let named = self.json.get("id2label").and_then(Value::as_object).map(Map::len);
+        named.or(self.json.get("num_labels").and_then(|n| n.as_u64().map(|n| n as usize))).unwrap_or(2)
     }
 
     /// The dropouts that this config asks for, as `name: value`.

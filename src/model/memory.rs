@@ -3,7 +3,7 @@
 //! The counts follow the code: what the operations of [`super::ops`] keep for their backward passes, what a block holds while it
 //! runs, and one chunk of the head. They leave out what is small: rotations, indices, log-sums of attention.
 
-use super::config::{DecoderConfig, NormKind, Positions, Residual};
+use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
 use super::ops::{BLOCK, head};
 
 /// Bytes of an f32.
@@ -31,9 +31,13 @@ impl DecoderConfig {
         let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
         let norm = if self.norm == NormKind::Layer { 2 * h } else { h };
         let norms = norm * if self.residual == Residual::Sandwich { 4 } else { 2 };
-        let heads = if self.tie_word_embeddings { 1 } else { 2 };
+        let head = match self.head {
+            HeadKind::Scalar { bias: has, .. } => h + bias(has, 1),
+            HeadKind::Language if self.tie_word_embeddings => 0,
+            HeadKind::Language => self.vocab_size * h,
+        };
         let positions = if self.positions == Positions::Learned { self.max_position_embeddings * h } else { 0 };
-        heads * self.vocab_size * h + positions + self.num_hidden_layers * (attention + mlp + norms) + norm
+        self.vocab_size * h + head + positions + self.num_hidden_layers * (attention + mlp + norms) + norm
     }
 
     fn queries(&self) -> usize {
@@ -76,6 +80,9 @@ impl DecoderConfig {
 
     /// One tile of logits, or so many copies of the logits of one chunk of tokens.
     fn logits(&self, widest: Widest, copies: Option<usize>) -> usize {
+        if self.head != HeadKind::Language {
+            return widest.predicted;
+        }
         let (rows, columns) = head::tile(widest.predicted, self.vocab_size);
         copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::CHUNK) * self.vocab_size)
     }

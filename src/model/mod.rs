@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
-//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`decoding`] and [`kv_cache`]
+//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`scalar`] (critics and reward
+//! models), [`decoding`] and [`kv_cache`]
 //! (inference, token by token), [`ops`] (fused operations).
 
 mod build;
@@ -20,6 +21,7 @@ pub mod micro_batch;
 pub mod naming;
 pub mod ops;
 pub mod rope;
+pub mod scalar;
 pub mod token_stats;
 pub mod weights;
 

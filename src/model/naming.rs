@@ -11,6 +11,8 @@ pub struct Naming {
     pub fused_qkv: Option<FusedQkv>,
     /// Files hold the projections of blocks as [in, out] (GPT-2's Conv1D).
     pub transposed: bool,
+    /// The head of the family's token classifiers.
+    pub classifier: &'static str,
     /// Endings of tensors in old files that are no parameters: masks, and frequencies of rotation.
     pub buffers: &'static [&'static str],
 }
@@ -25,7 +27,8 @@ pub enum FusedQkv {
 }
 
 /// Files that name parameters as we do.
-pub static HUGGING_FACE: Naming = Naming { replace: &[], fused_qkv: None, transposed: false, buffers: &[".rotary_emb.inv_freq"] };
+pub static HUGGING_FACE: Naming =
+    Naming { replace: &[], fused_qkv: None, transposed: false, classifier: "score", buffers: &[".rotary_emb.inv_freq"] };
 
 /// Where a parameter stands in files.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +115,7 @@ mod tests {
             replace: &[("model.layers.", "h."), (".self_attn.qkv_proj.", ".attn.c_attn.")],
             fused_qkv: Some(FusedQkv::PerHead),
             transposed: true,
+            classifier: "classifier",
             buffers: &[],
         };
         let place = |name: &str, part, transposed| Place { name: name.to_owned(), part, transposed };

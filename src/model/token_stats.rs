@@ -38,17 +38,17 @@ impl Sequence<'_> {
 }
 
 /// A micro-batch laid out for the device.
-struct Layout {
+pub(super) struct Layout {
     /// Token id of each row.
     ids: Vec<u32>,
     packed: Arc<Packed>,
     /// Row whose hidden state predicts each response token, in the order of the sequences.
     rows: Vec<usize>,
-    targets: Vec<u32>,
+    pub(super) targets: Vec<u32>,
 }
 
 impl Layout {
-    fn of(sequences: &[Sequence]) -> Self {
+    pub(super) fn of(sequences: &[Sequence]) -> Self {
         let mut by_prompt: BTreeMap<&[u32], Vec<usize>> = BTreeMap::new();
         for (i, s) in sequences.iter().enumerate().filter(|(_, s)| !s.response.is_empty()) {
             by_prompt.entry(s.prompt).or_default().push(i);
@@ -120,23 +120,35 @@ impl CausalLm {
         // Before the policy's pass, so that what this one holds meanwhile is gone when the policy's activations come.
         let reference = reference.map(|reference| reference.predicting(&layout, temperature));
         let reference = reference.as_ref().map(HeadInput::view);
+        self.through_trunk(&layout, gradients, |hidden, gradients| {
+            let input = self.head_input(hidden, temperature);
+            let head = input.view();
+            let stats = head_stats(head, &layout.targets, reference);
+            let grads = loss(&stats.tokens);
+            let head_name = if self.net.lm_head.is_some() { HEAD } else { EMBEDDING };
+            let mut d_head = gradients.take(head_name, head.w.dims(), &self.device);
+            let d_hidden = head_backward(head, &layout.targets, &stats, &grads, reference, &mut d_head) / input.divisor;
+            gradients.add(head_name, d_head);
+            d_hidden
+        });
+    }
+
+    /// Forward and backward through everything but the head, which maps the hidden states [tokens, h] that predict the response
+    /// tokens, outside any graph, to the gradient with respect to them.
+    pub(super) fn through_trunk(
+        &self,
+        layout: &Layout,
+        gradients: &mut Gradients,
+        head: impl FnOnce(Tensor<2>, &mut Gradients) -> Tensor<2>,
+    ) {
         // The embedded tokens are a leaf of their own: a graph through the lookup would make a [vocab, h] tensor per pass.
         let positions = layout.packed.positions();
-        let trunk = self.trunk(self.embed(&layout.ids, &positions), &layout);
+        let trunk = self.trunk(self.embed(&layout.ids, &positions), layout);
         let rows = layout.predicting(&self.device);
-        let input = self.head_input(trunk.hidden().select(0, rows.clone()), temperature);
-        let head = input.view();
-        let stats = head_stats(head, &layout.targets, reference);
-        let grads = loss(&stats.tokens);
-
-        let head_name = if self.net.lm_head.is_some() { "lm_head.weight" } else { EMBEDDING };
-        let mut d_head = gradients.take(head_name, head.w.dims(), &self.device);
-        let d_rows = head_backward(head, &layout.targets, &stats, &grads, reference, &mut d_head) / input.divisor;
-        gradients.add(head_name, d_head);
-
+        let d_rows = head(trunk.hidden().select(0, rows.clone()), gradients);
         let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
         let d_hidden = d_hidden.select_assign(0, rows, d_rows, IndexingUpdateOp::Add);
-        let d_embedded = trunk.backward(self, &layout, d_hidden, gradients);
+        let d_embedded = trunk.backward(self, layout, d_hidden, gradients);
         let mut scatter = |name: &str, table: &Tensor<2>, rows: Tensor<1, Int>, d: Tensor<2>| {
             let sum = gradients.take(name, table.dims(), &self.device);
             gradients.add(name, sum.select_assign(0, rows, d, IndexingUpdateOp::Add));
@@ -155,9 +167,14 @@ impl CausalLm {
 
     /// Outside any graph: the head over the hidden states that predict the response tokens.
     fn predicting(&self, layout: &Layout, temperature: f32) -> HeadInput {
+        self.head_input(self.predicting_states(layout), temperature)
+    }
+
+    /// Outside any graph: the hidden states [tokens, h] that predict the response tokens.
+    pub(super) fn predicting_states(&self, layout: &Layout) -> Tensor<2> {
         let model = self.frozen();
         let hidden = model.hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
-        self.head_input(hidden.select(0, layout.predicting(&self.device)), temperature)
+        hidden.select(0, layout.predicting(&self.device))
     }
 
     /// The head over hidden states [n, h], whose logits are divided by the temperature: before the head where that is the same.
@@ -255,3 +272,4 @@ impl Trunk {
 }
 
 const EMBEDDING: &str = "model.embed_tokens.weight";
+pub(super) const HEAD: &str = "lm_head.weight";

@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use memmap2::Mmap;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use super::config::DecoderConfig;
+use super::config::{DecoderConfig, HeadKind};
 use super::decoder::Decoder;
 use super::ops::to_host;
+
+/// Initial values of the parameters of a head that files do not have, by name and shape.
+pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
 
 /// Memory-mapped safetensors files of a folder.
 pub struct WeightFiles {
@@ -69,25 +72,29 @@ impl WeightFiles {
     }
 
     /// The tensors that are parameters of `config`: without the copies that transformers itself leaves out, a tied head and
-    /// buffers of masks and rotations.
+    /// buffers of masks and rotations, and without the head of a language model where another takes its place.
     pub fn parameters(&self, config: &DecoderConfig) -> Result<BTreeMap<String, TensorView<'_>>> {
         let mut tensors = self.tensors()?;
         let head = config.naming.place("lm_head.weight").name;
         let copy = |name: &str| {
             config.naming.buffers.iter().any(|end| format!(".{name}").ends_with(end))
-                || (name == head && config.tie_word_embeddings)
+                || (name == head && (config.tie_word_embeddings || config.head != HeadKind::Language))
         };
         tensors.retain(|name, _| !copy(name));
         Ok(tensors)
     }
 
-    /// The network of `config` with these weights. Every parameter must be there, and nothing unknown.
-    pub fn build(&self, config: &DecoderConfig, device: &burn::tensor::Device) -> Result<Decoder> {
+    /// The network of `config` with these weights. Every parameter must be there, but for those of the head where
+    /// `fresh_head` gives them, and nothing unknown.
+    pub fn build(&self, config: &DecoderConfig, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Decoder> {
         let tensors = self.parameters(config)?;
         let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
         let mut used = BTreeSet::new();
         let net = Decoder::build(config, device, &mut |parameter, shape| {
-            let place = config.naming.place(parameter);
+            if let Some(fresh) = fresh_head.filter(|_| parameter.starts_with("lm_head.")) {
+                return Ok(fresh(parameter, shape));
+            }
+            let place = config.place(parameter);
             let name = found(&tensors, &place.name, parameter)
                 .with_context(|| format!("{origin}: tensor `{}` is missing", place.name))?;
             used.insert(name);
@@ -138,7 +145,7 @@ pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
 pub fn file_tensors(net: &Decoder, config: &DecoderConfig) -> Vec<(String, Vec<usize>, Vec<f32>)> {
     let mut all: Vec<(String, Vec<usize>, Vec<f32>)> = Vec::new();
     visit(net, &mut |parameter, shape, values| {
-        let place = config.naming.place(&parameter);
+        let place = config.place(&parameter);
         let at = all.iter().position(|(name, ..)| *name == place.name).unwrap_or_else(|| {
             let shape = place.shape(&shape);
             all.push((place.name.clone(), shape.clone(), vec![0.0; shape.iter().product()]));

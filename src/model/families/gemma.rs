@@ -9,6 +9,7 @@ use crate::model::ops::Act;
 
 pub const FAMILY: Family = Family {
     model_type: "gemma",
+    class: "Gemma",
     doc: "Gemma 1 and CodeGemma: scaled embeddings, RMSNorm with 1 + w, GeGLU, a tied head",
     read: |config| {
         // Early releases say `gelu` and mean its tanh form; `hidden_activation` beside it says so too (transformers: GemmaConfig).

@@ -6,6 +6,7 @@ use crate::model::config::{DecoderConfig, Residual};
 
 pub const FAMILY: Family = Family {
     model_type: "gemma2",
+    class: "Gemma2",
     doc: "Gemma 2: Gemma with sandwich norms, alternating sliding windows, soft-capped scores and logits",
     read: |config| {
         let common = gemma::common(config)?;

@@ -6,6 +6,7 @@ use crate::model::naming::{FusedQkv, Naming};
 
 pub const FAMILY: Family = Family {
     model_type: "gpt2",
+    class: "GPT2",
     doc: "GPT-2 and DistilGPT-2: LayerNorm, GELU, learned positions",
     read: |config| {
         config.only("scale_attn_by_inverse_layer_idx", false.into())?;
@@ -49,5 +50,6 @@ static NAMING: Naming = Naming {
     ],
     fused_qkv: Some(FusedQkv::Thirds),
     transposed: true,
+    classifier: "classifier",
     buffers: &[".attn.bias", ".attn.masked_bias"],
 };

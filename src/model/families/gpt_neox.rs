@@ -8,6 +8,7 @@ use crate::model::rope::RopeConfig;
 
 pub const FAMILY: Family = Family {
     model_type: "gpt_neox",
+    class: "GPTNeoX",
     doc: "GPT-NeoX and Pythia: LayerNorm, GELU, partial rotary positions, parallel attention and MLP",
     read: |config| {
         let parallel = config.bool_or("use_parallel_residual", true)?;
@@ -43,5 +44,6 @@ static NAMING: Naming = Naming {
     ],
     fused_qkv: Some(FusedQkv::PerHead),
     transposed: false,
+    classifier: "classifier",
     buffers: &[".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"],
 };

@@ -5,6 +5,7 @@ use crate::model::config::DecoderConfig;
 
 pub const FAMILY: Family = Family {
     model_type: "llama",
+    class: "Llama",
     doc: "Llama 1-3.x: RMSNorm, SwiGLU, rotary positions with every rope_scaling, grouped-query attention",
     read: |config| {
         // pretraining_tp > 1 only reorders a sum in transformers; refuse it rather than differ in the last digits.

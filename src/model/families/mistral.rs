@@ -5,6 +5,7 @@ use crate::model::config::DecoderConfig;
 
 pub const FAMILY: Family = Family {
     model_type: "mistral",
+    class: "Mistral",
     doc: "Mistral: the Llama decoder, with a sliding window of attention where `sliding_window` is set",
     read: |config| {
         let common = config.llama_like(config.usize("num_key_value_heads")?)?;

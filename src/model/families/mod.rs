@@ -18,6 +18,8 @@ use super::hf_config::HfReader;
 pub struct Family {
     /// `model_type` of config.json.
     pub model_type: &'static str,
+    /// What the names of its classes in transformers begin with.
+    pub class: &'static str,
     pub doc: &'static str,
     pub read: fn(&HfReader) -> Result<DecoderConfig>,
 }

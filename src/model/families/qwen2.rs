@@ -8,6 +8,7 @@ use crate::model::hf_config::HfReader;
 
 pub const FAMILY: Family = Family {
     model_type: "qwen2",
+    class: "Qwen2",
     doc: "Qwen2 and Qwen2.5: the Llama decoder with biases on q, k and v",
     read: |config| {
         let common = config.llama_like(config.usize("num_key_value_heads")?)?;

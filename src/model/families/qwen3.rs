@@ -5,6 +5,7 @@ use crate::model::config::DecoderConfig;
 
 pub const FAMILY: Family = Family {
     model_type: "qwen3",
+    class: "Qwen3",
     doc: "Qwen3 (dense): the Llama decoder with normalised queries and keys",
     read: |config| {
         let common = config.llama_like(config.usize("num_key_value_heads")?)?;
