@@ -172,7 +172,9 @@ mod tests {
         let by_model = score(&alone, "94", &"95".into()).unwrap();
         assert_eq!((by_model.score, by_model.extras), (Some(0.25), vec![]));
         let alone = alone.reporting_accuracy();
-        for (said, truth, acc) in [("95", Value::from("95"), vec![1.0]), ("94", "95".into(), vec![0.0]), ("95", Value::Null, vec![])] {
+        for (said, truth, acc) in
+            [("95", Value::from("95"), vec![1.0]), ("94", "95".into(), vec![0.0]), ("95", Value::Null, vec![])]
+        {
             let combined = score(&alone, said, &truth).unwrap();
             assert_eq!(combined.score, Some(0.25));
             assert_eq!(combined.extras, acc.iter().map(|acc| ("acc".to_owned(), *acc)).collect::<Vec<_>>());

@@ -15,6 +15,7 @@ pub mod idle;
 mod inputs;
 mod log_prob;
 mod metrics;
+mod reward_model;
 mod score;
 mod setup;
 mod state;
@@ -46,6 +47,7 @@ use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::model::CausalLm;
 use crate::optim::Learner;
 use crate::reward::Rewards;
+use crate::reward::model::RewardModel;
 use crate::rollout::{Engine, Sampling};
 use crate::tracking::{Metrics, Progress, Tracker, Trackers};
 
@@ -67,6 +69,7 @@ pub struct Trainer {
     /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
     temperature: f32,
     rewards: Rewards,
+    reward_model: Option<RewardModel>,
     /// Numbers that a setting names and some response has had.
     reported: BTreeSet<String>,
     /// What is done to the score of each response, and then to those of a batch.

@@ -10,6 +10,7 @@ use crate::config::PpoConfig;
 use crate::config::schema::{Init, Location, RewardModelModelConfig};
 use crate::data::{Prompt, Tokenizer};
 use crate::model::hf_config::HfConfig;
+use crate::model::memory::Widest;
 use crate::model::{CausalLm, Cut, DecoderConfig};
 use crate::reward::model::{Reading, RewardModel, Rewriting};
 
@@ -66,6 +67,18 @@ impl Plan {
         let reading = Reading { rewriting, max_length: settings.max_length, positions };
         let longest = longest.min(settings.max_length.unwrap_or(positions));
         Ok(Some(Self { path, decoder, reading, longest }))
+    }
+
+    /// The largest of the passes that score so many responses.
+    pub fn widest(&self, config: &PpoConfig, responses: usize) -> Widest {
+        let sequences = match cut(config) {
+            Cut::Sequences(most) => most,
+            Cut::Tokens(most) => (most / self.longest).max(1),
+        };
+        let sequences = sequences.min(responses);
+        let predicted =
+            if self.reading.rewriting.is_some() { sequences } else { sequences * (config.data.max_response_length + 1) };
+        Widest { rows: sequences * self.longest, predicted, longest: self.longest }
     }
 
     /// With its weights.

@@ -40,12 +40,13 @@ impl Trainer {
     pub fn new(loaded: Loaded<PpoConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps } = Inputs::read(&config)?;
+        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model } = Inputs::read(&config)?;
         idle::warn(&loaded.tree, &config)?;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;
 
         let model = load_model(&config, &device)?;
+        let reward_model = reward_model.map(|plan| plan.load(&config, &device)).transpose()?;
         let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
         let reference = needs_reference.then(|| model.clone());
 
@@ -114,6 +115,7 @@ impl Trainer {
             normalize_advantages: algorithms::normalize_advantages(&config),
             pf_ppo: algorithms::pf_ppo(&config)?,
             rewards,
+            reward_model,
             reported: Default::default(),
             correction,
             bypass,
@@ -201,13 +203,18 @@ impl Trainer {
 
 fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
     let model = &config.actor_rollout_ref.model;
-    let init = match model.init {
-        Init::Pretrained => model::Init::Pretrained,
-        Init::Random => model::Init::Random { seed: config.trainer.seed },
-    };
+    let init = model_init(model.init, config.trainer.seed);
     let loaded = CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")?;
     let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
     Ok(loaded.computing(bfloat16, model.enable_gradient_checkpointing))
+}
+
+/// The model layer's name for an `init`.
+pub fn model_init(init: Init, seed: u64) -> model::Init {
+    match init {
+        Init::Pretrained => model::Init::Pretrained,
+        Init::Random => model::Init::Random { seed },
+    }
 }
 
 /// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.

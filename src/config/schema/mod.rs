@@ -14,6 +14,7 @@ mod trainer;
 mod types;
 mod validate;
 mod validate_algorithm;
+mod validate_reward;
 mod validate_sft;
 
 pub use actor::*;

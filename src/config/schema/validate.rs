@@ -1,6 +1,6 @@
 //! What the types of [`PpoConfig`] cannot check.
 
-use super::{PpoConfig, ResumeMode, validate_algorithm};
+use super::{PpoConfig, ResumeMode, validate_algorithm, validate_reward};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
 
@@ -30,6 +30,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     ranges(config, report);
     agreement(config, report);
     validate_algorithm::algorithm(config, report);
+    validate_reward::reward_model(config, report);
     if let Err(error) = BatchPlan::new(config) {
         report.wrong(error.key, error.message, error.help);
     }
@@ -99,7 +100,6 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("algorithm.kl_ctrl.kl_coef", algorithm.kl_ctrl.kl_coef, NOT_NEGATIVE),
         ("algorithm.kl_ctrl.horizon", algorithm.kl_ctrl.horizon as f64, COUNT),
         ("algorithm.kl_ctrl.target_kl", algorithm.kl_ctrl.target_kl, POSITIVE),
-        ("reward_model.micro_batch_size_per_gpu", config.reward_model.micro_batch_size_per_gpu as f64, COUNT),
         ("trainer.total_epochs", trainer.total_epochs as f64, COUNT),
     ];
     let optional = [
@@ -107,7 +107,6 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("actor_rollout_ref.actor.clip_ratio_low", actor.clip_ratio_low, POSITIVE),
         ("actor_rollout_ref.actor.clip_ratio_high", actor.clip_ratio_high, POSITIVE),
         ("actor_rollout_ref.actor.loss_scale_factor", actor.loss_scale_factor, POSITIVE),
-        ("reward_model.max_length", config.reward_model.max_length.map(|length| length as f64), COUNT),
         ("trainer.total_training_steps", trainer.total_training_steps.map(|steps| steps as f64), COUNT),
         ("trainer.max_actor_ckpt_to_keep", trainer.max_actor_ckpt_to_keep.map(|count| count as f64), COUNT),
     ];
@@ -221,11 +220,6 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
             "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu",
             rollout.log_prob_use_dynamic_bsz,
             rollout.log_prob_max_token_len_per_gpu,
-        ),
-        (
-            "reward_model.forward_max_token_len_per_gpu",
-            config.reward_model.enable && config.reward_model.use_dynamic_bsz,
-            config.reward_model.forward_max_token_len_per_gpu,
         ),
     ];
     for (key, used, budget) in budgets {

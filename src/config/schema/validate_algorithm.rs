@@ -1,7 +1,7 @@
 //! What the types of [`PpoConfig`] cannot check about rewards, advantages and losses.
 
 use super::validate::{ABOVE_ONE, Bound, COUNT, FINITE, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, check};
-use super::{PpoConfig, REWARD_MODEL, RewardManager, RewardModelConfig};
+use super::{PpoConfig, RewardManager};
 use crate::config::Report;
 
 const AT_MOST_ONE: Bound = (|x| x <= 1.0, "at most 1");
@@ -107,31 +107,9 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
     }
 }
 
-/// A reward model is scored with where, and only where, it is one of the reward functions.
-fn reward_model(rewards: &RewardModelConfig, names: &[String], report: &mut Report) {
-    let (list, model) = ("reward_model.reward_functions", REWARD_MODEL);
-    match (rewards.enable, names.iter().any(|name| name == model)) {
-        (true, false) if !names.is_empty() => {
-            let message = format!("`reward_model.enable=true`, but `{list}` does not name `{model}`, so its score would not count");
-            report.wrong(list, message, format!("write {list}=[{},{model}], or leave it null: the reward model alone", names.join(",")));
-        }
-        (false, true) => {
-            let message = format!("`{list}` names `{model}`, but `reward_model.enable` is false");
-            report.wrong(list, message, "write reward_model.enable=true, and its folder as reward_model.model.path");
-        }
-        _ => {}
-    }
-    if rewards.enable && rewards.model.path.is_none() {
-        let key = "reward_model.model.path";
-        report.wrong(key, format!("`reward_model.enable=true` needs `{key}`"), format!("write {key}=FOLDER"));
-    }
-}
-
 fn rewards(config: &PpoConfig, report: &mut Report) {
     let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
-    let names = rewards.functions();
-    let functions = names.len();
-    reward_model(rewards, &names, report);
+    let functions = rewards.functions().len();
     if functions == 0 {
         let key = "reward_model.reward_functions";
         report.wrong(key, format!("`{key}` is empty, so nothing has a score"), format!("write {key}=[data_source]"));
