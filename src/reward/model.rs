@@ -48,7 +48,6 @@ pub struct Reading {
 struct Input {
     /// Never empty.
     shared: Vec<u32>,
-    /// Ends with a token that stands for what would come next, and is not read.
     own: Vec<u32>,
     cut: bool,
 }
@@ -69,7 +68,6 @@ impl Reading {
             "the reward model would read {left} tokens, its max_position_embeddings is {positions}; \
              reward_model.max_length={positions} leaves out the end of such inputs"
         );
-        own.push(0);
         Ok(Input { shared, own, cut: left < length })
     }
 }
@@ -106,11 +104,9 @@ impl RewardModel {
             inputs.iter().map(|input| Sequence { prompt: &input.shared, response: &input.own }).collect();
         let mut scores = vec![0.0; inputs.len()];
         for micro in self.cut.micro_batches(&sequences) {
-            let values = self.model.values(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>());
-            let mut end = 0;
-            for i in micro {
-                end += sequences[i].response.len();
-                scores[i] = values[end - 1];
+            let values = self.model.scores(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>());
+            for (i, value) in micro.into_iter().zip(values) {
+                scores[i] = value;
             }
         }
         for ((prompt, _), score) in responses.iter().zip(&scores) {

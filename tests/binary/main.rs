@@ -9,4 +9,5 @@ mod improve;
 mod inspect;
 mod mistakes;
 mod options;
+mod reward_model;
 mod supervised;
