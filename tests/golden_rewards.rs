@@ -120,6 +120,7 @@ fn golden_reward_functions_match_trl() {
             data_source: "",
             solution: text,
             token_ids: Some(ids),
+            model_score: None,
             ground_truth: &Value::Null,
             extra_info: &Value::Null,
         };

@@ -40,10 +40,10 @@ impl Sequence<'_> {
 /// A micro-batch laid out for the device.
 pub(super) struct Layout {
     /// Token id of each row.
-    ids: Vec<u32>,
-    packed: Arc<Packed>,
+    pub(super) ids: Vec<u32>,
+    pub(super) packed: Arc<Packed>,
     /// Row whose hidden state predicts each response token, in the order of the sequences.
-    rows: Vec<usize>,
+    pub(super) rows: Vec<usize>,
     pub(super) targets: Vec<u32>,
 }
 

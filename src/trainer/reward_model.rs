@@ -76,9 +76,7 @@ impl Plan {
             Cut::Tokens(most) => (most / self.longest).max(1),
         };
         let sequences = sequences.min(responses);
-        let predicted =
-            if self.reading.rewriting.is_some() { sequences } else { sequences * (config.data.max_response_length + 1) };
-        Widest { rows: sequences * self.longest, predicted, longest: self.longest }
+        Widest { rows: sequences * self.longest, predicted: sequences, longest: self.longest }
     }
 
     /// With its weights.
@@ -87,7 +85,7 @@ impl Plan {
         let fresh_head = (settings.model.init == Init::Random).then_some(seed);
         let init = model_init(settings.model.init, seed);
         let model = CausalLm::load_scalar(self.path.as_path(), init, fresh_head, device).context(PATH)?;
-        let model = model.computing(settings.model.dtype.is_bfloat16(config.trainer.device), false).inference();
+        let model = model.computing(settings.model.dtype.is_bfloat16(config.trainer.device), false);
         tracing::info!(
             "reward model {}: {} parameters; it reads {}",
             self.path,
