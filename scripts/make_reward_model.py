@@ -25,8 +25,8 @@ import transformers
 DATA = pathlib.Path(__file__).parent.parent / "data" / "arithmetic"
 BATCH, LONGEST, PEAK_LR, WARM_UP = 256, 8, 4e-3, 50
 EOS = 2
-# 0-9 are 4-13, then + - * = space newline.
-IDS = {character: 4 + i for i, character in enumerate("0123456789+-*= \n")}
+# 0-9 are 4-13, then + - * = space newline. Letters stand for <pad>, <bos> and <unk>, which a text does not show.
+IDS = {character: 4 + i for i, character in enumerate("0123456789+-*= \n")} | {"P": 0, "B": 1, "U": 3}
 DIGITS = "0123456789"
 
 
@@ -56,13 +56,14 @@ KINDS = {
     "digit too much": lambda t, q, r: inserted(t, r, DIGITS),
     "digit missing": lambda t, q, r: (lambda at: t[:at] + t[at + 1:])(r.randrange(len(t))),
     "another character": lambda t, q, r: inserted(t, r, "+-*="),
+    "special token": lambda t, q, r: inserted(t[: r.randrange(len(t) + 1)], r, "PBU"),
     "spaces": lambda t, q, r: inserted(t, r, " \n"),
     "twice": lambda t, q, r: t + t,
     "question again": lambda t, q, r: (q + t)[: r.randrange(1, LONGEST + 1)],
     "noise": lambda t, q, r: "".join(r.choice(list(IDS)) for _ in range(r.randrange(LONGEST + 1))),
     "empty": lambda t, q, r: "",
 }
-WEIGHTS = [10, 4, 6, 6, 3, 2, 2, 2, 1.5, 0.5, 0.5, 1, 0.3]
+WEIGHTS = [10, 4, 6, 6, 3, 2, 2, 2, 2, 1.5, 0.5, 0.5, 1, 0.3]
 
 
 def fits(text, truth):

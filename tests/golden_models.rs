@@ -178,8 +178,8 @@ fn golden_scalar_heads() {
         let rows: Vec<Vec<f32>> = golden["logits"].as_array().unwrap().iter().map(floats).collect();
         let check = |model: &CausalLm| {
             let last: Vec<f32> = rows.iter().map(|row| row[row.len() - 1]).collect();
-            let whole: Vec<Sequence> = texts.iter().map(|text| Sequence { prompt: text, response: &[] }).collect();
-            close(&format!("{name} scores"), &model.scores(&whole), &last, 1e-4);
+            let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+            close(&format!("{name} scores"), &model.final_scores(&texts), &last, 1e-4);
             let states: Vec<Sequence> = texts.iter().map(|t| Sequence { prompt: &t[..1], response: &t[1..] }).collect();
             let values = rows.iter().flat_map(|row| row[..row.len() - 1].to_vec()).collect::<Vec<_>>();
             if critic {
@@ -202,14 +202,14 @@ fn golden_scalar_heads() {
 fn a_critic_from_a_language_model() {
     let folder = goldens().join("models/llama3_rope_tied");
     let load = |seed| CausalLm::load_scalar(&folder, Init::Pretrained, seed, &Device::flex());
-    let (critic, text) = (load(Some(1)).unwrap(), [Sequence { prompt: &[5, 9], response: &[200, 17] }]);
-    assert_eq!(critic.scores(&text), load(Some(1)).unwrap().scores(&text));
-    assert_ne!(critic.scores(&text), load(Some(2)).unwrap().scores(&text));
+    let (critic, text) = (load(Some(1)).unwrap(), [5u32, 9, 200, 17]);
+    assert_eq!(critic.final_scores(&[&text]), load(Some(1)).unwrap().final_scores(&[&text]));
+    assert_ne!(critic.final_scores(&[&text]), load(Some(2)).unwrap().final_scores(&[&text]));
     let saved = tempfile::tempdir().unwrap();
     critic.save(saved.path()).unwrap();
     let config: Value = serde_json::from_slice(&std::fs::read(saved.path().join("config.json")).unwrap()).unwrap();
     assert_eq!(config["architectures"][0], "LlamaForTokenClassification");
-    assert_eq!(critic.reload(saved.path()).unwrap().scores(&text), critic.scores(&text));
+    assert_eq!(critic.reload(saved.path()).unwrap().final_scores(&[&text]), critic.final_scores(&[&text]));
     let error = load(None).err().unwrap().to_string();
     assert!(error.contains("no …ForSequenceClassification"), "{error}");
 }

@@ -12,7 +12,7 @@ use super::config::{DecoderConfig, HeadKind};
 use super::families::FAMILIES;
 use super::gradients::Gradients;
 use super::hf_config::{Classifier, HfConfig};
-use super::ops::{index, tensor_from_vec, to_host};
+use super::ops::{tensor_from_vec, to_host};
 use super::token_stats::{HEAD, Layout, Sequence};
 use crate::util::rng::Stream;
 
@@ -77,24 +77,17 @@ impl CausalLm {
         to_host(self.scalar(&self.predicting_states(&layout)))
     }
 
-    /// The score of every prompt with its response, at the last token of both, without gradients. On the CPU it does not depend on
-    /// the other sequences, to the last bit.
-    pub fn scores(&self, sequences: &[Sequence]) -> Vec<f32> {
-        if sequences.is_empty() {
+    /// The score of every text, at its last token, without gradients. On the CPU it does not depend on the other texts, to the last
+    /// bit: so texts that begin alike share no pass, and products take each row by itself.
+    pub fn final_scores(&self, texts: &[&[u32]]) -> Vec<f32> {
+        if texts.is_empty() {
             return Vec::new();
         }
-        // What a layout reads last of a sequence predicts one token more, which is never read.
-        let longer: Vec<Vec<u32>> = sequences.iter().map(|s| [s.response, &[0]].concat()).collect();
-        let longer = sequences.iter().zip(&longer).map(|(s, response)| Sequence { prompt: s.prompt, response });
-        let longer: Vec<Sequence> = longer.collect();
-        let layout = Layout::of(&longer);
-        let ends = longer.iter().scan(0, |end, s| {
-            *end += s.response.len();
-            Some(layout.rows[*end - 1])
-        });
+        // What would be predicted after the last token is not computed, so any token will do.
+        let layout = Layout::of(&texts.iter().map(|&prompt| Sequence { prompt, response: &[0] }).collect::<Vec<_>>());
         let model = self.frozen();
         let hidden = model.independent_hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
-        to_host(self.scalar(&hidden.select(0, index(ends, &self.device))))
+        to_host(self.scalar(&hidden.select(0, layout.predicting(&self.device))))
     }
 
     /// One forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the [`values`](Self::values) to

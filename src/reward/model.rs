@@ -44,31 +44,22 @@ pub struct Reading {
     pub positions: usize,
 }
 
-/// Tokens to be scored, in two parts: inputs of the same first part share it in a pass.
-struct Input {
-    /// Never empty.
-    shared: Vec<u32>,
-    own: Vec<u32>,
-    cut: bool,
-}
-
 impl Reading {
-    fn input(&self, prompt: &Prompt, response: &[u32]) -> Result<Input> {
-        let (mut shared, mut own) = match &self.rewriting {
-            Some(rewriting) => (rewriting.ids(&prompt.messages, response)?, Vec::new()),
-            None => (prompt.ids.clone(), response.to_vec()),
+    /// The tokens to be scored, and whether they lost their end.
+    fn input(&self, prompt: &Prompt, response: &[u32]) -> Result<(Vec<u32>, bool)> {
+        let mut ids = match &self.rewriting {
+            Some(rewriting) => rewriting.ids(&prompt.messages, response)?,
+            None => [&prompt.ids, response].concat(),
         };
-        let (first, length) = (shared.len(), shared.len() + own.len());
-        let most = self.max_length.unwrap_or(length);
-        shared.truncate(most);
-        own.truncate(most.saturating_sub(first));
-        let (left, positions) = (shared.len() + own.len(), self.positions);
+        let cut = self.max_length.is_some_and(|most| ids.len() > most);
+        ids.truncate(self.max_length.unwrap_or(ids.len()));
+        let (length, positions) = (ids.len(), self.positions);
         ensure!(
-            left <= positions,
-            "the reward model would read {left} tokens, its max_position_embeddings is {positions}; \
+            length <= positions,
+            "the reward model would read {length} tokens, its max_position_embeddings is {positions}; \
              reward_model.max_length={positions} leaves out the end of such inputs"
         );
-        Ok(Input { shared, own, cut: left < length })
+        Ok((ids, cut))
     }
 }
 
@@ -98,21 +89,20 @@ impl RewardModel {
         let place = |prompt: &Prompt| format!("the reward model's score of a response to row {}", prompt.index);
         let read = |(prompt, response): &(&Prompt, &[u32])| self.reading.input(prompt, response).with_context(|| place(prompt));
         // Gathered before the first error is looked for, so that the same batch always gives the same error.
-        let inputs: Vec<Result<Input>> = responses.par_iter().map(read).collect();
+        let inputs: Vec<Result<(Vec<u32>, bool)>> = responses.par_iter().map(read).collect();
         let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;
-        let sequences: Vec<Sequence> =
-            inputs.iter().map(|input| Sequence { prompt: &input.shared, response: &input.own }).collect();
-        let mut scores = vec![0.0; inputs.len()];
-        for micro in self.cut.micro_batches(&sequences) {
-            let values = self.model.scores(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>());
-            for (i, value) in micro.into_iter().zip(values) {
-                scores[i] = value;
+        let texts: Vec<&[u32]> = inputs.iter().map(|(ids, _)| ids.as_slice()).collect();
+        let mut scores = vec![0.0; texts.len()];
+        for micro in self.cut.micro_batches(&texts.iter().map(|&prompt| Sequence { prompt, response: &[] }).collect::<Vec<_>>()) {
+            let passed = self.model.final_scores(&micro.iter().map(|&i| texts[i]).collect::<Vec<_>>());
+            for (i, score) in micro.into_iter().zip(passed) {
+                scores[i] = score;
             }
         }
         for ((prompt, _), score) in responses.iter().zip(&scores) {
             ensure!(score.is_finite(), "{} is {score}", place(prompt));
         }
-        let cut = self.reading.max_length.map(|_| inputs.iter().map(|input| input.cut).collect());
+        let cut = self.reading.max_length.map(|_| inputs.iter().map(|(_, cut)| *cut).collect());
         Ok(Verdict { scores, cut })
     }
 }
