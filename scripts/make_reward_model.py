@@ -46,6 +46,14 @@ def inserted(text, rng, characters):
     return text[:at] + rng.choice(characters) + text[at:]
 
 
+def unseen(truth, question, rng):
+    """Tokens that a text does not show, and white space, in the beginning of a right response: policies find them."""
+    text = truth[: rng.randrange(len(truth) + 1)]
+    for _ in range(rng.randrange(1, 5)):
+        text = inserted(text, rng, "PBUPBU \n")
+    return text
+
+
 # What a policy writes when it is wrong, and some of what it could write to be taken for right.
 KINDS = {
     "right": lambda t, q, r: t,
@@ -56,14 +64,14 @@ KINDS = {
     "digit too much": lambda t, q, r: inserted(t, r, DIGITS),
     "digit missing": lambda t, q, r: (lambda at: t[:at] + t[at + 1:])(r.randrange(len(t))),
     "another character": lambda t, q, r: inserted(t, r, "+-*="),
-    "special token": lambda t, q, r: inserted(t[: r.randrange(len(t) + 1)], r, "PBU"),
+    "unseen tokens": unseen,
     "spaces": lambda t, q, r: inserted(t, r, " \n"),
     "twice": lambda t, q, r: t + t,
     "question again": lambda t, q, r: (q + t)[: r.randrange(1, LONGEST + 1)],
     "noise": lambda t, q, r: "".join(r.choice(list(IDS)) for _ in range(r.randrange(LONGEST + 1))),
     "empty": lambda t, q, r: "",
 }
-WEIGHTS = [10, 4, 6, 6, 3, 2, 2, 2, 2, 1.5, 0.5, 0.5, 1, 0.3]
+WEIGHTS = [10, 4, 6, 6, 3, 2, 2, 2, 4, 1.5, 0.5, 0.5, 1, 0.3]
 
 
 def fits(text, truth):

@@ -18,6 +18,7 @@ pub mod hf_config;
 pub mod kv_cache;
 pub mod memory;
 pub mod micro_batch;
+mod mix;
 pub mod naming;
 pub mod ops;
 pub mod rope;

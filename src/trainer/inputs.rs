@@ -64,16 +64,11 @@ impl Inputs {
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
         let mut inputs = Self { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model: None };
-        let (longest, shorten) = match config.actor_rollout_ref.rollout.max_model_len {
-            Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
-            None => {
-                (inputs.longest_prompt() + config.data.max_response_length, "data.max_prompt_length or data.max_response_length")
-            }
-        };
-        check_model(&inputs.decoder(config)?, &inputs.tokenizer, longest, shorten)
+        inputs
+            .check_model(&inputs.decoder(config)?, config)
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;
         let prompts: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
-        inputs.reward_model = reward_model::Plan::read(config, &inputs.tokenizer, &prompts, longest)?;
+        inputs.reward_model = reward_model::Plan::read(config, &inputs.tokenizer, &prompts, inputs.longest(config).0)?;
         Ok(inputs)
     }
 
@@ -81,6 +76,22 @@ impl Inputs {
     pub fn decoder(&self, config: &PpoConfig) -> Result<DecoderConfig> {
         let decoder = || HfConfig::read(config.actor_rollout_ref.model.path.as_path())?.decoder();
         decoder().context("actor_rollout_ref.model.path")
+    }
+
+    /// [`check_model`] with the longest sequence there may be.
+    pub fn check_model(&self, decoder: &DecoderConfig, config: &PpoConfig) -> Result<()> {
+        let (longest, shorten) = self.longest(config);
+        check_model(decoder, &self.tokenizer, longest, shorten)
+    }
+
+    /// Tokens of the longest sequence there may be, and the keys that make it shorter.
+    fn longest(&self, config: &PpoConfig) -> (usize, &'static str) {
+        match config.actor_rollout_ref.rollout.max_model_len {
+            Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
+            None => {
+                (self.longest_prompt() + config.data.max_response_length, "data.max_prompt_length or data.max_response_length")
+            }
+        }
     }
 
     /// Tokens of the longest prompt of training and validation.

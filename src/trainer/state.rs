@@ -32,6 +32,9 @@ impl Trainer {
         self.checkpoints.save(self.step, |folder| {
             let weights = has(CheckpointContent::Model) || has(CheckpointContent::HfModel);
             self.actor.save(&folder.join(ACTOR), weights, has(CheckpointContent::Optimizer), self.tokenizer.files())?;
+            if weights {
+                self.save_reference(folder)?;
+            }
             if has(CheckpointContent::Extra) {
                 write_json(&folder.join(DATA), &self.sampler.state())?;
                 let kl_controller = self.kl_in_reward.as_ref().map(|(_, controller)| controller.clone());
@@ -75,6 +78,9 @@ impl Trainer {
                 (Some(_), None) => tracing::warn!("the checkpoint has no KL controller; it starts at algorithm.kl_ctrl.kl_coef"),
                 (None, Some(_)) => tracing::warn!("the checkpoint's KL controller is not used: algorithm.use_kl_in_reward=false"),
             }
+        }
+        if weights {
+            self.restore_reference(folder)?;
         }
         check_step(self.step, self.total_steps)
     }

@@ -2,6 +2,7 @@
 
 mod common;
 mod console;
+mod critic;
 mod end_to_end;
 mod files;
 mod generation;
@@ -11,3 +12,4 @@ mod mistakes;
 mod options;
 mod reward_model;
 mod supervised;
+mod validation;

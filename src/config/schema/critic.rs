@@ -2,7 +2,7 @@
 
 use super::actor::CheckpointConfig;
 use super::optim::OptimConfig;
-use super::types::{Location, Open};
+use super::types::{Dtype, Init, Location};
 use serde::{Deserialize, Serialize};
 
 /// The value model and its update.
@@ -24,6 +24,7 @@ pub struct CriticConfig {
     pub grad_clip: f64,
     pub cliprange_value: f64,
     pub loss_agg_mode: String,
+    pub loss_scale_factor: Option<f64>,
     pub checkpoint: CheckpointConfig,
 }
 
@@ -32,7 +33,7 @@ pub struct CriticConfig {
 #[serde(deny_unknown_fields)]
 pub struct CriticModelConfig {
     pub path: Location,
-    pub tokenizer_path: Location,
-    pub override_config: Open,
+    pub init: Init,
+    pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,
 }
