@@ -23,6 +23,7 @@ fn options() -> PromptOptions {
         max_prompt_length: 16,
         truncation: Truncation::Error,
         filter_overlong_prompts: false,
+        without_ground_truth: false,
         chat_kwargs: Map::new(),
     }
 }

@@ -38,8 +38,14 @@ fn golden_rewards_match_verl() {
         let ours = compute_score(solution, truth, method, number("format_score", 0.0), number("score", 1.0));
         assert_eq!(ours, expected, "{line}");
         if kwargs.as_object().unwrap().is_empty() {
-            let input =
-                ScoreInput { data_source: "openai/gsm8k", solution, token_ids: None, ground_truth, extra_info: &Value::Null };
+            let input = ScoreInput {
+                data_source: "openai/gsm8k",
+                solution,
+                token_ids: None,
+                model_score: None,
+                ground_truth,
+                extra_info: &Value::Null,
+            };
             let scorer = reward::find(input.data_source).unwrap();
             assert_eq!((scorer.run)(&input).unwrap().score.map(f64::from), Some(expected), "{line}");
         }
@@ -59,6 +65,7 @@ fn sources_are_checked_and_only_a_missing_ground_truth_is_abstained_from() {
             data_source: "burnish/arithmetic",
             solution,
             token_ids: None,
+            model_score: None,
             ground_truth: &truth,
             extra_info: &Value::Null,
         };
@@ -113,6 +120,7 @@ fn golden_reward_functions_match_trl() {
             data_source: "",
             solution: text,
             token_ids: Some(ids),
+            model_score: None,
             ground_truth: &Value::Null,
             extra_info: &Value::Null,
         };
@@ -144,7 +152,14 @@ fn golden_weighted_rewards_match_trl() {
         let rewards = Rewards::of(functions.zip(numbers(&case["weights"])).collect());
         let mut scores = list(&case["rewards"], |row| {
             let truth = &Value::Null;
-            let input = ScoreInput { data_source: "", solution: "", token_ids: None, ground_truth: truth, extra_info: row };
+            let input = ScoreInput {
+                data_source: "",
+                solution: "",
+                token_ids: None,
+                model_score: None,
+                ground_truth: truth,
+                extra_info: row,
+            };
             rewards.score(&input).unwrap().score.map(f64::from)
         });
         let clip = case["clip"].as_array().map(|range| [range[0].as_f64().unwrap(), range[1].as_f64().unwrap()]);

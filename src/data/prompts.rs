@@ -95,14 +95,17 @@ pub struct PromptOptions {
     pub truncation: Truncation,
     /// Leave out prompts longer than `max_prompt_length` instead of truncating them.
     pub filter_overlong_prompts: bool,
+    /// Whether a row may lack a ground truth, which is then null: where nothing is compared with it.
+    pub without_ground_truth: bool,
     /// Further variables of the chat template.
     pub chat_kwargs: Map<String, Value>,
 }
 
 /// Reads `files` in order. Errors name the file and row; no prompt left is an error.
 pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Vec<Prompt>> {
-    let required = [options.prompt_key.as_str(), options.reward_fn_key.as_str(), REWARD_MODEL_KEY];
-    let rows = read_rows(files, &required, &["extra_info"])?;
+    let always = [options.prompt_key.as_str(), options.reward_fn_key.as_str(), REWARD_MODEL_KEY];
+    let required = if options.without_ground_truth { &always[..2] } else { &always };
+    let rows = read_rows(files, required, &[REWARD_MODEL_KEY, "extra_info"])?;
     let total = rows.len();
     let read = |(index, row): (usize, &Row)| read_prompt(row, index, tokenizer, options).with_context(|| row.place());
     // Gathered before the first error is looked for, so that the same file always gives the same error.
@@ -153,7 +156,10 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     let PromptText { ids, messages, text } = PromptText::of(row, &options.prompt_key, tokenizer, &options.chat_kwargs)?;
     let data_source = row.column(&options.reward_fn_key)?.as_str();
     let data_source = data_source.with_context(|| format!("column \"{}\" must be text", options.reward_fn_key))?;
-    let ground_truth = row.column(REWARD_MODEL_KEY)?.get("ground_truth");
+    let ground_truth = match options.without_ground_truth {
+        true => row.values.get(REWARD_MODEL_KEY).and_then(|column| column.get("ground_truth")).or(Some(&Value::Null)),
+        false => row.column(REWARD_MODEL_KEY)?.get("ground_truth"),
+    };
     let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
     Ok(Prompt {
         ids,

@@ -133,6 +133,15 @@ impl Tokenizer {
         self.vocab_size
     }
 
+    /// A token that another tokenizer does not have under the same id, in words; `None` if it would read these ids as they are meant.
+    pub fn unknown_to(&self, other: &Self) -> Option<String> {
+        let (own, theirs) = (self.inner.get_vocab(true), other.inner.get_vocab(true));
+        let differs = own.iter().filter(|(token, id)| theirs.get(*token) != Some(id));
+        let (token, id) = differs.min_by_key(|(_, id)| **id)?;
+        let there = theirs.get(token).map_or("there is no such token there".to_owned(), |id| format!("it is {id} there"));
+        Some(format!("token {id} is {token:?}, {there}"))
+    }
+
     /// The token that ends a supervised response.
     pub fn eos_id(&self) -> u32 {
         self.eos_id

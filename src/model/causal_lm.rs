@@ -187,8 +187,15 @@ impl CausalLm {
 
     /// Hidden states [rows, h] of embedded tokens laid out by `packed`.
     pub fn hidden(&self, x: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
-        self.net.forward(x, &self.pass(&packed.positions()), &mut |layer, q, k, v| {
-            attention(q, k, v, packed.clone(), self.config.scoring(layer))
-        })
+        self.hidden_by(x, packed, &self.pass(&packed.positions()))
+    }
+
+    /// [`hidden`](Self::hidden) where, on the CPU, no row depends on how many there are; without gradients.
+    pub(super) fn independent_hidden(&self, x: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
+        self.hidden_by(x, packed, &Pass { independent_rows: true, ..self.pass(&packed.positions()) })
+    }
+
+    fn hidden_by(&self, x: Tensor<2>, packed: &Arc<Packed>, pass: &Pass) -> Tensor<2> {
+        self.net.forward(x, pass, &mut |layer, q, k, v| attention(q, k, v, packed.clone(), self.config.scoring(layer)))
     }
 }

@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 use serde_json::json;
 
 use super::causal_lm::{CausalLm, Init};
-use super::config::HeadKind;
+use super::config::{DecoderConfig, HeadKind};
 use super::families::FAMILIES;
 use super::gradients::Gradients;
 use super::hf_config::{Classifier, HfConfig};
@@ -17,6 +17,28 @@ use super::token_stats::{HEAD, Layout, Sequence};
 use crate::util::rng::Stream;
 
 const BIAS: &str = "lm_head.bias";
+
+impl HfConfig {
+    /// The decoder this config describes, with the head of its classifier with one label; or, where a head may be `fresh`, of a
+    /// causal language model with that of a token classifier.
+    ///
+    /// # Errors
+    /// As [`decoder`](Self::decoder), several labels, no head and none to be fresh.
+    pub fn scalar_decoder(&self, fresh: bool) -> Result<DecoderConfig> {
+        let config = self.decoder()?;
+        let labels = self.num_labels();
+        let head = match self.classifier() {
+            Some(_) if labels != 1 => bail!("config.json: a model of {labels} labels; one is needed, a number per text"),
+            Some(Classifier::Sequences) => HeadKind::Scalar { name: "score", bias: false },
+            None if !fresh => bail!(
+                "config.json: `architectures` names no …ForSequenceClassification or …ForTokenClassification, so the model has no \
+                 head that scores"
+            ),
+            _ => HeadKind::Scalar { name: config.naming.classifier, bias: true },
+        };
+        Ok(DecoderConfig { head, ..config })
+    }
+}
 
 impl CausalLm {
     /// Loads a folder of a token classifier or sequence classifier with one label; or, with the seed of a `fresh_head`, one of a
@@ -27,23 +49,8 @@ impl CausalLm {
     /// A folder that cannot be read, several labels, no head and no seed for one.
     pub fn load_scalar(folder: &Path, init: Init, fresh_head: Option<u64>, device: &Device) -> Result<Self> {
         let mut hf = HfConfig::read(folder)?;
-        let mut config = hf.decoder().with_context(|| format!("{}", folder.display()))?;
-        let token_head = HeadKind::Scalar { name: config.naming.classifier, bias: true };
-        let labels = hf.num_labels();
-        let (head, fresh) = match hf.classifier() {
-            Some(_) if labels != 1 => {
-                bail!("{}/config.json: a model of {labels} labels; one is needed, a number per text", folder.display())
-            }
-            Some(Classifier::Tokens) => (token_head, None),
-            Some(Classifier::Sequences) => (HeadKind::Scalar { name: "score", bias: false }, None),
-            None if fresh_head.is_none() => bail!(
-                "{}/config.json: `architectures` names no …ForSequenceClassification or …ForTokenClassification, so the model has \
-                 no head that scores",
-                folder.display()
-            ),
-            None => (token_head, fresh_head),
-        };
-        config.head = head;
+        let config = hf.scalar_decoder(fresh_head.is_some()).with_context(|| format!("{}", folder.display()))?;
+        let fresh = fresh_head.filter(|_| hf.classifier().is_none());
         if let (None, Some(model_type)) = (hf.classifier(), hf.json.get("model_type").and_then(|t| t.as_str())) {
             let class = FAMILIES.iter().find(|f| f.model_type == model_type).map_or("", |family| family.class);
             hf.json.insert("architectures".into(), json!([format!("{class}ForTokenClassification")]));
@@ -70,11 +77,17 @@ impl CausalLm {
         to_host(self.scalar(&self.predicting_states(&layout)))
     }
 
-    /// The score of every text, at its last token, without gradients.
+    /// The score of every text, at its last token, without gradients. On the CPU it does not depend on the other texts, to the last
+    /// bit: so texts that begin alike share no pass, and products take each row by itself.
     pub fn final_scores(&self, texts: &[&[u32]]) -> Vec<f32> {
+        if texts.is_empty() {
+            return Vec::new();
+        }
         // What would be predicted after the last token is not computed, so any token will do.
-        let sequences: Vec<Sequence> = texts.iter().map(|&prompt| Sequence { prompt, response: &[0] }).collect();
-        self.values(&sequences)
+        let layout = Layout::of(&texts.iter().map(|&prompt| Sequence { prompt, response: &[0] }).collect::<Vec<_>>());
+        let model = self.frozen();
+        let hidden = model.independent_hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
+        to_host(self.scalar(&hidden.select(0, layout.predicting(&self.device))))
     }
 
     /// One forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the [`values`](Self::values) to

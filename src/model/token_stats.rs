@@ -40,8 +40,8 @@ impl Sequence<'_> {
 /// A micro-batch laid out for the device.
 pub(super) struct Layout {
     /// Token id of each row.
-    ids: Vec<u32>,
-    packed: Arc<Packed>,
+    pub(super) ids: Vec<u32>,
+    pub(super) packed: Arc<Packed>,
     /// Row whose hidden state predicts each response token, in the order of the sequences.
     rows: Vec<usize>,
     pub(super) targets: Vec<u32>,
@@ -78,7 +78,7 @@ impl Layout {
     }
 
     /// The rows that predict a response token, as a tensor.
-    fn predicting(&self, device: &Device) -> Tensor<1, Int> {
+    pub(super) fn predicting(&self, device: &Device) -> Tensor<1, Int> {
         index(self.rows.iter().copied(), device)
     }
 }

@@ -20,6 +20,11 @@ pub static FUNCTIONS: &[Function] = &[
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
         run: |input| (find(input.data_source)?.run)(input),
     },
+    Function {
+        name: "reward_model",
+        doc: "The score of the reward model, which reward_model.enable=true loads.\nverl: rm_scores.",
+        run: |input| input.model_score.map(Score::new).context("there is no reward model: write reward_model.enable=true"),
+    },
     think_format::FUNCTION,
     repetition_penalty::FUNCTION,
     integer_format::FUNCTION,
@@ -34,10 +39,15 @@ pub fn function_names() -> Vec<&'static str> {
     all().map(|function| function.name).collect()
 }
 
+/// verl's name for being right.
+const ACCURACY: &str = "acc";
+
 /// Reward functions and their weights.
 #[derive(Clone, Debug)]
 pub struct Rewards {
     functions: Vec<(Function, f64)>,
+    /// Whether the rule of the data source is asked too, for `acc` alone.
+    reports_accuracy: bool,
 }
 
 /// What several functions say about one response.
@@ -56,7 +66,7 @@ pub struct Combined {
 impl Rewards {
     /// Functions of your own, with their weights; names must differ.
     pub fn of(functions: Vec<(Function, f64)>) -> Self {
-        Self { functions }
+        Self { functions, reports_accuracy: false }
     }
 
     /// `weights` has one number per name, or is empty: then every weight is 1.
@@ -80,6 +90,12 @@ impl Rewards {
             functions.push((function, weight));
         }
         Ok(Self::of(functions))
+    }
+
+    /// The same, and what the rule of a row's data source says is reported as `acc`, where there is such a rule and no function has
+    /// reported one: what scores that a reward model has a part in are worth.
+    pub fn reporting_accuracy(self) -> Self {
+        Self { reports_accuracy: true, ..self }
     }
 
     /// The name and weight of each function, in order.
@@ -109,6 +125,13 @@ impl Rewards {
                 extras.push((extra, value));
             }
         }
+        if let Some(rule) = find(input.data_source).ok().filter(|_| self.reports_accuracy)
+            && extras.iter().all(|(name, _)| name != ACCURACY)
+        {
+            let said = (rule.run)(input).with_context(|| format!("the rule \"{}\"", rule.name))?;
+            let acc = said.extras.into_iter().find(|(name, _)| name == ACCURACY).map(|(_, acc)| acc);
+            extras.extend(acc.or(said.score.map(f64::from)).map(|acc| (ACCURACY.to_owned(), acc)));
+        }
         Ok(Combined { score: sum.map(|sum| sum as f32), components, extras, pred })
     }
 }
@@ -126,7 +149,8 @@ mod tests {
 
     fn score(rewards: &Rewards, solution: &str, ground_truth: &Value) -> Result<Combined> {
         let data_source = "burnish/arithmetic";
-        rewards.score(&ScoreInput { data_source, solution, token_ids: None, ground_truth, extra_info: &Value::Null })
+        let model_score = Some(0.25);
+        rewards.score(&ScoreInput { data_source, solution, token_ids: None, model_score, ground_truth, extra_info: &Value::Null })
     }
 
     #[test]
@@ -141,6 +165,25 @@ mod tests {
         assert_eq!((one.score, one.components[0].1, one.extras.len()), (Some(-0.5), None, 0));
         let none = score(&Rewards::new(&names[..1], &[]).unwrap(), "95", &Value::Null).unwrap();
         assert_eq!((none.score, none.components[0].1), (None, None));
+    }
+
+    #[test]
+    fn a_reward_model_is_one_of_the_functions_and_the_rule_says_what_is_right() {
+        let alone = Rewards::new(&["reward_model".into()], &[]).unwrap();
+        let by_model = score(&alone, "94", &"95".into()).unwrap();
+        assert_eq!((by_model.score, by_model.extras), (Some(0.25), vec![]));
+        let alone = alone.reporting_accuracy();
+        for (said, truth, acc) in
+            [("95", Value::from("95"), vec![1.0]), ("94", "95".into(), vec![0.0]), ("95", Value::Null, vec![])]
+        {
+            let combined = score(&alone, said, &truth).unwrap();
+            assert_eq!(combined.score, Some(0.25));
+            assert_eq!(combined.extras, acc.iter().map(|acc| ("acc".to_owned(), *acc)).collect::<Vec<_>>());
+        }
+        let names = ["data_source", "reward_model"].map(String::from);
+        let both = Rewards::new(&names, &[1.0, 4.0]).unwrap().reporting_accuracy();
+        let both = score(&both, "95", &"95".into()).unwrap();
+        assert_eq!((both.score, both.extras), (Some(2.0), vec![("acc".into(), 1.0)]), "the rule is asked once");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Rule-based scores of responses: by a row's data source ([`SCORERS`]), or by name, several at once ([`Rewards`]).
+//! Scores of responses: by the rule of a row's data source ([`SCORERS`]), by name, several at once ([`Rewards`]), and by a reward
+//! model ([`model`]).
 //!
 //! A scorer is one file and one line of [`SCORERS`]; a reward function that is tied to no data source is one file and one line
 //! of [`FUNCTIONS`]. Each sees one response and its row. What it cannot score is an error, never a silent 0; a row it has no
@@ -13,6 +14,7 @@ pub mod arithmetic;
 mod functions;
 pub mod gsm8k;
 mod integer_format;
+pub mod model;
 pub mod repetition_penalty;
 mod think_format;
 
@@ -26,6 +28,8 @@ pub struct ScoreInput<'a> {
     pub solution: &'a str,
     /// The tokens of the response, where it was generated here and not read from a file.
     pub token_ids: Option<&'a [u32]>,
+    /// What the reward model says, where there is one.
+    pub model_score: Option<f32>,
     pub ground_truth: &'a Value,
     pub extra_info: &'a Value,
 }

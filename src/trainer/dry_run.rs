@@ -82,12 +82,19 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
         memory.pass("reference", widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
     }
+    if let Some(model) = &inputs.reward_model {
+        check_weights(&model.path, config.reward_model.model.init, &model.decoder).context("reward_model.model.path")?;
+        memory.reward_model(&model.decoder, model.widest(&config, plan.trajectories_per_step));
+    }
     memory.update(widest(micro), micro < plan.actor.mini_batch_trajectories, parts.model.enable_gradient_checkpointing);
     if parts.actor.use_kl_loss && kl::find(&parts.actor.kl_loss_type).is_some_and(|penalty| penalty.is_full()) {
         memory.full_kl(widest(micro));
     }
 
-    let lines = [
+    let reward_model = inputs.reward_model.as_ref();
+    let judge =
+        reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
+    let lines: Vec<_> = [
         ("model", describe(&parts.model.path, &decoder, parts.model.init, adapter.as_ref())),
         ("device", trainer.device.to_string()),
         (
@@ -99,7 +106,10 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         ("longest", format!("{} tokens of prompt, {response} of response", inputs.longest_prompt())),
         ("plan", plan.to_string().replace('\n', "\n            ")),
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
-    ];
+    ]
+    .into_iter()
+    .chain(judge)
+    .collect();
     Ok(report(&lines, &memory))
 }
 
@@ -241,6 +251,13 @@ impl Memory {
     /// A frozen copy of the initial weights.
     pub fn reference(&mut self) {
         self.hold("reference model", self.decoder.num_parameters(), "shared with the weights until the first update");
+    }
+
+    /// A reward model and its forward pass.
+    pub fn reward_model(&mut self, decoder: &DecoderConfig, widest: Widest) {
+        self.hold("reward model", decoder.num_parameters(), "");
+        let note = format!("{} tokens", widest.rows);
+        self.phases.push(("reward", vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
     }
 
     /// Generation of so many sequences side by side, of so many prompts, of up to so many tokens of prompt and response.

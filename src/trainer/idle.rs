@@ -107,6 +107,8 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         rewards.reward_manager != Some(RewardManager::Dapo) || !rewards.reward_kwargs.overlong_buffer_cfg.enable,
         "overlong_buffer_cfg.enable is false",
     );
+    let by_tokens = (rewards.enable && rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is true");
+    let no_model = (!rewards.enable, "reward_model.enable is false");
     let correction = algorithm.rollout_correction.as_ref();
     let no_weights = (correction.is_none_or(|c| c.rollout_is.is_none()), "rollout_is is null");
     let no_rejection = (correction.is_none_or(|c| c.rollout_rs.is_none()), "rollout_rs is null");
@@ -146,6 +148,15 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.len"),
         (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor"),
         (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.log"),
+        (no_model, "reward_model.model.input_tokenizer"),
+        (no_model, "reward_model.model.path"),
+        (no_model, "reward_model.model.init"),
+        (no_model, "reward_model.model.dtype"),
+        (no_model, "reward_model.micro_batch_size_per_gpu"),
+        (by_tokens, "reward_model.micro_batch_size_per_gpu"),
+        (no_model, "reward_model.use_dynamic_bsz"),
+        (no_model, "reward_model.forward_max_token_len_per_gpu"),
+        (no_model, "reward_model.max_length"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold_lower"),
         (no_weights, "algorithm.rollout_correction.rollout_is_batch_normalize"),

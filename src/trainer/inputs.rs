@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::{check_model, truncation};
+use super::{check_model, reward_model, truncation};
+use crate::config::schema::REWARD_MODEL;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::model::DecoderConfig;
@@ -20,6 +21,7 @@ pub struct Inputs {
     pub val: Vec<Arc<Prompt>>,
     pub sampler: Sampler,
     pub total_steps: u64,
+    pub reward_model: Option<reward_model::Plan>,
 }
 
 impl Inputs {
@@ -45,8 +47,9 @@ impl Inputs {
         }
         let train = prompts(config, &tokenizer, true)?;
         let val = prompts(config, &tokenizer, false)?;
-        let (names, weights) = (&config.reward_model.reward_functions, config.reward_model.reward_weights.as_deref());
-        let rewards = Rewards::new(names, weights.unwrap_or_default()).context("reward_model.reward_functions")?;
+        let (names, weights) = (config.reward_model.functions(), config.reward_model.reward_weights.as_deref());
+        let rewards = Rewards::new(&names, weights.unwrap_or_default()).context("reward_model.reward_functions")?;
+        let rewards = if config.reward_model.enable { rewards.reporting_accuracy() } else { rewards };
         if names.iter().any(|name| name == "data_source") {
             reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
         }
@@ -60,10 +63,12 @@ impl Inputs {
             Some(steps) => steps as u64,
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
-        let inputs = Self { plan, rewards, tokenizer, train, val, sampler, total_steps };
+        let mut inputs = Self { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model: None };
         inputs
             .check_model(&inputs.decoder(config)?, config)
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;
+        let prompts: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
+        inputs.reward_model = reward_model::Plan::read(config, &inputs.tokenizer, &prompts, inputs.longest(config).0)?;
         Ok(inputs)
     }
 
@@ -75,13 +80,18 @@ impl Inputs {
 
     /// [`check_model`] with the longest sequence there may be.
     pub fn check_model(&self, decoder: &DecoderConfig, config: &PpoConfig) -> Result<()> {
-        let (longest, shorten) = match config.actor_rollout_ref.rollout.max_model_len {
+        let (longest, shorten) = self.longest(config);
+        check_model(decoder, &self.tokenizer, longest, shorten)
+    }
+
+    /// Tokens of the longest sequence there may be, and the keys that make it shorter.
+    fn longest(&self, config: &PpoConfig) -> (usize, &'static str) {
+        match config.actor_rollout_ref.rollout.max_model_len {
             Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
             None => {
                 (self.longest_prompt() + config.data.max_response_length, "data.max_prompt_length or data.max_response_length")
             }
-        };
-        check_model(decoder, &self.tokenizer, longest, shorten)
+        }
     }
 
     /// Tokens of the longest prompt of training and validation.
@@ -98,6 +108,7 @@ fn prompts(config: &PpoConfig, tokenizer: &Tokenizer, training: bool) -> Result<
         max_prompt_length: data.max_prompt_length,
         truncation: truncation(data.truncation),
         filter_overlong_prompts: data.filter_overlong_prompts,
+        without_ground_truth: config.reward_model.functions() == [REWARD_MODEL],
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     };
     let (key, files, max, shuffle) = match training {

@@ -22,6 +22,7 @@ mod metrics;
 mod mini_batch;
 mod parts;
 mod reference;
+mod reward_model;
 mod score;
 mod setup;
 mod state;
@@ -57,6 +58,7 @@ use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::model::CausalLm;
 use crate::optim::Learner;
 use crate::reward::Rewards;
+use crate::reward::model::RewardModel;
 use crate::rollout::{Engine, Sampling};
 use crate::tracking::{Metrics, Progress, Tracker, Trackers};
 use crate::util::interrupt::{Interrupt, Interrupted};
@@ -84,6 +86,7 @@ pub struct Trainer {
     /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
     temperature: f32,
     rewards: Rewards,
+    reward_model: Option<RewardModel>,
     /// Numbers that a setting names and some response has had.
     reported: BTreeSet<String>,
     /// What is done to the score of each response, and then to those of a batch.

@@ -1,4 +1,4 @@
-//! Phase `reward`: one score per trajectory, by the reward functions. A score that fails is an error, never a 0; where every
+//! Phase `reward`: one score per trajectory, by the reward functions, of which a reward model may be one. A score that fails is an error, never a 0; where every
 //! function abstains, the trajectory has none.
 
 use std::path::Path;
@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Trainer;
 use super::batch::{Batch, extra};
+use super::reward_model::CUT;
 use crate::algorithm::advantage::Component;
 use crate::reward::ScoreInput;
 use crate::util::fs::write_atomic;
@@ -18,12 +19,15 @@ impl Trainer {
     /// come. The score stands at the last token of the response, as in verl's reward managers.
     pub(super) fn score(&self, batch: &mut Batch) -> Result<()> {
         let rewards = &self.rewards;
+        let pairs: Vec<_> = (0..batch.len()).map(|i| (batch.prompt(i), batch.responses[i].ids.as_slice())).collect();
+        let verdict = self.reward_model.as_ref().map(|model| model.judge(&pairs)).transpose()?;
         let score_one = |i: usize| {
             let prompt = batch.prompt(i);
             let input = ScoreInput {
                 data_source: &prompt.data_source,
                 solution: &batch.texts[i],
                 token_ids: Some(&batch.responses[i].ids),
+                model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
                 ground_truth: &prompt.ground_truth,
                 extra_info: &prompt.extra_info,
             };
@@ -46,6 +50,9 @@ impl Trainer {
             for (name, value) in result.extras {
                 extra(&mut batch.extras, &name, lengths.len())[i] = Some(value);
             }
+        }
+        if let Some(cut) = verdict.and_then(|verdict| verdict.cut) {
+            batch.extras.push((CUT.to_owned(), cut.into_iter().map(|cut| Some(f64::from(u8::from(cut)))).collect()));
         }
         self.guard_scores(batch, &mut scores)?;
         batch.scored = scores.iter().map(Option::is_some).collect();

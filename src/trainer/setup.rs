@@ -48,12 +48,13 @@ impl Trainer {
             Some(_) => Some(load_critic(&config, &inputs, &device)?),
             None => None,
         };
-        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps } = inputs;
+        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model } = inputs;
         idle::warn(&loaded.tree, &config)?;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;
 
         let model = load_model(&config, &device)?;
+        let reward_model = reward_model.map(|plan| plan.load(&config, &device)).transpose()?;
         let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
         let reference = needs_reference.then(|| model.without_adapter());
 
@@ -110,6 +111,7 @@ impl Trainer {
             normalize_advantages: algorithms::normalize_advantages(&config),
             pf_ppo: algorithms::pf_ppo(&config)?,
             rewards,
+            reward_model,
             reported: Default::default(),
             correction,
             bypass,
@@ -240,10 +242,7 @@ pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps
 
 fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Device) -> Result<CausalLm> {
     let (model, seed) = (&config.critic.model, config.trainer.seed);
-    let init = match model.init {
-        Init::Pretrained => model::Init::Pretrained,
-        Init::Random => model::Init::Random { seed },
-    };
+    let init = model_init(model.init, seed);
     let loaded = CausalLm::load_scalar(model.path.as_path(), init, Some(seed), device).context("critic.model.path")?;
     inputs.check_model(&loaded.config, config).with_context(|| format!("critic.model.path={}", model.path))?;
     let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
@@ -253,14 +252,19 @@ fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Devic
 
 fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
     let model = &config.actor_rollout_ref.model;
-    let init = match model.init {
-        Init::Pretrained => model::Init::Pretrained,
-        Init::Random => model::Init::Random { seed: config.trainer.seed },
-    };
+    let init = model_init(model.init, config.trainer.seed);
     let loaded = CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")?;
     let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
     let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
     lora::adapt(computing, &model.lora(), model.path.as_path(), config.trainer.seed)
+}
+
+/// The model layer's name for an `init`.
+pub fn model_init(init: Init, seed: u64) -> model::Init {
+    match init {
+        Init::Pretrained => model::Init::Pretrained,
+        Init::Random => model::Init::Random { seed },
+    }
 }
 
 /// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.

@@ -11,5 +11,6 @@ mod inspect;
 mod mistakes;
 mod options;
 mod reliability;
+mod reward_model;
 mod supervised;
 mod validation;

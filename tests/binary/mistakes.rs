@@ -15,6 +15,27 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("unknown estimator", &["algorithm.adv_estimator=rlo"], &["rlo", "rloo", "grpo", "reinforce_plus_plus"]),
     ("no critic yet", &["algorithm.adv_estimator=gae"], &["gae", "critic"]),
+    ("no reward model", &["reward_model.enable=true"], &["reward_model.model.path", "FOLDER"]),
+    (
+        "a reward model that does not count",
+        &[
+            "reward_model.enable=true",
+            "reward_model.model.path=data/arithmetic/reward_model",
+            "reward_model.reward_functions=gsm8k",
+        ],
+        &["reward_model.reward_functions", "[gsm8k,reward_model]"],
+    ),
+    ("a reward function without its model", &["reward_model.reward_functions=[reward_model]"], &["reward_model.enable"]),
+    (
+        "no head that scores",
+        &["reward_model.enable=true", "reward_model.model.path=data/arithmetic/model"],
+        &["reward_model.model.path", "ForSequenceClassification"],
+    ),
+    (
+        "too long for the reward model",
+        &["reward_model.enable=true", "reward_model.model.path=data/arithmetic/reward_model", "reward_model.max_length=65"],
+        &["reward_model.max_length is 65", "max_position_embeddings 64"],
+    ),
     ("missing config", &["--config", "ppo_trainr.yaml"], &["ppo_trainr.yaml", "ppo_trainer"]),
     ("missing model", &["actor_rollout_ref.model.path=no/model"], &["actor_rollout_ref.model.path", "no/model"]),
     (

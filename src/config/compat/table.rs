@@ -40,7 +40,7 @@ const NO_PYTHON: &str = "no Python code is run";
 const NO_QAT: &str = "there is no quantisation";
 const NO_RAY: &str = "there is no Ray";
 const NO_REWARD_FUNCTION: &str = "reward functions of your own are not available yet";
-const NO_REWARD_MODEL: &str = "there are no reward models";
+const NO_REWARD_SERVER: &str = "the reward model scores in this process, by forward passes";
 const NO_SANDBOX: &str = "there is no sandbox";
 const NO_SKIP: &str = "every response is generated anew";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
@@ -285,17 +285,20 @@ const RL: &[(&str, Fate)] = &[
     ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
     ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
     ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
-    ("reward_model.enable", Refused("reward models are not available yet")),
     ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),
     ("reward_model.reward_loop_module_path", Refused(NO_PYTHON)),
     ("reward_model.sandbox_fusion.url", Refused(NO_SANDBOX)),
     ("reward_model.sandbox_fusion.**", Ignored(NO_SANDBOX)),
     ("reward_model.launch_reward_fn_async", Ignored("scoring follows generation")),
     ("reward_model.num_workers", Ignored("scorers share the processor's cores")),
-    ("reward_model.model.**", Ignored(NO_REWARD_MODEL)),
-    ("reward_model.micro_batch_size_per_gpu", Ignored(NO_REWARD_MODEL)),
-    ("reward_model.max_length", Ignored(NO_REWARD_MODEL)),
-    ("reward_model.**", Unread(NO_REWARD_MODEL)),
+    ("reward_model.use_reward_loop", Ignored("scoring follows generation")),
+    ("reward_model.reward_loop_source", Ignored(NO_PYTHON)),
+    ("reward_model.reward_kwargs.**", Unread("only the reward manager dapo has settings")),
+    ("reward_model.model.override_config.**", Refused(OWN_CONFIG)),
+    ("reward_model.rollout.**", Ignored(NO_REWARD_SERVER)),
+    ("reward_model.enable_resource_pool", Ignored(ONE_DEVICE)),
+    ("reward_model.nnodes", Ignored(ONE_DEVICE)),
+    ("reward_model.n_gpus_per_node", Ignored(ONE_DEVICE)),
     ("reward_manager.module.path", Refused(NO_PYTHON)),
     ("reward_manager.source", Refused(NO_PYTHON)),
     ("reward_manager.**", Ignored(NO_PYTHON)),
@@ -305,7 +308,8 @@ const RL: &[(&str, Fate)] = &[
     ("reward.num_workers", Ignored("scorers share the processor's cores")),
     ("reward.sandbox_fusion.url", Refused(NO_SANDBOX)),
     ("reward.sandbox_fusion.**", Ignored(NO_SANDBOX)),
-    ("reward.reward_model.**", Ignored(NO_REWARD_MODEL)),
+    ("reward.reward_model.rollout.**", Ignored(NO_REWARD_SERVER)),
+    ("reward.reward_model.**", Ignored(ONE_DEVICE)),
     ("sandbox_fusion.url", Refused(NO_SANDBOX)),
     ("sandbox_fusion.**", Ignored(NO_SANDBOX)),
     // The algorithm.

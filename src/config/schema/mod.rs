@@ -16,6 +16,7 @@ mod types;
 mod validate;
 mod validate_algorithm;
 mod validate_critic;
+mod validate_reward;
 mod validate_sft;
 
 pub use actor::*;

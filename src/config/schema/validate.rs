@@ -1,6 +1,6 @@
 //! What the types of [`PpoConfig`] cannot check.
 
-use super::{OptimConfig, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic};
+use super::{OptimConfig, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
 
@@ -31,6 +31,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
     config.actor_rollout_ref.model.lora().validate(config.actor_rollout_ref.model.init, report);
+    validate_reward::reward_model(config, report);
     if let Err(error) = BatchPlan::new(config) {
         report.wrong(&error.key, error.message, error.help);
     }
@@ -248,6 +249,11 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
         }
     }
     best_and_kept(&config.trainer, report);
+    let sync = "actor_rollout_ref.ref.sync_ref_model";
+    if config.actor_rollout_ref.reference.sync_ref_model && config.actor_rollout_ref.model.lora_rank > 0 {
+        let message = format!("`{sync}` has nothing to move: with LoRA the reference is the policy without its adapter");
+        report.wrong(sync, message, format!("write {sync}=false, or actor_rollout_ref.model.lora_rank=0"));
+    }
     if config.trainer.resume_mode == ResumeMode::ResumePath && config.trainer.resume_from_path.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);

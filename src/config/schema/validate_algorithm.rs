@@ -109,7 +109,7 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
 
 fn rewards(config: &PpoConfig, report: &mut Report) {
     let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
-    let functions = rewards.reward_functions.len();
+    let functions = rewards.functions().len();
     if functions == 0 {
         let key = "reward_model.reward_functions";
         report.wrong(key, format!("`{key}` is empty, so nothing has a score"), format!("write {key}=[data_source]"));

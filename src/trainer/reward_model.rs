@@ -1,0 +1,157 @@
+//! The reward model of a run: its settings, checked before its weights are read.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::Device;
+
+use super::setup::{check_model, model_init};
+use crate::config::PpoConfig;
+use crate::config::schema::{Init, Location, RewardModelModelConfig};
+use crate::data::{Prompt, Tokenizer};
+use crate::model::hf_config::HfConfig;
+use crate::model::memory::Widest;
+use crate::model::{CausalLm, Cut, DecoderConfig};
+use crate::reward::model::{Reading, RewardModel, Rewriting};
+
+const PATH: &str = "reward_model.model.path";
+const INPUT_TOKENIZER: &str = "reward_model.model.input_tokenizer";
+
+/// What a run knows of its reward model before it reads weights.
+pub struct Plan {
+    pub path: Location,
+    pub decoder: DecoderConfig,
+    pub reading: Reading,
+    /// Tokens of the longest input that may be expected.
+    pub longest: usize,
+}
+
+impl Plan {
+    /// `None` without `reward_model.enable`. `policy` is the tokenizer of the policy, `longest` the most tokens of a prompt and its
+    /// response.
+    ///
+    /// # Errors
+    /// A folder that is no reward model, tokenizers that do not go together, inputs that are too long for it.
+    pub fn read(config: &PpoConfig, policy: &Tokenizer, prompts: &[&Arc<Prompt>], longest: usize) -> Result<Option<Self>> {
+        let settings = &config.reward_model;
+        let Some(path) = settings.model.path.clone().filter(|_| settings.enable) else { return Ok(None) };
+        let random = settings.model.init == Init::Random;
+        let decoder = || HfConfig::read(path.as_path())?.scalar_decoder(random);
+        let decoder = decoder().context(PATH)?;
+        let rewriting = rewriting(config, &settings.model, &path, policy)?;
+        let reads = rewriting.as_ref().map_or(policy, |rewriting| &rewriting.to);
+        check_model(&decoder, reads, 0, "").with_context(|| format!("the reward model in {path} and its tokenizer"))?;
+        let longest = match &rewriting {
+            None => longest,
+            // A response may have a few tokens more or fewer in the reward model's own.
+            Some(rewriting) => longest_rewritten(rewriting, prompts)? + config.data.max_response_length,
+        };
+        let positions = decoder.max_position_embeddings;
+        match settings.max_length {
+            Some(most) => {
+                ensure!(most <= positions, "reward_model.max_length is {most}, {path} has max_position_embeddings {positions}");
+                if longest > most {
+                    tracing::warn!(
+                        "the reward model may have to read {longest} tokens: what is longer than reward_model.max_length={most} loses its \
+                         end, as reward/{CUT}/mean reports"
+                    );
+                }
+            }
+            None => ensure!(
+                longest <= positions,
+                "the reward model may have to read {longest} tokens, its max_position_embeddings is {positions}: lower \
+                 data.max_prompt_length or data.max_response_length, or leave out the end of such inputs by \
+                 reward_model.max_length={positions}"
+            ),
+        }
+        let reading = Reading { rewriting, max_length: settings.max_length, positions };
+        let longest = longest.min(settings.max_length.unwrap_or(positions));
+        Ok(Some(Self { path, decoder, reading, longest }))
+    }
+
+    /// The largest of the passes that score so many responses.
+    pub fn widest(&self, config: &PpoConfig, responses: usize) -> Widest {
+        let sequences = match cut(config) {
+            Cut::Sequences(most) => most,
+            Cut::Tokens(most) => (most / self.longest).max(1),
+        };
+        let sequences = sequences.min(responses);
+        Widest { rows: sequences * self.longest, predicted: sequences, longest: self.longest }
+    }
+
+    /// With its weights.
+    pub fn load(self, config: &PpoConfig, device: &Device) -> Result<RewardModel> {
+        let (settings, seed) = (&config.reward_model, config.trainer.seed);
+        let fresh_head = (settings.model.init == Init::Random).then_some(seed);
+        let init = model_init(settings.model.init, seed);
+        let model = CausalLm::load_scalar(self.path.as_path(), init, fresh_head, device).context(PATH)?;
+        let model = model.computing(settings.model.dtype.is_bfloat16(config.trainer.device), false);
+        tracing::info!(
+            "reward model {}: {} parameters; it reads {}",
+            self.path,
+            model.num_parameters(),
+            match &self.reading.rewriting {
+                Some(_) => "conversations through its own chat template and tokenizer",
+                None => "the tokens of the policy",
+            }
+        );
+        Ok(RewardModel { model, reading: self.reading, cut: cut(config) })
+    }
+}
+
+/// The name under which it is reported whether an input was cut.
+pub const CUT: &str = "reward_model_cut";
+
+fn cut(config: &PpoConfig) -> Cut {
+    let settings = &config.reward_model;
+    match settings.use_dynamic_bsz {
+        true => Cut::Tokens(settings.forward_max_token_len_per_gpu),
+        false => Cut::Sequences(settings.micro_batch_size_per_gpu),
+    }
+}
+
+/// How conversations are written for the reward model; `None` where it reads the tokens of the policy, whose vocabulary must then
+/// be its own.
+fn rewriting(
+    config: &PpoConfig,
+    model: &RewardModelModelConfig,
+    path: &Location,
+    policy: &Tokenizer,
+) -> Result<Option<Rewriting>> {
+    let actor = &config.actor_rollout_ref.model.path;
+    let Some(input) = &model.input_tokenizer else {
+        if !path.as_path().join("tokenizer.json").is_file() {
+            tracing::warn!("{PATH}: {path} has no tokenizer.json: it is taken to have been trained on the tokens of the policy");
+            return Ok(None);
+        }
+        let own = Tokenizer::load(path.as_path()).context(PATH)?;
+        let other = policy.unknown_to(&own).map(|token| {
+            format!(
+                "{INPUT_TOKENIZER} is null, so the reward model in {path} would read the tokens of the policy, but its tokenizer is \
+                 another: {token}; write {INPUT_TOKENIZER}={actor}: conversations are then written anew for it"
+            )
+        });
+        ensure!(other.is_none(), other.unwrap_or_default());
+        return Ok(None);
+    };
+    // The policy's folder stands for its tokenizer.
+    let folder = if input == actor { config.data.tokenizer.as_ref().unwrap_or(actor) } else { input };
+    let from = Tokenizer::load(folder.as_path()).context(INPUT_TOKENIZER)?;
+    let from = from.with_ends_of(actor.as_path()).context(INPUT_TOKENIZER)?;
+    let other = policy.unknown_to(&from);
+    ensure!(other.is_none(), "{INPUT_TOKENIZER}: {input} is not the tokenizer of the policy: {}", other.unwrap_or_default());
+    let to = Tokenizer::load(path.as_path());
+    let to = to.with_context(|| format!("{PATH} ({INPUT_TOKENIZER}=null if it reads the tokens of the policy)"))?;
+    Ok(Some(Rewriting { from, to }))
+}
+
+/// Tokens of the longest prompt as the reward model reads it, with an empty response.
+fn longest_rewritten(rewriting: &Rewriting, prompts: &[&Arc<Prompt>]) -> Result<usize> {
+    use rayon::prelude::*;
+    let length = |prompt: &&Arc<Prompt>| {
+        let ids = rewriting.ids(&prompt.messages, &[]);
+        ids.map(|ids| ids.len()).with_context(|| format!("row {} for the reward model in {PATH}", prompt.index))
+    };
+    let lengths: Vec<Result<usize>> = prompts.par_iter().map(length).collect();
+    Ok(lengths.into_iter().collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(0))
+}

@@ -1,0 +1,165 @@
+//! Reward models beside transformers, whatever the batch; and conversations that are written anew for them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use burnish::data::prepare::char_tokenizer::write_char_tokenizer;
+use burnish::data::{Prompt, Tokenizer};
+use burnish::model::{CausalLm, Cut, Init};
+use burnish::reward::model::{Reading, RewardModel, Rewriting, Verdict};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name)
+}
+
+fn reward_model(folder: &Path, rewriting: Option<Rewriting>, max_length: Option<usize>, cut: Cut) -> RewardModel {
+    let model = CausalLm::load_scalar(folder, Init::Pretrained, None, &Device::flex()).unwrap();
+    let positions = model.config.max_position_embeddings;
+    RewardModel { model, reading: Reading { rewriting, max_length, positions }, cut }
+}
+
+fn prompt(ids: &[u32], text: &str, index: usize) -> Prompt {
+    Prompt {
+        ids: ids.to_vec(),
+        messages: json!([{"role": "user", "content": text}]),
+        text: text.to_owned(),
+        data_source: String::new(),
+        ground_truth: Value::Null,
+        extra_info: Value::Null,
+        index,
+    }
+}
+
+/// Each text is cut into a prompt and a response at its third token.
+fn judge(model: &RewardModel, texts: &[Vec<u32>]) -> anyhow::Result<Verdict> {
+    let prompts: Vec<Prompt> = texts.iter().enumerate().map(|(i, ids)| prompt(&ids[..3.min(ids.len())], "", i)).collect();
+    let pairs: Vec<(&Prompt, &[u32])> = prompts.iter().zip(texts).map(|(p, ids)| (p, &ids[p.ids.len()..])).collect();
+    model.judge(&pairs)
+}
+
+fn close(a: &[f32], b: &[f32], tolerance: f32) {
+    let near = a.iter().zip(b).all(|(a, b)| (a - b).abs() <= tolerance * b.abs().max(1.0));
+    assert!(a.len() == b.len() && near, "{a:?}\n{b:?}");
+}
+
+#[test]
+fn golden_scores_whatever_is_cut_off() {
+    for name in ["llama_reward", "qwen2_reward", "gpt_neox_reward"] {
+        let golden_file: Value = serde_json::from_slice(&fs::read(golden(name).join("golden.json")).unwrap()).unwrap();
+        let number = |value: &Value| value.as_f64().unwrap() as f32;
+        let texts: Vec<Vec<u32>> = serde_json::from_value(golden_file["seqs"].clone()).unwrap();
+        let expected: Vec<f32> = golden_file["logits"].as_array().unwrap().iter().map(|row| number(&row[0])).collect();
+        let model = |max_length| reward_model(&golden(name), None, max_length, Cut::Sequences(2));
+        let whole = judge(&model(None), &texts).unwrap();
+        close(&whole.scores, &expected, 1e-4);
+        assert_eq!(whole.cut, None);
+
+        // What is longer than max_length is read up to there, be it in the response or in the prompt.
+        for most in [6, 2] {
+            let verdict = judge(&model(Some(most)), &texts).unwrap();
+            let shortened: Vec<Vec<u32>> = texts.iter().map(|ids| ids[..most.min(ids.len())].to_vec()).collect();
+            close(&verdict.scores, &judge(&model(None), &shortened).unwrap().scores, 1e-5);
+            assert_eq!(verdict.cut.unwrap(), texts.iter().map(|ids| ids.len() > most).collect::<Vec<_>>());
+        }
+        let mut strict = model(None);
+        strict.reading.positions = texts[2].len() - 1;
+        let error = format!("{:#}", judge(&strict, &texts).unwrap_err());
+        assert!(error.contains("row 2: ") && error.contains("reward_model.max_length=16"), "{error}");
+    }
+}
+
+#[test]
+fn a_score_that_is_no_number_is_an_error_with_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(golden("llama_reward").join(file), folder.path().join(file)).unwrap();
+    }
+    // The embedding of token 7 is infinite.
+    let mut bytes = fs::read(folder.path().join("model.safetensors")).unwrap();
+    let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let tensors: Value = serde_json::from_slice(&bytes[8..8 + header]).unwrap();
+    let start = 8 + header + tensors["model.embed_tokens.weight"]["data_offsets"][0].as_u64().unwrap() as usize + 7 * 64 * 4;
+    bytes[start..start + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+    fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
+    let model = reward_model(folder.path(), None, None, Cut::Sequences(8));
+    let error = judge(&model, &[vec![1, 2, 3, 4], vec![1, 2, 3, 7], vec![7]]).unwrap_err();
+    assert_eq!(error.to_string(), "the reward model's score of a response to row 1 is NaN");
+}
+
+/// A tokenizer of the same characters under other ids, with a template of its own.
+fn another_tokenizer(folder: &Path) -> Tokenizer {
+    write_char_tokenizer(folder).unwrap();
+    let read = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
+    let (mut tokenizer, mut config) = (read("tokenizer.json"), read("tokenizer_config.json"));
+    let vocab = tokenizer["model"]["vocab"].as_object_mut().unwrap();
+    for id in vocab.values_mut().filter(|id| id.as_u64().unwrap() >= 4) {
+        *id = json!(23 - id.as_u64().unwrap());
+    }
+    config["chat_template"] =
+        "{% for m in messages %}{{ bos_token if m.role == 'user' else ' ' }}{{ m.content }}{{ eos_token if \
+                               m.role == 'assistant' }}{% endfor %}{{ '*' if add_generation_prompt }}"
+            .into();
+    fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    fs::write(folder.join("tokenizer_config.json"), config.to_string()).unwrap();
+    Tokenizer::load(folder).unwrap()
+}
+
+fn tokenizers() -> (Tokenizer, Tokenizer, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, other) = (folder.path().join("policy"), folder.path().join("reward"));
+    write_char_tokenizer(&own).unwrap();
+    (Tokenizer::load(&own).unwrap(), another_tokenizer(&other), folder)
+}
+
+#[test]
+fn tokenizers_that_give_a_token_another_id_are_told_apart() {
+    let (policy, other, _folder) = tokenizers();
+    assert_eq!(policy.unknown_to(&other).as_deref(), Some("token 4 is \"0\", it is 19 there"));
+    assert_eq!(policy.unknown_to(&policy), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The bytes of a score depend on its own text: not on its neighbours, their order, or how they are cut.
+    #[test]
+    fn neighbours_do_not_matter(
+        texts in prop::collection::vec(prop::collection::vec(3..40u32, 3..12), 2..7),
+        by_tokens in any::<bool>(), size in 1..40usize, rotate in 0..7usize,
+    ) {
+        let cut = if by_tokens { Cut::Tokens(size) } else { Cut::Sequences(size) };
+        let [alone, together] = [Cut::Sequences(1), cut].map(|cut| reward_model(&golden("llama_reward"), None, None, cut));
+        let mut turned = texts.clone();
+        // Two responses to one prompt.
+        turned[0] = [&turned[1][..3], &[5, 6]].concat();
+        turned.rotate_left(rotate % texts.len());
+        let one_by_one: Vec<f32> = turned.iter().map(|text| judge(&alone, std::slice::from_ref(text)).unwrap().scores[0]).collect();
+        prop_assert_eq!(judge(&together, &turned).unwrap().scores, one_by_one);
+    }
+
+    /// What the reward model reads is its own rendering of the messages and the answer, whatever ends the response.
+    #[test]
+    fn rewritten_conversations_are_the_reward_models_own(
+        question in "[0-9+*=-]{1,8}", answer in "[0-9 \n]{0,6}", ended in any::<bool>(), earlier in any::<bool>(),
+    ) {
+        let (policy, other, folder) = tokenizers();
+        let mut response = policy.encode(&answer).unwrap();
+        if ended {
+            response.push(policy.eos_id());
+        }
+        let mut messages = vec![json!({"role": "user", "content": question})];
+        if earlier {
+            messages.splice(0..0, [json!({"role": "user", "content": "1"}), json!({"role": "assistant", "content": "2"})]);
+        }
+        let earlier = if earlier { "<bos>1 2<eos>" } else { "" };
+        let expected = other.encode(&format!("{earlier}<bos>{question} {answer}<eos>")).unwrap();
+        prop_assert_ne!(&expected, &policy.encode(&format!("{earlier}<bos>{question} {answer}<eos>")).unwrap());
+        drop(other);
+        let rewriting = Rewriting { from: policy, to: Tokenizer::load(&folder.path().join("reward")).unwrap() };
+        prop_assert_eq!(rewriting.ids(&messages.into(), &response).unwrap(), expected);
+    }
+}
