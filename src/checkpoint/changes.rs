@@ -17,6 +17,8 @@ pub const CONFIG_FILE: &str = "config.yaml";
 pub enum Part {
     /// Weights and optimizer of the policy (`model`, `optimizer`).
     Policy,
+    /// Those of the critic.
+    Critic,
     /// The position in the data and the random streams (`extra`).
     Data,
 }
@@ -64,7 +66,14 @@ const CHANGES: &[(&str, Fate)] = &[
     ("data.val_*", Free),
     ("data.validation_shuffle", Free),
     ("actor_rollout_ref.model.path", Refused(Part::Policy)),
+    ("actor_rollout_ref.model.lora_*", Refused(Part::Policy)),
+    ("actor_rollout_ref.model.*_modules", Refused(Part::Policy)),
+    ("critic.model.path", Refused(Part::Critic)),
+    ("critic.model.lora_*", Refused(Part::Critic)),
+    ("critic.model.*_modules", Refused(Part::Critic)),
     ("model.path", Refused(Part::Policy)),
+    ("model.lora_*", Refused(Part::Policy)),
+    ("model.*_modules", Refused(Part::Policy)),
     ("model.tokenizer_path", Refused(Part::Policy)),
     ("actor_rollout_ref.rollout.val_kwargs.**", Free),
     ("actor_rollout_ref.rollout.prompt_length", Free),

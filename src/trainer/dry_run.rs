@@ -16,6 +16,7 @@ use crate::checkpoint::{Checkpoints, check_changes, step_of};
 use crate::config::schema::{CheckpointContent, Device, Init, Location, ResumeMode};
 use crate::config::{Loaded, MicroBatch, PpoConfig, Tree};
 use crate::model::DecoderConfig;
+use crate::model::hf_config::HfConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{BYTES, Widest};
 use crate::model::weights::WeightFiles;
@@ -91,6 +92,29 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         memory.full_kl(widest(micro));
     }
 
+    let mut critic_line = None;
+    if let Some(update) = plan.critic {
+        let (settings, hf) = (&config.critic, HfConfig::read(config.critic.model.path.as_path())?);
+        let decoder = hf.scalar_decoder(true).context("critic.model.path")?;
+        inputs.check_model(&decoder, &config).context("critic.model.path")?;
+        // Of a language model, the head is not read.
+        let in_files = if hf.classifier().is_some() { decoder.clone() } else { hf.decoder()? };
+        check_weights(&settings.model.path, settings.model.init, &in_files).context("critic.model.path")?;
+        let adapter = lora::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
+        critic_line = Some(("critic", describe(&settings.model.path, &decoder, settings.model.init, adapter.as_ref())));
+        let mut critic = Memory::new(decoder, adapter.as_ref(), trainer.device);
+        critic.trained();
+        let (tokens, count) = (settings.forward_max_token_len_per_gpu, settings.forward_micro_batch_size_per_gpu);
+        critic.pass("values", widest(sequences(settings.use_dynamic_bsz, tokens, count)));
+        let micro = match update.micro_batch {
+            MicroBatch::Trajectories(count) => count.min(update.mini_batch_trajectories),
+            MicroBatch::Tokens(budget) => (budget / longest).clamp(1, update.mini_batch_trajectories),
+        };
+        let several = micro < update.mini_batch_trajectories;
+        critic.update(widest(micro), several, settings.model.enable_gradient_checkpointing);
+        memory.critic(critic);
+    }
+
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
@@ -108,6 +132,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
     ]
     .into_iter()
+    .chain(critic_line)
     .chain(judge)
     .collect();
     Ok(report(&lines, &memory))
@@ -251,6 +276,21 @@ impl Memory {
     /// A frozen copy of the initial weights.
     pub fn reference(&mut self) {
         self.hold("reference model", self.decoder.num_parameters(), "shared with the weights until the first update");
+    }
+
+    /// Beside the policy, a critic with its own weights, optimizer and phases.
+    pub fn critic(&mut self, critic: Self) {
+        for Part { name, bytes, note } in critic.held {
+            let name = match name {
+                "weights" => "critic",
+                "adapters" => "critic's adapters",
+                "optimizer state" => "its optimizer",
+                _ => continue,
+            };
+            self.held.push(Part { name, bytes, note });
+        }
+        let names = critic.phases.into_iter().map(|(name, parts)| (if name == "update" { "critic update" } else { name }, parts));
+        self.phases.extend(names);
     }
 
     /// A reward model and its forward pass.

@@ -12,7 +12,7 @@ use super::parts::{check_part, has_weights, load_learner, loaded, save_learner};
 use super::reference::{REFERENCE, moving};
 use super::{Trainer, check_step};
 use crate::algorithm::kl::KlController;
-use crate::checkpoint::{Best, CONFIG_FILE, check_changes, step_of};
+use crate::checkpoint::{Best, CONFIG_FILE, Part, check_changes, step_of};
 use crate::config::Tree;
 use crate::config::schema::CheckpointContent::Extra;
 use crate::data::SamplerState;
@@ -100,7 +100,11 @@ impl Trainer {
         check_step(self.step, self.total_steps)?;
         let contents = &self.config.actor_rollout_ref.actor.checkpoint.load_contents;
         let (extra, weights) = (contents.contains(&Extra), has_weights(contents));
-        check_changes(folder, tree, &loaded(contents))?;
+        let mut parts = loaded(contents);
+        parts.extend(
+            self.critic.as_ref().filter(|_| !self.config.critic.checkpoint.load_contents.is_empty()).map(|_| Part::Critic),
+        );
+        check_changes(folder, tree, &parts)?;
         load_learner(&mut self.actor, &folder.join(ACTOR), contents, LOAD_CONTENTS)?;
         if let Some(critic) = &mut self.critic {
             let contents = &self.config.critic.checkpoint.load_contents;
