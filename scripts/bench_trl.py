@@ -16,7 +16,7 @@ DEFAULTS = {
     # What the weights are held in; `autocast` computes in bfloat16 over them, as TRL does unless told otherwise.
     "dtype": "float32", "autocast": False,
     "lr": 1e-5, "lr_scheduler": "constant", "weight_decay": 0.0, "grad_clip": 1.0, "beta": 0.0, "temperature": 1.0,
-    "shuffle": False, "fixed_length": False,
+    "shuffle": False, "fixed_length": False, "gradient_checkpointing": False,
     # {"data": FILE, "every": STEPS}: greedy accuracy before the first step and every so many.
     "evaluate": None,
 }
@@ -162,7 +162,7 @@ def config():
     return trl.RLOOConfig(
         output_dir=os.path.splitext(S["out"])[0] + "_trl", report_to="none", save_strategy="no", disable_tqdm=True,
         logging_strategy="no", max_steps=S["steps"], seed=S["seed"], use_cpu=not CUDA, bf16=S["autocast"], fp16=False,
-        gradient_checkpointing=False, per_device_train_batch_size=micro, gradient_accumulation_steps=rollout // micro,
+        gradient_checkpointing=S["gradient_checkpointing"], per_device_train_batch_size=micro, gradient_accumulation_steps=rollout // micro,
         num_generations=S["samples"], max_completion_length=S["tokens"], temperature=S["temperature"], top_p=1.0, top_k=0,
         generation_kwargs=fixed, learning_rate=S["lr"], lr_scheduler_type=S["lr_scheduler"], warmup_steps=0,
         weight_decay=S["weight_decay"], max_grad_norm=S["grad_clip"], optim="adamw_torch", beta=S["beta"],

@@ -373,7 +373,7 @@ fn keys_without_effect_are_reported_and_only_when_set() {
     ])
     .unwrap();
     let keys: Vec<&str> = loaded.ignored.iter().map(|one| one.key.as_str()).collect();
-    assert_eq!(keys, ["hydra.run.dir", "actor_rollout_ref.rollout.name", "critic.ppo_epochs", "trainer.nnodes"]);
+    assert_eq!(keys, ["hydra.run.dir", "actor_rollout_ref.rollout.name", "trainer.nnodes"]);
     assert_eq!((loaded.ignored[1].value.as_str(), loaded.ignored[1].reason), ("vllm", "the native engine generates"));
 }
 
@@ -381,11 +381,12 @@ fn keys_without_effect_are_reported_and_only_when_set() {
 fn batch_plan_divides_or_says_what_would() {
     let plan = |overrides: &[&str]| ppo(overrides).map(|loaded| BatchPlan::new(&loaded.config).unwrap());
     let default = plan(&[]).unwrap();
-    assert_eq!((default.trajectories_per_step, default.mini_batches, default.updates_per_step), (512, 1, 1));
-    assert!(default.on_policy() && default.micro_batch == MicroBatch::Trajectories(128));
+    assert_eq!((default.trajectories_per_step, default.actor.mini_batches, default.actor.updates_per_step), (512, 1, 1));
+    assert!(default.on_policy() && default.actor.micro_batch == MicroBatch::Trajectories(128));
     assert_eq!(default.to_string().lines().count(), 2);
     let two = plan(&["actor_rollout_ref.actor.ppo_mini_batch_size=32", "actor_rollout_ref.actor.ppo_epochs=3"]).unwrap();
-    assert_eq!((two.mini_batches, two.mini_batch_trajectories, two.updates_per_step, two.on_policy()), (2, 256, 6, false));
+    let actor = two.actor;
+    assert_eq!((actor.mini_batches, actor.mini_batch_trajectories, actor.updates_per_step, two.on_policy()), (2, 256, 6, false));
     let cases: &[(&str, &[&str])] = &[
         (
             "actor_rollout_ref.actor.ppo_mini_batch_size=30",

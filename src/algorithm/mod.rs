@@ -27,6 +27,7 @@ pub mod pf_ppo;
 pub mod policy_loss;
 pub mod reward_shaping;
 pub mod rollout_correction;
+pub mod value_loss;
 
 mod column;
 #[cfg(test)]

@@ -34,7 +34,7 @@ mod yaml;
 
 pub use compat::{Ignored, Kind, Renamed};
 pub use error::{ConfigError, Problem};
-pub use plan::{BatchPlan, MicroBatch};
+pub use plan::{BatchPlan, MicroBatch, UpdatePlan};
 pub use provenance::{Mark, Origin, Source};
 pub use schema::{PpoConfig, Schema, SftConfig};
 pub use tree::{Node, Value};
@@ -92,6 +92,11 @@ impl Tree {
     /// Where the value of a dotted key was written.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.root.get(key).map(|node| &node.origin)
+    }
+
+    /// Whether a built-in file gave the key its value, rather than the user.
+    pub fn is_built_in(&self, key: &str) -> bool {
+        self.origin(key).is_none_or(|origin| matches!(origin, Origin::File { source, .. } if lookup::is_built_in(source)))
     }
 
     /// The value of a dotted key.

@@ -19,6 +19,14 @@ pub struct BatchPlan {
     /// `rollout.n`.
     pub samples_per_prompt: usize,
     pub trajectories_per_step: usize,
+    pub actor: UpdatePlan,
+    /// `None` where there is no critic.
+    pub critic: Option<UpdatePlan>,
+}
+
+/// How one model is updated in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpdatePlan {
     /// Trajectories of one optimizer update: `ppo_mini_batch_size` prompts with all their samples.
     pub mini_batch_trajectories: usize,
     /// Mini-batches per pass over the batch.
@@ -33,98 +41,142 @@ pub struct BatchPlan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError {
     /// The key to change.
-    pub key: &'static str,
+    pub key: String,
     pub message: String,
     pub help: String,
 }
 
 const TRAIN: &str = "data.train_batch_size";
-const MINI: &str = "actor_rollout_ref.actor.ppo_mini_batch_size";
-const MICRO: &str = "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu";
 
 impl BatchPlan {
     /// # Errors
     /// A size that is 0 or not set, or that does not divide the one above it: verl rounds down there, which loses samples.
     pub fn new(config: &PpoConfig) -> Result<Self, PlanError> {
         let (train, samples) = (config.data.train_batch_size, config.actor_rollout_ref.rollout.n);
-        let actor = &config.actor_rollout_ref.actor;
-        let mini = actor.ppo_mini_batch_size;
-        for (key, size) in [
-            (TRAIN, train),
-            ("actor_rollout_ref.rollout.n", samples),
-            (MINI, mini),
-            ("actor_rollout_ref.actor.ppo_epochs", actor.ppo_epochs),
-        ] {
-            if size == 0 {
-                return Err(PlanError {
-                    key,
-                    message: format!("`{key}` must be at least 1"),
-                    help: format!("write {key}=1 or more"),
-                });
-            }
-        }
-        divides(MINI, mini, TRAIN, train, &format!("{train}"))?;
-        let mini_batch_trajectories = mini * samples;
-        let micro_batch = match (actor.use_dynamic_bsz, actor.ppo_micro_batch_size_per_gpu) {
-            (true, _) => MicroBatch::Tokens(actor.ppo_max_token_len_per_gpu),
-            (false, Some(micro)) => {
-                let whole = format!("{mini} prompts × {samples} samples = {mini_batch_trajectories} trajectories");
-                divides(MICRO, micro, MINI, mini_batch_trajectories, &whole)?;
-                MicroBatch::Trajectories(micro)
-            }
-            (false, None) => {
-                let message = format!("`{MICRO}` is null, so the size of a micro-batch is not known");
-                let help = format!("write {MICRO}=N, or actor_rollout_ref.actor.use_dynamic_bsz=true");
-                return Err(PlanError { key: MICRO, message, help });
-            }
+        at_least_one(TRAIN, train)?;
+        at_least_one("actor_rollout_ref.rollout.n", samples)?;
+        let (actor, critic) = (&config.actor_rollout_ref.actor, &config.critic);
+        let actor = Sizes {
+            group: "actor_rollout_ref.actor",
+            mini: actor.ppo_mini_batch_size,
+            micro: actor.ppo_micro_batch_size_per_gpu,
+            tokens: actor.use_dynamic_bsz.then_some(actor.ppo_max_token_len_per_gpu),
+            epochs: actor.ppo_epochs,
         };
-        let mini_batches = train / mini;
+        let critic = config.has_critic().then_some(Sizes {
+            group: "critic",
+            mini: critic.ppo_mini_batch_size,
+            micro: critic.ppo_micro_batch_size_per_gpu,
+            tokens: critic.use_dynamic_bsz.then_some(critic.ppo_max_token_len_per_gpu),
+            epochs: critic.ppo_epochs,
+        });
         Ok(Self {
             prompts_per_step: train,
             samples_per_prompt: samples,
             trajectories_per_step: train * samples,
-            mini_batch_trajectories,
-            mini_batches,
-            micro_batch,
-            epochs: actor.ppo_epochs,
-            updates_per_step: mini_batches * actor.ppo_epochs,
+            actor: actor.plan(train, samples)?,
+            critic: critic.map(|critic| critic.plan(train, samples)).transpose()?,
         })
     }
 
     /// Whether the policy is still the one that generated throughout the step, so that every ratio is exactly 1.
     pub fn on_policy(&self) -> bool {
-        self.updates_per_step == 1
+        self.actor.updates_per_step == 1
     }
 }
 
+/// The sizes of one group of settings.
+struct Sizes {
+    group: &'static str,
+    mini: usize,
+    micro: Option<usize>,
+    /// With `use_dynamic_bsz`.
+    tokens: Option<usize>,
+    epochs: usize,
+}
+
+impl Sizes {
+    fn plan(&self, train: usize, samples: usize) -> Result<UpdatePlan, PlanError> {
+        let key = |name: &str| format!("{}.{name}", self.group);
+        let (mini_key, micro_key) = (key("ppo_mini_batch_size"), key("ppo_micro_batch_size_per_gpu"));
+        at_least_one(&mini_key, self.mini)?;
+        at_least_one(&key("ppo_epochs"), self.epochs)?;
+        divides(&mini_key, self.mini, TRAIN, train, &format!("{train}"))?;
+        let mini_batch_trajectories = self.mini * samples;
+        let micro_batch = match (self.tokens, self.micro) {
+            (Some(tokens), _) => MicroBatch::Tokens(tokens),
+            (None, Some(micro)) => {
+                let whole = format!("{} prompts × {samples} samples = {mini_batch_trajectories} trajectories", self.mini);
+                divides(&micro_key, micro, &mini_key, mini_batch_trajectories, &whole)?;
+                MicroBatch::Trajectories(micro)
+            }
+            (None, None) => {
+                let message = format!("`{micro_key}` is null, so the size of a micro-batch is not known");
+                let help = format!("write {micro_key}=N, or {}=true", key("use_dynamic_bsz"));
+                return Err(PlanError { key: micro_key, message, help });
+            }
+        };
+        let mini_batches = train / self.mini;
+        Ok(UpdatePlan {
+            mini_batch_trajectories,
+            mini_batches,
+            micro_batch,
+            epochs: self.epochs,
+            updates_per_step: mini_batches * self.epochs,
+        })
+    }
+}
+
+fn at_least_one(key: &str, size: usize) -> Result<(), PlanError> {
+    if size > 0 {
+        return Ok(());
+    }
+    let message = format!("`{key}` must be at least 1");
+    Err(PlanError { key: key.to_owned(), message, help: format!("write {key}=1 or more") })
+}
+
 /// Checks that `size` divides `whole`; `written` is `whole` as it came about.
-pub fn divides(key: &'static str, size: usize, whole_key: &str, whole: usize, written: &str) -> Result<(), PlanError> {
+pub fn divides(key: &str, size: usize, whole_key: &str, whole: usize, written: &str) -> Result<(), PlanError> {
     if size != 0 && whole.is_multiple_of(size) {
         return Ok(());
     }
     let nearest =
         (1..=whole).filter(|candidate| whole.is_multiple_of(*candidate)).min_by_key(|candidate| candidate.abs_diff(size));
     let message = format!("`{key}` is {size}, which does not divide `{whole_key}` ({written})");
-    Err(PlanError { key, message, help: format!("the nearest size that does is {key}={}", nearest.unwrap_or(1)) })
+    Err(PlanError { key: key.to_owned(), message, help: format!("the nearest size that does is {key}={}", nearest.unwrap_or(1)) })
 }
 
-impl fmt::Display for BatchPlan {
+fn count(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+impl fmt::Display for UpdatePlan {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let micro = match self.micro_batch {
             MicroBatch::Trajectories(size) => format!("{size}"),
             MicroBatch::Tokens(size) => format!("up to {size} tokens"),
         };
-        let count = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
         write!(
             f,
-            "each step: {} × {} = {}\n           {} × {} of {} = {}, in micro-batches of {micro}",
-            count(self.prompts_per_step, "prompt", "prompts"),
-            count(self.samples_per_prompt, "sample", "samples"),
-            count(self.trajectories_per_step, "trajectory", "trajectories"),
+            "{} × {} of {} = {}, in micro-batches of {micro}",
             count(self.epochs, "epoch", "epochs"),
             count(self.mini_batches, "mini-batch", "mini-batches"),
             self.mini_batch_trajectories,
             count(self.updates_per_step, "update", "updates"),
         )
+    }
+}
+
+impl fmt::Display for BatchPlan {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(
+            f,
+            "each step: {} × {} = {}\n           {}",
+            count(self.prompts_per_step, "prompt", "prompts"),
+            count(self.samples_per_prompt, "sample", "samples"),
+            count(self.trajectories_per_step, "trajectory", "trajectories"),
+            self.actor,
+        )?;
+        self.critic.map_or(Ok(()), |critic| write!(f, "\n           critic: {critic}"))
     }
 }

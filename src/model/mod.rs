@@ -19,6 +19,7 @@ pub mod kv_cache;
 pub mod lora;
 pub mod memory;
 pub mod micro_batch;
+mod mix;
 pub mod naming;
 pub mod ops;
 pub mod rope;

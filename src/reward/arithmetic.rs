@@ -4,9 +4,11 @@ use anyhow::Result;
 
 use super::{Score, ScoreInput};
 
-/// 1 if the response, without white space around it, equals the ground truth, else 0; the same as the extra `acc`.
+/// 1 if the response, without white space around it, equals the ground truth, else 0; the same as the extra `acc`. Its answer is all of
+/// the response.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
-    let correct = f32::from(u8::from(input.solution.trim() == truth));
-    Ok(Score { extras: vec![("acc".into(), f64::from(correct))], ..Score::new(correct) })
+    let answer = input.solution.trim();
+    let correct = f32::from(u8::from(answer == truth));
+    Ok(Score { extras: vec![("acc".into(), f64::from(correct))], pred: Some(answer.to_owned()), ..Score::new(correct) })
 }

@@ -49,6 +49,8 @@ pub struct Combined {
     pub components: Vec<(String, Option<f64>)>,
     /// The numbers that the functions return beside their rewards.
     pub extras: Vec<(String, f64)>,
+    /// The answer that the first function to look for one has found.
+    pub pred: Option<String>,
 }
 
 impl Rewards {
@@ -91,7 +93,7 @@ impl Rewards {
     /// # Errors
     /// A function that fails or returns a number that is not finite, which is named; two functions with the same extra.
     pub fn score(&self, input: &ScoreInput) -> Result<Combined> {
-        let (mut components, mut extras, mut sum) = (Vec::new(), Vec::new(), None);
+        let (mut components, mut extras, mut pred, mut sum) = (Vec::new(), Vec::new(), None, None);
         for (function, weight) in &self.functions {
             let name = function.name;
             let score = (function.run)(input).with_context(|| format!("reward function \"{name}\""))?;
@@ -100,6 +102,7 @@ impl Rewards {
                 sum = Some(sum.unwrap_or(0.0) + weight * f64::from(reward));
             }
             components.push((name.to_owned(), score.score.map(f64::from)));
+            pred = pred.or(score.pred);
             for (extra, value) in score.extras {
                 let taken = extras.iter().any(|(known, _)| *known == extra);
                 ensure!(!taken, "reward function \"{name}\" returns \"{extra}\" too, as one before it does: use one of them");
@@ -108,7 +111,7 @@ impl Rewards {
         }
         let score = sum.map(|sum| sum as f32);
         ensure!(score.is_none_or(f32::is_finite), "the weighted sum of the rewards is {score:?}");
-        Ok(Combined { score, components, extras })
+        Ok(Combined { score, components, extras, pred })
     }
 }
 
@@ -135,7 +138,7 @@ mod tests {
         let both = score(&rewards, "95", &"95".into()).unwrap();
         assert_eq!(both.score, Some(1.5));
         assert_eq!(both.components, [("data_source".into(), Some(1.0)), ("integer_format".into(), Some(1.0))]);
-        assert_eq!(both.extras, [("acc".into(), 1.0)]);
+        assert_eq!((both.extras, both.pred.as_deref()), (vec![("acc".into(), 1.0)], Some("95")));
         let one = score(&rewards, "95", &Value::Null).unwrap();
         assert_eq!((one.score, one.components[0].1, one.extras.len()), (Some(-0.5), None, 0));
         let none = score(&Rewards::new(&names[..1], &[]).unwrap(), "95", &Value::Null).unwrap();

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::{Score, ScoreInput};
+use super::{NO_ANSWER, Score, ScoreInput};
 
 /// Only the last 300 characters are searched.
 const TAIL_CHARS: usize = 300;
@@ -19,10 +19,13 @@ pub enum Method {
     Flexible,
 }
 
-/// The registered scorer: strict, 1 or 0.
+/// The registered scorer: strict, 1 or 0; the same as the extra `acc`, which verl's reward manager adds where a scorer gives a
+/// bare number. The answer that was extracted is named too, which verl's scorer does not do.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
-    Ok(Score::new(compute_score(input.solution, truth, Method::Strict, 0.0, 1.0) as f32))
+    let score = compute_score(input.solution, truth, Method::Strict, 0.0, 1.0);
+    let answer = extract_solution(input.solution, Method::Strict).unwrap_or_else(|| NO_ANSWER.to_owned());
+    Ok(Score { extras: vec![("acc".into(), score)], pred: Some(answer), ..Score::new(score as f32) })
 }
 
 /// `correct` if the answer found equals `ground_truth` as text, `format_score` if another was found, 0 if none was.

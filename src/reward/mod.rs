@@ -53,16 +53,22 @@ pub struct Score {
     /// advantage 0.
     pub score: Option<f32>,
     pub extras: Vec<(String, f64)>,
+    /// The answer that was found in the response, by which responses to one prompt are said to agree (`maj@N` of validation);
+    /// [`NO_ANSWER`] where none was found. `None` from a scorer that looks for no answer.
+    pub pred: Option<String>,
 }
+
+/// What verl's scorers call the answer of a response that has none; such responses agree with each other.
+pub const NO_ANSWER: &str = "[INVALID]";
 
 impl Score {
     pub fn new(score: f32) -> Self {
-        Self { score: Some(score), extras: Vec::new() }
+        Self { score: Some(score), extras: Vec::new(), pred: None }
     }
 
     /// No opinion; what TRL's reward functions say with `None`.
     pub fn abstain() -> Self {
-        Self { score: None, extras: Vec::new() }
+        Self { score: None, extras: Vec::new(), pred: None }
     }
 }
 

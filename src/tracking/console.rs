@@ -3,14 +3,18 @@
 use std::fmt::Write;
 
 use anyhow::Result;
+use comfy_table::ContentArrangement;
 
-use super::{Entry, Metrics, Progress, Tracker};
+use super::{Entry, Metrics, Progress, Table, Tracker};
 
 pub(super) const TRACKER: Entry = Entry {
     name: "console",
-    doc: "One line per step on standard output, `step:N - name:value - …`, with six significant digits",
+    doc: "One line per step on standard output, `step:N - name:value - …`, with six significant digits; tables above it",
     open: |session| Ok(Box::new(Console { progress: session.progress.clone() })),
 };
+
+/// Columns of a table's lines, in a terminal and in a file alike.
+const WIDTH: u16 = 120;
 
 struct Console {
     progress: Progress,
@@ -19,6 +23,17 @@ struct Console {
 impl Tracker for Console {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
         self.progress.println(&line(step, metrics))
+    }
+
+    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+        let mut shown = comfy_table::Table::new();
+        // Long texts are broken into lines of what a terminal shows.
+        shown.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+        shown.set_header(std::iter::once(&"step").chain(table.columns));
+        for row in &table.rows {
+            shown.add_row(std::iter::once(step.to_string()).chain(row.iter().cloned()));
+        }
+        self.progress.println(&shown.to_string())
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -17,10 +17,23 @@ use crate::util::suggest::did_you_mean;
 pub use metrics::Metrics;
 pub use progress::{AboveBar, Progress};
 
+/// Texts of one step in rows and columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What it shows; part of file names.
+    pub name: &'static str,
+    pub columns: &'static [&'static str],
+    /// One text per column in each.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// A destination of metrics.
 pub trait Tracker {
     /// Logs the metrics of one step; steps never go back.
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()>;
+
+    /// Logs a table of a step, before the metrics of that step.
+    fn table(&mut self, step: u64, table: &Table) -> Result<()>;
 
     /// Called once, at the end of a run that was not interrupted.
     fn finish(&mut self) -> Result<()>;
@@ -75,6 +88,10 @@ impl Tracker for Trackers {
         self.open.iter_mut().try_for_each(|tracker| tracker.log(step, metrics))
     }
 
+    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+        self.open.iter_mut().try_for_each(|tracker| tracker.table(step, table))
+    }
+
     fn finish(&mut self) -> Result<()> {
         self.open.iter_mut().try_for_each(|tracker| tracker.finish())
     }
@@ -114,13 +131,17 @@ mod tests {
             return;
         }
         let metrics: Metrics = [("a/b", 1.5), ("none", f64::NAN)].into_iter().collect();
+        let rows = vec![vec!["1 + 1\n|".to_owned(), "2".to_owned()]];
+        let table = Table { name: "texts", columns: &["query", "response"], rows };
         for entry in TRACKERS {
             assert!(!entry.doc.is_empty());
             let dir = tempfile::tempdir().unwrap();
             for resumed_step in [None, Some(1)] {
                 let mut tracker = (entry.open)(&session(dir.path().into(), resumed_step)).unwrap();
-                tracker.log(1, &metrics).unwrap();
-                tracker.log(2, &metrics).unwrap();
+                for step in [1, 2] {
+                    tracker.table(step, &table).unwrap();
+                    tracker.log(step, &metrics).unwrap();
+                }
                 tracker.finish().unwrap();
             }
         }

@@ -11,12 +11,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::{Entry, Metrics, Session, Tracker};
+use super::{Entry, Metrics, Session, Table, Tracker};
 use crate::util::crc::CASTAGNOLI;
 
 pub(super) const TRACKER: Entry = Entry {
     name: "tensorboard",
-    doc: "Event files for TensorBoard in $TENSORBOARD_DIR, else <default_local_dir>/tensorboard",
+    doc: "Event files for TensorBoard in $TENSORBOARD_DIR, else <default_local_dir>/tensorboard; tables as texts",
     open: |session| Ok(Box::new(EventFile::create(session)?)),
 };
 
@@ -47,6 +47,10 @@ impl EventFile {
 impl Tracker for EventFile {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
         self.write(&event(wall_time(), step, |event| event.bytes(5, &summary(metrics))))
+    }
+
+    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+        self.write(&event(wall_time(), step, |event| event.bytes(5, &text(table.name, &markdown(table)))))
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -91,6 +95,35 @@ fn summary(metrics: &Metrics) -> Vec<u8> {
         })
     };
     Message::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
+}
+
+/// A `tensorflow.Summary` with one text, as its text plugin reads it: in a value, tag = 1, tensor = 8 with dtype = 1 (7 is a string),
+/// tensor_shape = 2 of one dim = 2 with size = 1, and string_val = 8; metadata = 9 with plugin_data = 1 with plugin_name = 1.
+fn text(name: &str, text: &str) -> Vec<u8> {
+    let dim = Message::of(|dim| dim.varint(1, 1));
+    let shape = Message::of(|shape| shape.bytes(2, &dim));
+    let tensor = Message::of(|tensor| {
+        tensor.varint(1, 7);
+        tensor.bytes(2, &shape);
+        tensor.bytes(8, text.as_bytes());
+    });
+    let plugin = Message::of(|plugin| plugin.bytes(1, b"text"));
+    let value = Message::of(|value| {
+        value.bytes(1, name.as_bytes());
+        value.bytes(8, &tensor);
+        value.bytes(9, &Message::of(|metadata| metadata.bytes(1, &plugin)));
+    });
+    Message::of(|summary| summary.bytes(1, &value))
+}
+
+/// A table in Markdown, which TensorBoard shows as one.
+fn markdown(table: &Table) -> String {
+    let cell = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "&#124;").replace('\n', "<br>");
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(table.columns.iter().map(|column| (*column).to_owned()).collect());
+    text.push_str(&line(vec!["---".to_owned(); table.columns.len()]));
+    text.extend(table.rows.iter().map(|row| line(row.iter().map(|text| cell(text)).collect())));
+    text
 }
 
 fn record(data: &[u8]) -> Vec<u8> {
@@ -155,5 +188,14 @@ mod tests {
         let metrics: Metrics = [("a/b", 0.5)].into_iter().collect();
         let event = event(1.5, 300, |event| event.bytes(5, &summary(&metrics)));
         assert_eq!(event, b"\x09\0\0\0\0\0\0\xf8\x3f\x10\xac\x02\x2a\x0c\x0a\x0a\x0a\x03a/b\x15\0\0\0\x3f");
+        let expected = b"\n\x1e\n\x01tB\x0f\x08\x07\x12\x04\x12\x02\x08\x01B\x05| a |J\x08\n\x06\n\x04text";
+        assert_eq!(text("t", "| a |"), expected);
+    }
+
+    #[test]
+    fn tables_are_markdown_whatever_their_texts() {
+        let rows = vec![vec!["1|2\n<b>".to_owned(), "&".to_owned()]];
+        let table = Table { name: "texts", columns: &["query", "response"], rows };
+        assert_eq!(markdown(&table), "| query | response |\n| --- | --- |\n| 1&#124;2<br>&lt;b> | &amp; |\n");
     }
 }

@@ -87,7 +87,7 @@ impl Trainer {
                 scores: &batch.on_trained_tokens(scores),
                 mask: &batch.mask,
                 group: &batch.group,
-                values: None,
+                values: batch.values.as_deref(),
                 reward_baselines: batch.reward_baselines.as_deref(),
                 old_log_prob: batch.old_log_prob.as_deref(),
                 sum_pi_squared: batch.sum_pi_squared.as_deref(),

@@ -28,6 +28,8 @@ pub struct Batch {
     /// None where the old policy is the current one, and was not needed for anything else.
     pub old_log_prob: Option<Vec<f32>>,
     pub ref_log_prob: Option<Vec<f32>>,
+    /// The critic's value of the state before each token.
+    pub values: Option<Vec<f32>>,
     /// KL(π ‖ π_ref) over the vocabulary, for a KL term of kind `full` in the rewards.
     pub full_kl: Option<Vec<f32>>,
     /// Σ π² over the vocabulary, where an estimator or a metric reads it.
@@ -44,6 +46,8 @@ pub struct Batch {
     pub reward_baselines: Option<Vec<f32>>,
     /// Named numbers that scorers gave beside the score, one per trajectory; `None` where its scorer has no such number.
     pub extras: Vec<(String, Vec<Option<f64>>)>,
+    /// The answers that scorers found in the responses; `None` where a scorer looks for none.
+    pub preds: Vec<Option<String>>,
     /// Token-level rewards: scores, less the KL term where there is one.
     pub rewards: Vec<f32>,
     pub advantages: Vec<f32>,
@@ -62,6 +66,7 @@ impl Batch {
             rollout_log_prob: responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect(),
             group: (0..responses.len()).map(|i| i / n).collect(),
             scored: vec![true; responses.len()],
+            preds: vec![None; responses.len()],
             prompts,
             responses,
             texts,
@@ -69,6 +74,7 @@ impl Batch {
             mask: vec![1.0; tokens],
             old_log_prob: None,
             ref_log_prob: None,
+            values: None,
             full_kl: None,
             sum_pi_squared: None,
             rollout_is_weights: None,
@@ -112,6 +118,7 @@ impl Batch {
             rollout_log_prob: tokens(&self.rollout_log_prob),
             old_log_prob: optional(&self.old_log_prob),
             ref_log_prob: optional(&self.ref_log_prob),
+            values: optional(&self.values),
             full_kl: optional(&self.full_kl),
             sum_pi_squared: optional(&self.sum_pi_squared),
             rollout_is_weights: optional(&self.rollout_is_weights),
@@ -120,6 +127,7 @@ impl Batch {
             components: components.collect(),
             reward_baselines: self.reward_baselines.as_ref().map(|baselines| each(baselines, trajectories)),
             extras: self.extras.iter().map(|(name, values)| (name.clone(), each(values, trajectories))).collect(),
+            preds: each(&self.preds, trajectories),
             rewards: tokens(&self.rewards),
             advantages: tokens(&self.advantages),
             returns: tokens(&self.returns),
@@ -135,6 +143,7 @@ impl Batch {
         self.responses.extend(other.responses);
         self.texts.extend(other.texts);
         self.scored.extend(other.scored);
+        self.preds.extend(other.preds);
         self.mask.extend(other.mask);
         self.rollout_log_prob.extend(other.rollout_log_prob);
         self.scores.extend(other.scores);

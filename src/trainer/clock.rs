@@ -50,7 +50,7 @@ impl Clock {
         for (phase, seconds) in &self.phases {
             let tokens = match *phase {
                 "gen" => batch.mask.len() as f64,
-                "ref" | "adv" | "update_actor" => total,
+                "ref" | "values" | "adv" | "update_critic" | "update_actor" => total,
                 _ => continue,
             };
             metrics.set(format!("timing_per_token_ms/{phase}"), seconds * 1000.0 / tokens.max(1.0));

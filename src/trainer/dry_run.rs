@@ -47,9 +47,9 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         let prompts = (sequences.div_ceil(together) + usize::from(!sequences.is_multiple_of(together))).min(sequences);
         Widest { rows: prompts * prompt + sequences * response, predicted: sequences * response, longest }
     };
-    let micro = match plan.micro_batch {
-        MicroBatch::Trajectories(count) => count.min(plan.mini_batch_trajectories),
-        MicroBatch::Tokens(budget) => (budget / longest).clamp(1, plan.mini_batch_trajectories),
+    let micro = match plan.actor.micro_batch {
+        MicroBatch::Trajectories(count) => count.min(plan.actor.mini_batch_trajectories),
+        MicroBatch::Tokens(budget) => (budget / longest).clamp(1, plan.actor.mini_batch_trajectories),
     };
     let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let mut memory = Memory::new(decoder.clone(), adapter.as_ref(), trainer.device);
@@ -80,7 +80,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
         memory.pass("reference", widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
     }
-    memory.update(widest(micro), micro < plan.mini_batch_trajectories, parts.model.enable_gradient_checkpointing);
+    memory.update(widest(micro), micro < plan.actor.mini_batch_trajectories, parts.model.enable_gradient_checkpointing);
     if parts.actor.use_kl_loss && kl::find(&parts.actor.kl_loss_type).is_some_and(|penalty| penalty.is_full()) {
         memory.full_kl(widest(micro));
     }

@@ -54,6 +54,7 @@ const CLIPPED: &[&str] = &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_me
 /// Settings that only some advantage estimators read.
 pub const OF_ESTIMATORS: &[(&str, &[&str])] = &[
     ("algorithm.gamma", &["gae", "reinforce_plus_plus", "reinforce"]),
+    ("algorithm.lam", &["gae"]),
     ("algorithm.norm_adv_by_std_in_grpo", &["grpo", "grpo_passk", "gdpo"]),
     ("algorithm.scale_rewards", &["trl_grpo"]),
     ("algorithm.gdpo_reward_keys", &["gdpo", "trl_gdpo"]),
@@ -74,8 +75,17 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
     let of_estimators = OF_ESTIMATORS
         .iter()
         .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
-    let options = of_losses.chain(of_estimators).chain(others(config));
-    let options: Vec<Idle> = options.chain(lora::idle(&config.actor_rollout_ref.model.lora())).collect();
+    let model = lora::idle(&config.actor_rollout_ref.model.lora());
+    let critic = config.has_critic().then(|| lora::idle(&config.critic.model.lora()));
+    let of_lora = model.into_iter().chain(critic.into_iter().flatten());
+    let options: Vec<Idle> = of_losses.chain(of_estimators).chain(others(config)).chain(of_lora).collect();
+    if !config.has_critic() {
+        let set: Vec<String> =
+            tree.keys().into_iter().filter(|key| key.starts_with("critic.") && !tree.is_built_in(key)).collect();
+        if !set.is_empty() {
+            tracing::warn!("ignored: {}: algorithm.adv_estimator={estimator} needs no critic", set.join(", "));
+        }
+    }
     warn_of_idle::<PpoConfig>(tree, &options)
 }
 
@@ -90,6 +100,9 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
+    let no_reference =
+        (!actor.use_kl_loss && !algorithm.use_kl_in_reward, "no KL term needs a reference (use_kl_loss, use_kl_in_reward)");
+    let no_sync = (!config.actor_rollout_ref.reference.sync_ref_model, "sync_ref_model is false");
     let no_filter = (!algorithm.filter_groups.enable, "algorithm.filter_groups.enable is false");
     let no_pf_ppo = (!algorithm.use_pf_ppo, "algorithm.use_pf_ppo is false");
     let no_buffer = (
@@ -120,6 +133,9 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_reward_kl, "algorithm.kl_penalty"),
         (no_reward_kl, "algorithm.kl_ctrl.type"),
         (no_reward_kl, "algorithm.kl_ctrl.kl_coef"),
+        (no_reference, "actor_rollout_ref.ref.sync_ref_model"),
+        (no_sync, "actor_rollout_ref.ref.ref_model_mixup_alpha"),
+        (no_sync, "actor_rollout_ref.ref.ref_model_sync_steps"),
         (fixed, "algorithm.kl_ctrl.horizon"),
         (fixed, "algorithm.kl_ctrl.target_kl"),
         (no_filter, "algorithm.filter_groups.metric"),

@@ -61,13 +61,8 @@ impl Inputs {
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
         let inputs = Self { plan, rewards, tokenizer, train, val, sampler, total_steps };
-        let (longest, shorten) = match config.actor_rollout_ref.rollout.max_model_len {
-            Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
-            None => {
-                (inputs.longest_prompt() + config.data.max_response_length, "data.max_prompt_length or data.max_response_length")
-            }
-        };
-        check_model(&inputs.decoder(config)?, &inputs.tokenizer, longest, shorten)
+        inputs
+            .check_model(&inputs.decoder(config)?, config)
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;
         Ok(inputs)
     }
@@ -76,6 +71,17 @@ impl Inputs {
     pub fn decoder(&self, config: &PpoConfig) -> Result<DecoderConfig> {
         let decoder = || HfConfig::read(config.actor_rollout_ref.model.path.as_path())?.decoder();
         decoder().context("actor_rollout_ref.model.path")
+    }
+
+    /// [`check_model`] with the longest sequence there may be.
+    pub fn check_model(&self, decoder: &DecoderConfig, config: &PpoConfig) -> Result<()> {
+        let (longest, shorten) = match config.actor_rollout_ref.rollout.max_model_len {
+            Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
+            None => {
+                (self.longest_prompt() + config.data.max_response_length, "data.max_prompt_length or data.max_response_length")
+            }
+        };
+        check_model(decoder, &self.tokenizer, longest, shorten)
     }
 
     /// Tokens of the longest prompt of training and validation.

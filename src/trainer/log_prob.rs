@@ -4,6 +4,7 @@
 use super::Trainer;
 use super::algorithms;
 use super::batch::Batch;
+use super::mini_batch::forward_cut;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::scatter;
 use crate::model::{CausalLm, Cut, TokenStats};
@@ -12,7 +13,7 @@ use crate::tracking::Metrics;
 impl Trainer {
     pub(super) fn old_log_probs(&self, batch: &mut Batch, metrics: &mut Metrics) {
         let rollout = &self.config.actor_rollout_ref.rollout;
-        let cut = cut(
+        let cut = forward_cut(
             rollout.log_prob_use_dynamic_bsz,
             rollout.log_prob_max_token_len_per_gpu,
             rollout.log_prob_micro_batch_size_per_gpu,
@@ -33,7 +34,7 @@ impl Trainer {
 
     pub(super) fn reference_log_probs(&self, batch: &mut Batch) {
         let config = &self.config.actor_rollout_ref.reference;
-        let cut = cut(
+        let cut = forward_cut(
             config.log_prob_use_dynamic_bsz,
             config.log_prob_max_token_len_per_gpu,
             config.log_prob_micro_batch_size_per_gpu,
@@ -46,10 +47,6 @@ impl Trainer {
             batch.full_kl = Some(stats.full_kl);
         }
     }
-}
-
-fn cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
-    if by_tokens { Cut::Tokens(tokens) } else { Cut::Sequences(sequences.unwrap_or(batch.len())) }
 }
 
 /// Statistics of every response token of the batch, in its order.

@@ -1,7 +1,11 @@
-//! What a batch was like (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin with `critic/` even where there is no critic.
+//! What a batch was like (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin
+//! with `critic/` even where there is no critic.
 
 use super::batch::Batch;
 use crate::tracking::Metrics;
+
+/// verl counts messages: every conversation is a prompt and a response.
+pub const TURNS: f64 = 2.0;
 
 /// Scores and rewards per trajectory, advantages and returns over trained tokens, lengths per trajectory.
 pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: usize, metrics: &mut Metrics) {
@@ -17,9 +21,16 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
     spread("critic/advantages", &trained(&batch.advantages), metrics);
     spread("critic/returns", &trained(&batch.returns), metrics);
+    if let Some(values) = &batch.values {
+        let (values, returns) = (trained(values), trained(&batch.returns));
+        let errors: Vec<f64> = returns.iter().zip(&values).map(|(r, v)| r - v).collect();
+        spread("critic/values", &values, metrics);
+        metrics.set("critic/vf_explained_var", 1.0 - variance(&errors) / (variance(&returns) + 1e-5));
+    }
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), max_response_length, metrics);
     length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), max_prompt_length, metrics);
+    spread("num_turns", &[TURNS], metrics);
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
     let several = batch.components.len() > 1;
@@ -32,8 +43,15 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     }
 }
 
+/// Unbiased; 0 of fewer than two.
+fn variance(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count.max(1.0);
+    values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (count - 1.0).max(1.0)
+}
+
 /// Mean, maximum and minimum, where there is anything.
-fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
+pub fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
     if values.is_empty() {
         return;
     }

@@ -8,6 +8,7 @@ mod advantage;
 mod algorithms;
 mod batch;
 mod clock;
+mod critic;
 mod device_memory;
 pub mod dry_run;
 mod generate;
@@ -15,13 +16,17 @@ pub mod idle;
 mod inputs;
 mod log_prob;
 pub mod lora;
+mod majority;
 mod metrics;
+mod mini_batch;
+mod reference;
 mod score;
 mod setup;
 mod state;
 mod totals;
 mod trl_metrics;
 mod update;
+pub mod val_metrics;
 mod validate;
 
 use std::collections::BTreeSet;
@@ -55,7 +60,10 @@ pub struct Trainer {
     config: PpoConfig,
     plan: BatchPlan,
     actor: Learner,
-    /// The frozen initial policy, where a KL term needs it.
+    /// The value model, of estimators that need one.
+    critic: Option<Learner>,
+    critic_aggregation: &'static Aggregation,
+    /// The frozen initial policy, where a KL term needs it; with `ref.sync_ref_model` it follows the policy.
     reference: Option<CausalLm>,
     engine: Box<dyn Engine>,
     tokenizer: Tokenizer,
@@ -151,12 +159,23 @@ impl Trainer {
         if self.reference.is_some() {
             clock.time("ref", || self.reference_log_probs(&mut batch));
         }
+        if self.critic.is_some() {
+            clock.time("values", || self.values(&mut batch));
+        }
         clock.time("adv", || self.advantages(&mut batch, &mut metrics))?;
-        clock.time("update_actor", || {
-            self.update_actor(&batch, &mut metrics);
-            // A GPU works behind the host: what it was told in this phase belongs to the phase's time.
-            self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}"))
-        })?;
+        if self.critic.is_some() {
+            clock.time("update_critic", || {
+                self.update_critic(&batch, &mut metrics);
+                self.wait()
+            })?;
+        }
+        if self.step >= self.first_actor_step() {
+            clock.time("update_actor", || {
+                self.update_actor(&batch, &mut metrics);
+                self.wait()
+            })?;
+            self.sync_reference();
+        }
         self.dump(&batch)?;
 
         metrics::of_batch(&batch, self.config.data.max_prompt_length, self.config.data.max_response_length, &mut metrics);
@@ -166,6 +185,16 @@ impl Trainer {
         clock.report_step(&batch, self.gpu.as_ref(), &mut metrics);
         trl_metrics::of_batch(&batch, self.step * self.plan.trajectories_per_step as u64, &mut metrics);
         Ok(metrics)
+    }
+
+    /// The first step that updates the actor: with `trainer.critic_warmup` the critic learns alone until then.
+    fn first_actor_step(&self) -> u64 {
+        (self.config.trainer.critic_warmup as u64).max(1)
+    }
+
+    /// A GPU works behind the host: what it was told in a phase belongs to the phase's time.
+    fn wait(&self) -> Result<()> {
+        self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}"))
     }
 
     /// Whether something done every `freq` steps, and at the last, is due; never if `freq` is not positive.

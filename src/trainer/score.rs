@@ -39,6 +39,7 @@ impl Trainer {
         batch.components =
             weights.map(|(name, weight)| Component { name: name.to_owned(), weight, values: Vec::new() }).collect();
         for (i, result) in results.into_iter().enumerate() {
+            batch.preds[i] = result.pred;
             for (component, (_, value)) in batch.components.iter_mut().zip(result.components) {
                 component.values.push(value);
             }
@@ -80,7 +81,7 @@ impl Trainer {
         write_atomic(&folder.join(format!("{}.jsonl", self.step)), lines.as_bytes())
     }
 
-    /// verl's JSON lines: one object per trajectory with input, output, gts, score, step and the extras.
+    /// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras.
     pub(super) fn generations(&self, batch: &Batch) -> String {
         let scores = batch.totals(&batch.scores);
         let several = batch.components.len() > 1;
@@ -93,6 +94,7 @@ impl Trainer {
             row.insert("gts".into(), prompt.ground_truth.clone());
             row.insert("score".into(), json!(batch.scored[i].then_some(score)));
             row.insert("step".into(), self.step.into());
+            row.extend(batch.preds[i].clone().map(|pred| ("pred".to_owned(), pred.into())));
             row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), json!(c.values[i]))));
             row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json!(values[i]?)))));
             lines.push_str(&Value::Object(row).to_string());

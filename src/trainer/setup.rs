@@ -11,7 +11,7 @@ use super::{algorithms, idle, lora};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
 use crate::config::Loaded;
-use crate::config::schema::{self, CheckpointContent, Device, Init, KlControllerKind, PpoConfig};
+use crate::config::schema::{self, CheckpointContent, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
 use crate::data::{Tokenizer, Truncation};
 use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
@@ -29,6 +29,8 @@ pub fn choices() -> Vec<(&'static str, Vec<String>)> {
         ("actor_rollout_ref.actor.policy_loss.loss_mode", names(policy_loss::names())),
         ("actor_rollout_ref.actor.loss_agg_mode", names(aggregate::names())),
         ("actor_rollout_ref.actor.optim.lr_scheduler_type", names(schedule::names())),
+        ("critic.loss_agg_mode", names(aggregate::names())),
+        ("critic.optim.lr_scheduler_type", names(schedule::names())),
         ("reward_model.reward_functions", names(reward::function_names())),
         ("trainer.logger", TRACKERS.iter().map(|t| t.name.to_owned()).collect()),
     ]
@@ -40,7 +42,12 @@ impl Trainer {
     pub fn new(loaded: Loaded<PpoConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps } = Inputs::read(&config)?;
+        let inputs = Inputs::read(&config)?;
+        let critic = match inputs.plan.critic {
+            Some(_) => Some(load_critic(&config, &inputs, &device)?),
+            None => None,
+        };
+        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps } = inputs;
         idle::warn(&loaded.tree, &config)?;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;
@@ -49,26 +56,9 @@ impl Trainer {
         let needs_reference = actor_config.use_kl_loss || config.algorithm.use_kl_in_reward;
         let reference = needs_reference.then(|| model.without_adapter());
 
-        let optim = &actor_config.optim;
-        let schedule_steps = optim.schedule_steps(total_steps as usize);
-        let actor = Learner {
-            model: model.trainable(),
-            optimizer: AdamW::new(AdamWConfig {
-                beta1: optim.betas[0],
-                beta2: optim.betas[1],
-                eps: optim.eps,
-                weight_decay: optim.weight_decay,
-            }),
-            schedule: Schedule {
-                kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
-                warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
-                total_steps: schedule_steps,
-                min_lr_ratio: optim.min_lr_ratio,
-                num_cycles: optim.num_cycles,
-            },
-            lr: optim.lr,
-            grad_clip: actor_config.grad_clip,
-        };
+        let actor = learner(model, &actor_config.optim, actor_config.grad_clip, total_steps)?;
+        let critic =
+            critic.map(|model| learner(model, &config.critic.optim, config.critic.grad_clip, total_steps)).transpose()?;
         let corrections = algorithms::corrections(&config)?;
         let needs_old_log_probs = algorithms::needs_old_log_probs(&config, &plan, &corrections);
         let algorithms::Correction { correction, bypass } = corrections;
@@ -125,8 +115,10 @@ impl Trainer {
             }),
             estimator: advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?,
             aggregation: aggregate::find(&actor_config.loss_agg_mode).context("unknown loss_agg_mode")?,
+            critic_aggregation: aggregate::find(&config.critic.loss_agg_mode).context("unknown loss_agg_mode")?,
             plan,
             actor,
+            critic,
             reference,
             tokenizer,
             train,
@@ -196,7 +188,57 @@ impl Trainer {
         if self.config.algorithm.use_kl_in_reward && self.config.actor_rollout_ref.actor.use_kl_loss {
             tracing::warn!("both algorithm.use_kl_in_reward and actor.use_kl_loss are set: the KL term counts twice");
         }
+        let (actor, algorithm) = (&self.config.actor_rollout_ref.actor, &self.config.algorithm);
+        let fixed = algorithm.kl_ctrl.kind == KlControllerKind::Fixed;
+        for (measured, coef, switch) in [
+            (actor.use_kl_loss && actor.kl_loss_coef == 0.0, "actor.kl_loss_coef", "actor.use_kl_loss"),
+            (
+                algorithm.use_kl_in_reward && fixed && algorithm.kl_ctrl.kl_coef == 0.0,
+                "algorithm.kl_ctrl.kl_coef",
+                "algorithm.use_kl_in_reward",
+            ),
+        ] {
+            if measured {
+                tracing::info!("{coef}=0: the KL is measured and not used; {switch}=false saves the reference and its pass");
+            }
+        }
     }
+}
+
+/// A model with an optimizer and its schedule.
+pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
+    let schedule_steps = optim.schedule_steps(total_steps as usize);
+    Ok(Learner {
+        model: model.trainable(),
+        optimizer: AdamW::new(AdamWConfig {
+            beta1: optim.betas[0],
+            beta2: optim.betas[1],
+            eps: optim.eps,
+            weight_decay: optim.weight_decay,
+        }),
+        schedule: Schedule {
+            kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
+            warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
+            total_steps: schedule_steps,
+            min_lr_ratio: optim.min_lr_ratio,
+            num_cycles: optim.num_cycles,
+        },
+        lr: optim.lr,
+        grad_clip,
+    })
+}
+
+fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Device) -> Result<CausalLm> {
+    let (model, seed) = (&config.critic.model, config.trainer.seed);
+    let init = match model.init {
+        Init::Pretrained => model::Init::Pretrained,
+        Init::Random => model::Init::Random { seed },
+    };
+    let loaded = CausalLm::load_scalar(model.path.as_path(), init, Some(seed), device).context("critic.model.path")?;
+    inputs.check_model(&loaded.config, config).with_context(|| format!("critic.model.path={}", model.path))?;
+    let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
+    let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
+    lora::adapt(computing, &model.lora(), model.path.as_path(), seed)
 }
 
 fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {

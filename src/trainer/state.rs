@@ -37,6 +37,9 @@ impl Trainer {
                 optimizer: has(CheckpointContent::Optimizer),
             };
             self.actor.save(&folder.join(ACTOR), parts, self.tokenizer.files())?;
+            if parts.model || parts.merged {
+                self.save_reference(folder)?;
+            }
             if has(CheckpointContent::Extra) {
                 write_json(&folder.join(DATA), &self.sampler.state())?;
                 let kl_controller = self.kl_in_reward.as_ref().map(|(_, controller)| controller.clone());
@@ -80,6 +83,9 @@ impl Trainer {
                 (Some(_), None) => tracing::warn!("the checkpoint has no KL controller; it starts at algorithm.kl_ctrl.kl_coef"),
                 (None, Some(_)) => tracing::warn!("the checkpoint's KL controller is not used: algorithm.use_kl_in_reward=false"),
             }
+        }
+        if weights {
+            self.restore_reference(folder)?;
         }
         check_step(self.step, self.total_steps)
     }

@@ -1,6 +1,7 @@
 //! Metrics of all updates of a step.
 
 use crate::algorithm::loss::LossResult;
+use crate::algorithm::policy_loss::Metric;
 use crate::algorithm::sequences;
 use crate::tracking::Metrics;
 
@@ -22,7 +23,12 @@ impl Totals {
         for (name, value) in &result.terms {
             self.add_mean(name, *value);
         }
-        for metric in &result.metrics {
+        self.add_metrics(&result.metrics);
+    }
+
+    /// Means over tokens.
+    pub fn add_metrics(&mut self, metrics: &[Metric]) {
+        for metric in metrics {
             match self.per_token.iter_mut().find(|(name, ..)| *name == metric.name) {
                 Some((_, sum, count)) => {
                     *sum += metric.sum;
@@ -56,9 +62,15 @@ impl Totals {
         }
     }
 
-    pub fn report(self, updates: usize, metrics: &mut Metrics) {
-        metrics.extend(self.per_update.into_iter().map(|(name, total)| (name, total / updates as f64)));
-        metrics.extend(self.per_token.into_iter().map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0))); // + 0.0: never −0
+    /// The means over updates and over tokens.
+    pub fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
+        metrics.extend(self.per_update.drain(..).map(|(name, total)| (name, total / updates as f64)));
+        metrics.extend(self.per_token.drain(..).map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0))); // + 0.0: never −0
+    }
+
+    /// All of them, with the ratios of a policy.
+    pub fn report(mut self, updates: usize, metrics: &mut Metrics) {
+        self.report_means(updates, metrics);
         let squares: f64 = self.log_ratios.iter().map(|d| d * d).sum();
         metrics.set("policy/approxkl_avg", 0.5 * squares / self.log_ratios.len().max(1) as f64);
         let [sum, squares, count] = self.ratios;

@@ -14,6 +14,7 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("episode", None),
     ("lr", Some("actor/lr")),
     ("loss/policy_avg", Some("actor/pg_loss")),
+    ("loss/value_avg", Some("critic/vf_loss")),
     ("objective/entropy", None),
     ("objective/kl", None),
     ("objective/non_score_reward", None),
@@ -22,7 +23,7 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("policy/approxkl_avg", None),
     ("policy/clipfrac_avg", Some("actor/pg_clipfrac")),
     ("policy/entropy_avg", Some("actor/entropy")),
-    // The share of clipped value updates: RLOO has no values, in TRL as here.
+    // The share of clipped value updates: 0 where there are no values, as in TRL's RLOO.
     ("val/clipfrac_avg", None),
     ("val/num_eos_tokens", None),
     ("val/ratio", None),
@@ -43,7 +44,7 @@ pub fn of_batch(batch: &Batch, episode: u64, metrics: &mut Metrics) {
     if let Some(reference) = &batch.ref_log_prob {
         metrics.set("objective/kl", mean(&|t| f64::from(old[t]) - f64::from(reference[t])));
     }
-    metrics.set("val/clipfrac_avg", 0.0);
+    metrics.set("val/clipfrac_avg", metrics.get("critic/vf_clipfrac").unwrap_or(0.0));
     metrics.set("val/num_eos_tokens", (0..batch.len()).filter(|&i| !batch.truncated(i)).count() as f64);
 }
 

@@ -5,33 +5,33 @@
 
 use super::Trainer;
 use super::batch::Batch;
+use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::loss::{LossColumns, PreparedMiniBatch};
-use crate::algorithm::policy_loss::MiniBatch;
+use crate::algorithm::policy_loss;
 use crate::algorithm::{gather, gather_offsets, scatter};
-use crate::config::MicroBatch;
 use crate::model::token_stats::TokenGrads;
-use crate::model::{Cut, Gradients, Sequence, TokenStats};
+use crate::model::{Gradients, Sequence, TokenStats};
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
 impl Trainer {
     pub(super) fn update_actor(&mut self, batch: &Batch, metrics: &mut Metrics) {
-        let lr = self.actor.lr_at(self.step as usize - 1);
+        let lr = self.actor.lr_at((self.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
-        for epoch in 0..self.plan.epochs {
-            let order = self.order(batch.len(), epoch);
-            for (place, trajectories) in order.chunks(self.plan.mini_batch_trajectories).enumerate() {
-                let mut gradients = Gradients::default();
-                self.accumulate(batch, trajectories, &[epoch as u64, place as u64], &mut gradients, &mut totals);
-                let update = self.actor.update(gradients, lr);
-                totals.add_mean("actor/grad_norm", update.grad_norm);
-                totals.add_mean("actor/skipped_updates", if update.applied { 0.0 } else { 1.0 });
-            }
+        let actor = &self.config.actor_rollout_ref.actor;
+        let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
+        let shuffle = actor.shuffle.then_some(("mini-batches", seed));
+        for MiniBatch { epoch, place, trajectories } in mini_batches(&self.plan.actor, batch.len(), shuffle, self.step) {
+            let mut gradients = Gradients::default();
+            self.accumulate(batch, &trajectories, &[epoch as u64, place as u64], &mut gradients, &mut totals);
+            let update = self.actor.update(gradients, lr);
+            totals.add_mean("actor/grad_norm", update.grad_norm);
+            totals.add_mean("actor/skipped_updates", if update.applied { 0.0 } else { 1.0 });
         }
         let before = metrics.get("actor/entropy");
-        totals.report(self.plan.updates_per_step, metrics);
+        totals.report(self.plan.actor.updates_per_step, metrics);
         // Where a pass before the update measured the entropy, that of the policy that generated stands, as in verl.
         metrics.extend(before.map(|entropy| ("actor/entropy", entropy)));
         if let Some((_, coef)) = &self.objective.kl_loss {
@@ -43,11 +43,8 @@ impl Trainer {
     /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from others of the step.
     fn accumulate(&self, batch: &Batch, trajectories: &[usize], place: &[u64], gradients: &mut Gradients, totals: &mut Totals) {
         let columns = Columns::new(self, batch, trajectories);
-        let cut = match self.plan.micro_batch {
-            MicroBatch::Trajectories(count) => Cut::Sequences(count),
-            MicroBatch::Tokens(budget) => Cut::Tokens(budget),
-        };
-        let micro_batches = cut.micro_batches(&trajectories.iter().map(|&i| batch.sequence(i)).collect::<Vec<_>>());
+        let micro_batches =
+            micro_cut(&self.plan.actor).micro_batches(&trajectories.iter().map(|&i| batch.sequence(i)).collect::<Vec<_>>());
         let sequences = |micro: &[usize]| -> Vec<Sequence> { micro.iter().map(|&j| batch.sequence(trajectories[j])).collect() };
         // A mini-batch in one piece is prepared on the way, without a pass of its own.
         let mut prepared = None;
@@ -108,7 +105,7 @@ impl Trainer {
     fn prepare(&self, columns: &Columns, stats: &TokenStats, place: &[u64], totals: &mut Totals) -> PreparedMiniBatch {
         let mut stream = Stream::new(self.config.trainer.seed, "policy loss", &[&[self.step], place].concat());
         let prepared = self.objective.prepare(
-            &MiniBatch {
+            &policy_loss::MiniBatch {
                 offsets: &columns.offsets,
                 mask: &columns.mask,
                 log_prob: &stats.log_prob,
@@ -123,17 +120,6 @@ impl Trainer {
             totals.add_mean(name, *value);
         }
         prepared
-    }
-
-    /// The order in which an epoch visits the trajectories (`actor.shuffle`).
-    fn order(&self, trajectories: usize, epoch: usize) -> Vec<usize> {
-        let actor = &self.config.actor_rollout_ref.actor;
-        let mut order: Vec<usize> = (0..trajectories).collect();
-        if actor.shuffle {
-            let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
-            Stream::new(seed, "mini-batches", &[self.step, epoch as u64]).shuffle(&mut order);
-        }
-        order
     }
 }
 

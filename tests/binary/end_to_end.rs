@@ -38,6 +38,8 @@ fn killed_and_resumed_equals_never_stopped() {
         "algorithm.use_kl_in_reward=true",
         "algorithm.kl_ctrl.type=adaptive",
         "algorithm.kl_ctrl.kl_coef=0.05",
+        "actor_rollout_ref.ref.sync_ref_model=true",
+        "actor_rollout_ref.ref.ref_model_sync_steps=1",
         "actor_rollout_ref.actor.shuffle=true",
         // A data cursor that moves by more than one batch a step, and draws of its own.
         "algorithm.filter_groups.enable=true",

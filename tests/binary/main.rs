@@ -2,6 +2,7 @@
 
 mod common;
 mod console;
+mod critic;
 mod end_to_end;
 mod files;
 mod generation;
@@ -10,3 +11,4 @@ mod inspect;
 mod mistakes;
 mod options;
 mod supervised;
+mod validation;

@@ -24,6 +24,8 @@ fn number(row: &Row, name: &str) -> f64 {
 
 const LOSS_KL: &str = "actor_rollout_ref.actor.use_kl_loss=true";
 const REWARD_KL: &str = "algorithm.use_kl_in_reward=true";
+const SYNC: &str = "actor_rollout_ref.ref.sync_ref_model=true";
+const SYNC_EVERY_STEP: &str = "actor_rollout_ref.ref.ref_model_sync_steps=1";
 const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
 const THREE_EPOCHS: &str = "actor_rollout_ref.actor.ppo_epochs=3";
 const TWO_FUNCTIONS: &str = "reward_model.reward_functions=[data_source,integer_format]";
@@ -50,6 +52,14 @@ fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
         ("decay", vec![], "actor_rollout_ref.actor.optim.weight_decay=5", "actor/entropy"),
         ("data-seed", vec![], "data.seed=7", "critic/score/mean"),
         ("kl-coef", beside(&[LOSS_KL]), "actor_rollout_ref.actor.kl_loss_coef=10", "actor/grad_norm"),
+        ("ref-sync", beside(&[LOSS_KL, SYNC_EVERY_STEP]), "actor_rollout_ref.ref.sync_ref_model=true", "actor/kl_loss"),
+        (
+            "ref-mixup",
+            beside(&[LOSS_KL, SYNC, SYNC_EVERY_STEP]),
+            "actor_rollout_ref.ref.ref_model_mixup_alpha=0.1",
+            "actor/kl_loss",
+        ),
+        ("ref-steps", beside(&[LOSS_KL, SYNC]), SYNC_EVERY_STEP, "actor/kl_loss"),
         ("kl-type", beside(&[LOSS_KL]), "actor_rollout_ref.actor.kl_loss_type=full", "actor/kl_loss"),
         (
             "kl-plus",

@@ -41,7 +41,7 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
         !is_setting && fits(pattern, &parts)
     };
     let mut rows = rows.iter().filter(counts).filter_map(|(pattern, fate)| Some((pattern, fate, captures(pattern, &parts)?)));
-    let (pattern, fate, captured) = rows.find(|(pattern, _, captured)| is_anchored(kind, key, pattern, captured, defaults))?;
+    let (pattern, fate, captured) = rows.find(|(pattern, _, captured)| is_anchored(kind, pattern, captured, defaults))?;
     let fate = if let Fate::Unread(reason) = fate { &Fate::Ignored(reason) } else { fate };
     let is_section = pattern.last() == Some(&"**") && captured.last().is_some_and(String::is_empty);
     let target = match fate {
@@ -52,13 +52,11 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
 }
 
 /// Whether a wildcard stands for something that exists, so that a misspelt section is an unknown key.
-fn is_anchored(kind: Kind, key: &str, pattern: &[&str], captured: &[String], defaults: &Node) -> bool {
+fn is_anchored(kind: Kind, pattern: &[&str], captured: &[String], defaults: &Node) -> bool {
     let exists = |section: &str| section.is_empty() || defaults.get(section).is_some() || editions::is_known(kind, section);
     match pattern {
         ["**", "_target_"] => true,
         ["**", ..] => captured.first().is_none_or(|section| exists(section)),
-        // The whole critic is without effect, its keys are known all the same.
-        ["critic", "**"] => exists(key) || key.rsplit_once('.').is_some_and(|(parent, _)| editions::is_open(kind, parent)),
         _ => true,
     }
 }

@@ -29,7 +29,6 @@ const NATIVE: &str = "the native engine generates, with the trained weights them
 const NO_ACTIVATIONS: &str = "activations are kept on the device";
 const NO_AGENT: &str = "responses have one turn, without tools";
 const NO_ASYNC: &str = "generation and training take turns";
-const NO_CRITIC: &str = "no available estimator has a critic";
 const NO_DISTILLATION: &str = "there is no distillation";
 const NO_IMAGES: &str = "prompts are text";
 const PLAIN_LORA: &str = "adapters are plain LoRA, as PEFT starts them";
@@ -223,6 +222,8 @@ const RL: &[(&str, Fate)] = &[
     ("critic.checkpoint.contents", Renamed("critic.checkpoint.save_contents")),
     ("critic.ppo_micro_batch_size", Renamed("critic.ppo_micro_batch_size_per_gpu")),
     ("critic.forward_micro_batch_size", Renamed("critic.forward_micro_batch_size_per_gpu")),
+    ("critic.ppo_infer_micro_batch_size_per_gpu", Renamed("critic.forward_micro_batch_size_per_gpu")),
+    ("critic.ppo_infer_max_token_len_per_gpu", Renamed("critic.forward_max_token_len_per_gpu")),
     ("critic.optim.clip_grad", Renamed("critic.grad_clip")),
     ("critic.optim.warmup_style", Renamed("critic.optim.lr_scheduler_type")),
     ("critic.optim.lr_decay_style", Renamed("critic.optim.lr_scheduler_type")),
@@ -274,13 +275,15 @@ const RL: &[(&str, Fate)] = &[
     ("data.return_raw_chat", Ignored(NO_READER)),
     ("data.return_full_prompt", Ignored(NO_READER)),
     // Critic and rewards.
-    ("critic.enable", Refused("the critic does not exist yet")),
     ("critic.fsdp.**", Ignored(ONE_DEVICE)),
-    ("critic.kl_ctrl.**", Ignored(NO_CRITIC)),
-    ("critic.**", Ignored(NO_CRITIC)),
-    ("algorithm.lam", Ignored(NO_CRITIC)),
-    ("trainer.critic_warmup", Ignored(NO_CRITIC)),
-    ("trainer.max_critic_ckpt_to_keep", Ignored(NO_CRITIC)),
+    ("critic.kl_ctrl.**", Ignored("nothing reads it: algorithm.kl_ctrl holds the KL controller")),
+    ("critic.rollout_n", Ignored("actor_rollout_ref.rollout.n alone counts the responses")),
+    ("critic.model.tokenizer_path", Ignored("the critic reads the tokens of the policy")),
+    ("critic.model.override_config.attn_implementation", Ignored(NO_TORCH)),
+    ("critic.model.override_config.moe_config.**", Ignored(NO_MOE)),
+    ("critic.model.override_config.**", Refused(OWN_CONFIG)),
+    ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
+    ("trainer.max_critic_ckpt_to_keep", Ignored("trainer.max_actor_ckpt_to_keep counts whole checkpoints")),
     ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
     ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
     ("reward_model.enable", Refused("reward models are not available yet")),

@@ -115,11 +115,14 @@ choices! {
     }
 }
 
-/// The frozen reference model.
+/// The reference model: frozen, or following the policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefConfig {
     pub log_prob_micro_batch_size_per_gpu: Option<usize>,
     pub log_prob_use_dynamic_bsz: bool,
     pub log_prob_max_token_len_per_gpu: usize,
+    pub sync_ref_model: bool,
+    pub ref_model_mixup_alpha: f64,
+    pub ref_model_sync_steps: u64,
 }

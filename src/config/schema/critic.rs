@@ -3,7 +3,7 @@
 use super::actor::CheckpointConfig;
 use super::lora::lora_keys;
 use super::optim::OptimConfig;
-use super::types::{Location, OneOrMany, Open};
+use super::types::{Dtype, Init, Location, OneOrMany};
 use serde::{Deserialize, Serialize};
 
 /// The value model and its update.
@@ -25,6 +25,7 @@ pub struct CriticConfig {
     pub grad_clip: f64,
     pub cliprange_value: f64,
     pub loss_agg_mode: String,
+    pub loss_scale_factor: Option<f64>,
     pub checkpoint: CheckpointConfig,
 }
 
@@ -33,8 +34,8 @@ pub struct CriticConfig {
 #[serde(deny_unknown_fields)]
 pub struct CriticModelConfig {
     pub path: Location,
-    pub tokenizer_path: Location,
-    pub override_config: Open,
+    pub init: Init,
+    pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,
     pub lora_rank: usize,
     pub lora_alpha: f64,

@@ -15,6 +15,7 @@ mod trainer;
 mod types;
 mod validate;
 mod validate_algorithm;
+mod validate_critic;
 mod validate_sft;
 
 pub use actor::*;
@@ -57,6 +58,13 @@ pub struct PpoConfig {
     pub custom_reward_function: CustomRewardFunctionConfig,
     pub algorithm: AlgorithmConfig,
     pub trainer: TrainerConfig,
+}
+
+impl PpoConfig {
+    /// Whether there is a critic (verl's `need_critic`).
+    pub fn has_critic(&self) -> bool {
+        self.critic.enable.unwrap_or(self.algorithm.adv_estimator == "gae")
+    }
 }
 
 impl Schema for PpoConfig {

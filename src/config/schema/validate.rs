@@ -1,6 +1,6 @@
 //! What the types of [`PpoConfig`] cannot check.
 
-use super::{PpoConfig, ResumeMode, validate_algorithm};
+use super::{OptimConfig, PpoConfig, ResumeMode, validate_algorithm, validate_critic};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
 
@@ -26,26 +26,26 @@ const GROUP_ESTIMATORS: &[&str] = &[
 ];
 
 pub fn ppo(config: &PpoConfig, report: &mut Report) {
-    not_available(config, report);
     ranges(config, report);
     agreement(config, report);
     validate_algorithm::algorithm(config, report);
-    config.actor_rollout_ref.model.lora().validate(config.actor_rollout_ref.model.init, report);
+    validate_critic::critic(config, report);
+    lora(config, report);
     if let Err(error) = BatchPlan::new(config) {
-        report.wrong(error.key, error.message, error.help);
+        report.wrong(&error.key, error.message, error.help);
     }
 }
 
-/// Values that mean something but do not work yet; refused, so that no run silently does something else. Whole keys of that
-/// kind are in the table of `compat`.
-fn not_available(config: &PpoConfig, report: &mut Report) {
-    if config.algorithm.adv_estimator == "gae" {
-        let key = "algorithm.adv_estimator";
-        report.wrong(
-            key,
-            format!("`{key}=gae` needs the critic, which does not exist yet"),
-            "use rloo, grpo or reinforce_plus_plus",
-        );
+fn lora(config: &PpoConfig, report: &mut Report) {
+    let (policy, critic) = (&config.actor_rollout_ref.model, &config.critic.model);
+    policy.lora().validate(policy.init, report);
+    if config.has_critic() {
+        critic.lora().validate(critic.init, report);
+    }
+    if policy.lora().is_on() && config.actor_rollout_ref.reference.sync_ref_model {
+        let key = "actor_rollout_ref.ref.sync_ref_model";
+        let message = format!("`{key}`: with LoRA the reference is the model without its adapter, which does not move");
+        report.wrong(key, message, format!("write {key}=false"));
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) const TOP_K: Bound = (|x| x >= -1.0, "-1, 0 or a positive integer");
 fn ranges(config: &PpoConfig, report: &mut Report) {
     let (actor, rollout, reference) =
         (&config.actor_rollout_ref.actor, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.reference);
-    let (data, algorithm, trainer, optim) = (&config.data, &config.algorithm, &config.trainer, &actor.optim);
+    let (data, algorithm, trainer) = (&config.data, &config.algorithm, &config.trainer);
     let mut rows: Vec<(&str, f64, Bound)> = vec![
         ("data.max_prompt_length", data.max_prompt_length as f64, COUNT),
         ("data.max_response_length", data.max_response_length as f64, COUNT),
@@ -76,15 +76,6 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("actor_rollout_ref.actor.clip_ratio_c", actor.clip_ratio_c, ABOVE_ONE),
         ("actor_rollout_ref.actor.entropy_coeff", actor.entropy_coeff, FINITE),
         ("actor_rollout_ref.actor.kl_loss_coef", actor.kl_loss_coef, FINITE),
-        ("actor_rollout_ref.actor.optim.lr", optim.lr, NOT_NEGATIVE),
-        ("actor_rollout_ref.actor.optim.lr_warmup_steps_ratio", optim.lr_warmup_steps_ratio, FRACTION),
-        ("actor_rollout_ref.actor.optim.min_lr_ratio", optim.min_lr_ratio, FRACTION),
-        ("actor_rollout_ref.actor.optim.num_cycles", optim.num_cycles, POSITIVE),
-        ("actor_rollout_ref.actor.optim.total_training_steps", optim.total_training_steps as f64, COUNT_OR_ALL),
-        ("actor_rollout_ref.actor.optim.weight_decay", optim.weight_decay, NOT_NEGATIVE),
-        ("actor_rollout_ref.actor.optim.betas", optim.betas[0], DECAY),
-        ("actor_rollout_ref.actor.optim.betas", optim.betas[1], DECAY),
-        ("actor_rollout_ref.actor.optim.eps", optim.eps, POSITIVE),
         ("actor_rollout_ref.rollout.temperature", rollout.temperature, POSITIVE),
         ("actor_rollout_ref.rollout.top_p", rollout.top_p, PROBABILITY),
         ("actor_rollout_ref.rollout.top_k", rollout.top_k as f64, TOP_K),
@@ -96,7 +87,10 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
         ("actor_rollout_ref.rollout.val_kwargs.top_k", rollout.val_kwargs.top_k as f64, TOP_K),
         ("actor_rollout_ref.rollout.val_kwargs.temperature", rollout.val_kwargs.temperature, NOT_NEGATIVE),
         ("actor_rollout_ref.rollout.val_kwargs.n", rollout.val_kwargs.n as f64, COUNT),
+        ("actor_rollout_ref.ref.ref_model_mixup_alpha", reference.ref_model_mixup_alpha, PROBABILITY),
+        ("actor_rollout_ref.ref.ref_model_sync_steps", reference.ref_model_sync_steps as f64, COUNT),
         ("algorithm.gamma", algorithm.gamma, FRACTION),
+        ("algorithm.lam", algorithm.lam, FRACTION),
         ("algorithm.kl_ctrl.kl_coef", algorithm.kl_ctrl.kl_coef, NOT_NEGATIVE),
         ("algorithm.kl_ctrl.horizon", algorithm.kl_ctrl.horizon as f64, COUNT),
         ("algorithm.kl_ctrl.target_kl", algorithm.kl_ctrl.target_kl, POSITIVE),
@@ -112,6 +106,7 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
     ];
     rows.extend(optional.into_iter().filter_map(|(key, value, bound)| Some((key, value?, bound))));
     check(rows, report);
+    optim("actor_rollout_ref.actor.optim", &actor.optim, report);
     let has_reference = actor.use_kl_loss || algorithm.use_kl_in_reward;
     let passes = [
         (
@@ -140,6 +135,23 @@ pub(super) fn check(rows: Vec<(&str, f64, Bound)>, report: &mut Report) {
             report.wrong(key, format!("`{key}` must be {bound}, not {value}"), "");
         }
     }
+}
+
+/// Ranges of AdamW and its schedule.
+pub(super) fn optim(group: &str, optim: &OptimConfig, report: &mut Report) {
+    let rows: [(&str, f64, Bound); 9] = [
+        ("lr", optim.lr, NOT_NEGATIVE),
+        ("lr_warmup_steps_ratio", optim.lr_warmup_steps_ratio, FRACTION),
+        ("min_lr_ratio", optim.min_lr_ratio, FRACTION),
+        ("num_cycles", optim.num_cycles, POSITIVE),
+        ("total_training_steps", optim.total_training_steps as f64, COUNT_OR_ALL),
+        ("weight_decay", optim.weight_decay, NOT_NEGATIVE),
+        ("betas", optim.betas[0], DECAY),
+        ("betas", optim.betas[1], DECAY),
+        ("eps", optim.eps, POSITIVE),
+    ];
+    let rows = rows.map(|(name, value, bound)| (format!("{group}.{name}"), value, bound));
+    check(rows.iter().map(|(key, value, bound)| (key.as_str(), *value, *bound)).collect(), report);
 }
 
 /// The least and the most tokens of a response, and the most of a prompt and a response together.

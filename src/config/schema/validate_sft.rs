@@ -50,6 +50,6 @@ fn micro_batches(config: &SftConfig, report: &mut Report) {
     }
     let (batch, micro) = (data.train_batch_size, data.micro_batch_size_per_gpu);
     if let Err(error) = divides("data.micro_batch_size_per_gpu", micro, "data.train_batch_size", batch, &batch.to_string()) {
-        report.wrong(error.key, error.message, error.help);
+        report.wrong(&error.key, error.message, error.help);
     }
 }

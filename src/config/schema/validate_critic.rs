@@ -1,0 +1,39 @@
+//! What the types cannot check about the critic.
+
+use super::PpoConfig;
+use super::validate::{POSITIVE, check, optim};
+use crate::config::Report;
+
+pub fn critic(config: &PpoConfig, report: &mut Report) {
+    let critic = &config.critic;
+    if config.algorithm.adv_estimator == "gae" && !config.has_critic() {
+        let help = "leave critic.enable out, or choose another algorithm.adv_estimator, such as rloo or grpo";
+        report.wrong("critic.enable", "`gae` needs the critic, and `critic.enable` is false", help);
+    }
+    if !config.has_critic() {
+        return;
+    }
+    let mut rows =
+        vec![("critic.grad_clip", critic.grad_clip, POSITIVE), ("critic.cliprange_value", critic.cliprange_value, POSITIVE)];
+    rows.extend(critic.loss_scale_factor.map(|factor| ("critic.loss_scale_factor", factor, POSITIVE)));
+    check(rows, report);
+    optim("critic.optim", &critic.optim, report);
+    let forward = "critic.forward_micro_batch_size_per_gpu";
+    if !critic.use_dynamic_bsz && critic.forward_micro_batch_size_per_gpu.is_none_or(|size| size == 0) {
+        report.wrong(
+            forward,
+            format!("`{forward}` must be at least 1"),
+            format!("write {forward}=N, or critic.use_dynamic_bsz=true"),
+        );
+    }
+    let longest = config.data.max_prompt_length + config.data.max_response_length;
+    for (key, budget) in [
+        ("critic.ppo_max_token_len_per_gpu", critic.ppo_max_token_len_per_gpu),
+        ("critic.forward_max_token_len_per_gpu", critic.forward_max_token_len_per_gpu),
+    ] {
+        if critic.use_dynamic_bsz && budget < longest {
+            let message = format!("`{key}` is {budget}, but one sequence may have {longest} tokens (prompt and response)");
+            report.wrong(key, message, format!("write {key}={longest} or more"));
+        }
+    }
+}

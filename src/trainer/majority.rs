@@ -1,0 +1,152 @@
+//! What a majority vote among sampled answers is worth (`maj@k`).
+
+use std::collections::HashMap;
+
+/// Probabilities below this are left out: they change no digit of a sum of probabilities.
+const NEGLIGIBLE: f64 = 1e-20;
+
+/// Mean and standard deviation of the value that the most frequent answer has among `draws` samples drawn with replacement: of
+/// several answers that are as frequent the first drawn counts, and of its values the first drawn.
+///
+/// verl estimates them from 1,000 such draws (`bootstrap_metric`, `calc_maj_val`); here they are exact. Which of the equally
+/// frequent answers was drawn first is a matter of symmetry, and so is which sample of that answer: each is as likely as another.
+/// So only the probability that an answer wins is needed, and the mean and mean square of its values.
+///
+/// # Panics
+/// Another number of answers than of values, or none.
+pub fn majority<A: AsRef<str>>(answers: &[A], values: &[f64], draws: usize) -> [f64; 2] {
+    assert!(answers.len() == values.len() && !answers.is_empty(), "every sample has an answer and a value");
+    let mut place = HashMap::new();
+    let mut classes: Vec<Vec<f64>> = Vec::new();
+    for (answer, value) in answers.iter().zip(values) {
+        let at = *place.entry(answer.as_ref()).or_insert(classes.len());
+        classes.resize_with(classes.len().max(at + 1), Vec::new);
+        classes[at].push(*value);
+    }
+    let sizes: Vec<usize> = classes.iter().map(Vec::len).collect();
+    let won = wins(&sizes, draws);
+    let moment = |power: i32| -> f64 {
+        let of = |class: &Vec<f64>| class.iter().map(|x| x.powi(power)).sum::<f64>() / class.len() as f64;
+        classes.iter().zip(&won).map(|(class, won)| won * of(class)).sum()
+    };
+    let mean = moment(1);
+    [mean, (moment(2) - mean * mean).max(0.0).sqrt()]
+}
+
+/// For each class, the probability that most of `draws` samples belong to it; an equal number of several is shared equally.
+fn wins(sizes: &[usize], draws: usize) -> Vec<f64> {
+    let mut known: HashMap<usize, f64> = HashMap::new();
+    let mut win = |own: usize| match known.get(&own) {
+        Some(probability) => *probability,
+        None => {
+            let probability = win(own, sizes, draws);
+            known.insert(own, probability);
+            probability
+        }
+    };
+    sizes.iter().map(|&own| win(own)).collect()
+}
+
+/// The probability that a class of `own` samples wins against the others of `sizes`, in which it is too.
+///
+/// Counts of classes among the draws are those of independent Poisson variables that happen to sum to `draws`, so that
+/// products of their probabilities, kept by sum and by number of ties, give every case.
+fn win(own: usize, sizes: &[usize], draws: usize) -> f64 {
+    let total: usize = sizes.iter().sum();
+    let counts = |size: usize| poisson(draws as f64 * size as f64 / total as f64, draws);
+    let (mine, rest) = (counts(own), counts(total - own));
+    let mut others: Vec<Vec<f64>> = sizes.iter().map(|&size| counts(size)).collect();
+    if let Some(me) = sizes.iter().position(|&size| size == own) {
+        others.remove(me);
+    }
+    let of_others = |count: usize| match count > draws / 2 {
+        // Nobody else can have as many.
+        true => rest.get(draws - count).copied().unwrap_or(0.0),
+        false => at_most(&others, count, draws - count),
+    };
+    let cases = mine.iter().enumerate().skip(1).filter(|(_, probability)| **probability > NEGLIGIBLE);
+    let sum: f64 = cases.map(|(count, probability)| probability * of_others(count)).sum();
+    sum / counts(total)[draws]
+}
+
+/// The probability that the others have at most `count` each and `rest` together, where it is divided by the number of those that
+/// share the first place: one more than have `count`.
+fn at_most(others: &[Vec<f64>], count: usize, rest: usize) -> f64 {
+    let most = others.len().min(rest / count);
+    let mut ways = vec![vec![0.0; rest + 1]; most + 1];
+    ways[0][0] = 1.0;
+    for other in others {
+        // Downwards, so that what is read is as it was before this class.
+        for ties in (0..=most).rev() {
+            for sum in (0..=rest).rev() {
+                let below = other.iter().take(count.min(sum + 1)).enumerate();
+                let mut probability: f64 = below.map(|(mine, p)| p * ways[ties][sum - mine]).sum();
+                if let (Some(p), true, true) = (other.get(count), ties > 0, sum >= count) {
+                    probability += p * ways[ties - 1][sum - count];
+                }
+                ways[ties][sum] = probability;
+            }
+        }
+    }
+    ways.iter().enumerate().map(|(ties, sums)| sums[rest] / (ties + 1) as f64).sum()
+}
+
+/// The Poisson probabilities of 0, 1, … up to `most`, without negligible ones at the end.
+fn poisson(mean: f64, most: usize) -> Vec<f64> {
+    let mut log = -mean;
+    let mut probabilities: Vec<f64> = (0..=most)
+        .map(|count| {
+            if count > 0 {
+                log += mean.ln() - (count as f64).ln();
+            }
+            log.exp()
+        })
+        .collect();
+    while probabilities.len() > 1 && probabilities.last().is_some_and(|p| *p < NEGLIGIBLE) {
+        probabilities.pop();
+    }
+    probabilities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every sequence of draws, counted one by one.
+    fn enumerated(answers: &[&str], values: &[f64], draws: usize) -> [f64; 2] {
+        let n = answers.len();
+        let sequences = n.pow(draws as u32);
+        let value = |sequence: usize| {
+            let drawn: Vec<usize> = (0..draws).map(|i| sequence / n.pow(i as u32) % n).collect();
+            let votes = |i: &usize| drawn.iter().filter(|j| answers[**j] == answers[*i]).count();
+            let most = drawn.iter().map(votes).max().unwrap();
+            values[*drawn.iter().find(|i| votes(i) == most).unwrap()]
+        };
+        let moment = |power| (0..sequences).map(|s| value(s).powi(power)).sum::<f64>() / sequences as f64;
+        [moment(1), (moment(2) - moment(1) * moment(1)).max(0.0).sqrt()]
+    }
+
+    #[test]
+    fn the_expectation_is_that_over_every_sequence_of_draws() {
+        let values = [1.0, 0.0, 0.5, -1.0, 2.0, 0.25];
+        for answers in [["a"; 6], ["a", "b", "c", "d", "e", "f"], ["a", "b", "a", "c", "b", "a"], ["a", "b", "b", "a", "c", "c"]]
+        {
+            for n in [1, 2, 5, 6] {
+                for draws in 1..=5 {
+                    let [got, want] = [majority, enumerated].map(|f| f(&answers[..n], &values[..n], draws));
+                    let error = (got[0] - want[0]).abs().max((got[1] - want[1]).abs());
+                    assert!(error < 1e-7, "{:?}, {draws} draws: {got:?} and not {want:?}", &answers[..n]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn somebody_wins_however_many_are_drawn() {
+        for sizes in [vec![1; 64], vec![30, 20, 10, 3, 1], vec![128, 128], vec![300]] {
+            let draws = sizes.iter().sum();
+            let sum: f64 = wins(&sizes, draws).iter().sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{sizes:?}: {sum}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A reference policy that follows the policy (`ref.sync_ref_model`; Gorbatovski et al. 2024, arXiv:2404.09656): as such it is
+//! state of a run, which checkpoints keep.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::Trainer;
+
+/// Its folder in a checkpoint.
+const REFERENCE: &str = "ref";
+
+impl Trainer {
+    /// After every `ref_model_sync_steps`-th update of the policy: reference ← α·policy + (1 − α)·reference. The next step
+    /// is the first to be measured against it, as in TRL.
+    pub(super) fn sync_reference(&mut self) {
+        let config = &self.config.actor_rollout_ref.reference;
+        if !config.sync_ref_model || !self.step.is_multiple_of(config.ref_model_sync_steps) {
+            return;
+        }
+        let alpha = config.ref_model_mixup_alpha;
+        if let Some(reference) = self.reference.take() {
+            self.reference = Some(reference.moved_towards(&self.actor.model, alpha));
+            tracing::info!("step {}: the reference is moved towards the policy, by {alpha} of the way", self.step);
+        }
+    }
+
+    /// Writes the reference into a checkpoint, if it is no longer the initial policy.
+    pub(super) fn save_reference(&self, checkpoint: &Path) -> Result<()> {
+        match self.reference.as_ref().filter(|_| self.config.actor_rollout_ref.reference.sync_ref_model) {
+            Some(reference) => reference.save(&checkpoint.join(REFERENCE)).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes on with the reference of a checkpoint.
+    pub(super) fn restore_reference(&mut self, checkpoint: &Path) -> Result<()> {
+        let folder = checkpoint.join(REFERENCE);
+        let Some(reference) = &self.reference else { return Ok(()) };
+        match (self.config.actor_rollout_ref.reference.sync_ref_model, folder.is_dir()) {
+            (true, true) => self.reference = Some(reference.reload(&folder).context("the reference")?),
+            (true, false) => tracing::warn!("the checkpoint has no reference: it starts as the model of model.path"),
+            (false, true) => tracing::warn!(
+                "the checkpoint's reference is not used: with actor_rollout_ref.ref.sync_ref_model=false it is the model of model.path"
+            ),
+            (false, false) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Validation of the real binary: its metrics, and the samples it shows and keeps.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{rows, small_run, succeed};
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn samples_are_measured_shown_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, kept) = (folder.path().join("run"), folder.path().join("kept"));
+    let keep = format!("trainer.validation_data_dir={}", kept.display());
+    let shown = small_run(
+        &run,
+        &[
+            "actor_rollout_ref.rollout.val_kwargs.n=4",
+            "actor_rollout_ref.rollout.val_kwargs.do_sample=true",
+            "actor_rollout_ref.rollout.val_kwargs.temperature=1",
+            "trainer.total_training_steps=3",
+            "trainer.log_val_generations=3",
+            "trainer.logger=[console,file,tensorboard]",
+            &keep,
+        ],
+    );
+    let printed = String::from_utf8(succeed(shown).stdout).unwrap();
+
+    let rows = rows(&run);
+    let (before, last) = (&rows[0].1, &rows.last().unwrap().1);
+    let core: BTreeSet<&str> = before.keys().filter_map(|name| name.strip_prefix("val-core/burnish/arithmetic/")).collect();
+    let expected = ["mean@4", "best@4/mean", "best@4/std", "maj@4/mean", "maj@4/std"].map(|name| format!("acc/{name}"));
+    assert_eq!(core, expected.iter().map(String::as_str).collect());
+    let number = |row: &serde_json::Map<String, Value>, name: &str| row[name].as_f64().unwrap();
+    let accuracy = number(last, "val-core/burnish/arithmetic/acc/mean@4");
+    assert!((number(last, "val-aux/burnish/arithmetic/acc/pass@1") - accuracy).abs() < 1e-12);
+    assert!(last.contains_key("val-aux/burnish/arithmetic/acc/pass@4") && number(last, "val-aux/num_turns/max") == 2.0);
+
+    // The kept samples give the same number again, and say which answer was found.
+    let samples = lines(&kept.join("3.jsonl"));
+    assert_eq!(samples.len(), 32 * 4);
+    let mean = samples.iter().map(|sample| sample["acc"].as_f64().unwrap()).sum::<f64>() / samples.len() as f64;
+    assert!((mean - accuracy).abs() < 1e-12, "{mean} and not {accuracy}");
+    assert!(samples.iter().all(|sample| sample["pred"].as_str() == sample["output"].as_str().map(str::trim)));
+
+    // The same prompts at steps 0 and 3, in the file and on the console.
+    let shown = lines(&run.join("metrics.val_generations.jsonl"));
+    let at = |step: u64| -> Vec<&Value> { shown.iter().filter(|row| row["step"] == step).collect() };
+    let queries = |step| at(step).iter().map(|row| row["query"].clone()).collect::<Vec<_>>();
+    assert_eq!((queries(0).len(), queries(0)), (3, queries(3)));
+    for row in at(3) {
+        let query = row["query"].as_str().unwrap();
+        assert!(samples.iter().any(|sample| sample["input"] == query && sample["output"] == row["response"]), "{row}");
+        let line = query.lines().next().unwrap();
+        assert!(printed.contains(line), "{line:?} is not printed:\n{printed}");
+    }
+    assert!(printed.contains("| step | query"), "{printed}");
+}
