@@ -56,7 +56,7 @@ fn checkpoint(dir: &Path, actor: &Learner, critic: Option<&Learner>) -> PathBuf 
         actor.save(&folder.join("actor"), parts, &files)?;
         critic.map_or(Ok(()), |critic| critic.save(&folder.join("critic"), parts, &[]))
     };
-    Checkpoints::new(dir, None).unwrap().save(1, write).unwrap()
+    Checkpoints::new(dir, None).unwrap().save(1, None, write).unwrap()
 }
 
 #[test]

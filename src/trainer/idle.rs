@@ -13,20 +13,27 @@ pub type Idle = (bool, &'static str, &'static str);
 /// Says which of `options` were set, to other than the default, and have no effect.
 pub fn warn_of_idle<T: Schema>(tree: &Tree, options: &[Idle]) -> Result<()> {
     let defaults = defaults(T::DEFAULT_NAME)?;
-    // As text, for lists remember where their items were written.
-    let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
-    for (_, key, reason) in options.iter().filter(|(idle, ..)| *idle) {
-        // A default that refers to another setting changes with it, and was not set.
-        let follows = match defaults.value(key) {
-            Some(Value::Text(text)) => text.strip_prefix("${").and_then(|text| text.strip_suffix('}')),
-            _ => None,
-        };
-        let default = follows.map_or_else(|| written(&defaults, key), |of| written(tree, of));
-        if written(tree, key) != default {
-            tracing::warn!("ignored: {key}: {reason}");
-        }
+    for (_, key, reason) in options.iter().filter(|(idle, key, _)| *idle && is_set(tree, &defaults, key)) {
+        tracing::warn!("ignored: {key}: {reason}");
     }
     Ok(())
+}
+
+/// Whether a setting is another than its default.
+fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
+    // As text, for lists remember where their items were written.
+    let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
+    // A default that refers to another setting changes with it, and was not set.
+    let follows = match defaults.value(key) {
+        Some(Value::Text(text)) => text.strip_prefix("${").and_then(|text| text.strip_suffix('}')),
+        _ => None,
+    };
+    let default = match (follows, key.rsplit_once('.')) {
+        (None, _) => written(defaults, key),
+        (Some(of), Some((group, _))) if of.starts_with('.') => written(tree, &format!("{group}{of}")),
+        (Some(of), _) => written(tree, of),
+    };
+    written(tree, key) != default
 }
 
 /// Settings of reinforcement learning that only some policy losses read.
@@ -75,11 +82,17 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
     let of_estimators = OF_ESTIMATORS
         .iter()
         .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
-    let options = of_losses.chain(of_estimators).chain(others(config));
-    let options: Vec<Idle> = options.chain(lora::idle(&config.actor_rollout_ref.model.lora())).collect();
+    let model = lora::idle(&config.actor_rollout_ref.model.lora());
+    let critic = config.has_critic().then(|| lora::idle(&config.critic.model.lora()));
+    let of_lora = model.into_iter().chain(critic.into_iter().flatten());
+    let options: Vec<Idle> = of_losses.chain(of_estimators).chain(others(config)).chain(of_lora).collect();
     if !config.has_critic() {
-        let set: Vec<String> =
-            tree.keys().into_iter().filter(|key| key.starts_with("critic.") && !tree.is_built_in(key)).collect();
+        let defaults = defaults(PpoConfig::DEFAULT_NAME)?;
+        let is_mine = |key: &String| {
+            let is_group = matches!(tree.value(key), Some(Value::Map(_)));
+            key.starts_with("critic.") && !is_group && !tree.is_built_in(key) && is_set(tree, &defaults, key)
+        };
+        let set: Vec<String> = tree.keys().into_iter().filter(is_mine).collect();
         if !set.is_empty() {
             tracing::warn!("ignored: {}: algorithm.adv_estimator={estimator} needs no critic", set.join(", "));
         }

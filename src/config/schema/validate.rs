@@ -30,10 +30,23 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     agreement(config, report);
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
-    config.actor_rollout_ref.model.lora().validate(config.actor_rollout_ref.model.init, report);
+    lora(config, report);
     validate_reward::reward_model(config, report);
     if let Err(error) = BatchPlan::new(config) {
         report.wrong(&error.key, error.message, error.help);
+    }
+}
+
+fn lora(config: &PpoConfig, report: &mut Report) {
+    let (policy, critic) = (&config.actor_rollout_ref.model, &config.critic.model);
+    policy.lora().validate(policy.init, report);
+    if config.has_critic() {
+        critic.lora().validate(critic.init, report);
+    }
+    if policy.lora().is_on() && config.actor_rollout_ref.reference.sync_ref_model {
+        let key = "actor_rollout_ref.ref.sync_ref_model";
+        let message = format!("`{key}`: with LoRA the reference is the model without its adapter, which does not move");
+        report.wrong(key, message, format!("write {key}=false"));
     }
 }
 
@@ -249,11 +262,6 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
         }
     }
     best_and_kept(&config.trainer, report);
-    let sync = "actor_rollout_ref.ref.sync_ref_model";
-    if config.actor_rollout_ref.reference.sync_ref_model && config.actor_rollout_ref.model.lora_rank > 0 {
-        let message = format!("`{sync}` has nothing to move: with LoRA the reference is the policy without its adapter");
-        report.wrong(sync, message, format!("write {sync}=false, or actor_rollout_ref.model.lora_rank=0"));
-    }
     if config.trainer.resume_mode == ResumeMode::ResumePath && config.trainer.resume_from_path.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
