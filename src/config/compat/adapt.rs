@@ -17,6 +17,9 @@ use std::fmt;
 const NULL_IS_UNSET: &[&str] =
     &["reward_model.", "custom_reward_function.", "critic.", "actor_rollout_ref.actor.optim.", "optim."];
 
+/// Keys of these sections whose null is a value.
+const NULL_IS_MEANT: &[&str] = &["reward_model.model.input_tokenizer"];
+
 /// A key that was written under another name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Renamed {
@@ -206,6 +209,7 @@ impl Adapt for Verl<'_> {
         let mut unset = vec![];
         leaves("", &body, &mut |key, node| {
             let empty = node.value == Value::Null && NULL_IS_UNSET.iter().any(|section| key.starts_with(section));
+            let empty = empty && !NULL_IS_MEANT.contains(&key);
             if empty && self.defaults.get(key).is_some_and(|default| default.value != Value::Null) {
                 unset.push(key.to_string());
             }
