@@ -210,6 +210,6 @@ fn a_critic_from_a_language_model() {
     let config: Value = serde_json::from_slice(&std::fs::read(saved.path().join("config.json")).unwrap()).unwrap();
     assert_eq!(config["architectures"][0], "LlamaForTokenClassification");
     assert_eq!(critic.reload(saved.path()).unwrap().final_scores(&[&text]), critic.final_scores(&[&text]));
-    let error = load(None).err().unwrap().to_string();
+    let error = format!("{:#}", load(None).err().unwrap());
     assert!(error.contains("no …ForSequenceClassification"), "{error}");
 }

@@ -314,6 +314,7 @@ mod tests {
             let mut changed = AdvantageOptions::default();
             match *key {
                 "algorithm.gamma" => changed.gamma = 0.5,
+                "algorithm.lam" => changed.lam = 0.5,
                 "algorithm.norm_adv_by_std_in_grpo" => changed.norm_adv_by_std_in_grpo = false,
                 "algorithm.scale_rewards" => changed.scale_rewards = ScaleRewards::Batch,
                 other => panic!("{other} is not changed here"),

@@ -14,7 +14,7 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
         &["ppo_mini_batch_size", "24", "64"],
     ),
     ("unknown estimator", &["algorithm.adv_estimator=rlo"], &["rlo", "rloo", "grpo", "reinforce_plus_plus"]),
-    ("no critic yet", &["algorithm.adv_estimator=gae"], &["gae", "critic"]),
+    ("no critic", &["algorithm.adv_estimator=gae", "critic.enable=false"], &["`gae` needs the critic", "rloo or grpo"]),
     ("no reward model", &["reward_model.enable=true"], &["reward_model.model.path", "FOLDER"]),
     (
         "a reward model that does not count",
