@@ -3,7 +3,6 @@
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::tracking::Metrics;
 use crate::util::suggest::did_you_mean;
 
 /// A step that was both validated and saved, and the value that its own validation gave.
@@ -20,16 +19,17 @@ impl Best {
     ///
     /// # Errors
     /// A name that the validation does not report.
-    pub fn value_of(metric: &str, reported: &Metrics) -> Result<f64> {
-        let Some(value) = reported.get(metric) else {
-            let names: Vec<&str> = reported.iter().map(|(name, _)| name).collect();
+    pub fn value_of<'a>(metric: &str, reported: impl Iterator<Item = (&'a str, f64)>) -> Result<f64> {
+        let reported: Vec<(&str, f64)> = reported.collect();
+        let Some((_, value)) = reported.iter().find(|(name, _)| *name == metric) else {
+            let names: Vec<&str> = reported.iter().map(|(name, _)| *name).collect();
             let meant = did_you_mean(metric, names.iter().copied());
             bail!(
                 "trainer.metric_for_best_model names `{metric}`, which validation does not report.{meant} It reports {}",
                 names.join(", ")
             );
         };
-        Ok(value)
+        Ok(*value)
     }
 
     /// Takes the place of an earlier best one if it is better, or if that was of another metric. Equal values leave it; NaN
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn a_metric_that_is_not_reported_is_named_with_a_suggestion() {
-        let reported: Metrics = [("val-core/a/acc/mean@1", 0.5)].into_iter().collect();
-        assert_eq!(Best::value_of("val-core/a/acc/mean@1", &reported).unwrap(), 0.5);
-        let error = Best::value_of("val-core/a/acc/mean@2", &reported).unwrap_err().to_string();
+        let reported = || [("val-core/a/acc/mean@1", 0.5)].into_iter();
+        assert_eq!(Best::value_of("val-core/a/acc/mean@1", reported()).unwrap(), 0.5);
+        let error = Best::value_of("val-core/a/acc/mean@2", reported()).unwrap_err().to_string();
         assert!(error.contains("Did you mean \"val-core/a/acc/mean@1\"?"), "{error}");
     }
 }

@@ -134,7 +134,7 @@ impl Trainer {
         if self.config.trainer.val_only || self.step == 0 && self.config.trainer.val_before_train {
             let metrics = self.validate()?;
             if let Some(metric) = &self.config.trainer.metric_for_best_model {
-                Best::value_of(metric, &metrics)?;
+                Best::value_of(metric, metrics.iter())?;
             }
             self.trackers.log(self.step, &metrics)?;
         }

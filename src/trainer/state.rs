@@ -154,7 +154,7 @@ impl Trainer {
     pub(super) fn follow_best(&mut self, validation: &Metrics) -> Result<()> {
         let trainer = &self.config.trainer;
         let Some(metric) = &trainer.metric_for_best_model else { return Ok(()) };
-        let best = Best { metric: metric.clone(), value: Best::value_of(metric, validation)?, step: self.step };
+        let best = Best { metric: metric.clone(), value: Best::value_of(metric, validation.iter())?, step: self.step };
         if self.is_due(trainer.save_freq) && best.replaces(self.best.as_ref(), trainer.greater_is_better) {
             self.best = Some(best);
         }
