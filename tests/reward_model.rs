@@ -72,7 +72,7 @@ fn golden_scores_whatever_is_cut_off() {
 }
 
 #[test]
-fn a_score_that_is_no_number_is_an_error_with_its_row() {
+fn a_score_that_is_no_number_spoils_no_other() {
     let folder = tempfile::tempdir().unwrap();
     for file in ["config.json", "model.safetensors"] {
         fs::copy(golden("llama_reward").join(file), folder.path().join(file)).unwrap();
@@ -86,8 +86,9 @@ fn a_score_that_is_no_number_is_an_error_with_its_row() {
     fs::remove_file(folder.path().join("model.safetensors")).unwrap();
     fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
     let model = reward_model(folder.path(), None, None, Cut::Sequences(8));
-    let error = judge(&model, &[vec![1, 2, 3, 4], vec![1, 2, 3, 7], vec![7]]).unwrap_err();
-    assert_eq!(error.to_string(), "the reward model's score of a response to row 1 is NaN");
+    let scores = judge(&model, &[vec![1, 2, 3, 4], vec![1, 2, 3, 7], vec![7]]).unwrap().scores;
+    assert_eq!(scores.iter().map(|score| score.is_finite()).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!(scores[0], judge(&model, &[vec![1, 2, 3, 4]]).unwrap().scores[0]);
 }
 
 /// A tokenizer of the same characters under other ids, with a template of its own.

@@ -1,5 +1,5 @@
-//! The critic's loss (verl's `compute_value_loss`): L = ½·Σ w·max((v − R)², (clip(v, v_old − ε, v_old + ε) − R)²), the weights w
-//! those of the loss aggregation. Clipping as in the first implementations of PPO (Schulman et al. 2017, arXiv:1707.06347).
+//! The critic's loss (verl's `compute_value_loss`): L = ½·Σ w·max((v − R)², (clip(v, v_old − ε, v_old + ε) − R)²), the weights
+//! w those of the loss aggregation. Clipping as in the first implementations of PPO (Schulman et al. 2017, arXiv:1707.06347).
 
 use super::policy_loss::Metric;
 

@@ -7,8 +7,8 @@ use super::causal_lm::CausalLm;
 use super::decoder::Decoder;
 
 impl CausalLm {
-    /// This model, without gradients, with every weight w replaced by (1 − α)·w + α·w′, where w′ is that of `other`. One parameter at a
-    /// time: no second copy of the model is held.
+    /// This model, without gradients, with every weight w replaced by (1 − α)·w + α·w′, where w′ is that of `other`. One
+    /// parameter at a time: no second copy of the model is held.
     ///
     /// # Panics
     /// Another architecture.

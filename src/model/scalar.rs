@@ -111,8 +111,12 @@ impl CausalLm {
     }
 
     /// The head over hidden states [tokens, h], in f32: [tokens].
+    ///
+    /// # Panics
+    /// A language model, which has no such head.
     fn scalar(&self, hidden: &Tensor<2>) -> Tensor<1> {
-        let head = self.net.lm_head.as_ref().expect("a model with a scalar head");
+        let head =
+            self.net.lm_head.as_ref().filter(|_| self.config.head != HeadKind::Language).expect("a model with a scalar head");
         let y: Tensor<1> = (hidden.clone() * head.weight.val().inner()).sum_dim(1).flatten(0, 1);
         match &head.bias {
             Some(bias) => y + bias.val().inner(),

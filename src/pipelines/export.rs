@@ -59,7 +59,10 @@ pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
 }
 
 fn without_model(folder: &Path) -> String {
-    format!("{} holds no model (perhaps checkpoint.save_contents was set without `model`)", folder.display())
+    match folder.is_dir() {
+        true => format!("{} holds no model (perhaps checkpoint.save_contents was set without `model`)", folder.display()),
+        false => format!("there is no {}: the checkpoint has no such part", folder.display()),
+    }
 }
 
 /// Writes a part of a checkpoint to a folder that must not exist, as a whole or not at all.

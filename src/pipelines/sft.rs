@@ -9,18 +9,20 @@ use serde_json::{Value, json};
 
 use super::sft_inputs::{Inputs, cut, idle};
 use crate::checkpoint::{CONFIG_FILE, Checkpoints, check_changes, step_of};
-use crate::config::schema::{CheckpointContent, Frequency, Init};
+use crate::config::schema::{CheckpointContent, Frequency};
 use crate::config::{Loaded, SftConfig, Tree};
 use crate::data::tokenizer::CHAT_TEMPLATE;
 use crate::data::{Sampler, SamplerState, SftExample, Tokenizer};
 use crate::model::token_stats::TokenGrads;
-use crate::model::{self, CausalLm, Gradients, Sequence};
+use crate::model::{CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
-use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, Update, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
 use crate::trainer::idle::warn_of_idle;
 use crate::trainer::lora;
-use crate::trainer::{check_part, check_step, find_checkpoint, has_weights, load_learner, loaded as loaded_parts, open_device};
+use crate::trainer::{
+    check_part, check_step, find_checkpoint, has_weights, load_learner, loaded as loaded_parts, model_init, open_device,
+};
 use crate::trainer::{report_nonfinite, save_learner};
 use crate::util::fs::{read_json, write_json};
 use crate::util::interrupt::{Interrupt, Interrupted};
@@ -114,7 +116,7 @@ impl Sft {
             });
         }
         let lr = self.learner.lr_at(self.step as usize - 1);
-        let update = self.learner.update(gradients, lr);
+        let update = if loss.is_finite() { self.learner.update(gradients, lr) } else { Update::skipped() };
         let wrong = update.nonfinite.as_ref().map(|name| format!("the gradient of `{name}`"));
         if let Some(what) = wrong.or_else(|| (!loss.is_finite()).then(|| "the loss".to_owned())) {
             let rows: Vec<Value> = batch.iter().map(|&i| json!({"example": i, "ids": self.train[i].ids})).collect();
@@ -183,10 +185,7 @@ impl Sft {
         let device = open_device(config.trainer.device)?;
         warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config))?;
         let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
-        let init = match config.model.init {
-            Init::Pretrained => model::Init::Pretrained,
-            Init::Random => model::Init::Random { seed: config.trainer.seed },
-        };
+        let init = model_init(config.model.init, config.trainer.seed);
         let model = CausalLm::load(config.model.path.as_path(), init, &device).context("model.path")?;
         let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
         let model = model.computing(bfloat16, config.model.enable_gradient_checkpointing);

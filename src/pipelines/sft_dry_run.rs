@@ -8,6 +8,7 @@ use crate::data::SftExample;
 use crate::model::memory::Widest;
 use crate::model::{Cut, Sequence};
 use crate::trainer::dry_run::{Memory, check_weights, describe, names, report, resumed_step, steps};
+use crate::trainer::loaded as loaded_parts;
 use crate::trainer::{lora, open_device};
 
 /// What a supervised run would do.
@@ -22,7 +23,7 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let decoder = decoder(&config)?;
     check_weights(&model.path, model.init, &decoder).context("model.path")?;
     let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
-    let settings = (&loaded.tree, config.checkpoint.load_contents.as_slice());
+    let settings = (&loaded.tree, loaded_parts(&config.checkpoint.load_contents));
     let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
 
     let (batch, cut) = (data.train_batch_size, cut(&config));

@@ -84,7 +84,7 @@ impl RewardModel {
     /// The score of each response to its prompt.
     ///
     /// # Errors
-    /// An input that the model cannot take, or a score that is not finite, with its row.
+    /// An input that the model cannot take, with its row. A score that is not finite is for the caller to judge.
     pub fn judge(&self, responses: &[(&Prompt, &[u32])]) -> Result<Verdict> {
         let place = |prompt: &Prompt| format!("the reward model's score of a response to row {}", prompt.index);
         let read = |(prompt, response): &(&Prompt, &[u32])| self.reading.input(prompt, response).with_context(|| place(prompt));
@@ -98,9 +98,6 @@ impl RewardModel {
             for (i, score) in micro.into_iter().zip(passed) {
                 scores[i] = score;
             }
-        }
-        for ((prompt, _), score) in responses.iter().zip(&scores) {
-            ensure!(score.is_finite(), "{} is {score}", place(prompt));
         }
         let cut = self.reading.max_length.map(|_| inputs.iter().map(|(_, cut)| *cut).collect());
         Ok(Verdict { scores, cut })

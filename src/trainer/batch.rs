@@ -282,8 +282,13 @@ impl Batch {
 
     /// The mask of the trajectories that have a score.
     pub fn counted_mask(&self) -> Vec<f32> {
+        self.mask_of(&self.scored)
+    }
+
+    /// The mask of some trajectories.
+    pub fn mask_of(&self, counted: &[bool]) -> Vec<f32> {
         let mut mask = self.mask.clone();
-        for i in (0..self.len()).filter(|&i| !self.scored[i]) {
+        for i in (0..self.len()).filter(|&i| !counted[i]) {
             mask[self.tokens(i)].fill(0.0);
         }
         mask

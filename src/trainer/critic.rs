@@ -4,7 +4,8 @@ use super::Trainer;
 use anyhow::Result;
 
 use super::batch::Batch;
-use super::guard::{Fault, first_nonfinite};
+use super::guard::{Fault, faulty_sequence};
+use super::metrics;
 use super::mini_batch::{forward_cut, micro_cut, mini_batches};
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
@@ -30,22 +31,24 @@ impl Trainer {
         batch.values = Some(values);
     }
 
-    /// For each epoch and mini-batch one AdamW update; gradients do not depend on micro-batches. Trajectories without a score
-    /// teach it nothing.
+    /// For each epoch and mini-batch one AdamW update; gradients do not depend on micro-batches. Trajectories without a return
+    /// (no score, or none to be compared with) teach it nothing.
     ///
     /// # Errors
     /// A value or a gradient that is not finite, with `trainer.on_nonfinite=error`.
     pub(super) fn update_critic(&mut self, batch: &Batch, metrics: &mut Metrics) -> Result<()> {
         let (Some(plan), Some(old_values)) = (self.plan.critic, &batch.values) else { return Ok(()) };
         let (config, step) = (self.config.critic.clone(), self.step);
-        let mask = batch.counted_mask();
+        // Those that the estimator left alone have no returns.
+        let mask = batch.mask_of(&self.estimator.comparable(&batch.group, &batch.scored));
+        metrics::of_values(old_values, &batch.returns, &mask, metrics);
         let seed = config.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = config.shuffle.then_some(("critic mini-batches", seed));
         let width = self.config.data.max_response_length;
         let aggregation = self.critic_aggregation;
         let lr = self.critic.as_ref().map_or(0.0, |critic| critic.lr_at(step as usize - 1));
         let mut totals = Totals::default();
-        for mini_batch in mini_batches(&plan, batch.len(), shuffle, step) {
+        for mini_batch in mini_batches(&plan, batch, &mask, shuffle, step) {
             let Some(critic) = &mut self.critic else { return Ok(()) };
             let own = |column: &[f32]| gather(column, &batch.offsets, &mini_batch.trajectories);
             let (offsets, mask) = (gather_offsets(&batch.offsets, &mini_batch.trajectories), own(&mask));
@@ -57,8 +60,7 @@ impl Trainer {
                 let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
                 let own = |column: &[f32]| gather(column, &offsets, &micro);
                 critic.model.value_backward(&of_micro, &mut gradients, |values| {
-                    if let Some(at) = first_nonfinite(values) {
-                        let sequence = gather_offsets(&offsets, &micro).partition_point(|&start| start <= at) - 1;
+                    if let Some(sequence) = faulty_sequence(values, &gather_offsets(&offsets, &micro)) {
                         let trajectory = Some(mini_batch.trajectories[micro[sequence]]);
                         fault.get_or_insert(Fault { what: "critic: a value".to_owned(), trajectory });
                     }

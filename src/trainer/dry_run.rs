@@ -8,13 +8,14 @@ use anyhow::{Context, Result, bail};
 
 use super::clock::resident_gib;
 use super::inputs::Inputs;
-use super::parts::loaded;
+use super::parts::loaded_of;
 use super::{algorithms, idle, lora};
 use super::{check_step, find_checkpoint, open_device};
 use crate::algorithm::kl;
+use crate::checkpoint;
 use crate::checkpoint::{Checkpoints, check_changes, step_of};
-use crate::config::schema::{CheckpointContent, Device, Init, Location, ResumeMode};
-use crate::config::{Loaded, MicroBatch, PpoConfig, Tree};
+use crate::config::schema::{Device, Init, Location, ResumeMode};
+use crate::config::{Loaded, MicroBatch, PpoConfig, Tree, UpdatePlan};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::model::lora::peft::PeftAdapter;
@@ -35,7 +36,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
     let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
-    let settings = (&loaded.tree, parts.actor.checkpoint.load_contents.as_slice());
+    let settings = (&loaded.tree, loaded_of(&config));
     let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
 
     let per_epoch = inputs.sampler.batches_per_epoch();
@@ -50,10 +51,11 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         let prompts = (sequences.div_ceil(together) + usize::from(!sequences.is_multiple_of(together))).min(sequences);
         Widest { rows: prompts * prompt + sequences * response, predicted: sequences * response, longest }
     };
-    let micro = match plan.actor.micro_batch {
-        MicroBatch::Trajectories(count) => count.min(plan.actor.mini_batch_trajectories),
-        MicroBatch::Tokens(budget) => (budget / longest).clamp(1, plan.actor.mini_batch_trajectories),
+    let micro_batch = |update: &UpdatePlan| match update.micro_batch {
+        MicroBatch::Trajectories(count) => count.min(update.mini_batch_trajectories),
+        MicroBatch::Tokens(budget) => (budget / longest).clamp(1, update.mini_batch_trajectories),
     };
+    let micro = micro_batch(&plan.actor);
     let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let mut memory = Memory::new(decoder.clone(), adapter.as_ref(), trainer.device);
     memory.trained();
@@ -85,7 +87,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     }
     if let Some(model) = &inputs.reward_model {
         check_weights(&model.path, config.reward_model.model.init, &model.decoder).context("reward_model.model.path")?;
-        memory.reward_model(&model.decoder, model.widest(&config, plan.trajectories_per_step));
+        memory.reward_model(&model.decoder, model.widest(&config, sampled.max(validated)));
     }
     memory.update(widest(micro), micro < plan.actor.mini_batch_trajectories, parts.model.enable_gradient_checkpointing);
     if parts.actor.use_kl_loss && kl::find(&parts.actor.kl_loss_type).is_some_and(|penalty| penalty.is_full()) {
@@ -106,10 +108,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         critic.trained();
         let (tokens, count) = (settings.forward_max_token_len_per_gpu, settings.forward_micro_batch_size_per_gpu);
         critic.pass("values", widest(sequences(settings.use_dynamic_bsz, tokens, count)));
-        let micro = match update.micro_batch {
-            MicroBatch::Trajectories(count) => count.min(update.mini_batch_trajectories),
-            MicroBatch::Tokens(budget) => (budget / longest).clamp(1, update.mini_batch_trajectories),
-        };
+        let micro = micro_batch(&update);
         let several = micro < update.mini_batch_trajectories;
         critic.update(widest(micro), several, settings.model.enable_gradient_checkpointing);
         memory.critic(critic);
@@ -207,7 +206,7 @@ pub fn resumed_step(
     mode: ResumeMode,
     from: Option<&Location>,
     total_steps: u64,
-    (tree, contents): (&Tree, &[CheckpointContent]),
+    (tree, parts): (&Tree, Vec<checkpoint::Part>),
 ) -> Result<Option<u64>> {
     if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
         bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), there.display());
@@ -219,7 +218,7 @@ pub fn resumed_step(
     let resume = || -> Result<Option<u64>> {
         let step = step_of(&folder)?;
         check_step(step, total_steps)?;
-        check_changes(&folder, tree, &loaded(contents))?;
+        check_changes(&folder, tree, &parts)?;
         Ok(Some(step))
     };
     resume().with_context(|| format!("cannot resume from {}", folder.display()))

@@ -30,16 +30,25 @@ impl Fault {
 }
 
 /// Where the first number that is NaN or infinite stands.
-pub fn first_nonfinite(values: &[f32]) -> Option<usize> {
+fn first_nonfinite(values: &[f32]) -> Option<usize> {
     values.iter().position(|x| !x.is_finite())
 }
 
-/// Writes `rows`, what a mini-batch was made of, to `<dir>/nonfinite/step_<step>.jsonl`, and does as `policy` says.
+/// The first sequence of a ragged column with such a number.
+pub fn faulty_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
+    let at = first_nonfinite(column)?;
+    Some(offsets.partition_point(|&start| start <= at) - 1)
+}
+
+/// Writes `rows`, what a mini-batch was made of, to `<dir>/nonfinite/step_<step>.jsonl`, or where that is there already to
+/// `step_<step>-2.jsonl` and so on, and does as `policy` says.
 ///
 /// # Errors
 /// With [`OnNonfinite::Error`] always; else where the file cannot be written.
 pub fn report(policy: OnNonfinite, dir: &Path, step: u64, what: &str, rows: &[Value]) -> Result<()> {
-    let path = dir.join("nonfinite").join(format!("step_{step}.jsonl"));
+    let name = |n: usize| if n == 1 { format!("step_{step}.jsonl") } else { format!("step_{step}-{n}.jsonl") };
+    let mut paths = (1..).map(|n| dir.join("nonfinite").join(name(n)));
+    let path = paths.find(|path| !path.exists()).unwrap_or_default();
     let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
     write_atomic(&path, lines.as_bytes())?;
     let message = format!("step {step}: {what} is not finite; what it was computed from is in {}", path.display());
@@ -173,7 +182,7 @@ mod tests {
         let rows = [row(&batch, 0), row(&batch, 1)];
         report(OnNonfinite::Skip, dir.path(), 7, "`advantages`", &rows).unwrap();
         let error = report(OnNonfinite::Error, dir.path(), 7, "`advantages`", &rows).unwrap_err().to_string();
-        assert!(error.contains("step 7: `advantages` is not finite") && error.contains("step_7.jsonl"), "{error}");
+        assert!(error.contains("step 7: `advantages` is not finite") && error.contains("step_7-2.jsonl"), "{error}");
         let text = std::fs::read_to_string(dir.path().join("nonfinite/step_7.jsonl")).unwrap();
         let read: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(read[0]["advantages"], json!([0.5, "NaN"]));

@@ -120,6 +120,8 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         rewards.reward_manager != Some(RewardManager::Dapo) || !rewards.reward_kwargs.overlong_buffer_cfg.enable,
         "overlong_buffer_cfg.enable is false",
     );
+    let by_sequences = (rewards.enable && !rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is false");
+    let no_best = (config.trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
     let by_tokens = (rewards.enable && rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is true");
     let no_model = (!rewards.enable, "reward_model.enable is false");
     let correction = algorithm.rollout_correction.as_ref();
@@ -168,6 +170,8 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_model, "reward_model.micro_batch_size_per_gpu"),
         (by_tokens, "reward_model.micro_batch_size_per_gpu"),
         (no_model, "reward_model.use_dynamic_bsz"),
+        (by_sequences, "reward_model.forward_max_token_len_per_gpu"),
+        (no_best, "trainer.greater_is_better"),
         (no_model, "reward_model.forward_max_token_len_per_gpu"),
         (no_model, "reward_model.max_length"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold"),
@@ -188,6 +192,13 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (
             (actor.loss_agg_mode != "seq-mean-token-sum-norm", "loss_agg_mode is another than seq-mean-token-sum-norm"),
             "actor_rollout_ref.actor.loss_scale_factor",
+        ),
+        (
+            (
+                config.has_critic() && config.critic.loss_agg_mode != "seq-mean-token-sum-norm",
+                "critic.loss_agg_mode is another than seq-mean-token-sum-norm",
+            ),
+            "critic.loss_scale_factor",
         ),
     ];
     rows.iter().map(|&((idle, reason), key)| (idle, key, reason)).collect()

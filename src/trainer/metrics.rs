@@ -21,12 +21,6 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
     spread("critic/advantages", &trained(&batch.advantages), metrics);
     spread("critic/returns", &trained(&batch.returns), metrics);
-    if let Some(values) = &batch.values {
-        let (values, returns) = (trained(values), trained(&batch.returns));
-        let errors: Vec<f64> = returns.iter().zip(&values).map(|(r, v)| r - v).collect();
-        spread("critic/values", &values, metrics);
-        metrics.set("critic/vf_explained_var", 1.0 - variance(&errors) / (variance(&returns) + 1e-5));
-    }
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), max_response_length, metrics);
     length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), max_prompt_length, metrics);
@@ -41,6 +35,17 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
             metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
         }
     }
+}
+
+/// Values and how much of the returns they explain, over the tokens that `mask` counts.
+pub fn of_values(values: &[f32], returns: &[f32], mask: &[f32], metrics: &mut Metrics) {
+    let counted = |column: &[f32]| -> Vec<f64> {
+        column.iter().zip(mask).filter(|(_, m)| **m != 0.0).map(|(x, _)| f64::from(*x)).collect()
+    };
+    let (values, returns) = (counted(values), counted(returns));
+    let errors: Vec<f64> = returns.iter().zip(&values).map(|(r, v)| r - v).collect();
+    spread("critic/values", &values, metrics);
+    metrics.set("critic/vf_explained_var", 1.0 - variance(&errors) / (variance(&returns) + 1e-5));
 }
 
 /// Unbiased; 0 of fewer than two.

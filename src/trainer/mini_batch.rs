@@ -14,16 +14,22 @@ pub struct MiniBatch {
 }
 
 /// The updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` takes the trajectories as they
-/// come.
-pub fn mini_batches(plan: &UpdatePlan, trajectories: usize, shuffle: Option<(&str, u64)>, step: u64) -> Vec<MiniBatch> {
+/// come. A trajectory of which `mask` trains nothing is left out of its mini-batch: a number of it that is not finite would spoil the
+/// others. Where none is left they all stay.
+pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Option<(&str, u64)>, step: u64) -> Vec<MiniBatch> {
+    let is_trained = |&i: &usize| mask[batch.tokens(i)].iter().any(|&m| m != 0.0);
     let mut updates = Vec::with_capacity(plan.updates_per_step);
     for epoch in 0..plan.epochs {
-        let mut order: Vec<usize> = (0..trajectories).collect();
+        let mut order: Vec<usize> = (0..batch.len()).collect();
         if let Some((purpose, seed)) = shuffle {
             Stream::new(seed, purpose, &[step, epoch as u64]).shuffle(&mut order);
         }
         let chunks = order.chunks(plan.mini_batch_trajectories).enumerate();
-        updates.extend(chunks.map(|(place, chunk)| MiniBatch { epoch, place, trajectories: chunk.to_vec() }));
+        updates.extend(chunks.map(|(place, chunk)| {
+            let trained: Vec<usize> = chunk.iter().copied().filter(is_trained).collect();
+            let trajectories = if trained.is_empty() { chunk.to_vec() } else { trained };
+            MiniBatch { epoch, place, trajectories }
+        }));
     }
     updates
 }
@@ -39,4 +45,30 @@ pub fn micro_cut(plan: &UpdatePlan) -> Cut {
 /// How a whole batch is cut for forward passes.
 pub fn forward_cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
     if by_tokens { Cut::Tokens(tokens) } else { Cut::Sequences(sequences.unwrap_or(batch.len())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::tests::two_responses;
+    use super::*;
+
+    #[test]
+    fn what_trains_nothing_is_left_out_and_every_epoch_has_the_rest() {
+        let batch = two_responses();
+        let plan = UpdatePlan {
+            mini_batch_trajectories: 2,
+            mini_batches: 1,
+            micro_batch: MicroBatch::Trajectories(1),
+            epochs: 2,
+            updates_per_step: 2,
+        };
+        let cut = |mask: &[f32], shuffle| {
+            mini_batches(&plan, &batch, mask, shuffle, 1).into_iter().map(|mini| mini.trajectories).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(&[1.0, 0.0, 0.0, 1.0], None), [vec![0, 1], vec![0, 1]]);
+        assert_eq!(cut(&[0.0, 0.0, 0.0, 1.0], None), [vec![1], vec![1]]);
+        assert_eq!(cut(&[0.0; 4], None), [vec![0, 1], vec![0, 1]]);
+        let shuffled = cut(&[1.0; 4], Some(("order", 1)));
+        assert!(shuffled.iter().all(|order| order.contains(&0) && order.contains(&1)));
+    }
 }

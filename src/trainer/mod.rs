@@ -43,7 +43,7 @@ use self::device_memory::DeviceMemory;
 pub use self::dry_run::dry_run;
 pub use self::guard::report as report_nonfinite;
 pub use self::parts::{check_part, has_weights, load_learner, loaded, save_learner};
-pub use self::setup::{check_model, check_step, choices, find_checkpoint, open_device, truncation};
+pub use self::setup::{check_model, check_step, choices, find_checkpoint, model_init, open_device, truncation};
 use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};
 use crate::algorithm::aggregate::Aggregation;
 use crate::algorithm::kl::{KlController, KlPenalty};
@@ -182,11 +182,11 @@ impl Trainer {
         self.progress.finish();
         self.trackers.finish()?;
         let step = self.step;
-        if self.config.trainer.save_freq <= 0 {
-            bail!("interrupted after step {step}; nothing is saved, as trainer.save_freq={}", self.config.trainer.save_freq);
-        }
         if step == 0 {
             return Err(Interrupted("interrupted before the first step; the same command starts again".to_owned()).into());
+        }
+        if self.config.trainer.save_freq <= 0 {
+            bail!("interrupted after step {step}; nothing is saved, as trainer.save_freq={}", self.config.trainer.save_freq);
         }
         if self.saved != Some(step) {
             self.save()?;
@@ -244,8 +244,9 @@ impl Trainer {
         self.dump(&batch)?;
 
         metrics::of_batch(&batch, self.config.data.max_prompt_length, self.config.data.max_response_length, &mut metrics);
-        if self.config.actor_rollout_ref.actor.calculate_sum_pi_squared {
-            metrics::variance_proxy(&batch, metrics.get("actor/grad_norm").unwrap_or(0.0), &mut metrics);
+        let grad_norm = metrics.get("actor/grad_norm").filter(|_| self.config.actor_rollout_ref.actor.calculate_sum_pi_squared);
+        if let Some(grad_norm) = grad_norm {
+            metrics::variance_proxy(&batch, grad_norm, &mut metrics);
         }
         clock.report_step(&batch, self.gpu.as_ref(), &mut metrics);
         trl_metrics::of_batch(&batch, self.step * self.plan.trajectories_per_step as u64, &mut metrics);

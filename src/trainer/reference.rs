@@ -18,8 +18,8 @@ pub fn moving<'a>(reference: Option<&'a CausalLm>, config: &RefConfig) -> Option
 }
 
 impl Trainer {
-    /// After every `ref_model_sync_steps`-th update of the policy: reference ← α·policy + (1 − α)·reference. The next step
-    /// is the first to be measured against it, as in TRL.
+    /// After every step that is a multiple of `ref_model_sync_steps` and has updated the policy:
+    /// reference ← α·policy + (1 − α)·reference. The next step is the first to be measured against it, as in TRL.
     pub(super) fn sync_reference(&mut self) {
         let config = &self.config.actor_rollout_ref.reference;
         if !config.sync_ref_model || !self.step.is_multiple_of(config.ref_model_sync_steps) {

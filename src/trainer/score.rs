@@ -1,5 +1,5 @@
-//! Phase `reward`: one score per trajectory, by the reward functions, of which a reward model may be one. A score that fails is an error, never a 0; where every
-//! function abstains, the trajectory has none.
+//! Phase `reward`: one score per trajectory, by the reward functions, of which a reward model may be one. A score that fails is an
+//! error, never a 0; where every function abstains, the trajectory has none.
 
 use std::path::Path;
 

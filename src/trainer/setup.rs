@@ -7,11 +7,12 @@ use anyhow::{Context, Result, bail};
 use super::Trainer;
 use super::device_memory::DeviceMemory;
 use super::inputs::Inputs;
+use super::parts::has_weights;
 use super::{algorithms, idle, lora};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
 use crate::config::Loaded;
-use crate::config::schema::{self, CheckpointContent, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
+use crate::config::schema::{self, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
 use crate::data::{Tokenizer, Truncation};
 use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
@@ -182,12 +183,20 @@ impl Trainer {
         if self.config.trainer.save_freq <= 0 {
             tracing::info!("trainer.save_freq={}: no checkpoint will be saved", self.config.trainer.save_freq);
         }
-        let saved = &self.config.actor_rollout_ref.actor.checkpoint.save_contents;
-        if self.config.trainer.save_freq > 0
-            && !saved.iter().any(|part| matches!(part, CheckpointContent::Model | CheckpointContent::HfModel))
-        {
+        let actor = ("actor_rollout_ref.actor", &self.config.actor_rollout_ref.actor.checkpoint);
+        let critic = self.critic.as_ref().map(|_| ("critic", &self.config.critic.checkpoint));
+        for (group, checkpoint) in std::iter::once(actor).chain(critic) {
+            if self.config.trainer.save_freq > 0 && !has_weights(&checkpoint.save_contents) {
+                tracing::warn!(
+                    "{group}.checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
+                );
+            }
+        }
+        let warmup = self.config.trainer.critic_warmup as u64;
+        if warmup > self.total_steps {
             tracing::warn!(
-                "checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
+                "trainer.critic_warmup={warmup} is beyond the last step, {}: the policy is not trained",
+                self.total_steps
             );
         }
         let val = &self.config.actor_rollout_ref.rollout.val_kwargs;

@@ -8,13 +8,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::parts::{check_part, has_weights, load_learner, loaded, save_learner};
+use super::parts::{check_part, has_weights, load_learner, loaded_of, save_learner};
 use super::reference::{REFERENCE, moving};
 use super::{Trainer, check_step};
 use crate::algorithm::kl::KlController;
-use crate::checkpoint::{Best, CONFIG_FILE, Part, check_changes, step_of};
+use crate::checkpoint::{Best, CONFIG_FILE, check_changes, step_of};
 use crate::config::Tree;
 use crate::config::schema::CheckpointContent::Extra;
+use crate::config::schema::OptimConfig;
 use crate::data::SamplerState;
 use crate::tracking::Metrics;
 use crate::util::fs::{read_json, write_json};
@@ -100,11 +101,7 @@ impl Trainer {
         check_step(self.step, self.total_steps)?;
         let contents = &self.config.actor_rollout_ref.actor.checkpoint.load_contents;
         let (extra, weights) = (contents.contains(&Extra), has_weights(contents));
-        let mut parts = loaded(contents);
-        parts.extend(
-            self.critic.as_ref().filter(|_| !self.config.critic.checkpoint.load_contents.is_empty()).map(|_| Part::Critic),
-        );
-        check_changes(folder, tree, &parts)?;
+        check_changes(folder, tree, &loaded_of(&self.config))?;
         load_learner(&mut self.actor, &folder.join(ACTOR), contents, LOAD_CONTENTS)?;
         if let Some(critic) = &mut self.critic {
             let contents = &self.config.critic.checkpoint.load_contents;
@@ -133,9 +130,12 @@ impl Trainer {
     /// Says what the settings alone do not show.
     fn report_changes(&self, saved: &State) {
         if saved.total_steps != self.total_steps {
-            let optim = &self.config.actor_rollout_ref.actor.optim;
-            let warms_up = optim.lr_warmup_steps < 0 && optim.lr_warmup_steps_ratio > 0.0;
-            let follows = optim.total_training_steps < 0 && (warms_up || optim.lr_scheduler_type != "constant");
+            let follows = |optim: &OptimConfig| {
+                let warms_up = optim.lr_warmup_steps < 0 && optim.lr_warmup_steps_ratio > 0.0;
+                optim.total_training_steps < 0 && (warms_up || optim.lr_scheduler_type != "constant")
+            };
+            let critic = self.critic.is_some() && follows(&self.config.critic.optim);
+            let follows = follows(&self.config.actor_rollout_ref.actor.optim) || critic;
             let schedule = if follows { ", and so does the schedule of the learning rate" } else { "" };
             tracing::warn!(
                 "changed since the checkpoint: the run ends at step {} instead of {}{schedule}",

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::Trainer;
 use super::batch::Batch;
-use super::guard::{Fault, first_nonfinite};
+use super::guard::{Fault, faulty_sequence};
 use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
@@ -29,7 +29,7 @@ impl Trainer {
         let actor = &self.config.actor_rollout_ref.actor;
         let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = actor.shuffle.then_some(("mini-batches", seed));
-        for MiniBatch { epoch, place, trajectories } in mini_batches(&self.plan.actor, batch.len(), shuffle, self.step) {
+        for MiniBatch { epoch, place, trajectories } in mini_batches(&self.plan.actor, batch, &batch.mask, shuffle, self.step) {
             let mut gradients = Gradients::default();
             let fault = self.accumulate(batch, &trajectories, &[epoch as u64, place as u64], &mut gradients, &mut totals);
             let update = match &fault {
@@ -116,8 +116,8 @@ impl Trainer {
                     entropy_mask: entropy_mask.as_deref(),
                 });
                 if fault.is_none() {
-                    let column = |name, values| {
-                        faulty_column(name, values, &offsets).map(|(what, j)| (what, Some(trajectories[micro[j]])))
+                    let column = |name: &str, values| {
+                        faulty_sequence(values, &offsets).map(|j| (format!("`{name}`"), Some(trajectories[micro[j]])))
                     };
                     let loss =
                         || result.terms.iter().find(|(_, value)| !value.is_finite()).map(|(name, _)| (format!("`{name}`"), None));
@@ -153,12 +153,6 @@ impl Trainer {
         }
         prepared
     }
-}
-
-/// The name of a column that has a number which is not finite, and the first sequence that has one.
-fn faulty_column(name: &str, column: &[f32], offsets: &[usize]) -> Option<(String, usize)> {
-    let at = first_nonfinite(column)?;
-    Some((format!("`{name}`"), offsets.partition_point(|&start| start <= at) - 1))
 }
 
 /// The columns of one mini-batch, its trajectories one after another.

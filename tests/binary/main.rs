@@ -11,6 +11,7 @@ mod inspect;
 mod mistakes;
 mod options;
 mod reliability;
+mod resume;
 mod reward_model;
 mod supervised;
 mod validation;

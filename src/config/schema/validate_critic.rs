@@ -10,6 +10,12 @@ pub fn critic(config: &PpoConfig, report: &mut Report) {
         let help = "leave critic.enable out, or choose another algorithm.adv_estimator, such as rloo or grpo";
         report.wrong("critic.enable", "`gae` needs the critic, and `critic.enable` is false", help);
     }
+    let warmup = config.trainer.critic_warmup;
+    if warmup > 1 && !config.has_critic() {
+        let message =
+            format!("`trainer.critic_warmup` is {warmup}, but there is no critic to warm up: nothing would be trained before");
+        report.wrong("trainer.critic_warmup", message, "write trainer.critic_warmup=0");
+    }
     if !config.has_critic() {
         return;
     }
@@ -18,7 +24,6 @@ pub fn critic(config: &PpoConfig, report: &mut Report) {
     rows.extend(critic.loss_scale_factor.map(|factor| ("critic.loss_scale_factor", factor, POSITIVE)));
     check(rows, report);
     optim("critic.optim", &critic.optim, report);
-    critic.model.lora().validate(critic.model.init, report);
     let forward = "critic.forward_micro_batch_size_per_gpu";
     if !critic.use_dynamic_bsz && critic.forward_micro_batch_size_per_gpu.is_none_or(|size| size == 0) {
         report.wrong(

@@ -41,10 +41,6 @@ pub struct LoraSettings {
 }
 
 impl LoraSettings {
-    pub fn is_on(&self) -> bool {
-        self.rank > 0 || self.adapter_path.is_some()
-    }
-
     /// The adapter to start from; none where there is to be none.
     ///
     /// # Errors

@@ -104,7 +104,11 @@ impl PeftAdapter {
 
     fn of_config(config: &Map<String, Value>) -> Result<Self> {
         let get = |key: &str| config.get(key).filter(|value| !value.is_null());
-        ensure!(get("peft_type") == Some(&json!("LORA")), "peft_type must be LORA, not {}", config["peft_type"]);
+        ensure!(
+            get("peft_type") == Some(&json!("LORA")),
+            "peft_type must be LORA, not {}",
+            get("peft_type").unwrap_or(&Value::Null)
+        );
         let rank = get("r").and_then(Value::as_u64).filter(|r| *r > 0).context("`r` must be a positive integer")?;
         let alpha = get("lora_alpha").and_then(Value::as_f64).context("`lora_alpha` must be a number")?;
         let base = get("base_model_name_or_path").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -1,0 +1,89 @@
+//! Resuming equals never having stopped, byte for byte, in the middle of an epoch and at its end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{small_run, succeed, text};
+
+/// Four steps make an epoch; a checkpoint after each.
+const SHORT_EPOCHS: &[&str] = &[
+    "data.train_max_samples=32",
+    "trainer.total_epochs=3",
+    "trainer.total_training_steps=6",
+    "trainer.save_freq=1",
+    "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
+    "actor_rollout_ref.actor.shuffle=true",
+];
+
+const RUNS: &[(&str, &[&str])] = &[
+    (
+        "PPO with adaptive KL",
+        &[
+            "algorithm.adv_estimator=gae",
+            "critic.optim.lr=1e-3",
+            "critic.ppo_epochs=2",
+            "algorithm.use_kl_in_reward=true",
+            "algorithm.kl_ctrl.type=adaptive",
+            "algorithm.kl_ctrl.kl_coef=0.05",
+        ],
+    ),
+    (
+        "GRPO with dynamic sampling",
+        &["algorithm.adv_estimator=grpo", "algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=acc"],
+    ),
+    (
+        "LoRA of the policy and the critic",
+        &[
+            "algorithm.adv_estimator=gae",
+            "actor_rollout_ref.model.lora_rank=4",
+            "critic.model.lora_rank=2",
+            "actor_rollout_ref.actor.use_kl_loss=true",
+            "actor_rollout_ref.actor.optim.lr=3e-3",
+        ],
+    ),
+];
+
+/// Every file of a checkpoint but its manifest, which counts the saves of a folder.
+fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut found, mut pending) = (Vec::new(), vec![checkpoint.to_owned()]);
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(checkpoint).unwrap().to_owned();
+            match path.is_dir() {
+                true => pending.push(path),
+                // The configuration names the folder of the run.
+                false if ["manifest.json", "config.yaml"].iter().any(|other| name == Path::new(other)) => {}
+                false => found.push((name, fs::read(path).unwrap())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn resumed_in_mid_epoch_and_at_its_end_equals_never_stopped() {
+    for (what, options) in RUNS {
+        let folder = tempfile::tempdir().unwrap();
+        let options = [SHORT_EPOCHS, options].concat();
+        let (whole, resumed) = (folder.path().join("whole"), folder.path().join("resumed"));
+        succeed(small_run(&whole, &options));
+        succeed(small_run(&resumed, &options));
+        let last = files(&whole.join("global_step_6"));
+        assert!(last.iter().any(|(name, _)| name.ends_with("actor/optim.safetensors")), "{what}");
+        for stopped in [4, 3] {
+            for later in stopped + 1..=6 {
+                fs::remove_dir_all(resumed.join(format!("global_step_{later}"))).unwrap();
+            }
+            fs::write(resumed.join("latest_checkpointed_iteration.txt"), stopped.to_string()).unwrap();
+            succeed(small_run(&resumed, &options));
+            assert_eq!(text(&resumed), text(&whole), "{what}, from step {stopped}");
+            let again = files(&resumed.join("global_step_6"));
+            for ((name, bytes), (other, others)) in again.iter().zip(&last) {
+                assert!(name == other && bytes == others, "{what}, from step {stopped}: {}", name.display());
+            }
+            assert_eq!(again.len(), last.len(), "{what}, from step {stopped}");
+        }
+    }
+}
