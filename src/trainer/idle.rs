@@ -19,8 +19,11 @@ pub fn warn_of_idle<T: Schema>(tree: &Tree, options: &[Idle]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a setting is another than its default.
+/// Whether somebody set a setting, to another than its default. The built-in files of verl's defaults do not count.
 fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
+    if tree.is_built_in(key) {
+        return false;
+    }
     // As text, for lists remember where their items were written.
     let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
     // A default that refers to another setting changes with it, and was not set.
@@ -90,7 +93,7 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
         let defaults = defaults(PpoConfig::DEFAULT_NAME)?;
         let is_mine = |key: &String| {
             let is_group = matches!(tree.value(key), Some(Value::Map(_)));
-            key.starts_with("critic.") && !is_group && !tree.is_built_in(key) && is_set(tree, &defaults, key)
+            key.starts_with("critic.") && !is_group && is_set(tree, &defaults, key)
         };
         let set: Vec<String> = tree.keys().into_iter().filter(is_mine).collect();
         if !set.is_empty() {
