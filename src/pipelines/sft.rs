@@ -16,12 +16,12 @@ use crate::data::{Sampler, SamplerState, SftExample, Tokenizer};
 use crate::model::token_stats::TokenGrads;
 use crate::model::{CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
-use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, Update, schedule};
+use crate::optim::{Learner, Update, schedule};
 use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
 use crate::trainer::idle::warn_of_idle;
 use crate::trainer::lora;
 use crate::trainer::{
-    check_part, check_step, find_checkpoint, has_weights, load_learner, loaded as loaded_parts, model_init, open_device,
+    check_part, check_step, find_checkpoint, has_weights, learner, load_learner, loaded as loaded_parts, model_init, open_device,
 };
 use crate::trainer::{report_nonfinite, save_learner};
 use crate::util::fs::{read_json, write_json};
@@ -190,26 +190,7 @@ impl Sft {
         let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
         let model = model.computing(bfloat16, config.model.enable_gradient_checkpointing);
         let model = lora::adapt(model, &config.model.lora(), config.model.path.as_path(), config.trainer.seed)?;
-        let optim = &config.optim;
-        let schedule_steps = usize::try_from(optim.total_training_steps).unwrap_or(total_steps as usize);
-        let mut learner = Learner {
-            model: model.trainable(),
-            optimizer: AdamW::new(AdamWConfig {
-                beta1: optim.betas[0],
-                beta2: optim.betas[1],
-                eps: optim.eps,
-                weight_decay: optim.weight_decay,
-            }),
-            schedule: Schedule {
-                kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
-                warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
-                total_steps: schedule_steps,
-                min_lr_ratio: optim.min_lr_ratio,
-                num_cycles: optim.num_cycles,
-            },
-            lr: optim.lr,
-            grad_clip: optim.clip_grad,
-        };
+        let mut learner = learner(model, &config.optim.optim(), config.optim.clip_grad, total_steps)?;
         let mut checkpoints = Checkpoints::new(config.trainer.default_local_dir.as_path(), config.trainer.max_ckpt_to_keep)?;
         let resume = find_checkpoint(&mut checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let mut step = 0;

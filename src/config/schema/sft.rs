@@ -3,6 +3,7 @@
 use super::actor::CheckpointConfig;
 use super::data::Truncation;
 use super::lora::lora_keys;
+use super::optim::OptimConfig;
 use super::trainer::{OnNonfinite, ResumeMode};
 use super::types::{Device, Dtype, Init, Location, OneOrMany, Open};
 use serde::de::{self, Deserializer, Visitor};
@@ -80,6 +81,24 @@ pub struct SftOptimConfig {
     pub betas: [f64; 2],
     pub eps: f64,
     pub clip_grad: f64,
+}
+
+impl SftOptimConfig {
+    /// What reinforcement learning has too: all but `clip_grad`.
+    pub fn optim(&self) -> OptimConfig {
+        OptimConfig {
+            lr: self.lr,
+            lr_warmup_steps: self.lr_warmup_steps,
+            lr_warmup_steps_ratio: self.lr_warmup_steps_ratio,
+            min_lr_ratio: self.min_lr_ratio,
+            num_cycles: self.num_cycles,
+            lr_scheduler_type: self.lr_scheduler_type.clone(),
+            total_training_steps: self.total_training_steps,
+            weight_decay: self.weight_decay,
+            betas: self.betas,
+            eps: self.eps,
+        }
+    }
 }
 
 /// Length, name, logs, checkpoints and device of a run.
