@@ -7,7 +7,7 @@ use burnish::algorithm::filter_groups::keep_groups;
 use burnish::algorithm::pf_ppo;
 use burnish::algorithm::reward_shaping::{Extras, NormalizeAdvantages, Overlong, RewardShaping, whiten_rewards};
 use burnish::reward::gsm8k::{Method, compute_score};
-use burnish::reward::{self, Function, Rewards, Score, ScoreInput, repetition_penalty};
+use burnish::reward::{self, Reward, RewardOptions, Rewards, Runs, Score, ScoreInput, repetition_penalty};
 use serde_json::Value;
 
 fn goldens() -> PathBuf {
@@ -38,14 +38,7 @@ fn golden_rewards_match_verl() {
         let ours = compute_score(solution, truth, method, number("format_score", 0.0), number("score", 1.0));
         assert_eq!(ours, expected, "{line}");
         if kwargs.as_object().unwrap().is_empty() {
-            let input = ScoreInput {
-                data_source: "openai/gsm8k",
-                solution,
-                token_ids: None,
-                model_score: None,
-                ground_truth,
-                extra_info: &Value::Null,
-            };
+            let input = ScoreInput { data_source: "openai/gsm8k", solution, ground_truth, ..Default::default() };
             let scorer = reward::find(input.data_source).unwrap();
             assert_eq!((scorer.run)(&input).unwrap().score.map(f64::from), Some(expected), "{line}");
         }
@@ -61,14 +54,7 @@ fn sources_are_checked_and_only_a_missing_ground_truth_is_abstained_from() {
     let message = reward::check_sources(["openai/gsm8k", "openai/gsm8"]).unwrap_err().to_string();
     assert!(message.contains("\"openai/gsm8\"") && message.contains("Did you mean \"openai/gsm8k\"?"), "{message}");
     let score = |solution, truth: Value| {
-        let input = ScoreInput {
-            data_source: "burnish/arithmetic",
-            solution,
-            token_ids: None,
-            model_score: None,
-            ground_truth: &truth,
-            extra_info: &Value::Null,
-        };
+        let input = ScoreInput { data_source: "burnish/arithmetic", solution, ground_truth: &truth, ..Default::default() };
         (reward::find(input.data_source).unwrap().run)(&input).map(|score| score.score)
     };
     assert_eq!(score(" 95\n", "95".into()).unwrap(), Some(1.0));
@@ -116,15 +102,8 @@ fn some(values: impl IntoIterator<Item = impl Into<f64>>) -> Vec<Option<f64>> {
 fn golden_reward_functions_match_trl() {
     let names: Vec<String> = vec!["think_format_reward".into(), "repetition_penalty_reward".into()];
     let score = |text: &str, ids: &[u32]| {
-        let input = ScoreInput {
-            data_source: "",
-            solution: text,
-            token_ids: Some(ids),
-            model_score: None,
-            ground_truth: &Value::Null,
-            extra_info: &Value::Null,
-        };
-        Rewards::new(&names, &[]).unwrap().score(&input).unwrap().components
+        let input = ScoreInput { solution: text, token_ids: Some(ids), ..Default::default() };
+        Rewards::new(RewardOptions { names: names.clone(), ..Default::default() }).unwrap().score(&input).unwrap().components
     };
     for case in shaping("think_format") {
         let text = case["text"].as_str().unwrap();
@@ -148,18 +127,11 @@ fn golden_weighted_rewards_match_trl() {
     }
     let runs = [component::<0>, component::<1>, component::<2>];
     for case in shaping("combined") {
-        let functions = ["a", "b", "c"].iter().zip(runs).map(|(name, run)| Function { name, doc: "", run });
-        let rewards = Rewards::of(functions.zip(numbers(&case["weights"])).collect());
+        let functions = ["a", "b", "c"].iter().zip(runs).map(|(name, run)| Reward::new(name, Runs::Rule(run)));
+        let weighted = functions.zip(numbers(&case["weights"])).map(|(function, weight)| Reward { weight, ..function });
+        let rewards = Rewards::of(weighted.collect());
         let mut scores = list(&case["rewards"], |row| {
-            let truth = &Value::Null;
-            let input = ScoreInput {
-                data_source: "",
-                solution: "",
-                token_ids: None,
-                model_score: None,
-                ground_truth: truth,
-                extra_info: row,
-            };
+            let input = ScoreInput { extra_info: row, ..Default::default() };
             rewards.score(&input).unwrap().score.map(f64::from)
         });
         let clip = case["clip"].as_array().map(|range| [range[0].as_f64().unwrap(), range[1].as_f64().unwrap()]);

@@ -55,17 +55,10 @@ fn score_row(row: &Row, config: &EvalConfig) -> Result<(String, f64)> {
     }
     let score = |(i, response): (usize, &Value)| {
         let solution = response.as_str().with_context(|| format!("response {i} must be text, not {response}"))?;
-        let score = (scorer.run)(&ScoreInput {
-            data_source: source,
-            solution,
-            token_ids: None,
-            model_score: None,
-            ground_truth,
-            extra_info,
-        })
-        .with_context(|| format!("scoring response {i} ({solution:?})"))?
-        .score
-        .with_context(|| format!("the scorer abstained from response {i} ({solution:?})"))?;
+        let score = (scorer.run)(&ScoreInput { data_source: source, solution, ground_truth, extra_info, ..Default::default() })
+            .with_context(|| format!("scoring response {i} ({solution:?})"))?
+            .score
+            .with_context(|| format!("the scorer abstained from response {i} ({solution:?})"))?;
         if !score.is_finite() {
             bail!("the score of response {i} is {score}");
         }

@@ -1,6 +1,8 @@
-//! Reward functions chosen by name, several of them with weights, whatever the row's data source.
+//! The reward functions that are chosen by name, whatever the row's data source: [`FUNCTIONS`] and every scorer.
 
-use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
 
 use super::{SCORERS, Score, ScoreInput, find, integer_format, repetition_penalty, think_format};
 use crate::util::suggest::did_you_mean;
@@ -10,19 +12,34 @@ use crate::util::suggest::did_you_mean;
 pub struct Function {
     pub name: &'static str,
     pub doc: &'static str,
+    /// Numbers that `reward.function_kwargs` may set.
+    pub settings: &'static [Setting],
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
+
+/// A number that a function reads by [`ScoreInput::setting`].
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub name: &'static str,
+    /// `None` where it must be given.
+    pub default: Option<f64>,
+}
+
+/// The function whose score is said by a model, after everything else is known.
+pub const REWARD_MODEL: &str = "reward_model";
 
 /// The functions that are no scorer of a data source. Every scorer can be chosen by its name too.
 pub static FUNCTIONS: &[Function] = &[
     Function {
         name: "data_source",
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
+        settings: &[],
         run: |input| (find(input.data_source)?.run)(input),
     },
     Function {
-        name: "reward_model",
+        name: REWARD_MODEL,
         doc: "The score of the reward model, which reward_model.enable=true loads.\nverl: rm_scores.",
+        settings: &[],
         run: |input| input.model_score.map(Score::new).context("there is no reward model: write reward_model.enable=true"),
     },
     think_format::FUNCTION,
@@ -30,217 +47,40 @@ pub static FUNCTIONS: &[Function] = &[
     integer_format::FUNCTION,
 ];
 
-fn all() -> impl Iterator<Item = Function> {
-    FUNCTIONS.iter().copied().chain(SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, run: s.run }))
+/// Every function there is.
+pub fn all() -> impl Iterator<Item = Function> {
+    let scorers = SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], run: s.run });
+    FUNCTIONS.iter().copied().chain(scorers)
 }
 
-/// Every name that [`Rewards::new`] knows.
+/// The names of all functions.
 pub fn function_names() -> Vec<&'static str> {
     all().map(|function| function.name).collect()
 }
 
-/// verl's name for being right.
-const ACCURACY: &str = "acc";
-
-/// Reward functions and their weights.
-#[derive(Clone, Debug)]
-pub struct Rewards {
-    functions: Vec<(Function, f64)>,
-    /// Whether the rule of the data source is asked too, for `acc` alone.
-    reports_accuracy: bool,
-}
-
-/// What several functions say about one response.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Combined {
-    /// Σ weight·reward over the functions that did not abstain; `None` if all of them did.
-    pub score: Option<f32>,
-    /// The reward of each function, without its weight, in the order they were named.
-    pub components: Vec<(String, Option<f64>)>,
-    /// The numbers that the functions return beside their rewards.
-    pub extras: Vec<(String, f64)>,
-    /// The answer that the first function to look for one has found.
-    pub pred: Option<String>,
-}
-
-impl Rewards {
-    /// Functions of your own, with their weights; names must differ.
-    pub fn of(functions: Vec<(Function, f64)>) -> Self {
-        Self { functions, reports_accuracy: false }
-    }
-
-    /// `weights` has one number per name, or is empty: then every weight is 1.
+impl Function {
+    /// The settings of this function, `given` ones before its defaults.
     ///
     /// # Errors
-    /// No name, one that is unknown or named twice, another number of weights than of names, a weight that is not finite.
-    pub fn new(names: &[String], weights: &[f64]) -> Result<Self> {
-        ensure!(!names.is_empty(), "no reward function is named; there are {}", function_names().join(", "));
-        let counts = (weights.len(), names.len());
-        ensure!(weights.is_empty() || counts.0 == counts.1, "{} weights for {} reward functions", counts.0, counts.1);
-        let mut functions: Vec<(Function, f64)> = Vec::new();
-        for (i, name) in names.iter().enumerate() {
-            let Some(function) = all().find(|function| function.name == name) else {
-                let known = function_names();
-                let hint = did_you_mean(name, known.iter().copied());
-                bail!("no reward function is called \"{name}\"; there are {}.{hint}", known.join(", "))
-            };
-            ensure!(functions.iter().all(|(known, _)| known.name != name), "the reward function \"{name}\" is named twice");
-            let weight = weights.get(i).copied().unwrap_or(1.0);
-            ensure!(weight.is_finite(), "the weight of the reward function \"{name}\" is {weight}");
-            functions.push((function, weight));
-        }
-        Ok(Self::of(functions))
-    }
-
-    /// The same, and what the rule of a row's data source says is reported as `acc`, where there is such a rule and no function has
-    /// reported one: what scores that a reward model has a part in are worth.
-    pub fn reporting_accuracy(self) -> Self {
-        Self { reports_accuracy: true, ..self }
-    }
-
-    /// The name and weight of each function, in order.
-    pub fn weights(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
-        self.functions.iter().map(|(function, weight)| (function.name, *weight))
-    }
-
-    /// The weighted sum of what the functions say about one response (TRL: nansum over functions; one that all of them
-    /// abstain from has no score).
-    ///
-    /// # Errors
-    /// A function that fails, which is named; two functions with the same extra. A number that is not finite is none: whoever
-    /// asked decides about it (`trainer.on_nonfinite`).
-    pub fn score(&self, input: &ScoreInput) -> Result<Combined> {
-        let (mut components, mut extras, mut pred, mut sum) = (Vec::new(), Vec::new(), None, None);
-        for (function, weight) in &self.functions {
-            let name = function.name;
-            let score = (function.run)(input).with_context(|| format!("reward function \"{name}\""))?;
-            if let Some(reward) = score.score {
-                sum = Some(sum.unwrap_or(0.0) + weight * f64::from(reward));
+    /// A name that it does not know, a number that is not finite, one without a default that is not given.
+    pub fn settings(&self, given: &BTreeMap<String, f64>) -> Result<Vec<(&'static str, f64)>> {
+        let known = || self.settings.iter().map(|setting| setting.name);
+        for (name, value) in given {
+            if !known().any(|setting| setting == name) {
+                let hint = did_you_mean(name, known());
+                let known: Vec<&str> = known().collect();
+                let listed = if known.is_empty() { "has none".to_owned() } else { format!("has {}", known.join(", ")) };
+                bail!("the reward function \"{}\" has no setting \"{name}\": it {listed}.{hint}", self.name);
             }
-            components.push((name.to_owned(), score.score.map(f64::from)));
-            pred = pred.or(score.pred);
-            for (extra, value) in score.extras {
-                let taken = extras.iter().any(|(known, _)| *known == extra);
-                ensure!(!taken, "reward function \"{name}\" returns \"{extra}\" too, as one before it does: use one of them");
-                extras.push((extra, value));
+            if !value.is_finite() {
+                bail!("the setting \"{name}\" of the reward function \"{}\" is {value}", self.name);
             }
         }
-        if let Some(rule) = find(input.data_source).ok().filter(|_| self.reports_accuracy)
-            && extras.iter().all(|(name, _)| name != ACCURACY)
-        {
-            let said = (rule.run)(input).with_context(|| format!("the rule \"{}\"", rule.name))?;
-            let acc = said.extras.into_iter().find(|(name, _)| name == ACCURACY).map(|(_, acc)| acc);
-            extras.extend(acc.or(said.score.map(f64::from)).map(|acc| (ACCURACY.to_owned(), acc)));
-        }
-        Ok(Combined { score: sum.map(|sum| sum as f32), components, extras, pred })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::Value;
-
-    use super::*;
-
-    fn function(name: &'static str, run: fn(&ScoreInput) -> Result<Score>) -> Function {
-        Function { name, doc: "", run }
-    }
-
-    fn score(rewards: &Rewards, solution: &str, ground_truth: &Value) -> Result<Combined> {
-        let data_source = "burnish/arithmetic";
-        let model_score = Some(0.25);
-        rewards.score(&ScoreInput { data_source, solution, token_ids: None, model_score, ground_truth, extra_info: &Value::Null })
-    }
-
-    #[test]
-    fn functions_are_weighted_and_abstentions_left_out() {
-        let names = ["data_source", "integer_format"].map(String::from);
-        let rewards = Rewards::new(&names, &[2.0, -0.5]).unwrap();
-        let both = score(&rewards, "95", &"95".into()).unwrap();
-        assert_eq!(both.score, Some(1.5));
-        assert_eq!(both.components, [("data_source".into(), Some(1.0)), ("integer_format".into(), Some(1.0))]);
-        assert_eq!((both.extras, both.pred.as_deref()), (vec![("acc".into(), 1.0)], Some("95")));
-        let one = score(&rewards, "95", &Value::Null).unwrap();
-        assert_eq!((one.score, one.components[0].1, one.extras.len()), (Some(-0.5), None, 0));
-        let none = score(&Rewards::new(&names[..1], &[]).unwrap(), "95", &Value::Null).unwrap();
-        assert_eq!((none.score, none.components[0].1), (None, None));
-    }
-
-    #[test]
-    fn a_reward_model_is_one_of_the_functions_and_the_rule_says_what_is_right() {
-        let alone = Rewards::new(&["reward_model".into()], &[]).unwrap();
-        let by_model = score(&alone, "94", &"95".into()).unwrap();
-        assert_eq!((by_model.score, by_model.extras), (Some(0.25), vec![]));
-        let alone = alone.reporting_accuracy();
-        for (said, truth, acc) in
-            [("95", Value::from("95"), vec![1.0]), ("94", "95".into(), vec![0.0]), ("95", Value::Null, vec![])]
-        {
-            let combined = score(&alone, said, &truth).unwrap();
-            assert_eq!(combined.score, Some(0.25));
-            assert_eq!(combined.extras, acc.iter().map(|acc| ("acc".to_owned(), *acc)).collect::<Vec<_>>());
-        }
-        let names = ["data_source", "reward_model"].map(String::from);
-        let both = Rewards::new(&names, &[1.0, 4.0]).unwrap().reporting_accuracy();
-        let both = score(&both, "95", &"95".into()).unwrap();
-        assert_eq!((both.score, both.extras), (Some(2.0), vec![("acc".into(), 1.0)]), "the rule is asked once");
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        let error = |names: &[&str], weights: &[f64]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            Rewards::new(&names, weights).unwrap_err().to_string()
+        let value = |setting: &Setting| {
+            let value = given.get(setting.name).copied().or(setting.default);
+            let missing = || format!("the reward function \"{0}\" needs reward.function_kwargs.{0}.{1}", self.name, setting.name);
+            Ok((setting.name, value.with_context(missing)?))
         };
-        assert!(error(&["think_format"], &[]).ends_with("Did you mean \"think_format_reward\"?"));
-        assert_eq!(error(&["gsm8k"], &[1.0, 2.0]), "2 weights for 1 reward functions");
-        assert!(error(&["gsm8k", "gsm8k"], &[]).contains("twice") && error(&["gsm8k"], &[f64::NAN]).contains("NaN"));
-        assert!(error(&[], &[]).contains("data_source"));
-
-        let truth = "95".into();
-        let message = |parts: &[(Function, f64)]| format!("{:#}", score(&Rewards::of(parts.to_vec()), "95", &truth).unwrap_err());
-        let nan = function("broken", |_| Ok(Score::new(f32::NAN)));
-        assert!(score(&Rewards::of(vec![(nan, 0.0)]), "95", &truth).unwrap().score.is_some_and(f32::is_nan));
-        let failing = function("failing", |_| bail!("out of order"));
-        assert_eq!(message(&[(failing, 1.0)]), "reward function \"failing\": out of order");
-        let large = function("large", |_| Ok(Score::new(f32::MAX)));
-        assert_eq!(score(&Rewards::of(vec![(large, 2.0)]), "95", &truth).unwrap().score, Some(f32::INFINITY));
-        let twice = Rewards::new(&["data_source".into(), "arithmetic".into()], &[]).unwrap();
-        assert!(score(&twice, "95", &truth).unwrap_err().to_string().contains("\"acc\""));
-    }
-
-    #[test]
-    fn every_name_is_unique_and_documented() {
-        let mut names = function_names();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all().count());
-        assert!(all().all(|f| f.doc.lines().next().is_some_and(|line| line.len() > 10)));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Every text over the pieces that matter: the rule is that of the pattern, spelled out by position.
-        #[test]
-        fn think_format_is_the_pattern(pieces in prop::collection::vec(prop::sample::select(vec!["<think>", "</think>", "a", "\n", "<", "think>"]), 0..6)) {
-            let text = pieces.concat();
-            let opened: Vec<usize> = text.match_indices("<think>").map(|(at, _)| at).collect();
-            let closed = text.rfind("</think>");
-            let expected = opened == [0] && closed.is_some_and(|at| at >= 7);
-            let all = Rewards::of(vec![(think_format::FUNCTION, 1.0)]);
-            prop_assert_eq!(score(&all, &text, &Value::Null).unwrap().score, Some(f32::from(u8::from(expected))));
-        }
-
-        #[test]
-        fn repetition_costs_at_most_the_maximum_and_nothing_without_one(ids in prop::collection::vec(0..4u32, 0..12), n in 1..5usize) {
-            let penalty = repetition_penalty::penalty(&ids, n, -2.0);
-            prop_assert!(penalty > -2.0 && penalty <= 0.0);
-            let distinct: Vec<u32> = (0..ids.len() as u32).collect();
-            prop_assert_eq!(repetition_penalty::penalty(&distinct, n, -2.0), 0.0);
-            // One more time the same from the start: nothing new but the runs across the seam.
-            let again = repetition_penalty::penalty(&[ids.clone(), ids.clone()].concat(), n, -2.0);
-            prop_assert!(ids.len() < n || again < 0.0);
-        }
+        self.settings.iter().map(value).collect()
     }
 }

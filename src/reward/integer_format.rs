@@ -12,6 +12,7 @@ pub const FUNCTION: Function = Function {
     doc: "1 if the response is one integer and nothing else but white space around it, else 0.\n\
           Formula: the trimmed response matches ^-?[0-9]+$.\n\
           When: beside `arithmetic`, as a second reward that is easier to get.",
+    settings: &[],
     run: score,
 };
 

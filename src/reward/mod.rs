@@ -1,37 +1,79 @@
-//! Scores of responses: by the rule of a row's data source ([`SCORERS`]), by name, several at once ([`Rewards`]), and by a reward
-//! model ([`model`]).
+//! Scores of responses: by the rule of a row's data source ([`SCORERS`]), by name, several at once ([`Rewards`]), by a reward
+//! model ([`model`]), and by whatever implements [`Judge`].
 //!
 //! A scorer is one file and one line of [`SCORERS`]; a reward function that is tied to no data source is one file and one line
 //! of [`FUNCTIONS`]. Each sees one response and its row. What it cannot score is an error, never a silent 0; a row it has no
 //! opinion on, such as one without a ground truth, it abstains from.
 
+use std::sync::LazyLock;
+
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::util::suggest::did_you_mean;
 
 pub mod arithmetic;
+pub mod failure;
 mod functions;
 pub mod gsm8k;
 mod integer_format;
 pub mod model;
 pub mod repetition_penalty;
+mod rewards;
+pub mod stats;
 mod think_format;
 
-pub use functions::{Combined, FUNCTIONS, Function, Rewards, function_names};
+pub use functions::{FUNCTIONS, Function, Setting, function_names};
+pub use rewards::{Begun, Combined, OnError, Reward, RewardOptions, Rewards, Runs};
 
-/// One response to be scored.
-#[derive(Clone, Copy, Debug)]
+/// One response to be scored. What is not known of it is empty.
+#[derive(Clone, Copy)]
 pub struct ScoreInput<'a> {
     pub data_source: &'a str,
     /// The decoded response, without special tokens; possibly cut off by the length limit.
     pub solution: &'a str,
+    /// The decoded response with its special tokens.
+    pub raw: &'a str,
     /// The tokens of the response, where it was generated here and not read from a file.
     pub token_ids: Option<&'a [u32]>,
     /// What the reward model says, where there is one.
     pub model_score: Option<f32>,
     pub ground_truth: &'a Value,
     pub extra_info: &'a Value,
+    /// The conversation that was answered as a list of messages, or its plain text; null where it is not known.
+    pub prompt: &'a Value,
+    /// The prompt as the policy read it.
+    pub prompt_text: &'a str,
+    /// Every column of the row.
+    pub columns: &'a Map<String, Value>,
+    /// The settings of the function that is asked.
+    pub settings: &'a [(&'static str, f64)],
+    /// What some scorers work with.
+    pub services: &'a Services,
+}
+
+/// Things outside this process that scorers ask.
+#[derive(Default)]
+pub struct Services {}
+
+impl Default for ScoreInput<'_> {
+    fn default() -> Self {
+        static COLUMNS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        Self {
+            data_source: "",
+            solution: "",
+            raw: "",
+            token_ids: None,
+            model_score: None,
+            ground_truth: &Value::Null,
+            extra_info: &Value::Null,
+            prompt: &Value::Null,
+            prompt_text: "",
+            columns: &COLUMNS,
+            settings: &[],
+            services: &Services {},
+        }
+    }
 }
 
 impl<'a> ScoreInput<'a> {
@@ -48,6 +90,15 @@ impl<'a> ScoreInput<'a> {
             text.with_context(|| format!("the ground truth of {} must be text, not {}", self.data_source, self.ground_truth));
         text.map(Some)
     }
+
+    /// A setting of the function that is asked.
+    ///
+    /// # Errors
+    /// A name that the function's [`Function::settings`] does not list.
+    pub fn setting(&self, name: &str) -> Result<f64> {
+        let setting = self.settings.iter().find(|(known, _)| *known == name);
+        setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
+    }
 }
 
 /// A score, and named numbers that are logged beside it; a scorer returns the same names for every response it scores.
@@ -60,6 +111,8 @@ pub struct Score {
     /// The answer that was found in the response, by which responses to one prompt are said to agree (`maj@N` of validation);
     /// [`NO_ANSWER`] where none was found. `None` from a scorer that looks for no answer.
     pub pred: Option<String>,
+    /// What is no number: written beside the response where those are written, and counted nowhere.
+    pub notes: Vec<(String, Value)>,
 }
 
 /// What verl's scorers call the answer of a response that has none; such responses agree with each other.
@@ -67,19 +120,36 @@ pub const NO_ANSWER: &str = "[INVALID]";
 
 impl Score {
     pub fn new(score: f32) -> Self {
-        Self { score: Some(score), extras: Vec::new(), pred: None }
+        Self { score: Some(score), ..Self::abstain() }
     }
 
     /// No opinion; what TRL's reward functions say with `None`.
     pub fn abstain() -> Self {
-        Self { score: None, extras: Vec::new(), pred: None }
+        Self { score: None, extras: Vec::new(), pred: None, notes: Vec::new() }
     }
+}
+
+/// A reward function that is more than a rule. It is asked by several threads at once, also while responses are generated.
+pub trait Judge: Send + Sync {
+    /// # Errors
+    /// What keeps it from scoring this response; a [`failure::Failure`] where it is the function that failed.
+    fn score(&self, input: &ScoreInput) -> Result<Score>;
+}
+
+/// A reward function that sees all responses of a batch at once.
+pub trait BatchJudge: Send + Sync {
+    /// One score per response, in their order.
+    ///
+    /// # Errors
+    /// What keeps it from scoring them.
+    fn score(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>>;
 }
 
 /// One rule and the data sources it scores.
 pub struct Scorer {
     pub name: &'static str,
     pub doc: &'static str,
+    /// One that ends in `*` stands for all that begin so.
     pub data_sources: &'static [&'static str],
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
@@ -102,7 +172,11 @@ pub static SCORERS: &[Scorer] = &[
 
 /// The scorer of a data source.
 pub fn find(data_source: &str) -> Result<&'static Scorer> {
-    if let Some(scorer) = SCORERS.iter().find(|scorer| scorer.data_sources.contains(&data_source)) {
+    let means = |listed: &&str| match listed.strip_suffix('*') {
+        Some(beginning) => data_source.starts_with(beginning),
+        None => data_source == *listed,
+    };
+    if let Some(scorer) = SCORERS.iter().find(|scorer| scorer.data_sources.iter().any(means)) {
         return Ok(scorer);
     }
     let known: Vec<&str> = SCORERS.iter().flat_map(|scorer| scorer.data_sources).copied().collect();

@@ -4,11 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result};
 
-use super::{Function, Score, ScoreInput};
-
-/// TRL's defaults, which the registered function uses.
-const NGRAM_SIZE: usize = 3;
-const MAX_PENALTY: f64 = -1.0;
+use super::{Function, Score, ScoreInput, Setting};
 
 pub const FUNCTION: Function = Function {
     name: "repetition_penalty_reward",
@@ -16,13 +12,14 @@ pub const FUNCTION: Function = Function {
           Formula: −(1 − distinct/all) over the runs of 3 tokens; 0 for shorter responses.\n\
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.2.\n\
           TRL: get_repetition_penalty_reward(ngram_size=3, max_penalty=-1.0).",
+    settings: &[Setting { name: "ngram_size", default: Some(3.0) }, Setting { name: "max_penalty", default: Some(-1.0) }],
     run: score,
 };
 
 fn score(input: &ScoreInput) -> Result<Score> {
     let ids =
         input.token_ids.context("repeated tokens can only be counted in responses that were generated here, not in text")?;
-    Ok(Score::new(penalty(ids, NGRAM_SIZE, MAX_PENALTY) as f32))
+    Ok(Score::new(penalty(ids, input.setting("ngram_size")? as usize, input.setting("max_penalty")?) as f32))
 }
 
 /// `max_penalty` times the share of runs of `ngram_size` (at least 1) tokens that repeat an earlier one.

@@ -9,6 +9,7 @@ pub const FUNCTION: Function = Function {
     doc: "1 if the response begins with \"<think>\", closes it and does not open it again, else 0.\n\
           Formula: the response matches ^<think>(?!.*<think>)(.*?)</think>.*$, where a dot is any character.\n\
           TRL: think_format_reward.",
+    settings: &[],
     run: score,
 };
 

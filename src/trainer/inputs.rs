@@ -11,7 +11,7 @@ use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
-use crate::reward::{self, Rewards};
+use crate::reward::{self, RewardOptions, Rewards};
 
 pub struct Inputs {
     pub plan: BatchPlan,
@@ -48,8 +48,13 @@ impl Inputs {
         let train = prompts(config, &tokenizer, true)?;
         let val = prompts(config, &tokenizer, false)?;
         let (names, weights) = (config.reward_model.functions(), config.reward_model.reward_weights.as_deref());
-        let rewards = Rewards::new(&names, weights.unwrap_or_default()).context("reward_model.reward_functions")?;
-        let rewards = if config.reward_model.enable { rewards.reporting_accuracy() } else { rewards };
+        let options = RewardOptions {
+            names: names.clone(),
+            weights: weights.unwrap_or_default().to_vec(),
+            reports_accuracy: config.reward_model.enable,
+            ..Default::default()
+        };
+        let rewards = Rewards::new(options).context("reward_model.reward_functions")?;
         if names.iter().any(|name| name == "data_source") {
             reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
         }

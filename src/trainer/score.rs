@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -21,20 +21,22 @@ impl Trainer {
         let rewards = &self.rewards;
         let pairs: Vec<_> = (0..batch.len()).map(|i| (batch.prompt(i), batch.responses[i].ids.as_slice())).collect();
         let verdict = self.reward_model.as_ref().map(|model| model.judge(&pairs)).transpose()?;
-        let score_one = |i: usize| {
+        let input = |i: usize| {
             let prompt = batch.prompt(i);
-            let input = ScoreInput {
+            ScoreInput {
                 data_source: &prompt.data_source,
                 solution: &batch.texts[i],
                 token_ids: Some(&batch.responses[i].ids),
                 model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
                 ground_truth: &prompt.ground_truth,
                 extra_info: &prompt.extra_info,
-            };
-            let score = rewards.score(&input);
-            score.with_context(|| format!("scoring the response to row {} ({:?})", prompt.index, batch.texts[i]))
+                ..Default::default()
+            }
         };
-        let results = (0..batch.len()).into_par_iter().map(score_one).collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<ScoreInput> = (0..batch.len()).map(input).collect();
+        let begun = inputs.par_iter().map(|input| rewards.begin(input)).collect();
+        let place = |i: usize| format!("scoring the response to row {} ({:?})", batch.prompt(i).index, batch.texts[i]);
+        let results = rewards.finish(&inputs, begun, place)?;
         let mut scores: Vec<Option<f64>> = results.iter().map(|r| r.score.map(f64::from)).collect();
         let lengths: Vec<usize> = batch.responses.iter().map(|response| response.ids.len()).collect();
         let ended: Vec<bool> = (0..batch.len()).map(|i| !batch.truncated(i)).collect();
