@@ -211,6 +211,14 @@ impl Request {
     }
 }
 
+/// Keys whose values are names that a registry knows, and the settings that add names to them.
+const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functions", "custom_reward_function.name")];
+
+/// The items of a list, or what stands for a list of one.
+fn items(node: &Node) -> &[Node] {
+    if let Value::List(items) = &node.value { items } else { std::slice::from_ref(node) }
+}
+
 /// Collects what validation finds wrong, with the origin of the keys.
 pub struct Report<'a> {
     tree: &'a Node,
@@ -230,10 +238,14 @@ impl Report<'_> {
     fn check_choices(&mut self, choices: &[Choices]) {
         for (key, allowed) in choices {
             let Some(node) = self.tree.get(key) else { continue };
-            let items = if let Value::List(items) = &node.value { items.as_slice() } else { std::slice::from_ref(node) };
-            for item in items {
+            let own = ADDING_NAMES.iter().find(|(to, _)| to == key).and_then(|(_, by)| self.tree.get(by));
+            let own: Vec<&Value> = own.map(items).unwrap_or_default().iter().map(|item| &item.value).collect();
+            for item in items(node) {
                 let Value::Text(name) = &item.value else { continue };
-                if allowed.contains(&name.as_str()) || self.problems.iter().any(|problem| problem.key == *key) {
+                if allowed.contains(&name.as_str())
+                    || own.contains(&&item.value)
+                    || self.problems.iter().any(|problem| problem.key == *key)
+                {
                     continue;
                 }
                 let problem =

@@ -47,7 +47,7 @@ impl Inputs {
         }
         let train = prompts(config, &tokenizer, true)?;
         let val = prompts(config, &tokenizer, false)?;
-        let (names, weights) = (config.reward_model.functions(), config.reward_model.reward_weights.as_deref());
+        let (names, weights) = (config.rewards().functions(), config.reward_model.reward_weights.as_deref());
         let options = RewardOptions {
             names: names.clone(),
             weights: weights.unwrap_or_default().to_vec(),
@@ -113,7 +113,7 @@ fn prompts(config: &PpoConfig, tokenizer: &Tokenizer, training: bool) -> Result<
         max_prompt_length: data.max_prompt_length,
         truncation: truncation(data.truncation),
         filter_overlong_prompts: data.filter_overlong_prompts,
-        without_ground_truth: config.reward_model.functions() == [REWARD_MODEL],
+        without_ground_truth: config.rewards().functions() == [REWARD_MODEL],
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     };
     let (key, files, max, shuffle) = match training {

@@ -36,12 +36,10 @@ const NO_MOE: &str = "there are no mixture-of-experts models";
 const NO_MTP: &str = "there is no multi-token prediction";
 const NO_PADDING: &str = "always so: rows are packed without padding, and a prompt passes once for its responses";
 const NO_PROFILER: &str = "there is no profiler; timing_s/* has the time of each phase";
-const NO_PYTHON: &str = "no Python code is run";
+const NO_PYTHON: &str = "the only Python code that is run is custom_reward_function";
 const NO_QAT: &str = "there is no quantisation";
 const NO_RAY: &str = "there is no Ray";
-const NO_REWARD_FUNCTION: &str = "reward functions of your own are not available yet";
-const NO_REWARD_SERVER: &str = "the reward model scores in this process, by forward passes";
-const NO_SANDBOX: &str = "there is no sandbox";
+const NO_REWARD_SERVER: &str = "the reward model scores in this process, by forward passes, or behind reward_model.remote_url";
 const NO_SKIP: &str = "every response is generated anew";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
 const NO_TRANSFER_QUEUE: &str = "data stays in one process";
@@ -228,6 +226,9 @@ const RL: &[(&str, Fate)] = &[
     ("reward_manager.name", Renamed("reward_model.reward_manager")),
     ("reward.reward_manager.name", Renamed("reward_model.reward_manager")),
     ("reward.custom_reward_function.**", Renamed("custom_reward_function.**")),
+    ("reward_model.num_workers", Renamed("reward.num_workers")),
+    ("reward_model.sandbox_fusion.**", Renamed("reward.sandbox_fusion.**")),
+    ("sandbox_fusion.**", Renamed("reward.sandbox_fusion.**")),
     ("reward.reward_kwargs.**", Renamed("reward_model.reward_kwargs.**")),
     ("reward_model.overlong_buffer.**", Renamed("reward_model.reward_kwargs.overlong_buffer_cfg.**")),
     ("reward.reward_model.enable", Renamed("reward_model.enable")),
@@ -253,7 +254,7 @@ const RL: &[(&str, Fate)] = &[
     ("actor_rollout_ref.actor.sum_pi_squared_checkpointing", Ignored("the head always works in chunks of tokens")),
     ("model_engine", Ignored(ONE_DEVICE)),
     // Data.
-    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: no Python code is run")),
+    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: only reward functions may be Python")),
     ("data.custom_cls.name", Ignored(NO_PYTHON)),
     ("data.sampler.class_path", Refused(NO_PYTHON)),
     ("data.sampler.class_name", Ignored(NO_PYTHON)),
@@ -280,15 +281,10 @@ const RL: &[(&str, Fate)] = &[
     ("critic.model.override_config.moe_config.**", Ignored(NO_MOE)),
     ("critic.model.override_config.**", Refused(OWN_CONFIG)),
     ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
-    ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
-    ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
     ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),
     ("reward_model.reward_loop_module_path", Refused(NO_PYTHON)),
-    ("reward_model.sandbox_fusion.url", Refused(NO_SANDBOX)),
-    ("reward_model.sandbox_fusion.**", Ignored(NO_SANDBOX)),
-    ("reward_model.launch_reward_fn_async", Ignored("scoring follows generation")),
-    ("reward_model.num_workers", Ignored("scorers share the processor's cores")),
-    ("reward_model.use_reward_loop", Ignored("scoring follows generation")),
+    ("reward_model.launch_reward_fn_async", Ignored("responses are always scored while others are generated")),
+    ("reward_model.use_reward_loop", Ignored("responses are always scored while others are generated")),
     ("reward_model.reward_loop_source", Ignored(NO_PYTHON)),
     ("reward_model.reward_kwargs.**", Unread("only the reward manager dapo has settings")),
     ("reward_model.model.override_config.**", Refused(OWN_CONFIG)),
@@ -302,13 +298,8 @@ const RL: &[(&str, Fate)] = &[
     ("reward.reward_manager.module.path", Refused(NO_PYTHON)),
     ("reward.reward_manager.source", Refused(NO_PYTHON)),
     ("reward.reward_manager.**", Ignored(NO_PYTHON)),
-    ("reward.num_workers", Ignored("scorers share the processor's cores")),
-    ("reward.sandbox_fusion.url", Refused(NO_SANDBOX)),
-    ("reward.sandbox_fusion.**", Ignored(NO_SANDBOX)),
     ("reward.reward_model.rollout.**", Ignored(NO_REWARD_SERVER)),
     ("reward.reward_model.**", Ignored(ONE_DEVICE)),
-    ("sandbox_fusion.url", Refused(NO_SANDBOX)),
-    ("sandbox_fusion.**", Ignored(NO_SANDBOX)),
     // The algorithm.
     ("algorithm.filter_groups.max_inflight_gen_batches", Ignored("batches are sampled one after another")),
     ("distillation.enabled", Refused(NO_DISTILLATION)),
@@ -340,7 +331,7 @@ const SFT: &[(&str, Fate)] = &[
     ("trainer.checkpoint.**", Renamed("checkpoint.**")),
     ("model.override_config.attn_implementation", Ignored(NO_TORCH)),
     ("model.override_config.**", Refused(OWN_CONFIG)),
-    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: no Python code is run")),
+    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: only reward functions may be Python")),
     ("data.custom_cls.name", Ignored(NO_PYTHON)),
     ("data.ignore_input_ids_mismatch", Refused("an example whose messages do not add up is an error")),
     ("data.pad_mode", Ignored(NO_PADDING)),
@@ -351,11 +342,7 @@ const SFT: &[(&str, Fate)] = &[
 ];
 
 /// Rows of `trainer eval`.
-const EVALUATION: &[(&str, Fate)] = &[
-    ("data.prompt_key", Ignored("scorers read the response and the ground truth")),
-    ("custom_reward_function.path", Refused(NO_REWARD_FUNCTION)),
-    ("custom_reward_function.**", Ignored("custom_reward_function.path is not set")),
-];
+const EVALUATION: &[(&str, Fate)] = &[];
 
 /// Rows of `trainer generate`. verl's generation server takes the configuration of reinforcement learning.
 const GENERATION: &[(&str, Fate)] = &[

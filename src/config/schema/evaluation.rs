@@ -1,6 +1,7 @@
 //! Scores of the responses in a file. Meaning and defaults: `config/evaluation.yaml`.
 
 use super::types::{Location, OneOrMany};
+use super::{CustomRewardFunctionConfig, RewardConfig, RewardKeys};
 use serde::{Deserialize, Serialize};
 
 /// Everything that `trainer eval` reads.
@@ -8,6 +9,33 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct EvalConfig {
     pub data: EvalDataConfig,
+    pub reward_model: EvalRewardModelConfig,
+    pub reward: RewardConfig,
+    pub custom_reward_function: CustomRewardFunctionConfig,
+}
+
+impl EvalConfig {
+    /// What makes up a score.
+    pub fn rewards(&self) -> RewardKeys<'_> {
+        RewardKeys {
+            custom: &self.custom_reward_function,
+            reward: &self.reward,
+            manager: None,
+            model: false,
+            remote_url: self.reward_model.remote_url.as_ref(),
+            reward_functions: self.reward_model.reward_functions.as_ref(),
+            reward_weights: self.reward_model.reward_weights.as_deref(),
+        }
+    }
+}
+
+/// What scores the responses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvalRewardModelConfig {
+    pub remote_url: Option<OneOrMany<String>>,
+    pub reward_functions: Option<OneOrMany<String>>,
+    pub reward_weights: Option<Vec<f64>>,
 }
 
 /// The responses.
@@ -18,4 +46,6 @@ pub struct EvalDataConfig {
     pub response_key: String,
     pub data_source_key: String,
     pub reward_model_key: String,
+    pub prompt_key: String,
+    pub output_path: Option<Location>,
 }

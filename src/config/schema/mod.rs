@@ -56,6 +56,7 @@ pub struct PpoConfig {
     pub actor_rollout_ref: ActorRolloutRefConfig,
     pub critic: CriticConfig,
     pub reward_model: RewardModelConfig,
+    pub reward: RewardConfig,
     pub custom_reward_function: CustomRewardFunctionConfig,
     pub algorithm: AlgorithmConfig,
     pub trainer: TrainerConfig,
@@ -65,6 +66,19 @@ impl PpoConfig {
     /// Whether there is a critic (verl's `need_critic`).
     pub fn has_critic(&self) -> bool {
         self.critic.enable.unwrap_or(self.algorithm.adv_estimator == "gae")
+    }
+
+    /// What makes up a score.
+    pub fn rewards(&self) -> RewardKeys<'_> {
+        RewardKeys {
+            custom: &self.custom_reward_function,
+            reward: &self.reward,
+            manager: self.reward_model.reward_manager,
+            model: self.reward_model.enable,
+            remote_url: self.reward_model.remote_url.as_ref(),
+            reward_functions: self.reward_model.reward_functions.as_ref(),
+            reward_weights: self.reward_model.reward_weights.as_deref(),
+        }
     }
 }
 
@@ -99,5 +113,7 @@ impl Schema for EvalConfig {
     const DEFAULT_NAME: &'static str = "evaluation";
     const KIND: Kind = Kind::Evaluation;
 
-    fn validate(&self, _: &mut Report) {}
+    fn validate(&self, report: &mut Report) {
+        validate_reward::keys(&self.rewards(), report);
+    }
 }

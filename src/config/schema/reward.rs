@@ -1,7 +1,9 @@
-//! `reward_model.*` and `custom_reward_function.*`. Meaning and defaults: `config/reward_model/`, `config/ppo_trainer.yaml`.
+//! `reward_model.*`, `reward.*` and `custom_reward_function.*`. Meaning and defaults: `config/reward_model/`, `config/reward/`,
+//! `config/custom_reward_function/`.
 
-use super::types::{Dtype, Init, Location, OneOrMany, choices};
+use super::types::{Dtype, Init, Location, OneOrMany, Open, choices};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The reward manager, and a model that scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,28 +17,24 @@ pub struct RewardModelConfig {
     pub max_length: Option<usize>,
     pub reward_manager: Option<RewardManager>,
     pub reward_kwargs: RewardKwargsConfig,
+    pub remote_url: Option<OneOrMany<String>>,
     pub reward_functions: Option<OneOrMany<String>>,
     pub reward_weights: Option<Vec<f64>>,
 }
 
-impl RewardModelConfig {
-    /// The reward functions that make up the score.
-    pub fn functions(&self) -> Vec<String> {
-        match &self.reward_functions {
-            Some(names) => names.to_vec(),
-            None => vec![if self.enable { REWARD_MODEL } else { "data_source" }.to_owned()],
-        }
-    }
-}
-
 /// The reward function that stands for the reward model.
 pub const REWARD_MODEL: &str = "reward_model";
+
+/// The reward function that stands for `reward_model.remote_url`.
+pub const REMOTE: &str = "remote";
 
 choices! {
     /// What gives a response its score.
     pub enum RewardManager {
         Naive = "naive",
         Dapo = "dapo",
+        Prime = "prime",
+        Batch = "batch",
     }
 }
 
@@ -68,10 +66,85 @@ pub struct RewardModelModelConfig {
     pub dtype: Dtype,
 }
 
-/// A reward function of the user's.
+/// Reward functions of the user's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomRewardFunctionConfig {
     pub path: Option<Location>,
-    pub name: String,
+    pub name: OneOrMany<String>,
+    pub reward_kwargs: Open,
+}
+
+/// How rewards are asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardConfig {
+    pub num_workers: usize,
+    pub timeout: f64,
+    pub start_timeout: f64,
+    pub on_error: OnError,
+    pub error_value: f64,
+    pub python: Location,
+    pub pass_env: Vec<String>,
+    pub memory_limit_mb: Option<u64>,
+    pub cpu_limit: Option<u64>,
+    pub remote_retries: usize,
+    pub remote_token_env: Option<String>,
+    pub function_kwargs: BTreeMap<String, BTreeMap<String, f64>>,
+    pub sandbox_fusion: SandboxFusionConfig,
+}
+
+choices! {
+    /// What becomes of a response that a reward function fails to score.
+    pub enum OnError {
+        Error = "error",
+        Abstain = "abstain",
+        Value = "value",
+    }
+}
+
+/// The service that runs code.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxFusionConfig {
+    pub url: Option<String>,
+    pub max_concurrent: usize,
+    pub memory_limit_mb: u64,
+}
+
+/// What makes up a score, of a run or of responses in a file.
+pub struct RewardKeys<'a> {
+    pub custom: &'a CustomRewardFunctionConfig,
+    pub reward: &'a RewardConfig,
+    /// `None` where there is none to choose.
+    pub manager: Option<RewardManager>,
+    /// Whether there is a reward model in this process.
+    pub model: bool,
+    pub remote_url: Option<&'a OneOrMany<String>>,
+    pub reward_functions: Option<&'a OneOrMany<String>>,
+    pub reward_weights: Option<&'a [f64]>,
+}
+
+impl RewardKeys<'_> {
+    /// The reward functions that make up the score, by name.
+    pub fn functions(&self) -> Vec<String> {
+        match self.reward_functions {
+            Some(names) => names.to_vec(),
+            None => self.chosen(),
+        }
+    }
+
+    /// The functions that other settings bring; without one, the scorer of the data source.
+    pub fn chosen(&self) -> Vec<String> {
+        let mut names = if self.custom.path.is_some() { self.custom.name.to_vec() } else { Vec::new() };
+        names.extend(self.model.then(|| REWARD_MODEL.to_owned()));
+        names.extend(self.remote_url.map(|_| REMOTE.to_owned()));
+        if names.is_empty() { vec!["data_source".to_owned()] } else { names }
+    }
+
+    /// The servers of rewards; one text may name several, with commas between them.
+    pub fn remote_urls(&self) -> Vec<String> {
+        let urls = self.remote_url.iter().flat_map(|urls| urls.iter()).flat_map(|url| url.split(','));
+        urls.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty()).collect()
+    }
 }

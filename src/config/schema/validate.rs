@@ -31,6 +31,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
     lora(config, report);
+    validate_reward::keys(&config.rewards(), report);
     validate_reward::reward_model(config, report);
     if let Err(error) = BatchPlan::new(config) {
         report.wrong(&error.key, error.message, error.help);

@@ -109,20 +109,12 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
 
 fn rewards(config: &PpoConfig, report: &mut Report) {
     let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
-    let functions = rewards.functions().len();
-    if functions == 0 {
-        let key = "reward_model.reward_functions";
-        report.wrong(key, format!("`{key}` is empty, so nothing has a score"), format!("write {key}=[data_source]"));
-    }
+    let functions = config.rewards().functions().len();
     let keys = algorithm.gdpo_reward_keys.as_ref().map(Vec::len);
-    let lists = [
-        ("reward_model.reward_weights", rewards.reward_weights.as_ref(), "reward_model.reward_functions", Some(functions)),
-        ("algorithm.gdpo_reward_weights", algorithm.gdpo_reward_weights.as_ref(), "algorithm.gdpo_reward_keys", keys),
-    ];
-    for (key, weights, of, count) in lists {
-        let Some(weights) = weights else { continue };
-        if count != Some(weights.len()) {
-            let count = count.map_or("none".to_owned(), |count| count.to_string());
+    if let Some(weights) = &algorithm.gdpo_reward_weights {
+        let (key, of) = ("algorithm.gdpo_reward_weights", "algorithm.gdpo_reward_keys");
+        if keys != Some(weights.len()) {
+            let count = keys.map_or("none".to_owned(), |count| count.to_string());
             report.wrong(key, format!("`{key}` has {} numbers, `{of}` has {count} names", weights.len()), "write one for each");
         }
         if weights.iter().any(|weight| !weight.is_finite()) {
@@ -146,7 +138,8 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
         }
         if rewards.reward_manager != Some(RewardManager::Dapo) {
             let help = "write reward_model.reward_manager=dapo";
-            report.wrong(&format!("{key}.enable"), "the reward manager `naive` has no overlong buffer", help);
+            let message = "only the reward manager `dapo` has an overlong buffer";
+            report.wrong(&format!("{key}.enable"), message, help);
         }
     }
 }

@@ -1,26 +1,68 @@
-//! What the types of [`PpoConfig`] cannot check about the reward model.
+//! What the types cannot check about rewards.
 
-use super::validate::{COUNT, check};
-use super::{PpoConfig, REWARD_MODEL};
+use super::validate::{Bound, COUNT, FINITE, POSITIVE, check};
+use super::{PpoConfig, REMOTE, REWARD_MODEL, RewardKeys, RewardManager};
 use crate::config::Report;
 
-/// There is a reward model where, and only where, it is one of the reward functions.
+const LIST: &str = "reward_model.reward_functions";
+
+/// What makes up a score: whatever the settings bring is one of the reward functions, and the other way round.
+pub fn keys(keys: &RewardKeys, report: &mut Report) {
+    let (names, reward) = (keys.functions(), keys.reward);
+    if names.is_empty() {
+        report.wrong(LIST, format!("`{LIST}` is empty, so nothing has a score"), format!("write {LIST}=[data_source]"));
+    }
+    let own = if keys.custom.path.is_some() { keys.custom.name.to_vec() } else { Vec::new() };
+    let parts = [
+        (!own.is_empty(), "custom_reward_function.path", own.as_slice(), "custom_reward_function.path=FILE"),
+        (keys.model, "reward_model.enable", &[REWARD_MODEL.to_owned()], "reward_model.enable=true"),
+        (keys.remote_url.is_some(), "reward_model.remote_url", &[REMOTE.to_owned()], "reward_model.remote_url=URL"),
+    ];
+    let brought = parts.iter().filter(|(there, ..)| *there).count();
+    if keys.reward_functions.is_none() && brought > 1 {
+        let set: Vec<&str> = parts.iter().filter(|(there, ..)| *there).map(|(_, key, ..)| *key).collect();
+        let message = format!("`{}` are set: which of them make the score?", set.join("` and `"));
+        report.wrong(LIST, message, format!("write {LIST}=[{}]: the score is their weighted sum", keys.chosen().join(",")));
+    }
+    for (there, key, brings, setting) in parts {
+        let named = names.iter().any(|name| brings.contains(name));
+        if there && !names.is_empty() && !named {
+            let message = format!("`{key}` is set, but `{LIST}` does not name `{}`, so it would not count", brings[0]);
+            let help = format!("write {LIST}=[{},{}], or {LIST}=null: it alone", names.join(","), brings[0]);
+            report.wrong(LIST, message, help);
+        } else if !there && named {
+            report.wrong(LIST, format!("`{LIST}` names `{}`, but `{key}` is not set", brings[0]), format!("write {setting}"));
+        }
+    }
+    if keys.manager == Some(RewardManager::Batch) && own.is_empty() {
+        let message = "the reward manager `batch` calls `custom_reward_function`, which has no path";
+        report.wrong("reward_model.reward_manager", message, "write custom_reward_function.path=FILE");
+    }
+    let (weights, of) = ("reward_model.reward_weights", keys.reward_weights.unwrap_or_default());
+    if keys.reward_weights.is_some() && of.len() != names.len() {
+        let message = format!("`{weights}` has {} numbers, `{LIST}` has {} names", of.len(), names.len());
+        report.wrong(weights, message, "write one for each");
+    }
+    if of.iter().any(|weight| !weight.is_finite()) {
+        report.wrong(weights, format!("`{weights}` must be finite numbers"), "");
+    }
+    let mut rows: Vec<(&str, f64, Bound)> = vec![
+        ("reward.num_workers", reward.num_workers as f64, COUNT),
+        ("reward.timeout", reward.timeout, POSITIVE),
+        ("reward.start_timeout", reward.start_timeout, POSITIVE),
+        ("reward.error_value", reward.error_value, FINITE),
+        ("reward.remote_retries", reward.remote_retries as f64, COUNT),
+        ("reward.sandbox_fusion.max_concurrent", reward.sandbox_fusion.max_concurrent as f64, COUNT),
+        ("reward.sandbox_fusion.memory_limit_mb", reward.sandbox_fusion.memory_limit_mb as f64, COUNT),
+    ];
+    let limits = [("reward.memory_limit_mb", reward.memory_limit_mb), ("reward.cpu_limit", reward.cpu_limit)];
+    rows.extend(limits.into_iter().filter_map(|(key, limit)| Some((key, limit? as f64, COUNT))));
+    check(rows, report);
+}
+
+/// The model that scores.
 pub fn reward_model(config: &PpoConfig, report: &mut Report) {
     let settings = &config.reward_model;
-    let (list, names) = ("reward_model.reward_functions", settings.functions());
-    match (settings.enable, names.iter().any(|name| name == REWARD_MODEL)) {
-        (true, false) if !names.is_empty() => {
-            let message =
-                format!("`reward_model.enable=true`, but `{list}` does not name `{REWARD_MODEL}`, so its score would not count");
-            let help = format!("write {list}=[{},{REWARD_MODEL}], or {list}=null: the reward model alone", names.join(","));
-            report.wrong(list, message, help);
-        }
-        (false, true) => {
-            let message = format!("`{list}` names `{REWARD_MODEL}`, but `reward_model.enable` is false");
-            report.wrong(list, message, "write reward_model.enable=true, and its folder as reward_model.model.path");
-        }
-        _ => {}
-    }
     if settings.enable && settings.model.path.is_none() {
         let key = "reward_model.model.path";
         report.wrong(key, format!("`reward_model.enable=true` needs `{key}`"), format!("write {key}=FOLDER"));
