@@ -47,6 +47,7 @@ fn generate(prompts: &[Vec<u32>], n: usize, max_tokens: usize) {
         eos: &[],
         stops: None,
         stream: &|prompt, sample| Stream::new(1, "bench", &[prompt as u64, sample as u64]),
+        finished: None,
         progress: None,
     };
     let mut engine = NativeEngine { max_num_seqs: 1024, max_num_batched_tokens: 8192, max_model_len: None };

@@ -99,6 +99,7 @@ fn what_generates_in_bfloat16_is_what_is_trained() {
             eos: &[],
             stops: None,
             stream: &|prompt, sample| Stream::new(3, "rollout", &[prompt as u64, sample as u64]),
+            finished: None,
             progress: None,
         };
         let mut engine = NativeEngine { max_num_seqs: 4, max_num_batched_tokens: 64, max_model_len: None };

@@ -23,7 +23,7 @@ fn options() -> PromptOptions {
         max_prompt_length: 16,
         truncation: Truncation::Error,
         filter_overlong_prompts: false,
-        without_ground_truth: false,
+        needs: RowNeeds { data_source: true, ground_truth: true, columns: false },
         chat_kwargs: Map::new(),
     }
 }

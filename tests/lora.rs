@@ -108,7 +108,8 @@ fn generation_computes_what_training_does() {
     let prompts: [&[u32]; 2] = [&[5, 9, 200], &[1, 250, 3, 3, 12]];
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[prompt as u64, sample as u64]);
     let sampling = Sampling { max_tokens: 24, ..Sampling::default() };
-    let request = Request { prompts: &prompts, n: 4, sampling, eos: &[], stops: None, stream: &stream, progress: None };
+    let request =
+        Request { prompts: &prompts, n: 4, sampling, eos: &[], stops: None, stream: &stream, finished: None, progress: None };
     let mut engine = NativeEngine { max_num_seqs: 5, max_num_batched_tokens: 64, max_model_len: None };
     for (i, response) in engine.generate(&model, &request).unwrap().iter().enumerate() {
         let stats = model.token_stats(&[Sequence { prompt: prompts[i / 4], response: &response.ids }], 1.0, None);

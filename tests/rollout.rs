@@ -47,7 +47,7 @@ fn generate_with(
     let all = prompts();
     let prompts: Vec<&[u32]> = which.iter().map(|&i| all[i].as_slice()).collect();
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[which[prompt] as u64, sample as u64]);
-    let request = Request { prompts: &prompts, n, sampling, eos, stops, stream: &stream, progress: None };
+    let request = Request { prompts: &prompts, n, sampling, eos, stops, stream: &stream, finished: None, progress: None };
     engine.generate(model, &request)
 }
 
@@ -172,6 +172,7 @@ fn progress_ends_with_everything() {
         eos: &EOS,
         stops: None,
         stream: &stream,
+        finished: None,
         progress: Some(&|done| seen.lock().unwrap().push(done)),
     };
     let responses = NativeEngine { max_num_seqs: 4, ..ENGINE }.generate(&model, &request).unwrap();

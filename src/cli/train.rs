@@ -24,7 +24,10 @@ pub fn run(args: &TrainArgs, progress: Progress) -> Result<(), Failure> {
     }
     // Validation alone has nothing to save.
     let stays = loaded.config.trainer.val_only;
-    let trainer = Trainer::new(loaded, progress).map_err(Failure::setup)?;
-    let interrupt = if stays { Interrupt::default() } else { Interrupt::on_signals().map_err(Failure::run)? };
-    trainer.run(interrupt).map_err(Failure::run)
+    let interrupt = Interrupt::default();
+    let trainer = Trainer::new(loaded, progress, interrupt.clone()).map_err(Failure::setup)?;
+    if !stays {
+        interrupt.watch_signals().map_err(Failure::run)?;
+    }
+    trainer.run().map_err(Failure::run)
 }

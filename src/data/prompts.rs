@@ -6,13 +6,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::rows::{Row, read_rows};
+use super::rows::{EVERY_COLUMN, Row, read_rows};
 use super::tokenizer::Tokenizer;
 use crate::util::rng::Stream;
 
 /// The column of `{"ground_truth": …}`, as in verl.
 const REWARD_MODEL_KEY: &str = "reward_model";
-
 /// One prompt, ready for the rollout engine and for the scorer of its response.
 #[derive(Clone, Debug)]
 pub struct Prompt {
@@ -20,12 +19,17 @@ pub struct Prompt {
     pub ids: Vec<u32>,
     /// The conversation; a plain text prompt appears as one user message.
     pub messages: Value,
+    /// Whether the row holds a conversation, not plain text.
+    pub conversational: bool,
     /// What `ids` were made from, before truncation.
     pub text: String,
+    /// Empty where the row has none, and needs none.
     pub data_source: String,
     pub ground_truth: Value,
     /// The row's extra_info, or `{}`.
     pub extra_info: Value,
+    /// Every column of the row, where they are asked for ([`RowNeeds::columns`]).
+    pub columns: Map<String, Value>,
     /// The row's position in the concatenated files, from 0, whatever was filtered out.
     pub index: usize,
 }
@@ -95,17 +99,30 @@ pub struct PromptOptions {
     pub truncation: Truncation,
     /// Leave out prompts longer than `max_prompt_length` instead of truncating them.
     pub filter_overlong_prompts: bool,
-    /// Whether a row may lack a ground truth, which is then null: where nothing is compared with it.
-    pub without_ground_truth: bool,
+    pub needs: RowNeeds,
     /// Further variables of the chat template.
     pub chat_kwargs: Map<String, Value>,
 }
 
+/// What the rewards read of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowNeeds {
+    /// A row without one is an error; else it is then empty.
+    pub data_source: bool,
+    /// A row without one is an error, though null is one; else it is then null.
+    pub ground_truth: bool,
+    /// Whether every column is kept.
+    pub columns: bool,
+}
+
 /// Reads `files` in order. Errors name the file and row; no prompt left is an error.
 pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Vec<Prompt>> {
-    let always = [options.prompt_key.as_str(), options.reward_fn_key.as_str(), REWARD_MODEL_KEY];
-    let required = if options.without_ground_truth { &always[..2] } else { &always };
-    let rows = read_rows(files, required, &[REWARD_MODEL_KEY, "extra_info"])?;
+    let (needs, source) = (options.needs, options.reward_fn_key.as_str());
+    let mut required = vec![options.prompt_key.as_str()];
+    required.extend(needs.data_source.then_some(source));
+    required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
+    let some = [source, REWARD_MODEL_KEY, "extra_info"];
+    let rows = read_rows(files, &required, if needs.columns { EVERY_COLUMN } else { &some })?;
     let total = rows.len();
     let read = |(index, row): (usize, &Row)| read_prompt(row, index, tokenizer, options).with_context(|| row.place());
     // Gathered before the first error is looked for, so that the same file always gives the same error.
@@ -154,15 +171,22 @@ pub fn take_samples<T: Clone>(mut samples: Vec<T>, max: Option<usize>, shuffle: 
 
 fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Prompt> {
     let PromptText { ids, messages, text } = PromptText::of(row, &options.prompt_key, tokenizer, &options.chat_kwargs)?;
-    let data_source = row.column(&options.reward_fn_key)?.as_str();
+    let needs = options.needs;
+    let data_source = match needs.data_source {
+        true => row.column(&options.reward_fn_key)?,
+        false => row.values.get(&options.reward_fn_key).unwrap_or(&Value::Null),
+    };
+    let unknown = data_source.is_null() && !needs.data_source;
+    let data_source = if unknown { Some("") } else { data_source.as_str() };
     let data_source = data_source.with_context(|| format!("column \"{}\" must be text", options.reward_fn_key))?;
-    let ground_truth = match options.without_ground_truth {
-        true => row.values.get(REWARD_MODEL_KEY).and_then(|column| column.get("ground_truth")).or(Some(&Value::Null)),
-        false => row.column(REWARD_MODEL_KEY)?.get("ground_truth"),
+    let ground_truth = match needs.ground_truth {
+        true => row.column(REWARD_MODEL_KEY)?.get("ground_truth"),
+        false => row.values.get(REWARD_MODEL_KEY).and_then(|column| column.get("ground_truth")).or(Some(&Value::Null)),
     };
     let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
     Ok(Prompt {
         ids,
+        conversational: row.column(&options.prompt_key)?.is_array(),
         messages,
         text,
         data_source: data_source.to_owned(),
@@ -170,6 +194,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
             .context("reward_model has no ground_truth (null is one: what compares with it abstains)")?
             .clone(),
         extra_info: extra_info.cloned().unwrap_or_else(|| json!({})),
+        columns: if needs.columns { row.values.clone() } else { Map::new() },
         index,
     })
 }

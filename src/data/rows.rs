@@ -39,6 +39,9 @@ impl Row {
     }
 }
 
+/// As the `optional` columns of [`read_rows`]: every column there is.
+pub const EVERY_COLUMN: &[&str] = &["*"];
+
 /// Reads and concatenates `files`. Every file must have the `required` columns; of the others, only the `optional` ones are
 /// sure to be in the rows where they exist.
 pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Vec<Row>> {
@@ -103,7 +106,8 @@ fn read_json(mut file: File) -> Result<(Vec<Columns>, Vec<String>)> {
 fn read_parquet(file: File, required: &[&str], optional: &[&str]) -> Result<(Vec<Columns>, Vec<String>)> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
     let known: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let wanted = (0..known.len()).filter(|i| required.iter().chain(optional).any(|name| *name == known[*i]));
+    let wanted =
+        (0..known.len()).filter(|i| optional == EVERY_COLUMN || required.iter().chain(optional).any(|name| *name == known[*i]));
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
     let mut rows = Vec::new();
     for batch in builder.with_projection(mask).build()? {

@@ -68,6 +68,7 @@ impl Generation {
                 eos: &eos,
                 stops: if rollout.stop.is_empty() { None } else { Some(&stops) },
                 stream: &stream,
+                finished: None,
                 progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
             };
             let generated = engine.generate(&self.model, &request)?;

@@ -46,6 +46,8 @@ pub struct ScoreInput<'a> {
     pub prompt_text: &'a str,
     /// Every column of the row.
     pub columns: &'a Map<String, Value>,
+    /// The step of training, from 1; 0 before it and without one.
+    pub step: u64,
     /// The settings of the function that is asked.
     pub settings: &'a [(&'static str, f64)],
     /// What some scorers work with.
@@ -55,6 +57,13 @@ pub struct ScoreInput<'a> {
 /// Things outside this process that scorers ask.
 #[derive(Default)]
 pub struct Services {}
+
+impl Services {
+    /// Whether there is one.
+    pub fn any(&self) -> bool {
+        false
+    }
+}
 
 impl Default for ScoreInput<'_> {
     fn default() -> Self {
@@ -70,6 +79,7 @@ impl Default for ScoreInput<'_> {
             prompt: &Value::Null,
             prompt_text: "",
             columns: &COLUMNS,
+            step: 0,
             settings: &[],
             services: &Services {},
         }

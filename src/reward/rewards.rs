@@ -171,6 +171,11 @@ impl Rewards {
         self.rewards.iter().map(|reward| (reward.name.as_str(), reward.weight))
     }
 
+    /// Whether a function is asked somewhere else.
+    pub fn is_remote(&self) -> bool {
+        self.rewards.iter().any(|reward| matches!(reward.runs, Runs::Each(_) | Runs::Together(_))) || self.services.any()
+    }
+
     /// Whether a failure ends the run.
     pub fn fails(&self) -> bool {
         self.on_error == OnError::Error

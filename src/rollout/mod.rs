@@ -45,6 +45,9 @@ pub struct Progress {
 /// Whether the last of some response tokens completes a stop string.
 pub type Stops<'a> = &'a (dyn Fn(&[u32]) -> bool + Sync);
 
+/// Takes a response and its place among all.
+pub type Finished<'a> = &'a (dyn Fn(usize, &Response) + Sync);
+
 /// What to generate.
 pub struct Request<'a> {
     pub prompts: &'a [&'a [u32]],
@@ -56,6 +59,8 @@ pub struct Request<'a> {
     pub stops: Option<Stops<'a>>,
     /// The stream of (prompt index, sample index).
     pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
+    /// Given each response when it ends.
+    pub finished: Option<Finished<'a>>,
     /// Told after every step.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }

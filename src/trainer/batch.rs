@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::algorithm::advantage::Component;
 use crate::algorithm::{gather, gather_offsets};
 use crate::data::Prompt;
@@ -48,6 +50,8 @@ pub struct Batch {
     pub extras: Vec<(String, Vec<Option<f64>>)>,
     /// The answers that scorers found in the responses; `None` where a scorer looks for none.
     pub preds: Vec<Option<String>>,
+    /// What scorers reported that is no number.
+    pub notes: Vec<Vec<(String, Value)>>,
     /// Token-level rewards: scores, less the KL term where there is one.
     pub rewards: Vec<f32>,
     pub advantages: Vec<f32>,
@@ -67,6 +71,7 @@ impl Batch {
             group: (0..responses.len()).map(|i| i / n).collect(),
             scored: vec![true; responses.len()],
             preds: vec![None; responses.len()],
+            notes: vec![Vec::new(); responses.len()],
             prompts,
             responses,
             texts,
@@ -128,6 +133,7 @@ impl Batch {
             reward_baselines: self.reward_baselines.as_ref().map(|baselines| each(baselines, trajectories)),
             extras: self.extras.iter().map(|(name, values)| (name.clone(), each(values, trajectories))).collect(),
             preds: each(&self.preds, trajectories),
+            notes: each(&self.notes, trajectories),
             rewards: tokens(&self.rewards),
             advantages: tokens(&self.advantages),
             returns: tokens(&self.returns),
@@ -144,6 +150,7 @@ impl Batch {
         self.texts.extend(other.texts);
         self.scored.extend(other.scored);
         self.preds.extend(other.preds);
+        self.notes.extend(other.notes);
         self.mask.extend(other.mask);
         self.rollout_log_prob.extend(other.rollout_log_prob);
         self.scores.extend(other.scores);
@@ -311,8 +318,6 @@ pub fn extra<'a>(extras: &'a mut Vec<(String, Vec<Option<f64>>)>, name: &str, co
 
 #[cfg(test)]
 pub mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     /// Two responses of two tokens to one prompt, the second cut off.
@@ -324,6 +329,8 @@ pub mod tests {
             data_source: String::new(),
             ground_truth: Value::Null,
             extra_info: Value::Null,
+            conversational: true,
+            columns: Default::default(),
             index: 0,
         };
         let response = |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], finish };

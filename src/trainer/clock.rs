@@ -1,6 +1,6 @@
 //! Wall-clock times of the phases of a step, and the memory of the process: `timing_s/*`, `timing_per_token_ms/*`, `perf/*`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::device_memory::DeviceMemory;
@@ -27,6 +27,18 @@ impl Clock {
             None => self.phases.push((phase, seconds)),
         }
         result
+    }
+
+    /// Counts a part of what a phase took as another's.
+    pub fn shift(&mut self, from: &'static str, to: &'static str, part: Duration) {
+        self.time(to, || ());
+        for (phase, seconds) in &mut self.phases {
+            match *phase {
+                phase if phase == from => *seconds -= part.as_secs_f64(),
+                phase if phase == to => *seconds += part.as_secs_f64(),
+                _ => {}
+            }
+        }
     }
 
     pub fn seconds(&self, phase: &str) -> Option<f64> {

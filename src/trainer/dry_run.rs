@@ -21,6 +21,7 @@ use crate::model::hf_config::HfConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{BYTES, Widest};
 use crate::model::weights::WeightFiles;
+use crate::util::interrupt::Interrupt;
 
 /// What a run of reinforcement learning would do.
 ///
@@ -30,7 +31,7 @@ use crate::model::weights::WeightFiles;
 pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;
-    let mut inputs = Inputs::read(&config)?;
+    let mut inputs = Inputs::read(&config, &Interrupt::default())?;
     idle::warn(&loaded.tree, &config)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;

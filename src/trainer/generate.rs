@@ -1,14 +1,17 @@
 //! Phases `gen`, `reward` and `gen_max`: the scored trajectories of a step, from the actor itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use super::Trainer;
 use super::batch::Batch;
 use super::clock::Clock;
+use super::scoring::Scoring;
 use crate::algorithm::filter_groups::keep_groups;
 use crate::data::{Prompt, completes_stop};
+use crate::reward::Begun;
 use crate::rollout::{Request, Sampling};
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
@@ -30,9 +33,10 @@ impl Trainer {
             let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
             // A later round may see a prompt of this step again: its responses must be others.
             let keys: &[u64] = if round == 1 { &[] } else { &[round] };
-            let mut batch = clock.time("gen", || self.sample("rollout", prompts, n, sampling, keys))?;
+            let generated = clock.time("gen", || self.sample("rollout", prompts, n, sampling, keys))?;
+            clock.shift("gen", "reward", generated.waited);
             self.interrupt.check()?;
-            clock.time("reward", || self.score(&mut batch))?;
+            let batch = clock.time("reward", || self.score(generated))?;
             self.interrupt.check()?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = self.number(&batch, metric, "algorithm.filter_groups.metric")?;
@@ -71,8 +75,8 @@ impl Trainer {
     /// score, its trajectories have nothing to be compared with, and count as not scored.
     pub(super) fn greedy_baselines(&mut self, batch: &mut Batch) -> Result<()> {
         let sampling = Sampling { temperature: 0.0, ..self.sampling };
-        let mut greedy = self.sample("rollout", batch.prompts.clone(), 1, sampling, &[])?;
-        self.score(&mut greedy)?;
+        let greedy = self.sample("rollout", batch.prompts.clone(), 1, sampling, &[])?;
+        let greedy = self.score(greedy)?;
         let mut scores = greedy.trajectory_scores();
         self.batch_shaping.apply(&mut scores, &[], &[]);
         for (scored, &group) in batch.scored.iter_mut().zip(&batch.group) {
@@ -82,7 +86,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// Samples n responses to each prompt. The stream of a response is keyed by purpose, step, row, sample and `keys`.
+    /// Samples n responses to each prompt, and begins to score each when it ends. The stream of a response is keyed by purpose, step,
+    /// row, sample and `keys`.
     pub(super) fn sample(
         &mut self,
         purpose: &str,
@@ -90,7 +95,7 @@ impl Trainer {
         n: usize,
         sampling: Sampling,
         keys: &[u64],
-    ) -> Result<Batch> {
+    ) -> Result<Sampled> {
         let ids: Vec<&[u32]> = prompts.iter().map(|p| p.ids.as_slice()).collect();
         let (seed, step) = (self.config.trainer.seed, self.step);
         let stream = |prompt: usize, sample: usize| {
@@ -99,6 +104,8 @@ impl Trainer {
         };
         let stop = &self.config.actor_rollout_ref.rollout.stop;
         let stops = |ids: &[u32]| completes_stop(&self.tokenizer, stop, ids);
+        let (rewards, tokenizer) = (&self.rewards, &self.tokenizer);
+        let scoring = Scoring { rewards, tokenizer, prompts: &prompts, n, step };
         let request = Request {
             prompts: &ids,
             n,
@@ -106,10 +113,30 @@ impl Trainer {
             eos: &self.stop_ids,
             stops: if stop.is_empty() { None } else { Some(&stops) },
             stream: &stream,
+            finished: None,
             progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
         };
-        let responses = self.engine.generate(&self.actor.model, &request)?;
-        let texts = responses.iter().map(|r| self.tokenizer.decode(&r.ids, true)).collect::<Result<_>>()?;
-        Ok(Batch::new(prompts, n, responses, texts))
+        let (engine, model) = (&mut self.engine, &self.actor.model);
+        let (responses, ended, waited) = scoring.run(self.config.reward.num_workers, |finished| {
+            engine.generate(model, &Request { finished: Some(finished), ..request })
+        })?;
+        let (mut texts, mut raws, mut begun) = (Vec::new(), Vec::new(), Vec::new());
+        for ended in ended {
+            texts.push(ended.text);
+            raws.push(ended.raw);
+            begun.push(ended.begun);
+        }
+        Ok(Sampled { batch: Batch::new(prompts, n, responses, texts), raws, begun, waited })
     }
+}
+
+/// Responses whose scores have been begun.
+pub struct Sampled {
+    pub batch: Batch,
+    /// The responses with their special tokens.
+    pub raws: Vec<String>,
+    /// See [`Ended::begun`](super::scoring::Ended::begun).
+    pub begun: Vec<Option<Begun>>,
+    /// How long scoring went on when all responses were there.
+    pub waited: Duration,
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
+use super::rewards::rewards;
 use super::{check_model, reward_model, truncation};
-use crate::config::schema::REWARD_MODEL;
 use crate::config::{BatchPlan, PpoConfig};
-use crate::data::{Prompt, PromptOptions, Sampler, Tokenizer, load_prompts, take_samples};
+use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
-use crate::reward::{self, RewardOptions, Rewards};
+use crate::reward::{self, Rewards};
+use crate::util::interrupt::Interrupt;
 
 pub struct Inputs {
     pub plan: BatchPlan,
@@ -29,8 +30,9 @@ impl Inputs {
     ///
     /// # Errors
     /// The first thing that is missing or does not fit, with its key.
-    pub fn read(config: &PpoConfig) -> Result<Self> {
+    pub fn read(config: &PpoConfig, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
+        let (rewards, needs) = rewards(&config.rewards(), interrupt)?;
         let model = &config.actor_rollout_ref.model.path;
         let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(model);
         let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {
@@ -45,17 +47,9 @@ impl Inputs {
                 "actor_rollout_ref.rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}"
             );
         }
-        let train = prompts(config, &tokenizer, true)?;
-        let val = prompts(config, &tokenizer, false)?;
-        let (names, weights) = (config.rewards().functions(), config.reward_model.reward_weights.as_deref());
-        let options = RewardOptions {
-            names: names.clone(),
-            weights: weights.unwrap_or_default().to_vec(),
-            reports_accuracy: config.reward_model.enable,
-            ..Default::default()
-        };
-        let rewards = Rewards::new(options).context("reward_model.reward_functions")?;
-        if names.iter().any(|name| name == "data_source") {
+        let train = prompts(config, needs, &tokenizer, true)?;
+        let val = prompts(config, needs, &tokenizer, false)?;
+        if rewards.weights().any(|(name, _)| name == "data_source") {
             reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
         }
         let seed = config.data.seed.unwrap_or(config.trainer.seed);
@@ -105,7 +99,7 @@ impl Inputs {
     }
 }
 
-fn prompts(config: &PpoConfig, tokenizer: &Tokenizer, training: bool) -> Result<Vec<Arc<Prompt>>> {
+fn prompts(config: &PpoConfig, needs: RowNeeds, tokenizer: &Tokenizer, training: bool) -> Result<Vec<Arc<Prompt>>> {
     let data = &config.data;
     let options = PromptOptions {
         prompt_key: data.prompt_key.clone(),
@@ -113,7 +107,7 @@ fn prompts(config: &PpoConfig, tokenizer: &Tokenizer, training: bool) -> Result<
         max_prompt_length: data.max_prompt_length,
         truncation: truncation(data.truncation),
         filter_overlong_prompts: data.filter_overlong_prompts,
-        without_ground_truth: config.rewards().functions() == [REWARD_MODEL],
+        needs,
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     };
     let (key, files, max, shuffle) = match training {

@@ -22,8 +22,11 @@ mod metrics;
 mod mini_batch;
 mod parts;
 mod reference;
+mod reward_metrics;
 mod reward_model;
+mod rewards;
 mod score;
+mod scoring;
 mod setup;
 mod state;
 mod totals;
@@ -35,7 +38,7 @@ mod validate;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail};
 
 pub use self::batch::Batch;
 use self::clock::Clock;
@@ -43,6 +46,7 @@ use self::device_memory::DeviceMemory;
 pub use self::dry_run::dry_run;
 pub use self::guard::report as report_nonfinite;
 pub use self::parts::{check_part, has_weights, load_learner, loaded, save_learner};
+use self::score::Unscored;
 pub use self::setup::{check_model, check_step, choices, find_checkpoint, learner, model_init, open_device, truncation};
 use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};
 use crate::algorithm::aggregate::Aggregation;
@@ -126,10 +130,9 @@ impl Trainer {
     /// Trains to the last step. A resumed run goes on where its checkpoint stopped.
     ///
     /// # Errors
-    /// What a step fails with, and [`Interrupted`] once `interrupt` was asked: before a step has updated anything it is left as
+    /// What a step fails with, and [`Interrupted`] once the run was asked to stop: before a step has updated anything it is left as
     /// if it had not begun, later it is finished; then the state is saved where `trainer.save_freq` saves at all.
-    pub fn run(mut self, interrupt: Interrupt) -> Result<()> {
-        self.interrupt = interrupt;
+    pub fn run(mut self) -> Result<()> {
         // A resumed run has its first validation behind it; validation alone is wanted at any step.
         if self.config.trainer.val_only || self.step == 0 && self.config.trainer.val_before_train {
             let metrics = self.validate()?;
@@ -152,11 +155,21 @@ impl Trainer {
                     self.set_state(before)?;
                     return self.stop();
                 }
+                Err(error) if error.is::<Unscored>() => {
+                    self.set_state(before)?;
+                    return Err(self.saving(error));
+                }
                 result => result?,
             };
             if self.is_due(self.config.trainer.test_freq) {
                 let mut clock = Clock::start();
-                let validation = clock.time("testing", || self.validate())?;
+                let validation = match clock.time("testing", || self.validate()) {
+                    Err(error) if error.is::<Unscored>() => {
+                        self.log(&metrics)?;
+                        return Err(self.saving(error));
+                    }
+                    result => result?,
+                };
                 self.follow_best(&validation)?;
                 metrics.extend(validation);
                 clock.report(&mut metrics);
@@ -164,7 +177,8 @@ impl Trainer {
             // Saving comes after the row is written, so that a checkpoint never holds a step whose row could be lost; its
             // time is reported with the next row.
             metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
-            self.trackers.log(self.step, &trl_metrics::named(metrics.clone(), self.config.trainer.metric_names))?;
+            self.report_rewards(&mut metrics);
+            self.log(&metrics)?;
             let reward = metrics.get("critic/score/mean").unwrap_or(f64::NAN);
             self.progress.update(self.step, ("reward", reward), metrics.get("perf/throughput").unwrap_or(0.0));
             if self.is_due(self.config.trainer.save_freq) {
@@ -175,6 +189,27 @@ impl Trainer {
         }
         self.progress.finish();
         self.trackers.finish()
+    }
+
+    /// The row of this step.
+    fn log(&mut self, metrics: &Metrics) -> Result<()> {
+        self.trackers.log(self.step, &trl_metrics::named(metrics.clone(), self.config.trainer.metric_names))
+    }
+
+    /// The error that ends a run between two steps, whose state is saved where `trainer.save_freq` saves at all.
+    fn saving(&mut self, error: Error) -> Error {
+        self.progress.finish();
+        let step = self.step;
+        if step == 0 || self.config.trainer.save_freq <= 0 || self.config.trainer.val_only {
+            return error;
+        }
+        if self.saved != Some(step)
+            && let Err(failed) = self.save()
+        {
+            return error.context(format!("the state after step {step} could not be saved either ({failed:#})"));
+        }
+        let folder = self.checkpoints.path(step);
+        error.context(format!("the state after step {step} is saved in {}", folder.display()))
     }
 
     /// Ends a run that was asked to stop, with every step done whole.

@@ -1,51 +1,71 @@
 //! Phase `reward`: one score per trajectory, by the reward functions, of which a reward model may be one. A score that fails is an
 //! error, never a 0; where every function abstains, the trajectory has none.
 
+use std::fmt;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::Trainer;
 use super::batch::{Batch, extra};
+use super::generate::Sampled;
 use super::reward_model::CUT;
+use super::scoring::input;
 use crate::algorithm::advantage::Component;
-use crate::reward::ScoreInput;
+use crate::reward::{Begun, ScoreInput};
 use crate::util::fs::write_atomic;
+use crate::util::interrupt::Interrupted;
+
+/// The context of an error that kept responses of this step from being scored.
+#[derive(Debug)]
+pub struct Unscored(pub u64);
+
+impl fmt::Display for Unscored {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "step {}: rewards", self.0)
+    }
+}
 
 impl Trainer {
     /// Scores every trajectory and applies what depends on one response alone: penalties for length and for an end that did not
     /// come. The score stands at the last token of the response, as in verl's reward managers.
-    pub(super) fn score(&self, batch: &mut Batch) -> Result<()> {
-        let rewards = &self.rewards;
-        let pairs: Vec<_> = (0..batch.len()).map(|i| (batch.prompt(i), batch.responses[i].ids.as_slice())).collect();
-        let verdict = self.reward_model.as_ref().map(|model| model.judge(&pairs)).transpose()?;
-        let input = |i: usize| {
-            let prompt = batch.prompt(i);
-            ScoreInput {
-                data_source: &prompt.data_source,
-                solution: &batch.texts[i],
-                token_ids: Some(&batch.responses[i].ids),
-                model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
-                ground_truth: &prompt.ground_truth,
-                extra_info: &prompt.extra_info,
-                ..Default::default()
-            }
+    ///
+    /// # Errors
+    /// [`Unscored`], with the first response that could not be scored.
+    pub(super) fn score(&self, sampled: Sampled) -> Result<Batch> {
+        let Sampled { mut batch, raws, begun, .. } = sampled;
+        self.score_batch(&mut batch, &raws, begun).map_err(|error| match error.is::<Interrupted>() {
+            true => error,
+            false => error.context(Unscored(self.step)),
+        })?;
+        Ok(batch)
+    }
+
+    fn score_batch(&self, batch: &mut Batch, raws: &[String], begun: Vec<Option<Begun>>) -> Result<()> {
+        // Behind a failure there may be responses that nobody was asked about: the failure ends the run.
+        let begun: Vec<Begun> = begun.into_iter().map_while(|begun| begun).collect();
+        let pairs: Vec<_> = (0..begun.len()).map(|i| (batch.prompt(i), batch.responses[i].ids.as_slice())).collect();
+        let failed = self.rewards.fails() && begun.iter().any(Begun::failed);
+        let judge = self.reward_model.as_ref().filter(|_| !failed).map(|model| model.judge(&pairs));
+        let verdict = judge.transpose()?;
+        let inputs = |i: usize| ScoreInput {
+            model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
+            ..input(batch.prompt(i), &batch.responses[i], [&batch.texts[i], &raws[i]], self.step)
         };
-        let inputs: Vec<ScoreInput> = (0..batch.len()).map(input).collect();
-        let begun = inputs.par_iter().map(|input| rewards.begin(input)).collect();
+        let inputs: Vec<ScoreInput> = (0..begun.len()).map(inputs).collect();
         let place = |i: usize| format!("scoring the response to row {} ({:?})", batch.prompt(i).index, batch.texts[i]);
-        let results = rewards.finish(&inputs, begun, place)?;
+        let results = self.rewards.finish(&inputs, begun, place)?;
         let mut scores: Vec<Option<f64>> = results.iter().map(|r| r.score.map(f64::from)).collect();
         let lengths: Vec<usize> = batch.responses.iter().map(|response| response.ids.len()).collect();
         let ended: Vec<bool> = (0..batch.len()).map(|i| !batch.truncated(i)).collect();
         batch.extras = self.shaping.apply(&mut scores, &lengths, &ended);
-        let weights = rewards.weights();
+        let weights = self.rewards.weights();
         batch.components =
             weights.map(|(name, weight)| Component { name: name.to_owned(), weight, values: Vec::new() }).collect();
         for (i, result) in results.into_iter().enumerate() {
             batch.preds[i] = result.pred;
+            batch.notes[i] = result.notes;
             for (component, (_, value)) in batch.components.iter_mut().zip(result.components) {
                 component.values.push(value);
             }
@@ -106,6 +126,7 @@ impl Trainer {
             row.insert("step".into(), self.step.into());
             row.extend(batch.preds[i].clone().map(|pred| ("pred".to_owned(), pred.into())));
             row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), json!(c.values[i]))));
+            row.extend(batch.notes[i].iter().cloned());
             row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json!(values[i]?)))));
             lines.push_str(&Value::Object(row).to_string());
             lines.push('\n');

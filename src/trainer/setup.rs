@@ -40,11 +40,11 @@ pub fn choices() -> Vec<(&'static str, Vec<String>)> {
 
 impl Trainer {
     /// Builds everything a run needs and finds the checkpoint it goes on from. Nothing is trained or written yet, but for
-    /// the run's folder.
-    pub fn new(loaded: Loaded<PpoConfig>, progress: Progress) -> Result<Self> {
+    /// the run's folder. Whoever holds `interrupt` can ask the run to stop.
+    pub fn new(loaded: Loaded<PpoConfig>, progress: Progress, interrupt: Interrupt) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        let inputs = Inputs::read(&config)?;
+        let inputs = Inputs::read(&config, &interrupt)?;
         let critic = match inputs.plan.critic {
             Some(_) => Some(load_critic(&config, &inputs, &device)?),
             None => None,
@@ -141,7 +141,7 @@ impl Trainer {
             checkpoints,
             best: None,
             saved: None,
-            interrupt: Interrupt::default(),
+            interrupt,
             step: 0,
             total_steps,
             config_yaml: loaded.tree.to_yaml(),

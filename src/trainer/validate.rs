@@ -27,8 +27,8 @@ impl Trainer {
         let mut shown = Vec::new();
         let mut lines = String::new();
         for chunk in prompts.chunks(size) {
-            let mut batch = self.sample("validate", chunk.to_vec(), n, sampling, &[])?;
-            self.score(&mut batch)?;
+            let sampled = self.sample("validate", chunk.to_vec(), n, sampling, &[])?;
+            let batch = self.score(sampled)?;
             groups.extend(groups_of(&batch, n));
             let scores = batch.trajectory_scores();
             shown.extend((0..batch.len()).map(|i| (batch.prompt(i).text.clone(), batch.texts[i].clone(), scores[i])));

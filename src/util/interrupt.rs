@@ -28,14 +28,20 @@ impl Interrupt {
     /// Takes over SIGINT and SIGTERM for the rest of the process. A second signal ends it with 128 + its number, as a shell
     /// reports the default action.
     pub fn on_signals() -> Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
+        let interrupt = Self::default();
+        interrupt.watch_signals()?;
+        Ok(interrupt)
+    }
+
+    /// [`Self::on_signals`], of one that others hold already.
+    pub fn watch_signals(&self) -> Result<()> {
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds the flag down, and only then raises it.
-            flag::register_conditional_shutdown(signal, 128 + signal, asked.clone())
-                .and_then(|_| flag::register(signal, asked.clone()))
+            flag::register_conditional_shutdown(signal, 128 + signal, self.0.clone())
+                .and_then(|_| flag::register(signal, self.0.clone()))
                 .context("cannot watch for signals")?;
         }
-        Ok(Self(asked))
+        Ok(())
     }
 
     /// Whether a signal came.

@@ -232,7 +232,11 @@ impl Generation<'_> {
             self.cache.release(std::mem::take(&mut sequence.table));
             self.progress.finished += 1;
             let output = sequence.output;
-            self.responses[output] = Some(sequence.response(finish));
+            let response = sequence.response(finish);
+            if let Some(tell) = self.request.finished {
+                tell(output, &response);
+            }
+            self.responses[output] = Some(response);
         }
         if let Some(tell) = self.request.progress {
             tell(self.progress);

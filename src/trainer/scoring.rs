@@ -1,0 +1,112 @@
+//! Responses are scored while others are still being generated: each goes to one of `reward.num_workers` threads when it ends.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use serde_json::Value;
+
+use crate::data::{Prompt, Tokenizer};
+use crate::reward::{Begun, Rewards, ScoreInput};
+use crate::rollout::{Finished, Response};
+
+/// What is made of one response when it ends.
+pub struct Ended {
+    /// The decoded response, without special tokens.
+    pub text: String,
+    /// The same with them.
+    pub raw: String,
+    /// `None` for one behind a response whose score has failed, which ends the run.
+    pub begun: Option<Begun>,
+}
+
+/// The responses of one batch that have ended.
+pub struct Scoring<'a> {
+    pub rewards: &'a Rewards,
+    pub tokenizer: &'a Tokenizer,
+    pub prompts: &'a [Arc<Prompt>],
+    /// Responses per prompt.
+    pub n: usize,
+    pub step: u64,
+}
+
+impl Scoring<'_> {
+    /// What becomes of each response, whatever order they end in, beside the result of `generate`, which hands them over; and how long
+    /// scoring went on when that had returned.
+    ///
+    /// # Errors
+    /// What `generate` fails with, and ids that cannot be decoded.
+    pub fn run<T>(
+        &self,
+        workers: usize,
+        generate: impl FnOnce(Finished) -> Result<T>,
+    ) -> Result<(T, Vec<Ended>, Duration)> {
+        let mut ended: Vec<Mutex<Option<Result<Ended>>>> = Vec::new();
+        ended.resize_with(self.prompts.len() * self.n, Mutex::default);
+        // The first response, by its place, whose score has failed.
+        let failed = AtomicUsize::new(usize::MAX);
+        let (hand_over, arrived) = mpsc::channel::<(usize, Response)>();
+        let arrived = Mutex::new(arrived);
+        let work = || {
+            loop {
+                let next = arrived.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok((i, response)) = next else { return };
+                let result = self.end(i, &response, &failed);
+                *ended[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            }
+        };
+        let (generated, generated_at) = std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(work);
+            }
+            let finished = |i: usize, response: &Response| {
+                // Workers only go when this sender is gone.
+                let _ = hand_over.send((i, response.clone()));
+            };
+            let generated = generate(&finished);
+            let generated_at = Instant::now();
+            drop(hand_over);
+            (generated, generated_at)
+        });
+        let waited = generated_at.elapsed();
+        let generated = generated?;
+        let ended = ended.into_iter().map(|one| {
+            one.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or_else(|| Err(anyhow!("a response was lost")))
+        });
+        Ok((generated, ended.collect::<Result<_>>()?, waited))
+    }
+
+    fn end(&self, i: usize, response: &Response, failed: &AtomicUsize) -> Result<Ended> {
+        let text = self.tokenizer.decode(&response.ids, true)?;
+        let raw = self.tokenizer.decode(&response.ids, false)?;
+        // One before the failure may fail too, and be the first: the same run always reports the same response.
+        let begun = (i <= failed.load(Ordering::Relaxed)).then(|| {
+            let begun = self.rewards.begin(&input(&self.prompts[i / self.n], response, [&text, &raw], self.step));
+            if begun.failed() && self.rewards.fails() {
+                failed.fetch_min(i, Ordering::Relaxed);
+            }
+            begun
+        });
+        Ok(Ended { text, raw, begun })
+    }
+}
+
+/// A response as reward functions see it, with its text without and with special tokens.
+pub fn input<'a>(prompt: &'a Prompt, response: &'a Response, [text, raw]: [&'a str; 2], step: u64) -> ScoreInput<'a> {
+    // Plain text stands in a message of its own.
+    let plain = || prompt.messages.get(0).and_then(|message| message.get("content")).unwrap_or(&Value::Null);
+    ScoreInput {
+        data_source: &prompt.data_source,
+        solution: text,
+        raw,
+        token_ids: Some(&response.ids),
+        ground_truth: &prompt.ground_truth,
+        extra_info: &prompt.extra_info,
+        prompt: if prompt.conversational { &prompt.messages } else { plain() },
+        prompt_text: &prompt.text,
+        columns: &prompt.columns,
+        step,
+        ..Default::default()
+    }
+}
