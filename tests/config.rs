@@ -207,7 +207,17 @@ fn what_is_not_available_is_refused() {
         (&["algorithm.adv_estimator=gae", "critic.enable=false"], &["needs the critic", "rloo or grpo"]),
         (&["critic.enable=true", "critic.ppo_mini_batch_size=5"], &["`critic.ppo_mini_batch_size` is 5, which does not divide"]),
         (&["critic.enable=true", "critic.cliprange_value=0"], &["`critic.cliprange_value` must be above 0"]),
-        (&["custom_reward_function.path=f.py"], &["reward functions of your own", "its default=null"]),
+        (&["reward_model.reward_manager=batch"], &["`batch` calls `custom_reward_function`", "custom_reward_function.path=FILE"]),
+        (
+            &["custom_reward_function.path=f.py", "reward_model.remote_url=http://h"],
+            &["which of them make the score?", "reward_model.reward_functions=[compute_score,remote]"],
+        ),
+        (
+            &["custom_reward_function.path=f.py", "reward_model.reward_functions=gsm8k"],
+            &["does not name `compute_score`, so it would not count", "[gsm8k,compute_score]"],
+        ),
+        (&["reward_model.reward_functions=[remote]"], &["names `remote`, but `reward_model.remote_url` is not set"]),
+        (&["reward.on_error=skip"], &["`reward.on_error` must be one of error, abstain, value"]),
         (&["algorithm.adv_estimator=gdpo"], &["normalises several rewards", "gdpo_reward_keys=[…]"]),
         (&["algorithm.rollout_correction=token"], &["`algorithm.rollout_correction` must be a mapping, not the string `token`"]),
         (&["algorithm.rollout_correction.rollout_rs_threshold=0.5_2"], &["is the number 0.52", "quotes, or 0.5_2.0"]),
@@ -428,7 +438,7 @@ fn estimators_that_compare_a_group_are_refused_without_one() {
 #[test]
 fn settings_are_not_called_ignored() {
     use burnish::config::compat::{self, Kind};
-    const UNREAD: &[&str] = &["custom_reward_function.", "actor_rollout_ref.rollout.name"];
+    const UNREAD: &[&str] = &["actor_rollout_ref.rollout.name"];
     let defaults = burnish::config::defaults("ppo_trainer").unwrap();
     let mut seen = 0;
     for key in defaults.keys().iter().filter(|key| defaults.value(key).is_some_and(|value| !matches!(value, Value::Map(_)))) {

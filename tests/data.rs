@@ -7,7 +7,8 @@ use burnish::data::chat::ChatTemplate;
 use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
 use burnish::data::rows::read_rows;
 use burnish::data::{
-    Prompt, PromptOptions, Sampler, SftColumns, SftOptions, Table, Tokenizer, Truncation, load_prompts, load_sft, take_samples,
+    Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftOptions, Table, Tokenizer, Truncation, load_prompts, load_sft,
+    take_samples,
 };
 use serde_json::{Map, Value, json};
 
@@ -23,7 +24,7 @@ fn options() -> PromptOptions {
         max_prompt_length: 16,
         truncation: Truncation::Error,
         filter_overlong_prompts: false,
-        needs: RowNeeds { data_source: true, ground_truth: true, columns: false },
+        needs: RowNeeds { data_source: true, ground_truth: true, columns: false, prompt_text: false },
         chat_kwargs: Map::new(),
     }
 }

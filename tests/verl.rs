@@ -347,8 +347,8 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
                 "one set of weights",
             ],
         ),
-        ("", &["reward.sandbox_fusion={url: u}"], &["`reward.sandbox_fusion.url` cannot be set"]),
-        ("", &["+reward={custom_reward_function: {path: f.py}}"], &["`custom_reward_function.path` cannot be set"]),
+        ("", &["reward.reward_manager={module: {path: f.py}}"], &["`reward.reward_manager.module.path` cannot be set"]),
+        ("", &["+reward_manager={source: importlib}"], &["`reward_manager.source` cannot be set"]),
         ("reward: {reward_manager: dapo}", &[], &["`reward.reward_manager` must be a mapping, not dapo", "run.yaml:1:26"]),
         ("", &["actor_rollout_ref.rollout.multi_turn=true"], &["must be a mapping, not true"]),
         (

@@ -113,6 +113,8 @@ pub struct RowNeeds {
     pub ground_truth: bool,
     /// Whether every column is kept.
     pub columns: bool,
+    /// Whether the prompt's text is read, which has special tokens.
+    pub prompt_text: bool,
 }
 
 /// Reads `files` in order. Errors name the file and row; no prompt left is an error.

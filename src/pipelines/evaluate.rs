@@ -2,70 +2,183 @@
 //! data source.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::config::schema::EvalConfig;
-use crate::data::rows::{Row, read_rows};
-use crate::reward::{self, ScoreInput};
+use crate::data::rows::{EVERY_COLUMN, Row, read_rows};
+use crate::data::{RowNeeds, Tokenizer};
+use crate::reward::{self, Combined, ScoreInput};
+use crate::trainer::rewards;
+use crate::util::fs::{check_writable, write_atomic};
+use crate::util::interrupt::Interrupt;
 
-/// `test_score/DATA_SOURCE` of every data source, in the order of the rows.
+/// `test_score/DATA_SOURCE` of every data source, in the order of the rows; beside it `abstained/DATA_SOURCE`, how many responses have
+/// no score, where there are any.
 ///
 /// # Errors
 /// A row that cannot be scored: missing columns, a data source without a scorer, no responses. Its file and place are named.
 pub fn evaluate(config: &EvalConfig) -> Result<Map<String, Value>> {
     let data = &config.data;
+    if let Some(path) = &data.output_path {
+        check_writable(path.as_path()).context("data.output_path")?;
+    }
+    let (rewards, needs) = rewards(&config.rewards(), &Interrupt::default())?;
+    let tokenizer = data.tokenizer.as_ref().map(|folder| Tokenizer::load(folder.as_path()).context("data.tokenizer"));
+    let tokenizer = tokenizer.transpose()?;
     let files: Vec<PathBuf> = data.path.iter().map(|file| file.as_path().to_owned()).collect();
-    let required = [&data.response_key, &data.data_source_key, &data.reward_model_key].map(String::as_str);
-    let rows = read_rows(&files, &required, &["extra_info"]).context("data.path")?;
+    let mut required = vec![data.response_key.as_str(), data.data_source_key.as_str()];
+    required.extend(needs.ground_truth.then_some(data.reward_model_key.as_str()));
+    let some = [data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info"];
+    let rows = read_rows(&files, &required, if needs.columns { EVERY_COLUMN } else { &some }).context("data.path")?;
     if rows.is_empty() {
         bail!("data.path: no rows to score");
     }
-    let score = |row: &Row| score_row(row, config).with_context(|| row.place());
     // Gathered before the first error is looked for, so that the same file always gives the same error.
-    let scores: Vec<Result<(String, f64)>> = rows.par_iter().map(score).collect();
-    let mut sources: Vec<(String, Vec<f64>)> = Vec::new();
-    for (source, score) in scores.into_iter().collect::<Result<Vec<_>>>()? {
-        match sources.iter_mut().find(|(known, _)| *known == source) {
-            Some((_, scores)) => scores.push(score),
-            None => sources.push((source, vec![score])),
-        }
+    let answered: Vec<Result<Answered>> =
+        rows.par_iter().map(|row| Answered::read(row, config, needs, tokenizer.as_ref()).with_context(|| row.place())).collect();
+    let answered = answered.into_iter().collect::<Result<Vec<_>>>()?;
+    if rewards.weights().any(|(name, _)| name == "data_source") {
+        let known =
+            |(row, answered): (&Row, &Answered)| reward::find(answered.data_source).map(drop).with_context(|| row.place());
+        rows.iter().zip(&answered).try_for_each(known)?;
     }
-    Ok(sources.into_iter().map(|(source, scores)| (format!("test_score/{source}"), json!(mean(&scores)))).collect())
+    let places: Vec<(usize, usize)> =
+        answered.iter().enumerate().flat_map(|(i, row)| (0..row.responses.len()).map(move |j| (i, j))).collect();
+    let inputs: Vec<ScoreInput> = places.iter().map(|&(i, j)| answered[i].input(j)).collect();
+    let place = |at: usize| {
+        let (i, j) = places[at];
+        format!("{}: scoring response {j} ({:?})", rows[i].place(), inputs[at].solution)
+    };
+    let start = Instant::now();
+    let begun = rewards.begin_all(&inputs, config.reward.num_workers)?;
+    let scores = rewards.finish(&inputs, begun, place)?;
+    let seconds = start.elapsed().as_secs_f64();
+    tracing::info!("{} responses scored in {seconds:.3} s, {:.0} per second", scores.len(), scores.len() as f64 / seconds);
+    if let Some(at) = scores.iter().position(|combined| combined.score.is_some_and(|score| !score.is_finite())) {
+        bail!("{}: the score is {}", place(at), scores[at].score.unwrap_or(f32::NAN));
+    }
+    if let Some(path) = &data.output_path {
+        let lines: String =
+            places.iter().zip(&inputs).zip(&scores).map(|((place, input), score)| line(*place, input, score)).collect();
+        write_atomic(path.as_path(), lines.as_bytes()).context("data.output_path")?;
+    }
+    Ok(report(&answered, &scores))
 }
 
-/// The data source of a row, and the mean score of its responses.
-fn score_row(row: &Row, config: &EvalConfig) -> Result<(String, f64)> {
-    let data = &config.data;
-    let source = row.column(&data.data_source_key)?;
-    let source = source.as_str().with_context(|| format!("column \"{}\" must be text, not {source}", data.data_source_key))?;
-    let scorer = reward::find(source)?;
-    let truth = row.column(&data.reward_model_key)?.get("ground_truth").filter(|truth| !truth.is_null());
-    let ground_truth = truth.with_context(|| format!("column \"{}\" has no ground_truth", data.reward_model_key))?;
-    let none = json!({});
-    let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null()).unwrap_or(&none);
-
-    let key = &data.response_key;
-    let responses = row.column(key)?;
-    let responses = responses.as_array().with_context(|| format!("column \"{key}\" must be a list of texts, not {responses}"))?;
-    if responses.is_empty() {
-        bail!("column \"{key}\" has no responses");
+/// The means of the rows of each data source.
+fn report(answered: &[Answered], scores: &[Combined]) -> Map<String, Value> {
+    let mut sources: Vec<(&str, Vec<f64>, usize)> = Vec::new();
+    let mut rest = scores;
+    for row in answered {
+        let (own, others) = rest.split_at(row.responses.len());
+        rest = others;
+        let known: Vec<f64> = own.iter().filter_map(|combined| combined.score.map(f64::from)).collect();
+        let at = sources.iter().position(|(source, ..)| *source == row.data_source).unwrap_or_else(|| {
+            sources.push((row.data_source, Vec::new(), 0));
+            sources.len() - 1
+        });
+        sources[at].1.extend((!known.is_empty()).then(|| mean(&known)));
+        sources[at].2 += own.len() - known.len();
     }
-    let score = |(i, response): (usize, &Value)| {
-        let solution = response.as_str().with_context(|| format!("response {i} must be text, not {response}"))?;
-        let score = (scorer.run)(&ScoreInput { data_source: source, solution, ground_truth, extra_info, ..Default::default() })
-            .with_context(|| format!("scoring response {i} ({solution:?})"))?
-            .score
-            .with_context(|| format!("the scorer abstained from response {i} ({solution:?})"))?;
-        if !score.is_finite() {
-            bail!("the score of response {i} is {score}");
+    let mut report = Map::new();
+    for (source, means, abstained) in sources {
+        report.extend((!means.is_empty()).then(|| (format!("test_score/{source}"), json!(mean(&means)))));
+        report.extend((abstained > 0).then(|| (format!("abstained/{source}"), json!(abstained))));
+    }
+    report
+}
+
+/// One JSON line: where the response stands, its score and what the functions say beside it.
+fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Combined) -> String {
+    let mut line = Map::new();
+    line.insert("row".into(), row.into());
+    line.insert("response".into(), response.into());
+    line.insert("data_source".into(), input.data_source.into());
+    line.insert("score".into(), json!(combined.score));
+    line.extend(combined.pred.clone().map(|pred| ("pred".to_owned(), pred.into())));
+    let several = combined.components.len() > 1;
+    line.extend(combined.components.iter().filter(|_| several).map(|(name, value)| (name.clone(), json!(value))));
+    line.extend(combined.extras.iter().map(|(name, value)| (name.clone(), json!(value))));
+    line.extend(combined.notes.iter().cloned());
+    format!("{}\n", Value::Object(line))
+}
+
+/// What functions see of a row without any: a mapping, as in training.
+static NO_EXTRA_INFO: LazyLock<Value> = LazyLock::new(|| json!({}));
+
+/// A row and its responses.
+struct Answered<'a> {
+    row: &'a Row,
+    data_source: &'a str,
+    ground_truth: &'a Value,
+    extra_info: &'a Value,
+    prompt: &'a Value,
+    prompt_text: String,
+    responses: Vec<&'a str>,
+}
+
+impl<'a> Answered<'a> {
+    fn read(row: &'a Row, config: &EvalConfig, needs: RowNeeds, tokenizer: Option<&Tokenizer>) -> Result<Self> {
+        const NULL: &Value = &Value::Null;
+        let data = &config.data;
+        let source = row.column(&data.data_source_key)?;
+        let truth = row.values.get(&data.reward_model_key).and_then(|column| column.get("ground_truth"));
+        let ground_truth = match needs.ground_truth {
+            true => truth
+                .filter(|truth| !truth.is_null())
+                .with_context(|| format!("column \"{}\" has no ground_truth", data.reward_model_key))?,
+            false => truth.unwrap_or(NULL),
+        };
+        let key = &data.response_key;
+        let responses = row.column(key)?;
+        let texts = responses.as_array().with_context(|| format!("column \"{key}\" must be a list of texts, not {responses}"))?;
+        if texts.is_empty() {
+            bail!("column \"{key}\" has no responses");
         }
-        Ok(f64::from(score))
-    };
-    let scores = responses.iter().enumerate().map(score).collect::<Result<Vec<_>>>()?;
-    Ok((source.to_owned(), mean(&scores)))
+        let text =
+            |(i, text): (usize, &'a Value)| text.as_str().with_context(|| format!("response {i} must be text, not {text}"));
+        let prompt = row.values.get(&data.prompt_key).unwrap_or(NULL);
+        let prompt_text = match (prompt, tokenizer) {
+            (Value::String(text), _) => text.clone(),
+            (Value::Array(_), Some(tokenizer)) => tokenizer.apply_chat_template(prompt, true, &Map::new())?,
+            (Value::Array(_), None) if needs.prompt_text => bail!(
+                "column \"{}\" is a conversation, and a reward function reads the prompt as text: write data.tokenizer=FOLDER, whose chat \
+                 template writes it",
+                data.prompt_key
+            ),
+            _ => String::new(),
+        };
+        Ok(Self {
+            row,
+            data_source: source
+                .as_str()
+                .with_context(|| format!("column \"{}\" must be text, not {source}", data.data_source_key))?,
+            ground_truth,
+            extra_info: row.values.get("extra_info").filter(|extra| !extra.is_null()).unwrap_or(&NO_EXTRA_INFO),
+            prompt,
+            prompt_text,
+            responses: texts.iter().enumerate().map(text).collect::<Result<_>>()?,
+        })
+    }
+
+    fn input(&self, response: usize) -> ScoreInput<'_> {
+        ScoreInput {
+            data_source: self.data_source,
+            solution: self.responses[response],
+            raw: self.responses[response],
+            ground_truth: self.ground_truth,
+            extra_info: self.extra_info,
+            prompt: self.prompt,
+            prompt_text: &self.prompt_text,
+            columns: &self.row.values,
+            ..Default::default()
+        }
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {

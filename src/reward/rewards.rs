@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 
 use super::failure::Failure;
 use super::functions::{REWARD_MODEL, all, function_names};
@@ -206,7 +209,25 @@ impl Rewards {
         Begun(self.rewards.iter().map(ask).collect())
     }
 
-    /// The scores of responses that were begun, in their order. `place` describes a response for messages.
+    /// [`Self::begin`] of all of them, by so many threads; where a failure ends the run, at least of all before the first that fails,
+    /// and of it.
+    pub fn begin_all(&self, inputs: &[ScoreInput], workers: usize) -> Result<Vec<Begun>> {
+        let failed = AtomicUsize::new(usize::MAX);
+        let threads = ThreadPoolBuilder::new().num_threads(workers).build().context("cannot start threads")?;
+        let begin = |(i, input): (usize, &ScoreInput)| {
+            (i <= failed.load(Ordering::Relaxed)).then(|| {
+                let begun = self.begin(input);
+                if begun.failed() && self.fails() {
+                    failed.fetch_min(i, Ordering::Relaxed);
+                }
+                begun
+            })
+        };
+        let begun: Vec<Option<Begun>> = threads.install(|| inputs.par_iter().enumerate().map(begin).collect());
+        Ok(begun.into_iter().map_while(|begun| begun).collect())
+    }
+
+    /// The scores of responses that were begun, in their order; of fewer than all where one of those has failed. `place` describes a response for messages.
     ///
     /// # Errors
     /// The first response that a function fails to score, with the function's name, where that ends the run. A number that is not

@@ -15,7 +15,12 @@ pub fn rewards(keys: &RewardKeys, _interrupt: &Interrupt) -> Result<(Rewards, Ro
     let (names, reward) = (keys.functions(), keys.reward);
     // A model reads the tokens alone.
     let by_model = |name: &String| name == REWARD_MODEL || name == REMOTE;
-    let needs = RowNeeds { data_source: true, ground_truth: !names.iter().all(by_model), columns: false };
+    let needs = RowNeeds {
+        data_source: true,
+        ground_truth: !names.iter().all(by_model),
+        columns: false,
+        prompt_text: names.iter().any(|name| name == REMOTE),
+    };
     let options = RewardOptions {
         names,
         weights: keys.reward_weights.unwrap_or_default().to_vec(),

@@ -37,11 +37,7 @@ impl Scoring<'_> {
     ///
     /// # Errors
     /// What `generate` fails with, and ids that cannot be decoded.
-    pub fn run<T>(
-        &self,
-        workers: usize,
-        generate: impl FnOnce(Finished) -> Result<T>,
-    ) -> Result<(T, Vec<Ended>, Duration)> {
+    pub fn run<T>(&self, workers: usize, generate: impl FnOnce(Finished) -> Result<T>) -> Result<(T, Vec<Ended>, Duration)> {
         let mut ended: Vec<Mutex<Option<Result<Ended>>>> = Vec::new();
         ended.resize_with(self.prompts.len() * self.n, Mutex::default);
         // The first response, by its place, whose score has failed.

@@ -33,7 +33,7 @@ pub fn choices() -> Vec<(&'static str, Vec<String>)> {
         ("actor_rollout_ref.actor.optim.lr_scheduler_type", names(schedule::names())),
         ("critic.loss_agg_mode", names(aggregate::names())),
         ("critic.optim.lr_scheduler_type", names(schedule::names())),
-        ("reward_model.reward_functions", names(reward::function_names())),
+        ("reward_model.reward_functions", names([reward::function_names(), vec![schema::REMOTE]].concat())),
         ("trainer.logger", TRACKERS.iter().map(|t| t.name.to_owned()).collect()),
     ]
 }

@@ -47,5 +47,6 @@ pub struct EvalDataConfig {
     pub data_source_key: String,
     pub reward_model_key: String,
     pub prompt_key: String,
+    pub tokenizer: Option<Location>,
     pub output_path: Option<Location>,
 }
