@@ -29,7 +29,7 @@ impl Tracker for Console {
         let mut shown = comfy_table::Table::new();
         // Long texts are broken into lines of what a terminal shows.
         shown.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-        shown.set_header(std::iter::once(&"step").chain(table.columns));
+        shown.set_header(std::iter::once("step").chain(table.columns.iter().map(String::as_str)));
         for row in &table.rows {
             shown.add_row(std::iter::once(step.to_string()).chain(row.iter().cloned()));
         }

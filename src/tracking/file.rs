@@ -48,7 +48,7 @@ impl Tracker for MetricsFile {
             }
         };
         for row in &table.rows {
-            let texts = table.columns.iter().zip(row).map(|(column, text)| ((*column).to_owned(), text.clone().into()));
+            let texts = table.columns.iter().zip(row).map(|(column, text)| (column.clone(), text.clone().into()));
             let row: Map<String, Value> = std::iter::once(("step".to_owned(), step.into())).chain(texts).collect();
             self.tables[at].1.append(&serde_json::to_string(&row)?)?;
         }
@@ -116,7 +116,7 @@ mod tests {
             let mut tracker = MetricsFile { path: path.clone(), rows, resumed_step, tables: Vec::new() };
             for &step in steps {
                 let rows = vec![vec!["1 + 1".into(), "2\n".into()], vec!["1 + 2".into(), step.to_string()]];
-                tracker.table(step, &Table { name: "texts", columns: &["query", "response"], rows }).unwrap();
+                tracker.table(step, &Table { name: "texts", columns: vec!["query".into(), "response".into()], rows }).unwrap();
             }
             std::fs::read_to_string(dir.path().join("run.texts.jsonl")).unwrap()
         };

@@ -22,7 +22,7 @@ pub use progress::{AboveBar, Progress};
 pub struct Table {
     /// What it shows; part of file names.
     pub name: &'static str,
-    pub columns: &'static [&'static str],
+    pub columns: Vec<String>,
     /// One text per column in each.
     pub rows: Vec<Vec<String>>,
 }
@@ -132,7 +132,7 @@ mod tests {
         }
         let metrics: Metrics = [("a/b", 1.5), ("none", f64::NAN)].into_iter().collect();
         let rows = vec![vec!["1 + 1\n|".to_owned(), "2".to_owned()]];
-        let table = Table { name: "texts", columns: &["query", "response"], rows };
+        let table = Table { name: "texts", columns: vec!["query".into(), "response".into()], rows };
         for entry in TRACKERS {
             assert!(!entry.doc.is_empty());
             let dir = tempfile::tempdir().unwrap();

@@ -120,7 +120,7 @@ fn text(name: &str, text: &str) -> Vec<u8> {
 fn markdown(table: &Table) -> String {
     let cell = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "&#124;").replace('\n', "<br>");
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(table.columns.iter().map(|column| (*column).to_owned()).collect());
+    let mut text = line(table.columns.clone());
     text.push_str(&line(vec!["---".to_owned(); table.columns.len()]));
     text.extend(table.rows.iter().map(|row| line(row.iter().map(|text| cell(text)).collect())));
     text
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn tables_are_markdown_whatever_their_texts() {
         let rows = vec![vec!["1|2\n<b>".to_owned(), "&".to_owned()]];
-        let table = Table { name: "texts", columns: &["query", "response"], rows };
+        let table = Table { name: "texts", columns: vec!["query".into(), "response".into()], rows };
         assert_eq!(markdown(&table), "| query | response |\n| --- | --- |\n| 1&#124;2<br>&lt;b> | &amp; |\n");
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::lora;
 use crate::algorithm::{advantage, policy_loss};
-use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager, Schema};
+use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, OnError, PpoConfig, RewardManager, Schema};
 use crate::config::{Tree, Value, defaults};
 
 /// Whether an option has no effect, its key, and why.
@@ -127,6 +127,10 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let no_best = (config.trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
     let by_tokens = (rewards.enable && rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is true");
     let no_model = (!rewards.enable, "reward_model.enable is false");
+    let no_python = (config.custom_reward_function.path.is_none(), "custom_reward_function.path is null");
+    let no_remote = (rewards.remote_url.is_none(), "reward_model.remote_url is null");
+    let no_value = (config.reward.on_error != OnError::Value, "reward.on_error is another than value");
+    let no_sandbox = (config.reward.sandbox_fusion.url.is_none(), "reward.sandbox_fusion.url is null");
     let correction = algorithm.rollout_correction.as_ref();
     let no_weights = (correction.is_none_or(|c| c.rollout_is.is_none()), "rollout_is is null");
     let no_rejection = (correction.is_none_or(|c| c.rollout_rs.is_none()), "rollout_rs is null");
@@ -177,6 +181,15 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_best, "trainer.greater_is_better"),
         (no_model, "reward_model.forward_max_token_len_per_gpu"),
         (no_model, "reward_model.max_length"),
+        (no_python, "custom_reward_function.name"),
+        (no_python, "custom_reward_function.reward_kwargs"),
+        (no_python, "reward.cpu_limit"),
+        (no_python, "reward.pass_env"),
+        (no_remote, "reward.remote_retries"),
+        (no_remote, "reward.remote_token_env"),
+        (no_value, "reward.error_value"),
+        (no_sandbox, "reward.sandbox_fusion.max_concurrent"),
+        (no_sandbox, "reward.sandbox_fusion.memory_limit_mb"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold_lower"),
         (no_weights, "algorithm.rollout_correction.rollout_is_batch_normalize"),

@@ -1,6 +1,8 @@
 //! What a batch was like (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin
 //! with `critic/` even where there is no critic.
 
+use std::collections::BTreeMap;
+
 use super::batch::Batch;
 use crate::tracking::Metrics;
 
@@ -17,6 +19,7 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     };
     spread("critic/score", &scored(&batch.scores), metrics);
     spread("critic/rewards", &scored(&batch.rewards), metrics);
+    of_sources(batch, metrics);
     let abstained = batch.scored.iter().filter(|scored| !**scored).count();
     metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
     spread("critic/advantages", &trained(&batch.advantages), metrics);
@@ -34,6 +37,17 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
         if !values.is_empty() {
             metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
         }
+    }
+}
+
+/// The mean score of each data source, where there are several.
+fn of_sources(batch: &Batch, metrics: &mut Metrics) {
+    let mut sources: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (i, score) in batch.trajectory_scores().into_iter().enumerate() {
+        sources.entry(&batch.prompt(i).data_source).or_default().extend(score);
+    }
+    for (source, scores) in sources.iter().filter(|(_, scores)| sources.len() > 1 && !scores.is_empty()) {
+        metrics.set(format!("critic/score/{source}/mean"), scores.iter().sum::<f64>() / scores.len() as f64);
     }
 }
 

@@ -25,6 +25,7 @@ mod reference;
 mod reward_metrics;
 mod reward_model;
 mod rewards;
+mod samples;
 mod score;
 mod scoring;
 mod setup;
@@ -278,6 +279,7 @@ impl Trainer {
             self.sync_reference();
         }
         self.dump(&batch)?;
+        self.show_completions(&batch)?;
 
         metrics::of_batch(&batch, self.config.data.max_prompt_length, self.config.data.max_response_length, &mut metrics);
         let grad_norm = metrics.get("actor/grad_norm").filter(|_| self.config.actor_rollout_ref.actor.calculate_sum_pi_squared);

@@ -57,7 +57,7 @@ impl Trainer {
         let row = |(query, response, scored)| vec![query, response, score(scored)];
         let table = Table {
             name: "val_generations",
-            columns: &["query", "response", "score"],
+            columns: ["query", "response", "score"].map(str::to_owned).to_vec(),
             rows: samples.into_iter().map(row).collect(),
         };
         self.trackers.table(self.step, &table)

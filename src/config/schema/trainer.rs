@@ -14,6 +14,7 @@ pub struct TrainerConfig {
     pub logger: OneOrMany<String>,
     pub metric_names: MetricNames,
     pub log_val_generations: usize,
+    pub log_completions: usize,
     pub device: Device,
     pub seed: u64,
     pub save_freq: i64,
