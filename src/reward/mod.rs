@@ -18,6 +18,7 @@ mod functions;
 pub mod gsm8k;
 mod integer_format;
 pub mod model;
+pub mod python;
 pub mod repetition_penalty;
 mod rewards;
 pub mod stats;

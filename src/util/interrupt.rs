@@ -44,6 +44,11 @@ impl Interrupt {
         Ok(())
     }
 
+    /// Asks, as a signal does.
+    pub fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Whether a signal came.
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -1,0 +1,170 @@
+//! The functions of a pool as reward functions: what each style is asked with, and what it answers.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::options::{Signature, Style};
+use super::pool::Pool;
+use crate::reward::{BatchJudge, Judge, Reward, Runs, Score, ScoreInput};
+
+/// Columns that functions of TRL's style get in another form.
+const NO_COLUMNS: [&str; 3] = ["prompt", "completion", "completion_ids"];
+
+/// One reward function for each that a file offers, by its name there; none for code of ours, which scores nothing.
+pub fn functions(pool: &Arc<Pool>) -> Vec<Reward> {
+    let offered = pool.functions().iter().enumerate().filter_map(|(index, signature)| {
+        let function = Call { pool: pool.clone(), index };
+        let runs = match signature.style {
+            Style::VerlBatch | Style::Trl => Runs::Together(Arc::new(function)),
+            Style::Verl | Style::OpenRlhf => Runs::Each(Arc::new(function)),
+            Style::Plain => return None,
+        };
+        Some(Reward::new(&signature.name, runs))
+    });
+    offered.collect()
+}
+
+struct Call {
+    pool: Arc<Pool>,
+    index: usize,
+}
+
+impl Judge for Call {
+    fn score(&self, input: &ScoreInput) -> Result<Score> {
+        self.scores(std::slice::from_ref(input))?.pop().context("a reward function returned nothing")
+    }
+}
+
+impl BatchJudge for Call {
+    fn score(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>> {
+        if inputs.is_empty() { Ok(Vec::new()) } else { self.scores(inputs) }
+    }
+}
+
+impl Call {
+    fn scores(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>> {
+        let signature = &self.pool.functions()[self.index];
+        let reply = match (signature.style, inputs) {
+            (Style::Verl, [input]) => self.pool.call(self.index, &Verl::new(input)),
+            (Style::OpenRlhf, [input]) => self.pool.call(self.index, &OpenRlhf::new(input)),
+            (Style::Trl, _) => self.pool.call(self.index, &Trl::new(inputs, signature)),
+            _ => self.pool.call(self.index, &VerlBatch::new(inputs)),
+        }?;
+        let scores: Option<Vec<Score>> = reply["scores"].as_array().and_then(|scores| scores.iter().map(read).collect());
+        scores.filter(|scores| scores.len() == inputs.len()).context("a reward worker replies with what are no scores")
+    }
+}
+
+#[derive(Serialize)]
+struct Verl<'a> {
+    data_source: &'a str,
+    solution_str: &'a str,
+    ground_truth: &'a Value,
+    extra_info: &'a Value,
+}
+
+impl<'a> Verl<'a> {
+    fn new(input: &ScoreInput<'a>) -> Self {
+        let ScoreInput { data_source, solution: solution_str, ground_truth, extra_info, .. } = *input;
+        Self { data_source, solution_str, ground_truth, extra_info }
+    }
+}
+
+#[derive(Serialize)]
+struct VerlBatch<'a> {
+    data_sources: Vec<&'a str>,
+    solution_strs: Vec<&'a str>,
+    ground_truths: Vec<&'a Value>,
+    extra_infos: Vec<&'a Value>,
+}
+
+impl<'a> VerlBatch<'a> {
+    fn new(inputs: &[ScoreInput<'a>]) -> Self {
+        Self {
+            data_sources: inputs.iter().map(|input| input.data_source).collect(),
+            solution_strs: inputs.iter().map(|input| input.solution).collect(),
+            ground_truths: inputs.iter().map(|input| input.ground_truth).collect(),
+            extra_infos: inputs.iter().map(|input| input.extra_info).collect(),
+        }
+    }
+}
+
+/// Lists of one: OpenRLHF scores each response when it is there.
+#[derive(Serialize)]
+struct OpenRlhf<'a> {
+    /// Prompt and response, with special tokens.
+    queries: [String; 1],
+    prompts: [&'a str; 1],
+    labels: [&'a Value; 1],
+}
+
+impl<'a> OpenRlhf<'a> {
+    fn new(input: &ScoreInput<'a>) -> Self {
+        let response = if input.raw.is_empty() { input.solution } else { input.raw };
+        Self { queries: [format!("{}{response}", input.prompt_text)], prompts: [input.prompt_text], labels: [input.ground_truth] }
+    }
+}
+
+#[derive(Serialize)]
+struct Trl<'a> {
+    prompts: Vec<Prompt<'a>>,
+    completions: Vec<&'a str>,
+    completion_ids: Vec<Option<&'a [u32]>>,
+    columns: Columns<'a>,
+    /// For the message of one that is missing.
+    all_columns: Vec<&'a str>,
+    step: u64,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Prompt<'a> {
+    Known(&'a Value),
+    Text(&'a str),
+}
+
+/// Each column as the list of its values.
+struct Columns<'a>(Vec<(&'a str, Vec<&'a Value>)>);
+
+impl Serialize for Columns<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, values)| (name, values)))
+    }
+}
+
+impl<'a> Trl<'a> {
+    /// Only what the function has a use for is sent.
+    fn new(inputs: &[ScoreInput<'a>], signature: &Signature) -> Self {
+        let takes = |name: &str| signature.columns.as_ref().is_none_or(|columns| columns.iter().any(|known| known == name));
+        let all = inputs[0].columns.keys().map(String::as_str).filter(|name| !NO_COLUMNS.contains(name));
+        let all_columns: Vec<&str> = all.collect();
+        let values = |name: &str| inputs.iter().map(|input| input.columns.get(name).unwrap_or(&Value::Null)).collect();
+        let columns = all_columns.iter().filter(|name| takes(name)).map(|name| (*name, values(name))).collect();
+        let prompt = |input: &ScoreInput<'a>| match input.prompt {
+            Value::Null => Prompt::Text(input.prompt_text),
+            prompt => Prompt::Known(prompt),
+        };
+        Self {
+            prompts: inputs.iter().map(prompt).collect(),
+            completions: inputs.iter().map(|input| input.solution).collect(),
+            completion_ids: inputs.iter().filter(|_| takes("completion_ids")).map(|input| input.token_ids).collect(),
+            columns: Columns(columns),
+            all_columns,
+            step: inputs[0].step,
+        }
+    }
+}
+
+/// `[score, extras, pred, notes]`; numbers that JSON has not come as text.
+fn read(score: &Value) -> Option<Score> {
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    let [score, extras, pred, notes] = score.as_array()?.as_slice() else { return None };
+    let score = if score.is_null() { None } else { Some(number(score)? as f32) };
+    let extras: Option<Vec<(String, f64)>> =
+        extras.as_object()?.iter().map(|(name, value)| Some((name.clone(), number(value)?))).collect();
+    let notes = notes.as_object()?.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    Some(Score { score, extras: extras?, pred: pred.as_str().map(str::to_owned), notes })
+}

@@ -1,0 +1,62 @@
+//! What of this process's environment the user's code gets to see: what programs need to run, and no tokens or keys.
+
+use std::env;
+use std::ffi::OsString;
+
+use anyhow::{Result, ensure};
+
+/// Variables that workers get; a `*` at its end stands for any end, one at its beginning for any beginning.
+const ALLOWED: &str = "
+    PATH HOME USER LOGNAME SHELL TZ LANG LANGUAGE LC_* TMPDIR TMP TEMP PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_*
+    PYENV_* LD_LIBRARY_PATH DYLD_LIBRARY_PATH *_proxy *_PROXY SSL_* REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
+    XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME HF_HOME HF_ENDPOINT HF_HUB_CACHE HF_HUB_OFFLINE HF_DATASETS_CACHE
+    HF_DATASETS_OFFLINE TRANSFORMERS_CACHE TRANSFORMERS_OFFLINE TORCH_HOME NLTK_DATA CUDA_VISIBLE_DEVICES
+    CUDA_HOME NVIDIA_VISIBLE_DEVICES TOKENIZERS_PARALLELISM OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS
+    NUMEXPR_NUM_THREADS
+";
+
+/// The order of sets and dicts of text is that of their hashes; text is printed as UTF-8, so that no `print` of a response fails.
+const SET: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONIOENCODING", "utf-8:backslashreplace")];
+
+fn is_allowed(name: &str) -> bool {
+    ALLOWED.split_whitespace().any(|allowed| match (allowed.strip_prefix('*'), allowed.strip_suffix('*')) {
+        (Some(end), _) => name.ends_with(end),
+        (_, Some(start)) => name.starts_with(start),
+        _ => name == allowed,
+    })
+}
+
+/// The environment of a worker.
+///
+/// # Errors
+/// A name to pass on that is not set here.
+pub(super) fn of_workers(pass: &[String]) -> Result<Vec<(OsString, OsString)>> {
+    for name in pass {
+        ensure!(env::var_os(name).is_some(), "reward.pass_env names {name}, which is not set in the environment");
+    }
+    let passes = |name: &OsString| name.to_str().is_some_and(|name| is_allowed(name) || pass.iter().any(|p| p == name));
+    let kept = env::vars_os().filter(|(name, _)| passes(name));
+    Ok(kept.chain(SET.map(|(name, value)| (name.into(), value.into()))).collect())
+}
+
+/// What to do about an error that names a variable which is set here and was not passed on; nothing if it names none.
+pub(super) fn hint(error: &str, pass: &[String]) -> String {
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut withheld: Vec<String> =
+        names.filter(|name| !is_allowed(name) && !pass.contains(name) && is_named(name, error)).collect();
+    withheld.sort_unstable();
+    if withheld.is_empty() {
+        return String::new();
+    }
+    let list = withheld.join(",");
+    format!(
+        "\nThe environment of reward files has no tokens and keys of yours: to pass {list} on, write reward.pass_env=[{list}]."
+    )
+}
+
+/// As a whole word; a name without an underscore, which may be any word, only in quotes.
+fn is_named(name: &str, text: &str) -> bool {
+    let quoted = [format!("'{name}'"), format!("\"{name}\"")].iter().any(|quoted| text.contains(quoted));
+    let in_word = |c: char| c.is_alphanumeric() || c == '_';
+    quoted || name.len() > 3 && name.trim_matches('_').contains('_') && text.split(|c| !in_word(c)).any(|word| word == name)
+}

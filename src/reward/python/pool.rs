@@ -1,0 +1,253 @@
+//! Worker processes that answer one request at a time each, started when they are needed and again when they are lost.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use rustix::process::Signal;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::environment;
+use super::options::{PoolOptions, Signature, Source};
+use super::process::{Lost, Worker};
+use crate::reward::failure::{Failure, FailureKind};
+use crate::util::suggest::did_you_mean;
+
+/// Everything a worker runs. Python's own modules are loaded before the current folder can put others in their place.
+const CODE: &str = concat!(
+    "import sys\nsys.path[:] = [folder for folder in sys.path if folder]\n",
+    include_str!("results.py"),
+    include_str!("styles.py"),
+    include_str!("worker.py")
+);
+/// How often somebody who waits for a free worker looks whether the run was interrupted.
+const SLICE: Duration = Duration::from_millis(50);
+/// What Python, NumPy, torch and C++ say when there is no more.
+const OUT_OF_MEMORY: [&str; 3] = ["MemoryError", "allocate memory", "bad_alloc"];
+
+/// Workers that run the same code, and what it offers.
+pub struct Pool {
+    source: Source,
+    options: PoolOptions,
+    environment: Vec<(OsString, OsString)>,
+    /// The first line that a worker gets.
+    setup: Vec<u8>,
+    /// Seconds of processor time, of a start and of a call.
+    cpu: (u64, u64),
+    functions: Vec<Signature>,
+    workers: Mutex<Workers>,
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct Workers {
+    idle: Vec<Worker>,
+    busy: usize,
+}
+
+/// A place in the pool, given back when this is dropped, with the worker if it is still good.
+struct Seat<'a> {
+    pool: &'a Pool,
+    worker: Option<Worker>,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let mut workers = self.pool.workers();
+        workers.busy -= 1;
+        workers.idle.extend(self.worker.take());
+        self.pool.freed.notify_one();
+    }
+}
+
+impl Pool {
+    /// Starts one worker, which loads the code and says what it offers.
+    ///
+    /// # Errors
+    /// Whatever keeps the functions from being called: no such file, function or interpreter, an error in the file, parameters
+    /// that nothing here has arguments for, a start that takes too long.
+    pub fn start(source: Source, options: PoolOptions) -> Result<Self> {
+        ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
+        let environment = environment::of_workers(&options.pass_env)?;
+        // Without a limit of the user's, one that nothing meets but a worker whose trainer was killed while it hangs.
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let hung = |timeout: Duration| timeout.as_secs().max(1).saturating_mul(cores).min(u64::from(u32::MAX));
+        let cpu = (hung(options.start_timeout), options.cpu_limit.unwrap_or(hung(options.timeout)));
+        let setup = setup(&source, &options, cpu);
+        let (workers, freed) = Default::default();
+        let mut pool = Self { source, options, environment, setup, cpu, functions: Vec::new(), workers, freed };
+        let (worker, functions) = pool.start_worker()?;
+        pool.functions = functions;
+        pool.workers().idle.push(worker);
+        Ok(pool)
+    }
+
+    /// What the code offers, in the order in which it was asked for.
+    pub fn functions(&self) -> &[Signature] {
+        &self.functions
+    }
+
+    /// Calls the function of this index in [`Self::functions`] in a free worker, and returns its reply: `scores`, of
+    /// [`Source::BuiltIn`] the returned `value`. Equal arguments see equal random numbers.
+    ///
+    /// # Errors
+    /// [`Failure`] as the root if the function raised an error, returned what it should not, took too long, or died; the
+    /// interruption of the run.
+    pub fn call(&self, function: usize, arguments: &impl Serialize) -> Result<Value> {
+        let name = &self.functions.get(function).context("no function of a reward file has this index")?.name;
+        let line = request(function, arguments)?;
+        let mut seat = self.seat()?;
+        let Some(worker) = &mut seat.worker else { bail!("a seat without a worker") };
+        let reply = match worker.ask(&line, self.options.timeout, &self.options.interrupt) {
+            Ok(reply) => reply,
+            Err(lost) => {
+                let error = self.lost(lost, worker, name);
+                seat.worker = None;
+                return Err(error);
+            }
+        };
+        drop(seat);
+        let reply: Value = serde_json::from_slice(&reply).context("a reward worker replies with what is no JSON")?;
+        match reply.get("error") {
+            None => Ok(reply),
+            Some(error) => Err(self.raised(error)),
+        }
+    }
+
+    fn workers(&self) -> MutexGuard<'_, Workers> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker that is alive: one that is free, a new one, or the next that becomes free.
+    fn seat(&self) -> Result<Seat<'_>> {
+        let mut workers = self.workers();
+        loop {
+            let idle = workers.idle.pop();
+            if idle.is_some() || workers.busy < self.options.num_workers {
+                workers.busy += 1;
+                drop(workers);
+                let mut seat = Seat { pool: self, worker: idle };
+                if seat.worker.as_ref().is_some_and(Worker::is_dead) {
+                    tracing::warn!("a worker of {} died while nothing was asked of it", self.source.title());
+                    seat.worker = None;
+                }
+                if seat.worker.is_none() {
+                    seat.worker = Some(self.start_worker()?.0);
+                }
+                return Ok(seat);
+            }
+            self.options.interrupt.check()?;
+            workers = self.freed.wait_timeout(workers, SLICE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn start_worker(&self) -> Result<(Worker, Vec<Signature>)> {
+        let options = &self.options;
+        let title = self.source.title();
+        let mut worker = Worker::spawn(&options.python, CODE, &self.environment)
+            .map_err(|error| self.failure(FailureKind::Crash, &format!("{error:#}")))?;
+        let reply = match worker.ask(&self.setup, options.start_timeout, &options.interrupt) {
+            Ok(reply) => reply,
+            Err(Lost::Interrupted(interrupted)) => return Err(interrupted),
+            Err(Lost::TimedOut(place)) => {
+                let seconds = options.start_timeout.as_secs_f64();
+                let text = format!("loading it took longer than {seconds} s (reward.start_timeout){}", at(&place));
+                return Err(self.failure(FailureKind::Timeout, &text));
+            }
+            Err(lost) => {
+                let text = format!("the worker {} while it was loaded{}", died(&lost, self.cpu.0), worker.last_words());
+                return Err(self.failure(FailureKind::Crash, &text));
+            }
+        };
+        let reply: Value = serde_json::from_slice(&reply).context("a reward worker greets with what is no JSON")?;
+        if let Some(error) = reply.get("error") {
+            return Err(self.raised(error));
+        }
+        if let Some(missing) = reply["missing"].as_str() {
+            let there: Vec<&str> = reply["functions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let hint = did_you_mean(missing, there.iter().copied());
+            let there = if there.is_empty() { "no functions".to_owned() } else { there.join(", ") };
+            bail!("{title} has no {missing} (custom_reward_function.name); it has {there}.{hint}");
+        }
+        let functions = reply["functions"].as_array().context("a reward worker greets with no functions")?;
+        let functions: Option<Vec<Signature>> = functions.iter().map(Signature::read).collect();
+        Ok((worker, functions.context("a reward worker offers a function of no style that is known")?))
+    }
+
+    /// What the worker says went wrong.
+    fn raised(&self, error: &Value) -> anyhow::Error {
+        self.failure(FailureKind::Exception, error.as_str().unwrap_or_default())
+    }
+
+    fn lost(&self, lost: Lost, worker: &Worker, function: &str) -> anyhow::Error {
+        match lost {
+            Lost::Interrupted(interrupted) => interrupted,
+            Lost::TimedOut(place) => {
+                let seconds = self.options.timeout.as_secs_f64();
+                let text = format!("{function} took longer than {seconds} s (reward.timeout){}", at(&place));
+                self.failure(FailureKind::Timeout, &text)
+            }
+            lost => {
+                let died = died(&lost, self.cpu.1);
+                self.failure(FailureKind::Crash, &format!("{function} failed: its process {died}{}", worker.last_words()))
+            }
+        }
+    }
+
+    /// With what can be done about it, where the text tells.
+    fn failure(&self, kind: FailureKind, text: &str) -> anyhow::Error {
+        let title = self.source.title();
+        let starts_with_trace = text.starts_with("Traceback");
+        let mut message = if starts_with_trace { format!("{title} failed:\n{text}") } else { format!("{title}: {text}") };
+        if let Some(limit) = self.options.memory_limit_mb.filter(|_| OUT_OF_MEMORY.iter().any(|sign| text.contains(sign))) {
+            message += &format!("\nEach process of a reward file may allocate {limit} MiB (reward.memory_limit_mb).");
+        }
+        message += &environment::hint(text, &self.options.pass_env);
+        anyhow!(Failure { kind, message })
+    }
+}
+
+fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -> Vec<u8> {
+    let mut setup = match source {
+        Source::File { path, names, reward_kwargs, positional } => {
+            json!({ "path": path, "functions": names, "kwargs": reward_kwargs, "positional": positional })
+        }
+        Source::BuiltIn { name, code, functions } => json!({ "name": name, "code": code, "functions": functions }),
+    };
+    setup["memory_limit_mb"] = json!(options.memory_limit_mb);
+    setup["start_cpu_seconds"] = json!(start_cpu);
+    setup["cpu_seconds"] = json!(cpu);
+    format!("{setup}\n").into_bytes()
+}
+
+/// One line. The seed of random numbers is a hash of the arguments (FNV-1a), which says nothing of who calls when.
+fn request(function: usize, arguments: &impl Serialize) -> Result<Vec<u8>> {
+    let arguments = serde_json::to_vec(arguments).context("the arguments of a reward function are no JSON")?;
+    let seed =
+        arguments.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+    let mut line = format!("{{\"function\":{function},\"seed\":{seed},\"arguments\":").into_bytes();
+    line.extend_from_slice(&arguments);
+    line.extend_from_slice(b"}\n");
+    Ok(line)
+}
+
+fn at(place: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("; it was at (innermost first)\n{place}") }
+}
+
+/// How a process ended that was to use no more than `cpu` seconds of processor time.
+fn died(lost: &Lost, cpu: u64) -> String {
+    let Lost::Died(status) = lost else { return "closed the pipe of its replies".to_owned() };
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit status {code}"),
+        (_, Some(signal)) if signal == Signal::XCPU.as_raw() => format!("used more than {cpu} s of CPU (reward.cpu_limit)"),
+        (_, Some(signal)) if signal == Signal::KILL.as_raw() => {
+            "was killed by signal 9, which is what the system does when it runs out of memory".to_owned()
+        }
+        (_, signal) => format!("was killed by signal {}", signal.unwrap_or_default()),
+    }
+}

@@ -1,0 +1,81 @@
+//! What the user's code prints, by whatever way: it goes to the log, and its end into messages.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read};
+use std::process::ChildStderr;
+
+const CHUNK: usize = 1 << 13;
+/// Lines that are kept, and how much of each.
+const TAIL: usize = 20;
+const LONGEST_LINE: usize = 400;
+/// Bytes without an end of line that are taken for a line.
+const NO_LINE: usize = 1 << 16;
+/// Bytes that are read at once at most, of a process that prints without end: somebody else looks at the clock.
+const PRINTED_AT_ONCE: usize = 1 << 18;
+
+/// The pipe that both output streams of a process go to.
+pub(super) struct Printed {
+    pipe: Option<ChildStderr>,
+    partial: Vec<u8>,
+    tail: VecDeque<String>,
+}
+
+impl Printed {
+    pub fn new(pipe: ChildStderr) -> Self {
+        Self { pipe: Some(pipe), partial: Vec::new(), tail: VecDeque::new() }
+    }
+
+    /// `None` once it is closed.
+    pub fn pipe(&self) -> Option<&ChildStderr> {
+        self.pipe.as_ref()
+    }
+
+    /// Logs what is there.
+    pub fn read(&mut self) {
+        let (mut chunk, mut total) = ([0; CHUNK], 0);
+        while let Some(pipe) = self.pipe.as_mut().filter(|_| total < PRINTED_AT_ONCE) {
+            match pipe.read(&mut chunk) {
+                Ok(0) => self.pipe = None,
+                Ok(count) => {
+                    total += count;
+                    self.partial.extend_from_slice(&chunk[..count]);
+                    self.split();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.pipe = None,
+            }
+        }
+        if self.pipe.is_none() && !self.partial.is_empty() {
+            self.partial.push(b'\n');
+            self.split();
+        }
+    }
+
+    fn split(&mut self) {
+        while let Some(end) =
+            self.partial.iter().position(|byte| *byte == b'\n').or((self.partial.len() > NO_LINE).then_some(NO_LINE))
+        {
+            let line: Vec<u8> = self.partial.drain(..=end).collect();
+            let line: String = String::from_utf8_lossy(&line).trim_end().chars().take(LONGEST_LINE).collect();
+            tracing::debug!("a reward file prints: {line}");
+            if self.tail.len() == TAIL {
+                self.tail.pop_front();
+            }
+            self.tail.push_back(line);
+        }
+    }
+
+    /// The last lines, for the end of a message.
+    pub fn last_words(&self) -> String {
+        let lines: Vec<&str> = self.tail.iter().map(String::as_str).collect();
+        if lines.is_empty() { String::new() } else { format!("\nIt printed last:\n  {}", lines.join("\n  ")) }
+    }
+
+    /// The user's lines of the trace that was printed last, if one was. Ours have no file.
+    pub fn trace(&self) -> Option<String> {
+        let start = self.tail.iter().rposition(|line| line.starts_with("Stack (most recent"))?;
+        let lines = self.tail.range(start + 1..).map(String::as_str);
+        Some(lines.filter(|line| !line.contains("\"<string>\"")).collect::<Vec<_>>().join("\n"))
+    }
+}

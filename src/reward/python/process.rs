@@ -1,0 +1,193 @@
+//! One worker process: started, asked, and killed with everything it has started.
+//!
+//! The thread that asks does all the work: it writes the request, reads the reply and what is printed meanwhile, and looks at the
+//! clock. So an idle worker costs nothing, and a reply wakes the thread that waits for it and no other.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+
+use super::printed::Printed;
+use crate::util::interrupt::Interrupt;
+
+/// How often somebody who waits looks whether the run was interrupted, or the worker is dead though its pipe is still open, which a
+/// child that it forked can hold.
+const SLICE: Duration = Duration::from_millis(50);
+/// The same, once the worker has closed its pipe and is about to die.
+const DYING_SLICE: Duration = Duration::from_millis(2);
+/// How long a worker may live that has closed its pipe, or says where it hangs.
+const GRACE: Duration = Duration::from_millis(200);
+const CHUNK: usize = 1 << 13;
+
+pub(super) struct Worker {
+    child: Child,
+    group: Pid,
+    requests: ChildStdin,
+    /// `None` once it is closed.
+    replies: Option<ChildStdout>,
+    unread: Vec<u8>,
+    printed: Printed,
+    ended: bool,
+}
+
+/// Why there is no reply. The worker is dead then.
+pub(super) enum Lost {
+    Died(ExitStatus),
+    /// It lived on, but without the pipe of its replies.
+    Closed,
+    /// The lines of the user's code that it was at, as far as it could tell.
+    TimedOut(String),
+    Interrupted(anyhow::Error),
+}
+
+impl Worker {
+    /// A process in a group of its own, that knows nothing of this one but the given environment.
+    pub fn spawn(python: &str, code: &str, environment: &[(OsString, OsString)]) -> Result<Self> {
+        let mut command = Command::new(python);
+        command.args(["-u", "-c", code]).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().with_context(|| format!("cannot start \"{python}\" (reward.python)"))?;
+        let group = Pid::from_child(&child);
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(requests), Some(replies), Some(printed)) = pipes else { bail!("a process without pipes") };
+        let nonblocking = ioctl_fionbio(&requests, true).and(ioctl_fionbio(&replies, true)).and(ioctl_fionbio(&printed, true));
+        let printed = Printed::new(printed);
+        let worker = Self { child, group, requests, replies: Some(replies), unread: Vec::new(), printed, ended: false };
+        nonblocking.context("cannot use the pipes of a reward worker")?;
+        Ok(worker)
+    }
+
+    /// Sends a line and returns the next line that comes, without its end.
+    pub fn ask(&mut self, line: &[u8], timeout: Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
+        let begun = Instant::now();
+        let (mut unsent, mut closed) = (line, None);
+        loop {
+            unsent = self.send(unsent);
+            let left = timeout.saturating_sub(begun.elapsed());
+            let quiet = self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
+            if let Some(reply) = self.read_reply() {
+                return Ok(reply);
+            }
+            if self.replies.is_none() {
+                closed = closed.or(Some(Instant::now()));
+            }
+            if (quiet || closed.is_some()) && self.is_dead() {
+                return Err(Lost::Died(self.end()));
+            }
+            if closed.is_some_and(|closed| closed.elapsed() > GRACE) {
+                self.end();
+                return Err(Lost::Closed);
+            }
+            if let Err(interrupted) = interrupt.check() {
+                self.end();
+                return Err(Lost::Interrupted(interrupted));
+            }
+            if begun.elapsed() >= timeout {
+                let place = self.place();
+                self.end();
+                return Err(Lost::TimedOut(place));
+            }
+        }
+    }
+
+    /// What of the bytes is still to be sent; nothing if nobody reads them any more, which shows elsewhere.
+    fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
+        while !bytes.is_empty() {
+            match self.requests.write(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return &[],
+            }
+        }
+        bytes
+    }
+
+    /// Until something can be read, or sent; whether nothing happened.
+    fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
+        let mut pipes = Vec::with_capacity(3);
+        pipes.extend(self.replies.as_ref().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+        pipes.extend(self.printed.pipe().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+        if sending {
+            pipes.push(PollFd::from_borrowed_fd(self.requests.as_fd(), PollFlags::OUT));
+        }
+        let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        let quiet = poll(&mut pipes, Some(&at_most)) == Ok(0);
+        if !quiet {
+            self.printed.read();
+        }
+        quiet
+    }
+
+    fn read_reply(&mut self) -> Option<Vec<u8>> {
+        let mut chunk = [0; CHUNK];
+        while let Some(pipe) = &mut self.replies {
+            match pipe.read(&mut chunk) {
+                Ok(0) => self.replies = None,
+                Ok(count) => {
+                    let ends = chunk[..count].iter().position(|byte| *byte == b'\n');
+                    self.unread.extend_from_slice(&chunk[..ends.unwrap_or(count)]);
+                    if ends.is_some() {
+                        return Some(std::mem::take(&mut self.unread));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.replies = None,
+            }
+        }
+        None
+    }
+
+    /// Whether the process itself has ended. It is left unreaped, so that nobody else can get the number of its group.
+    pub fn is_dead(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
+    }
+
+    /// Kills the process and its group, if it was not done before.
+    fn end(&mut self) -> ExitStatus {
+        if !self.ended {
+            // It may have ended by itself; what it has started need not have.
+            let _ = kill_process_group(self.group, Signal::KILL);
+            self.ended = true;
+            self.printed.read();
+        }
+        self.child.wait().unwrap_or_default()
+    }
+
+    /// Where the user's code is at this moment, which the worker prints on this signal.
+    fn place(&mut self) -> String {
+        self.printed.read();
+        let begun = Instant::now();
+        if kill_process(self.group, Signal::USR1).is_err() {
+            return String::new();
+        }
+        while begun.elapsed() < GRACE {
+            // It is printed at once, or not at all: the second silence is the end of it.
+            if self.wait(false, SLICE) && self.printed.trace().is_some() {
+                break;
+            }
+        }
+        self.printed.trace().unwrap_or_default()
+    }
+
+    /// The last lines that were printed, for the end of a message.
+    pub fn last_words(&self) -> String {
+        self.printed.last_words()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

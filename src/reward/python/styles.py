@@ -1,0 +1,221 @@
+# The ways in which reward functions want to be called, recognised by the names of their parameters.
+
+import inspect
+import random
+import sys
+from types import SimpleNamespace
+
+KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+VERL = ("data_source", "solution_str", "ground_truth", "extra_info")
+VERL_BATCH = ("data_sources", "solution_strs", "ground_truths", "extra_infos")
+TRL = ("prompts", "completions", "completion_ids")
+TRL_SERVICES = ("trainer_state", "log_extra", "log_metric")
+OPENRLHF = ("queries", "prompts", "labels")
+EXPECTED = """
+  verl:          compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)
+  verl's batch:  compute_score(data_sources, solution_strs, ground_truths, extra_infos, **kwargs)
+  TRL:           any_name(prompts, completions, completion_ids, **columns)
+  OpenRLHF:      reward_func(queries, prompts, labels, **kwargs)"""
+
+
+class Unusable(Exception):
+    """Said as it is, without a traceback: the fault is in how the function is written, not where it was called."""
+
+
+class Missing(Exception):
+    """A name that the file does not have."""
+
+    def __init__(self, name, functions):
+        super().__init__(name)
+        self.name = name
+        self.functions = functions
+
+
+class Callee:
+    """A function, its style, and the arguments that it always gets."""
+
+    def __init__(self, name, function, style, parameters=(), kwargs=None):
+        self.name = name
+        self.function = function
+        self.style = style
+        self.kwargs = kwargs or {}
+        self.names = [p.name for p in parameters if p.kind in KEYWORD]
+        self.required = [p.name for p in parameters if p.default is p.empty and p.kind in KEYWORD]
+        self.takes_any = style == "plain" or any(p.kind == p.VAR_KEYWORD for p in parameters)
+
+    def columns(self):
+        """The arguments it has a use for; `None` for all that there are."""
+        return None if self.takes_any else self.names
+
+    def keywords(self, given):
+        """The arguments of one call by keyword. What the function does not take is left out, as is common for `extra_info`."""
+        given = dict(given, **self.kwargs)
+        return given if self.takes_any else {name: given[name] for name in self.names if name in given}
+
+    def __call__(self, *args, **kwargs):
+        result = self.function(*args, **kwargs)
+        return wait(result) if inspect.isawaitable(result) else result
+
+
+def wait(result):
+    """The result of an async function. One loop for all calls: sessions of HTTP clients belong to the loop that made them."""
+    import asyncio
+
+    if not hasattr(wait, "loop"):
+        wait.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(wait.loop)
+
+    async def finish():
+        return await result
+
+    return wait.loop.run_until_complete(finish())
+
+
+def recognise(name, function, kwargs, positional):
+    """The callee, if this function can be called with what there is."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise Unusable("the parameters of %s cannot be told: %s" % (name, error))
+    parameters = list(signature.parameters.values())
+    style = style_of(parameters, positional)
+    title = "%s%s" % (name, signature)
+    if style is None:
+        raise Unusable("%s is called in no way that is known; reward functions look like%s" % (title, EXPECTED))
+    callee = Callee(name, function, style, parameters, kwargs)
+    unknown = [key for key in kwargs if not callee.takes_any and key not in callee.names]
+    if unknown:
+        raise Unusable("%s does not take %s, which reward_kwargs has" % (title, ", ".join(unknown)))
+    if style == "trl":
+        return callee  # what else it requires may be columns of the data set
+    if style in ("verl", "verl_batch"):
+        given = VERL if style == "verl" else VERL_BATCH
+        lacking = [key for key in callee.required if key not in given and key not in kwargs]
+        lacking += [p.name for p in parameters if p.kind == p.POSITIONAL_ONLY and p.default is p.empty]
+        if lacking:
+            text = "%s requires %s, which is not given to it: there are %s, and what custom_reward_function.reward_kwargs says"
+            raise Unusable(text % (title, ", ".join(lacking), ", ".join(given)))
+        return callee
+    try:
+        signature.bind(*(VERL if style == "verl_positional" else OPENRLHF), **kwargs)
+    except TypeError as error:
+        order = "data_source, solution_str, ground_truth, extra_info" if style == "verl_positional" else "queries, prompts, labels"
+        raise Unusable("%s cannot be called with (%s): %s" % (title, order, error))
+    return callee
+
+
+def style_of(parameters, positional):
+    names = {p.name for p in parameters}
+    if "queries" in names:
+        return "openrlhf"
+    if names & {"completions", "completion_ids"}:
+        return "trl"
+    if {"prompts", "labels"} <= names:
+        return "openrlhf"
+    if names & set(VERL_BATCH):
+        return "verl_batch"
+    if positional and (len(names) >= 3 or any(p.kind == p.VAR_POSITIONAL for p in parameters)):
+        return "verl_positional"
+    if names & set(VERL):
+        return "verl"
+    if "prompts" in names:
+        return "trl"
+    if any(p.kind == p.VAR_KEYWORD for p in parameters) and all(p.default is not p.empty or p.kind not in POSITIONAL for p in parameters):
+        return "verl"
+    return None
+
+
+def seed(number):
+    """The usual sources of randomness. One that is loaded only in the middle of a call is seeded from the next call on."""
+    random.seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number & 0xFFFFFFFF)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(number)  # torch's own manual_seed also queues work for GPUs
+
+
+def verl(callee, arguments):
+    """One response, by keyword."""
+    given = dict(arguments, extra_info=with_rollout(arguments["extra_info"], num_turns=2))
+    return {"scores": [verl_score(callee.name, callee(**callee.keywords(given)))]}
+
+
+def verl_positional(callee, arguments):
+    """One response, in the order of verl's prime manager."""
+    return {"scores": [verl_score(callee.name, callee(*[arguments[key] for key in VERL], **callee.kwargs))]}
+
+
+def verl_batch(callee, arguments):
+    """All responses at once."""
+    given = dict(arguments, extra_infos=[with_rollout(extra) for extra in arguments["extra_infos"]])
+    results = listed(callee.name, callee(**callee.keywords(given)), len(given["solution_strs"]))
+    return {"scores": [verl_score(callee.name, result, index) for index, result in enumerate(results)]}
+
+
+def with_rollout(extra_info, **more):
+    """What verl adds to `extra_info`: no scores of the rollout's own, and a turn of the user and one of the model."""
+    if extra_info is None or isinstance(extra_info, dict):
+        return dict(extra_info or {}, rollout_reward_scores={}, **more)
+    return extra_info
+
+
+def trl(callee, arguments):
+    """All responses at once, and every column of the data set as a list."""
+    prompts, completions, columns = arguments["prompts"], arguments["completions"], arguments["columns"]
+    count = len(completions)
+    extra, metrics = {}, {}
+
+    def log_extra(column, values):
+        extra[str(column)] = listed("log_extra(%r, …)" % column, values, count)
+
+    def log_metric(name, value):
+        if number(value) is None:
+            raise Unusable("log_metric(%r, …) wants a number, not %s" % (name, shown(value)))
+        metrics.setdefault(str(name), []).append(number(value))
+
+    given = dict(
+        columns,
+        prompts=prompts,
+        completions=[
+            text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
+            for prompt, text in zip(prompts, completions)
+        ],
+        completion_ids=arguments["completion_ids"],
+        trainer_state=SimpleNamespace(global_step=arguments["step"]),
+        log_extra=log_extra,
+        log_metric=log_metric,
+    )
+    keywords = callee.keywords(given)
+    lacking = [name for name in callee.required if name not in keywords]
+    if lacking:
+        have = ", ".join(arguments["all_columns"])
+        raise Unusable("%s wants %s, which is no column of the data set: it has %s" % (callee.name, ", ".join(lacking), have))
+    results = listed(callee.name, callee(**keywords), count)
+    averages = {name: sum(values) / len(values) for name, values in metrics.items()}
+    return {
+        "scores": [
+            trl_score(callee.name, result, index, averages, {name: values[index] for name, values in extra.items()})
+            for index, result in enumerate(results)
+        ]
+    }
+
+
+def openrlhf(callee, arguments):
+    """Lists of one response, in this order."""
+    return {"scores": [openrlhf_score(callee.name, callee(*[arguments[key] for key in OPENRLHF], **callee.kwargs))]}
+
+
+def plain(callee, arguments):
+    """The trainer's own code: JSON in, JSON out."""
+    return {"value": note(callee(**arguments))}
+
+
+CALLS = {
+    "verl": verl,
+    "verl_positional": verl_positional,
+    "verl_batch": verl_batch,
+    "trl": trl,
+    "openrlhf": openrlhf,
+    "plain": plain,
+}

@@ -1,0 +1,441 @@
+//! Reward functions in Python files: how they are called, what of their results is taken, and what becomes of those that
+//! misbehave.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use burnish::reward::failure::{Failure, FailureKind};
+use burnish::reward::python::{Pool, PoolOptions, Source, functions};
+use burnish::reward::{Reward, Runs, Score, ScoreInput};
+use burnish::util::interrupt::{Interrupt, Interrupted};
+use serde_json::{Map, Value, json};
+
+/// A file of reward functions in a folder that is removed with it.
+struct File(tempfile::TempDir);
+
+impl File {
+    fn new(code: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("my_reward.py"), code).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self) -> String {
+        self.0.path().join("my_reward.py").to_str().unwrap().to_owned()
+    }
+
+    fn start(&self, names: &[&str], options: PoolOptions) -> anyhow::Result<Arc<Pool>> {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let source = Source::File { path: self.path(), names, reward_kwargs: Map::new(), positional: false };
+        Pool::start(source, options).map(Arc::new)
+    }
+}
+
+fn options() -> PoolOptions {
+    PoolOptions { num_workers: 1, timeout: Duration::from_secs(20), start_timeout: Duration::from_secs(20), ..Default::default() }
+}
+
+fn score_all(reward: &Reward, inputs: &[ScoreInput]) -> anyhow::Result<Vec<Score>> {
+    match &reward.runs {
+        Runs::Each(judge) => inputs.iter().map(|input| judge.score(input)).collect(),
+        Runs::Together(judge) => judge.score(inputs),
+        _ => panic!("no Python function"),
+    }
+}
+
+/// Scores one response by the only function of a pool.
+fn score(pool: &Arc<Pool>, solution: &str) -> anyhow::Result<Score> {
+    let truth = json!("95");
+    let input = ScoreInput { data_source: "test", solution, ground_truth: &truth, ..Default::default() };
+    Ok(score_all(&functions(pool)[0], &[input])?.remove(0))
+}
+
+fn number(value: f32) -> Option<f32> {
+    Some(value)
+}
+
+#[test]
+fn each_style_is_called_as_its_framework_calls_it() {
+    let file = File::new(
+        r##"
+import asyncio, dataclasses, pickle
+
+@dataclasses.dataclass
+class Verdict:
+    score: float
+
+def verl(data_source, solution_str, ground_truth, extra_info=None, scale=1.0, **kwargs):
+    assert (data_source, extra_info["num_turns"], extra_info["rollout_reward_scores"], kwargs) == ("test", 2, {}, {})
+    verdict = pickle.loads(pickle.dumps(Verdict(len(solution_str) * scale)))
+    return {"score": verdict.score, "index": extra_info["index"], "right": solution_str == ground_truth,
+            "pred": solution_str.strip(), "why": ["a", 1, float("nan")]}
+
+async def verl_async(data_source, solution_str, ground_truth, extra_info):
+    await asyncio.sleep(0)
+    return float(solution_str == ground_truth)
+
+def verl_anything(**kwargs):
+    return [float(sorted(kwargs) == ["data_source", "extra_info", "ground_truth", "scale", "solution_str"]), "second"]
+
+def verl_little(solution_str, ground_truth):
+    return solution_str == ground_truth
+
+def verl_batch(data_sources, solution_strs, ground_truths, extra_infos, scale):
+    assert len(data_sources) == len(extra_infos) == 2
+    return [{"score": scale * (a == b), "length": len(a)} for a, b in zip(solution_strs, ground_truths)]
+
+def trl(completions, answer, trainer_state, log_extra, log_metric, **kwargs):
+    assert sorted(kwargs) == ["completion_ids", "level", "prompts", "scale"], kwargs
+    assert kwargs["level"] == [1, None] and kwargs["completion_ids"] == [[7, 8], [9]] and trainer_state.global_step == 12
+    assert kwargs["prompts"][0][0]["role"] == "user"
+    log_extra("answer_found", [message[0]["content"] for message in completions])
+    log_metric("share", 0.25)
+    log_metric("share", 0.75)
+    return [1.0 if message == [{"role": "assistant", "content": right}] else None for message, right in zip(completions, answer)]
+
+async def trl_async(prompts, completions, completion_ids):
+    return [len(ids) for ids in completion_ids]
+
+def reward_func(queries, prompts, labels, **kwargs):
+    assert queries == [prompts[0] + {"95": "95<|end|>", "96": "96"}[labels[0]]], queries
+    return {"rewards": [2], "scores": [0.5], "extra_logs": {"seen": [3], "text": "x"}}
+
+if __name__ == "__main__":
+    raise SystemExit("run as a program")
+"##,
+    );
+    let names =
+        ["verl", "verl_async", "verl_anything", "verl_little", "verl_batch", "trl", "trl_async", "reward_func"].map(String::from);
+    let conversation = json!([{"role": "user", "content": "?"}]);
+    let rows = [json!({"answer": "95", "level": 1, "prompt": "left out"}), json!({"answer": "96"})];
+    let (truths, extra) = ([json!("95"), json!("96")], json!({"index": 3}));
+    let input = |index: usize, raw, token_ids| ScoreInput {
+        data_source: "test",
+        solution: "95",
+        step: 12,
+        raw,
+        token_ids: Some(token_ids),
+        ground_truth: &truths[index],
+        extra_info: &extra,
+        prompt: &conversation,
+        prompt_text: "<|user|>?",
+        columns: rows[index].as_object().unwrap(),
+        ..Default::default()
+    };
+    let inputs = [input(0, "95<|end|>", &[7, 8]), input(1, "96", &[9])];
+    let call = |name: &str, kwargs: Value| {
+        let reward_kwargs = kwargs.as_object().unwrap().clone();
+        let source = Source::File { path: file.path(), names: vec![name.to_owned()], reward_kwargs, positional: false };
+        let pool = Arc::new(Pool::start(source, options())?);
+        score_all(&functions(&pool)[0], &inputs)
+    };
+    let mut results: Vec<Vec<Score>> = Vec::new();
+    for name in &names {
+        let scaled = ["verl", "verl_anything", "verl_batch", "trl"].contains(&name.as_str());
+        results.push(call(name, if scaled { json!({"scale": 2.0}) } else { json!({}) }).unwrap());
+    }
+    let scores: Vec<[Option<f32>; 2]> = results.iter().map(|two| [two[0].score, two[1].score]).collect();
+    let expected = [(4.0, 4.0), (1.0, 0.0), (1.0, 1.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0), (2.0, 1.0), (2.0, 2.0)];
+    let mut expected = expected.map(|(first, second)| [number(first), number(second)]);
+    expected[5][1] = None;
+    assert_eq!(scores, expected);
+    let extras = |index: usize| results[index][0].extras.iter().map(|(name, value)| (name.as_str(), *value)).collect::<Vec<_>>();
+    assert_eq!(extras(0), [("index", 3.0), ("right", 1.0)]);
+    assert_eq!(
+        (results[0][0].pred.as_deref(), &results[0][0].notes),
+        (Some("95"), &vec![("why".into(), json!(["a", 1, "nan"]))])
+    );
+    assert_eq!((extras(1), extras(4)), (vec![("acc", 1.0)], vec![("length", 2.0)]));
+    assert_eq!((extras(5), &results[5][0].notes), (vec![("share", 0.5)], &vec![("answer_found".into(), json!("95"))]));
+    assert_eq!((extras(7), &results[7][0].notes), (vec![("scores", 0.5), ("seen", 3.0)], &vec![("text".into(), json!("x"))]));
+
+    let error = |name: &str, kwargs: Value| format!("{:#}", call(name, kwargs).unwrap_err());
+    assert!(error("verl_little", json!({"scale": 1})).contains("verl_little(solution_str, ground_truth) does not take scale"));
+    assert!(error("verl_batch", json!({})).contains("requires scale"));
+    let lacking = [ScoreInput { solution: "95", prompt_text: "?", ..Default::default() }];
+    let pool = file.start(&["trl"], options()).unwrap();
+    let text = format!("{:#}", score_all(&functions(&pool)[0], &lacking).unwrap_err());
+    assert!(text.contains("trl wants answer, which is no column"), "{text}");
+}
+
+#[test]
+fn functions_are_found_by_the_usual_names_and_called_in_order_for_verls_prime_manager() {
+    let openrlhf = File::new("def reward_func(q, p, l):\n    return 1.0\ndef other(queries, prompts, labels):\n    return 1\n");
+    assert!(openrlhf.start(&[], options()).map(drop).unwrap_err().to_string().contains("called in no way that is known"));
+    let openrlhf = File::new("def reward_func(queries, prompts, labels):\n    return [0.5]\n");
+    let pool = openrlhf.start(&[], options()).unwrap();
+    assert_eq!((pool.functions()[0].name.as_str(), score(&pool, "95").unwrap().score), ("reward_func", Some(0.5)));
+
+    let file = File::new(
+        "def compute_score(task, completion, reference, extra):\n    return completion == reference and extra is None\n",
+    );
+    let source =
+        Source::File { path: format!("file://{}", file.path()), names: vec![], reward_kwargs: Map::new(), positional: true };
+    let pool = Arc::new(Pool::start(source, options()).unwrap());
+    assert_eq!((score(&pool, "95").unwrap().score, score(&pool, "96").unwrap().score), (Some(1.0), Some(0.0)));
+}
+
+#[test]
+fn numbers_are_taken_and_anything_else_is_named() {
+    let file = File::new(
+        r#"
+from fractions import Fraction
+class Array:
+    def __init__(self, value): self.value = value
+    def tolist(self): return self.value
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return eval(solution_str)
+"#,
+    );
+    let pool = file.start(&[], options()).unwrap();
+    let numbers =
+        [("True", 1.0), ("3", 3.0), ("Fraction(1, 4)", 0.25), ("Array(0.5)", 0.5), ("Array([[0.5]])", 0.5), ("(0.5, 'x')", 0.5)];
+    for (returned, expected) in numbers {
+        let score = score(&pool, returned).unwrap();
+        assert_eq!((score.score, score.extras), (Some(expected), vec![("acc".to_owned(), f64::from(expected))]), "{returned}");
+    }
+    assert!(score(&pool, "float('nan')").unwrap().score.unwrap().is_nan());
+    assert_eq!(score(&pool, "{'score': -float('inf'), 'x': float('inf')}").unwrap().extras, [("x".to_owned(), f64::INFINITY)]);
+    let left_out = score(&pool, "{'score': None, 'acc': Array([1]), 'pred': 7, 'note': '\\ud800', 'none': None}").unwrap();
+    assert_eq!((left_out.score, left_out.extras, left_out.pred.as_deref()), (None, vec![("acc".to_owned(), 1.0)], Some("7")));
+    assert_eq!(left_out.notes, [("note".to_owned(), json!("?")), ("none".to_owned(), Value::Null)]);
+    let wrong = [
+        ("None", "compute_score returned None: return a number"),
+        ("'0.5'", "compute_score returned str '0.5': return a number"),
+        ("[]", "returned list []"),
+        ("1j", "returned complex 1j"),
+        ("10**400", "returned int 1000"),
+        ("{'acc': 1, 'x': 2}", "without \"score\"; it has 'acc', 'x'"),
+        ("{'score': 'good'}", "\"score\" is no number: str 'good'"),
+    ];
+    for (returned, expected) in wrong {
+        let error = score(&pool, returned).unwrap_err();
+        assert_eq!(error.downcast_ref::<Failure>().map(|failure| failure.kind), Some(FailureKind::Exception));
+        assert!(error.to_string().contains(expected) && !error.to_string().contains("Traceback"), "{error}");
+    }
+
+    let lists = File::new("def f(completions, **kwargs):\n    return eval(completions[0])\n");
+    let pool = lists.start(&["f"], options()).unwrap();
+    assert_eq!(score(&pool, "[float('inf')]").unwrap().score, Some(f32::INFINITY));
+    for (returned, expected) in
+        [("[1, 2]", "f returned 2 results for 1 responses"), ("1", "return a list of 1"), ("['1']", "str '1'")]
+    {
+        let error = score(&pool, returned).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// Solutions are programs of one line; `good` is what a worker must still be able to do afterwards.
+const RUNS_CODE: &str = r#"
+import os, subprocess, sys, threading, time, signal
+started = os.getpid()
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    if solution_str == "good":
+        return 1.0
+    scope = {}
+    for line in solution_str.split(";"):
+        exec(line.strip(), globals(), scope)
+    return 0.5
+"#;
+
+#[test]
+fn misbehaviour_ends_the_call_and_nothing_else() {
+    use FailureKind::{Crash, Exception, Timeout};
+    let file = File::new(RUNS_CODE);
+    let patient = file.start(&[], PoolOptions { memory_limit_mb: Some(256), ..options() }).unwrap();
+    let hasty = file.start(&[], PoolOptions { timeout: Duration::from_millis(700), ..options() }).unwrap();
+    let cases: &[(&str, FailureKind, &[&str])] = &[
+        ("{}['gold']", Exception, &["my_reward.py failed:", "KeyError: 'gold'", "line 10, in compute_score"]),
+        ("sys.exit(3)", Exception, &["SystemExit: 3", "must not end the process"]),
+        ("x = 'x' * (1 << 30)", Exception, &["MemoryError", "256 MiB (reward.memory_limit_mb)"]),
+        ("x = [0]; exec('while True: x.append(bytearray(1 << 16))')", Exception, &["MemoryError", "reward.memory_limit_mb"]),
+        ("globals()['f'] = lambda: f(); f()", Exception, &["RecursionError", "repeated"]),
+        ("time.sleep(60)", Timeout, &["compute_score took longer than 0.7 s (reward.timeout)", "line 10 in compute_score"]),
+        ("import re; re.match('(a+)+$', 'a' * 40 + 'b')", Timeout, &["reward.timeout", "my_reward.py"]),
+        ("signal.signal(signal.SIGUSR1, signal.SIG_IGN); time.sleep(60)", Timeout, &["reward.timeout"]),
+        ("exec('while True: print(1)')", Timeout, &["reward.timeout"]),
+        ("print('last words'); os._exit(3)", Crash, &["ended with exit status 3", "last words"]),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", Crash, &["killed by signal 11"]),
+        ("exec('if os.fork(): os._exit(4)'); time.sleep(60)", Crash, &["exit status 4"]),
+        ("os.closerange(3, 1024)", Crash, &["did the reward file close the descriptor"]),
+        ("os.closerange(3, 1024); time.sleep(60)", Crash, &["closed the pipe of its replies"]),
+    ];
+    for (program, kind, parts) in cases {
+        let pool = if *kind == Timeout { &hasty } else { &patient };
+        let error = score(pool, program).expect_err(program);
+        let failure = error.downcast_ref::<Failure>().unwrap_or_else(|| panic!("{program}: {error:#}"));
+        assert_eq!(failure.kind, *kind, "{program}: {failure}");
+        for part in *parts {
+            assert!(failure.message.contains(part), "{program}: {failure}");
+        }
+        assert!(!failure.message.contains("<string>\", line 4"), "frames of the worker are left out: {failure}");
+        assert_eq!(score(pool, "good").unwrap().score, Some(1.0), "after {program}");
+    }
+    // What looks odd and is allowed.
+    let fine = [
+        "print('{\"error\": 1}')",
+        "os.write(1, b'{}\\n'); os.write(2, b'\\xff no end'); sys.__stdout__.write('x' * 100000)",
+        "subprocess.run(['sh', '-c', 'echo {} && cat && exec 1>&-'], check=True)",
+        "os.close(0); os.close(1); os.close(2)",
+        "os.fork()",
+        "os.fork() or sys.exit(0)",
+        "os.fork() or {}['child']",
+        "os.fork() or os._exit(0)",
+        "exec('if not os.fork(): time.sleep(60)')",
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        "signal.setitimer(signal.ITIMER_REAL, 0.05)",
+        "print('\\u2192 \\ud800')",
+    ];
+    for program in fine {
+        assert_eq!(score(&patient, program).unwrap_or_else(|error| panic!("{program}: {error:#}")).score, Some(0.5), "{program}");
+        assert_eq!(score(&patient, "good").unwrap().score, Some(1.0), "after {program}");
+    }
+    thread::sleep(Duration::from_millis(80));
+    assert_eq!(score(&patient, "assert os.getpid() == started").unwrap().score, Some(0.5), "no alarm is left");
+}
+
+#[test]
+fn processor_time_is_limited_and_idle_workers_that_die_are_replaced() {
+    let file = File::new(RUNS_CODE);
+    let pool = file.start(&[], PoolOptions { cpu_limit: Some(1), ..options() }).unwrap();
+    let error = score(&pool, "exec('while True: pass')").unwrap_err();
+    assert!(error.to_string().contains("used more than 1 s of CPU (reward.cpu_limit)"), "{error}");
+    assert!(error.downcast_ref::<Failure>().is_some_and(|failure| failure.kind == FailureKind::Crash));
+    score(&pool, "threading.Timer(0.05, os._exit, [1]).start()").unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(score(&pool, "good").unwrap().score, Some(1.0));
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_refused_at_the_start() {
+    let good = "def compute_score(data_source, solution_str, ground_truth, extra_info=None): return 1\n";
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        (good, &["compute_scores"], &["has no compute_scores", "it has compute_score.", "Did you mean \"compute_score\"?"]),
+        ("helper = 1\n", &[], &["has no compute_score", "no functions"]),
+        ("def compute_score(:\n", &[], &["SyntaxError", "my_reward.py\", line 1"]),
+        ("\nimport nowhere_to_be_found\n", &[], &["line 2, in <module>", "No module named 'nowhere_to_be_found'"]),
+        ("import sys; sys.exit('usage')\n", &[], &["SystemExit: usage"]),
+        ("import os; os._exit(9)\n", &[], &["ended with exit status 9 while it was loaded"]),
+        ("compute_score = 3\n", &[], &["compute_score", "is no function: it is int 3"]),
+        ("def compute_score(a, b): pass\n", &[], &["compute_score(a, b) is called in no way that is known", "TRL"]),
+        ("def compute_score(solution_str, judge): pass\n", &[], &["requires judge", "reward_kwargs"]),
+        ("def reward_func(queries, prompts): pass\n", &[], &["reward_func(queries, prompts) cannot be called"]),
+    ];
+    for (code, names, parts) in cases {
+        let error = format!("{:#}", File::new(code).start(names, options()).map(drop).unwrap_err());
+        for part in *parts {
+            assert!(error.contains(part), "{code}: {error}");
+        }
+        assert!(!error.contains("importlib") && !error.contains("in prepare"), "{error}");
+    }
+    let file = File::new(good);
+    let error = |options: PoolOptions| format!("{:#}", file.start(&[], options).map(drop).unwrap_err());
+    assert!(error(PoolOptions { python: "no-such-python".into(), ..options() }).contains("\"no-such-python\" (reward.python)"));
+    let slow = File::new("import time; time.sleep(60)\n");
+    let error = slow.start(&[], PoolOptions { start_timeout: Duration::from_secs(1), ..options() }).map(drop).unwrap_err();
+    assert!(error.to_string().contains("loading it took longer than 1 s (reward.start_timeout)"), "{error}");
+    let refused = |path: &str, name: &str| {
+        let (path, names) = (path.to_owned(), vec![name.to_owned()]);
+        let source = Source::File { path, names, reward_kwargs: Map::new(), positional: false };
+        Pool::start(source, options()).map(drop).unwrap_err().to_string()
+    };
+    assert!(refused("no/such.py", "f").contains("there is no file no/such.py"));
+    assert!(refused("pkg://json/tool", "mains").contains("Did you mean \"main\"?"));
+    let error = refused("pkg://no.such_module", "f");
+    assert!(error.ends_with("ModuleNotFoundError: No module named 'no'") && !error.contains("File"), "{error}");
+}
+
+#[test]
+fn the_environment_has_what_programs_need_and_no_secrets() {
+    let name = "CARGO_MANIFEST_DIR"; // set in tests, and nothing that workers need
+    let file = File::new(&format!(
+        "import os\nassert os.environ['HOME']\nKEY = os.environ['{name}']\ndef compute_score(**kwargs): return 1\n"
+    ));
+    let error = format!("{:#}", file.start(&[], options()).map(drop).unwrap_err());
+    assert!(error.contains(&format!("write reward.pass_env=[{name}]")) && error.contains("line 3, in <module>"), "{error}");
+    let passing = |name: &str| PoolOptions { pass_env: vec![name.to_owned()], ..options() };
+    assert!(file.start(&[], passing(name)).is_ok());
+    assert!(file.start(&[], passing("NOT_SET_ANYWHERE")).is_err());
+}
+
+#[test]
+fn scores_do_not_depend_on_which_worker_gives_them() {
+    let file = File::new("import random\ndef compute_score(solution_str): return random.random() + hash(solution_str) % 7\n");
+    let run = |num_workers: usize| {
+        let pool = file.start(&[], PoolOptions { num_workers, ..options() }).unwrap();
+        let pool = &pool;
+        let asked = (0..24).map(|index| move || score(pool, &format!("response {}", index % 8)).unwrap().score.unwrap());
+        thread::scope(|scope| {
+            let asked: Vec<_> = asked.map(|ask| scope.spawn(ask)).collect();
+            asked.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<f32>>()
+        })
+    };
+    let alone = run(1);
+    assert_eq!((&alone, alone[..8].to_vec()), (&run(3), alone[16..].to_vec()));
+    assert!((1..8).all(|index| alone[index] != alone[0]));
+}
+
+#[test]
+fn code_of_ours_takes_and_returns_json() {
+    let code = "def sum_of(numbers, start=0):\n    return {'sum': sum(numbers, start), 'nan': float('nan')}\n";
+    let pool = Pool::start(Source::BuiltIn { name: "sums", code, functions: &["sum_of"] }, options()).unwrap();
+    let large: Vec<u32> = (0..100_000).collect();
+    let reply = pool.call(0, &json!({"numbers": large, "start": 1})).unwrap();
+    assert_eq!(reply["value"], json!({"sum": 4_999_950_001_u64, "nan": "nan"}));
+    assert!(pool.call(0, &json!({"numbers": "x"})).unwrap_err().to_string().contains("TypeError"));
+}
+
+#[test]
+fn an_interruption_is_heard_while_a_call_hangs() {
+    let asked = Interrupt::default();
+    let file = File::new(RUNS_CODE);
+    let pool = file.start(&[], PoolOptions { interrupt: asked.clone(), ..options() }).unwrap();
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        let hanging: Vec<_> = (0..2).map(|_| scope.spawn(|| score(&pool, "time.sleep(60)").unwrap_err())).collect();
+        thread::sleep(Duration::from_millis(100));
+        asked.ask();
+        for thread in hanging {
+            assert!(thread.join().unwrap().downcast_ref::<Interrupted>().is_some());
+        }
+    });
+    assert!(begun.elapsed() < Duration::from_secs(10), "the call would have taken a minute");
+}
+
+/// Run in a process of its own by the test below, which kills it.
+#[test]
+#[ignore = "waits to be killed"]
+fn hangs() {
+    let Some(folder) = std::env::var_os("FOLDER") else { return };
+    let code = "import os, time\ndef compute_score(solution_str):\n    open(solution_str, 'w').write(str(os.getpid()))\n    time.sleep(60)\n";
+    let pool = File::new(code).start(&[], options()).unwrap();
+    let _ = score(&pool, Path::new(&folder).join("pid").to_str().unwrap());
+}
+
+#[test]
+fn workers_do_not_outlive_a_trainer_that_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trainer = Command::new(std::env::current_exe().unwrap());
+    let mut trainer = trainer.args(["--exact", "hangs", "--ignored"]).env("FOLDER", folder.path()).spawn().unwrap();
+    let within = |what: &str, mut done: Box<dyn FnMut() -> bool>| {
+        let begun = Instant::now();
+        while !done() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let file = folder.path().join("pid");
+    let written = file.clone();
+    within("the call begins", Box::new(move || fs::read_to_string(&written).is_ok_and(|pid| !pid.is_empty())));
+    let pid = fs::read_to_string(file).unwrap();
+    let alive = move || Command::new("kill").args(["-0", &pid]).output().unwrap().status.success();
+    assert!(alive());
+    trainer.kill().unwrap();
+    trainer.wait().unwrap();
+    within("the worker ends", Box::new(move || !alive()));
+}
