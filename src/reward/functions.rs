@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 
-use super::{SCORERS, Score, ScoreInput, find, integer_format, repetition_penalty, think_format};
+use super::{
+    SCORERS, Score, ScoreInput, cosine_scaled, find, gsm8k, integer_format, math_dapo, repetition_penalty, soft_overlong,
+    think_format,
+};
 use crate::util::suggest::did_you_mean;
 
 /// A row of [`FUNCTIONS`].
@@ -44,6 +47,10 @@ pub static FUNCTIONS: &[Function] = &[
     },
     think_format::FUNCTION,
     repetition_penalty::FUNCTION,
+    soft_overlong::FUNCTION,
+    cosine_scaled::FUNCTION,
+    gsm8k::FLEXIBLE,
+    math_dapo::STRICT_BOX,
     integer_format::FUNCTION,
 ];
 

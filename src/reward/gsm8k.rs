@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::{NO_ANSWER, Score, ScoreInput};
+use super::python_text::tail;
+use super::{Function, Score, ScoreInput};
 
 /// Only the last 300 characters are searched.
 const TAIL_CHARS: usize = 300;
@@ -19,13 +20,28 @@ pub enum Method {
     Flexible,
 }
 
-/// The registered scorer: strict, 1 or 0; the same as the extra `acc`, which verl's reward manager adds where a scorer gives a
-/// bare number. The answer that was extracted is named too, which verl's scorer does not do.
+/// The function that takes any number at the end for the answer.
+pub const FLEXIBLE: Function = Function {
+    name: "gsm8k_flexible",
+    doc: "1 if the last number of the response equals the ground truth, letter by letter, else 0.\n\
+          When: prompts that do not ask for \"#### \" before the answer.\n\
+          verl: gsm8k.compute_score(method=\"flexible\").",
+    settings: &[],
+    run: |input| graded(input, Method::Flexible),
+};
+
+/// The registered scorer: strict, 1 or 0. The answer that was extracted is named too, which verl's scorer does not do.
+///
+/// # Errors
+/// A ground truth that is not text.
 pub fn score(input: &ScoreInput) -> Result<Score> {
+    graded(input, Method::Strict)
+}
+
+fn graded(input: &ScoreInput, method: Method) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
-    let score = compute_score(input.solution, truth, Method::Strict, 0.0, 1.0);
-    let answer = extract_solution(input.solution, Method::Strict).unwrap_or_else(|| NO_ANSWER.to_owned());
-    Ok(Score { extras: vec![("acc".into(), score)], pred: Some(answer), ..Score::new(score as f32) })
+    let score = compute_score(input.solution, truth, method, 0.0, 1.0);
+    Ok(Score::graded(score, extract_solution(input.solution, method).as_deref()))
 }
 
 /// `correct` if the answer found equals `ground_truth` as text, `format_score` if another was found, 0 if none was.
@@ -41,8 +57,7 @@ pub fn compute_score(solution: &str, ground_truth: &str, method: Method, format_
 pub fn extract_solution(solution: &str, method: Method) -> Option<String> {
     static STRICT: LazyLock<Regex> = LazyLock::new(|| Regex::new("#### (-?[0-9.,]+)").expect("a constant pattern"));
     static FLEXIBLE: LazyLock<Regex> = LazyLock::new(|| Regex::new("-?[0-9.,]+").expect("a constant pattern"));
-    let start = solution.char_indices().rev().nth(TAIL_CHARS - 1).map_or(0, |(byte, _)| byte);
-    let tail = &solution[start..];
+    let tail = tail(solution, TAIL_CHARS);
     match method {
         Method::Strict => STRICT.captures_iter(tail).last().map(|found| found[1].replace(',', "")),
         Method::Flexible => {

@@ -7,20 +7,27 @@
 
 use std::sync::LazyLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
 use crate::util::suggest::did_you_mean;
 
 pub mod arithmetic;
+mod cosine_scaled;
 pub mod failure;
 mod functions;
 pub mod gsm8k;
+mod hendrycks;
 mod integer_format;
+pub mod math_dapo;
+mod math_reward;
 pub mod model;
 pub mod python;
+mod python_text;
 pub mod repetition_penalty;
 mod rewards;
+mod search_r1;
+mod soft_overlong;
 pub mod stats;
 mod think_format;
 
@@ -110,6 +117,26 @@ impl<'a> ScoreInput<'a> {
         let setting = self.settings.iter().find(|(known, _)| *known == name);
         setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
     }
+
+    /// A setting that counts something.
+    ///
+    /// # Errors
+    /// See [`Self::setting`]; a number that is no integer or less than `least`.
+    pub fn count(&self, name: &str, least: usize) -> Result<usize> {
+        let value = self.setting(name)?;
+        let count = value as usize;
+        ensure!(count as f64 == value && count >= least, "the setting {name} must be an integer of at least {least}, not {value}");
+        Ok(count)
+    }
+
+    /// How many tokens the response has.
+    ///
+    /// # Errors
+    /// A response that was read as text.
+    pub fn token_count(&self) -> Result<usize> {
+        let ids = self.token_ids.context("the tokens can only be counted of responses that were generated here, not of text")?;
+        Ok(ids.len())
+    }
 }
 
 /// A score, and named numbers that are logged beside it; a scorer returns the same names for every response it scores.
@@ -132,6 +159,12 @@ pub const NO_ANSWER: &str = "[INVALID]";
 impl Score {
     pub fn new(score: f32) -> Self {
         Self { score: Some(score), ..Self::abstain() }
+    }
+
+    /// What verl's reward manager makes of a bare number: the same as the extra `acc`. The answer that was found is named too.
+    pub fn graded(score: f64, answer: Option<&str>) -> Self {
+        let pred = Some(answer.unwrap_or(NO_ANSWER).to_owned());
+        Self { extras: vec![("acc".into(), score)], pred, ..Self::new(score as f32) }
     }
 
     /// No opinion; what TRL's reward functions say with `None`.
@@ -178,6 +211,25 @@ pub static SCORERS: &[Scorer] = &[
         doc: "1 if the whole response equals the ground truth, else 0; abstains where that is null",
         data_sources: &["burnish/arithmetic"],
         run: arithmetic::score,
+    },
+    Scorer {
+        name: "math_reward",
+        doc: "1 if the last \\boxed{} equals the ground truth in the normal form of the MATH data set, else 0; abstains where that is null",
+        data_sources: &["lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500"],
+        run: math_reward::score,
+    },
+    Scorer {
+        name: "math_dapo",
+        doc: "1 if the last \"Answer: \" or else the last \\boxed{} near the end equals the ground truth, else -1; abstains where that is null",
+        data_sources: &["math_dapo", "math", "math_dapo_reasoning", "aime*"],
+        run: math_dapo::score,
+    },
+    Scorer {
+        name: "search_r1",
+        doc: "1 if the last <answer> is one of the ground truth's target but for case, articles and punctuation, else 0; abstains where \
+              the ground truth is null",
+        data_sources: search_r1::DATA_SOURCES,
+        run: search_r1::score,
     },
 ];
 

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::{Function, Score, ScoreInput, Setting};
 
 pub const FUNCTION: Function = Function {
     name: "repetition_penalty_reward",
-    doc: "A penalty for repeated runs of three tokens: 0 without a repetition, towards -1 where all is one.\n\
-          Formula: −(1 − distinct/all) over the runs of 3 tokens; 0 for shorter responses.\n\
+    doc: "A penalty for repeated runs of tokens: 0 without a repetition, towards max_penalty where all is one.\n\
+          Formula: max_penalty·(1 − distinct/all) over the runs of ngram_size tokens; 0 for shorter responses.\n\
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.2.\n\
           TRL: get_repetition_penalty_reward(ngram_size=3, max_penalty=-1.0).",
     settings: &[Setting { name: "ngram_size", default: Some(3.0) }, Setting { name: "max_penalty", default: Some(-1.0) }],
@@ -19,7 +19,9 @@ pub const FUNCTION: Function = Function {
 fn score(input: &ScoreInput) -> Result<Score> {
     let ids =
         input.token_ids.context("repeated tokens can only be counted in responses that were generated here, not in text")?;
-    Ok(Score::new(penalty(ids, input.setting("ngram_size")? as usize, input.setting("max_penalty")?) as f32))
+    let max_penalty = input.setting("max_penalty")?;
+    ensure!(max_penalty <= 0.0, "the setting max_penalty must not be positive, it is {max_penalty}");
+    Ok(Score::new(penalty(ids, input.count("ngram_size", 1)?, max_penalty) as f32))
 }
 
 /// `max_penalty` times the share of runs of `ngram_size` (at least 1) tokens that repeat an earlier one.

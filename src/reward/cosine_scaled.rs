@@ -1,0 +1,40 @@
+//! TRL's `get_cosine_scaled_reward`: being right is worth more in few tokens, being wrong costs less in many.
+
+use std::f64::consts::PI;
+
+use anyhow::{Context, Result};
+
+use super::{Function, Score, ScoreInput, Setting, find};
+
+pub const FUNCTION: Function = Function {
+    name: "cosine_scaled_reward",
+    doc: "The rule of the data source, scaled by length: right from max_value_correct down to min_value_correct at max_len tokens and \
+          beyond, wrong from min_value_wrong up to max_value_wrong. Right is what has acc > 0, or a score > 0 where the rule reports no \
+          acc.\n\
+          Formula: long + ½·(short − long)·(1 + cos(π·min(tokens / max_len, 1))).\n\
+          Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.1.\n\
+          TRL: get_cosine_scaled_reward(max_len, …), which asks math-verify what is right.",
+    settings: &[
+        Setting { name: "max_len", default: None },
+        Setting { name: "min_value_wrong", default: Some(-1.0) },
+        Setting { name: "max_value_wrong", default: Some(-0.5) },
+        Setting { name: "min_value_correct", default: Some(0.5) },
+        Setting { name: "max_value_correct", default: Some(1.0) },
+    ],
+    run: score,
+};
+
+fn score(input: &ScoreInput) -> Result<Score> {
+    let rule = find(input.data_source)?;
+    let said = (rule.run)(&ScoreInput { settings: &[], ..*input }).with_context(|| format!("the rule \"{}\"", rule.name))?;
+    let Some(score) = said.score else { return Ok(Score::abstain()) };
+    let acc = said.extras.iter().find(|(name, _)| name == "acc").map_or(f64::from(score), |(_, acc)| *acc);
+    let (long, short) = match acc > 0.0 {
+        true => ("min_value_correct", "max_value_correct"),
+        false => ("max_value_wrong", "min_value_wrong"),
+    };
+    let (long, short) = (input.setting(long)?, input.setting(short)?);
+    let progress = (input.token_count()? as f64 / input.count("max_len", 1)? as f64).min(1.0);
+    let reward = long + 0.5 * (short - long) * (1.0 + (progress * PI).cos());
+    Ok(Score { pred: said.pred, ..Score::new(reward as f32) })
+}

@@ -1,0 +1,78 @@
+//! verl's `utils/reward_score/search_r1_like_qa_em.py`: the last `<answer>`, compared with several right ones.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::python_text::{is_space, is_word, strip};
+use super::{Score, ScoreInput};
+
+pub const DATA_SOURCES: &[&str] = &[
+    "searchR1_nq",
+    "searchR1_triviaqa",
+    "searchR1_popqa",
+    "searchR1_hotpotqa",
+    "searchR1_2wikimultihopqa",
+    "searchR1_musique",
+    "searchR1_bamboogle",
+];
+
+/// More tags than this of one kind divide the reward by four.
+const MOST_TAGS: usize = 10;
+
+/// 1 if the last answer is one of the ground truth's `target` (text or a list of texts) but for case, punctuation, articles and
+/// white space, a quarter of it if the response has more than ten opening or closing tags, else 0.
+///
+/// # Errors
+/// A ground truth without such a `target`.
+pub fn score(input: &ScoreInput) -> Result<Score> {
+    if input.ground_truth.is_null() {
+        return Ok(Score::abstain());
+    }
+    let targets = targets(input.ground_truth)
+        .with_context(|| format!("the ground truth of {}: {}", input.data_source, input.ground_truth))?;
+    let answer = last_answer(input.solution);
+    let correct = answer.is_some_and(|answer| {
+        let answer = normal_form(answer);
+        targets.iter().any(|target| normal_form(target) == answer)
+    });
+    let crowded = ["<answer>", "</answer>"].iter().any(|tag| input.solution.matches(tag).count() > MOST_TAGS);
+    let score = match (correct, crowded) {
+        (false, _) => 0.0,
+        (true, true) => 0.25,
+        (true, false) => 1.0,
+    };
+    Ok(Score::graded(score, answer))
+}
+
+fn targets(truth: &Value) -> Result<Vec<&str>> {
+    let target = truth.get("target").context("there is no \"target\"")?;
+    match target {
+        Value::String(text) => Ok(vec![text]),
+        Value::Array(texts) => texts.iter().map(|text| text.as_str().context("a target must be text")).collect(),
+        _ => bail!("\"target\" must be text or a list of texts"),
+    }
+}
+
+fn last_answer(solution: &str) -> Option<&str> {
+    let mut rest = solution;
+    let mut last = None;
+    while let Some((_, opened)) = rest.split_once("<answer>")
+        && let Some((answer, behind)) = opened.split_once("</answer>")
+    {
+        (last, rest) = (Some(strip(answer)), behind);
+    }
+    last
+}
+
+/// In lower case, without ASCII punctuation and English articles, one space between words.
+fn normal_form(text: &str) -> String {
+    let plain = text.to_lowercase().replace(|c: char| c.is_ascii_punctuation(), "");
+    let (mut result, mut rest) = (String::new(), plain.as_str());
+    while let Some(next) = rest.chars().next() {
+        let run = if is_word(next) { rest.find(|c| !is_word(c)) } else { rest.find(is_word) };
+        let (word, behind) = rest.split_at(run.unwrap_or(rest.len()));
+        result += if ["a", "an", "the"].contains(&word) { " " } else { word };
+        rest = behind;
+    }
+    result.split(is_space).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}

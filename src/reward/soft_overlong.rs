@@ -1,0 +1,27 @@
+//! TRL's `get_soft_overlong_punishment`: DAPO's penalty for responses that come near the length limit, as a function of its own.
+
+use anyhow::Result;
+
+use super::{Function, Score, ScoreInput, Setting};
+
+pub const FUNCTION: Function = Function {
+    name: "soft_overlong_punishment_reward",
+    doc: "A penalty for the last tokens before a limit: 0 for short responses, down to -1 at the limit and beyond.\n\
+          Formula: 0 up to max_completion_len − soft_punish_cache tokens, then (max_completion_len − soft_punish_cache − tokens) / \
+          soft_punish_cache, −1 above max_completion_len.\n\
+          Paper: Yu et al. 2025, DAPO, arXiv:2503.14476, equation 13.\n\
+          TRL: get_soft_overlong_punishment(max_completion_len, soft_punish_cache).",
+    settings: &[Setting { name: "max_completion_len", default: None }, Setting { name: "soft_punish_cache", default: None }],
+    run: score,
+};
+
+fn score(input: &ScoreInput) -> Result<Score> {
+    let (limit, cache) = (input.count("max_completion_len", 0)?, input.count("soft_punish_cache", 0)?);
+    let tokens = input.token_count()?;
+    let free = limit as f64 - cache as f64;
+    Ok(Score::new(match tokens as f64 {
+        tokens if tokens <= free => 0.0,
+        tokens if tokens <= limit as f64 => ((free - tokens) / cache as f64) as f32,
+        _ => -1.0,
+    }))
+}
