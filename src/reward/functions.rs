@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 
 use super::{
-    SCORERS, Score, ScoreInput, cosine_scaled, find, gsm8k, integer_format, math_dapo, repetition_penalty, soft_overlong,
-    think_format,
+    SCORERS, Score, ScoreInput, cosine_scaled, find, gsm8k, integer_format, math_dapo, math_verify, repetition_penalty,
+    soft_overlong, think_format,
 };
 use crate::util::suggest::did_you_mean;
 
@@ -52,6 +52,9 @@ pub static FUNCTIONS: &[Function] = &[
     gsm8k::FLEXIBLE,
     math_dapo::STRICT_BOX,
     integer_format::FUNCTION,
+    math_verify::VERL,
+    math_verify::ACCURACY,
+    math_verify::REASONING_ACCURACY,
 ];
 
 /// Every function there is.

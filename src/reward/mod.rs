@@ -21,18 +21,24 @@ mod hendrycks;
 mod integer_format;
 pub mod math_dapo;
 mod math_reward;
+pub mod math_verify;
 pub mod model;
+pub mod prime_math;
 pub mod python;
 mod python_text;
+mod python_value;
 pub mod repetition_penalty;
 mod rewards;
+pub mod sandbox;
 mod search_r1;
+mod services;
 mod soft_overlong;
 pub mod stats;
 mod think_format;
 
 pub use functions::{FUNCTIONS, Function, Setting, function_names};
 pub use rewards::{Begun, Combined, OnError, Reward, RewardOptions, Rewards, Runs};
+pub use services::Services;
 
 /// One response to be scored. What is not known of it is empty.
 #[derive(Clone, Copy)]
@@ -62,20 +68,10 @@ pub struct ScoreInput<'a> {
     pub services: &'a Services,
 }
 
-/// Things outside this process that scorers ask.
-#[derive(Default)]
-pub struct Services {}
-
-impl Services {
-    /// Whether there is one.
-    pub fn any(&self) -> bool {
-        false
-    }
-}
-
 impl Default for ScoreInput<'_> {
     fn default() -> Self {
         static COLUMNS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        static SERVICES: Services = Services { sandbox: None, math_verify: None };
         Self {
             data_source: "",
             solution: "",
@@ -89,7 +85,7 @@ impl Default for ScoreInput<'_> {
             columns: &COLUMNS,
             step: 0,
             settings: &[],
-            services: &Services {},
+            services: &SERVICES,
         }
     }
 }
@@ -230,6 +226,27 @@ pub static SCORERS: &[Scorer] = &[
               the ground truth is null",
         data_sources: search_r1::DATA_SOURCES,
         run: search_r1::score,
+    },
+    Scorer {
+        name: "prime_math",
+        doc: "1 if the answer of the response equals the ground truth as text, number or expression, else 0; abstains where that is \
+              null. What takes algebra to compare is compared by math-verify",
+        data_sources: &[
+            "numina_aops_forum",
+            "numina_synthetic_math",
+            "numina_amc_aime",
+            "numina_synthetic_amc",
+            "numina_cn_k12",
+            "numina_olympiads",
+        ],
+        run: prime_math::score,
+    },
+    Scorer {
+        name: "sandbox_fusion",
+        doc: "The share of the first ten test cases that the program of the response passes, run by the service of \
+              reward.sandbox_fusion.url; abstains where the ground truth is null",
+        data_sources: &["codecontests", "apps", "codeforces", "taco"],
+        run: sandbox::score,
     },
 ];
 

@@ -1,0 +1,196 @@
+//! The second of verl's two comparisons, for what is not equal in a normal form: numbers to a tolerance of 1e-4, also as
+//! percentages, and intervals, tuples and points by their elements.
+//!
+//! Its last step, by sympy, never says yes: verl 0.9.1 uses its `timeout_limit`, a decorator, as a context manager, and takes
+//! the error that this raises for an answer that is wrong. So it is left out.
+
+use std::sync::LazyLock;
+
+use super::evaluate;
+use super::python::{Pattern, float, inside, integer_text, is_digit, pattern, strip};
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// verl's code raises an error, which it takes for a wrong answer.
+    Raised,
+    /// Only sympy can tell.
+    Undecided,
+}
+
+/// The values of π that verl tries.
+const PI: &str = "3.141592653589793";
+const ROUGH_PI: &str = "3.14";
+const MOST_CHARS: usize = 1000;
+const TOLERANCE: f64 = 1e-4;
+
+/// Whether the two are equal, with either value of π where they have one.
+pub fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
+    if !prediction.contains("\\pi") && !reference.contains("\\pi") {
+        return equal(prediction, reference, PI);
+    }
+    let exact = equal(prediction, reference, PI)?;
+    Ok(equal(prediction, reference, ROUGH_PI)? || exact)
+}
+
+/// An answer as Python holds it: text, or something else with this text.
+struct Operand {
+    text: String,
+    is_text: bool,
+}
+
+fn equal(prediction: &str, reference: &str, pi: &str) -> Result<bool, Stop> {
+    let mut prediction = operand(prediction, pi)?;
+    let reference = operand(reference, pi)?;
+    if prediction.is_text && prediction.text.chars().count() > MOST_CHARS {
+        prediction.text = prediction.text.chars().take(MOST_CHARS).collect();
+    }
+    let (p, r) = (&prediction.text, &reference.text);
+    if prediction.is_text && reference.is_text {
+        let same_words = strip(p).to_lowercase() == strip(r).to_lowercase();
+        if same_words || p.replace(' ', "") == r.replace(' ', "") {
+            return Ok(true);
+        }
+    }
+    if let (Some(p), Some(r)) = (number(p), number(r)) {
+        return Ok([r / 100.0, r, r * 100.0].iter().any(|r| is_close(*r, p)));
+    }
+    if p.is_empty() {
+        return Ok(false);
+    }
+    compare_parts(&interval(strip(p)), strip(r))
+}
+
+/// Dollar and percent signs, bases and π replaced.
+fn operand(answer: &str, pi: &str) -> Result<Operand, Stop> {
+    static DOLLARS: Pattern = LazyLock::new(|| pattern(r"^\$\d"));
+    static PERCENT: Pattern = LazyLock::new(|| pattern(r"^\d+(\.\d+)?\\?%\n?$"));
+    let text = |text: String| Ok(Operand { text, is_text: true });
+    if DOLLARS.is_match(answer) {
+        return text(answer[1..].to_owned());
+    }
+    if PERCENT.is_match(answer) {
+        return text(answer.replace("\\%", "").replace('%', ""));
+    }
+    if let Some((number, _base)) = answer.split_once('_') {
+        let value = float(number).filter(|value| value.is_finite()).ok_or(Stop::Raised)?;
+        return Ok(Operand { text: integer_text(value.trunc()), is_text: false });
+    }
+    if !answer.contains("\\pi") {
+        return text(answer.to_owned());
+    }
+    let expression = with_pi(answer, pi);
+    match evaluate::text_of(&expression) {
+        Some(value) => Ok(Operand { text: value, is_text: false }),
+        None => text(expression),
+    }
+}
+
+/// A factor of π after a digit, and the product of 1 and π elsewhere.
+fn with_pi(answer: &str, pi: &str) -> String {
+    let mut parts = answer.split("\\pi");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let one = if out.chars().next_back().is_some_and(is_digit) { "" } else { "1" };
+        out.push_str(&format!("{one}*{pi}{part}"));
+    }
+    out
+}
+
+fn number(text: &str) -> Option<f64> {
+    float(&text.replace(if text.contains("{,}") { "{,}" } else { "," }, ""))
+}
+
+/// `math.isclose` with verl's tolerance.
+fn is_close(a: f64, b: f64) -> bool {
+    let close = (a - b).abs() <= TOLERANCE * a.abs().max(b.abs());
+    a == b || (a.is_finite() && b.is_finite() && close)
+}
+
+/// sympy's names of intervals, as brackets.
+fn interval(prediction: &str) -> String {
+    const FORMS: [(&str, char, char); 4] =
+        [("Interval(", '[', ']'), ("Interval.Ropen(", '[', ')'), ("Interval.Lopen(", '(', ']'), ("Interval.open(", '(', ')')];
+    let inner = |name| prediction.strip_prefix(name)?.strip_suffix(')').filter(|inner| !inner.contains('\n'));
+    let found = FORMS.iter().find_map(|(name, open, close)| inner(*name).map(|inner| format!("{open}{inner}{close}")));
+    found.unwrap_or_else(|| prediction.to_owned())
+}
+
+fn in_brackets(text: &str, open: char, close: char) -> bool {
+    text.starts_with(open) && text.ends_with(close)
+}
+
+fn compare_parts(prediction: &str, reference: &str) -> Result<bool, Stop> {
+    let is_bracket = |c| "[]()".contains(c);
+    let mut bare = (prediction, reference);
+    if in_brackets(prediction, '[', ']') && !reference.starts_with('(')
+        || in_brackets(prediction, '(', ')') && !reference.starts_with('[')
+    {
+        bare = (prediction.trim_matches(is_bracket), reference.trim_matches(is_bracket));
+    }
+    let without_braces = |text: &str| text.replace(['{', '}', '(', ')'], "");
+    if without_braces(bare.0) == without_braces(bare.1) {
+        return Ok(true);
+    }
+
+    let opened = prediction.starts_with(['(', '[']) && prediction.ends_with([')', ']']);
+    let same_ends =
+        prediction.chars().next() == reference.chars().next() && prediction.chars().next_back() == reference.chars().next_back();
+    if opened && same_ends && all_equal(inside(prediction), inside(reference), false)?.unwrap_or(false) {
+        return Ok(true);
+    }
+    if prediction.contains(',')
+        && reference.contains(',')
+        && let Some(equal) = all_equal(prediction, reference, true)?
+    {
+        return Ok(equal);
+    }
+    if prediction.starts_with("Point") {
+        if reference.is_empty() {
+            return Err(Stop::Raised);
+        }
+        let coordinates = prediction.split_once('(').map_or(prediction, |(_, rest)| rest);
+        let mut coordinates = coordinates.chars();
+        coordinates.next_back();
+        let is_tuple = in_brackets(reference, '(', ')');
+        if is_tuple && all_equal(coordinates.as_str(), inside(reference), false)?.unwrap_or(false) {
+            return Ok(true);
+        }
+    }
+    matrix(prediction, reference)
+}
+
+/// Whether the lists, separated by commas, have equal elements; `None` if one of them is longer. Every element is compared,
+/// for an error in a later one counts even if a former one differs.
+fn all_equal(prediction: &str, reference: &str, stripped: bool) -> Result<Option<bool>, Stop> {
+    let (p, r): (Vec<&str>, Vec<&str>) = (prediction.split(',').collect(), reference.split(',').collect());
+    if p.len() != r.len() {
+        return Ok(None);
+    }
+    let mut all = true;
+    for (p, r) in p.into_iter().zip(r) {
+        let (p, r) = if stripped { (strip(p), strip(r)) } else { (p, r) };
+        all &= equal(p, r, PI)?;
+    }
+    Ok(Some(all))
+}
+
+/// Lists of as many elements as a matrix in LaTeX has parts between backslashes are left to sympy; others are not equal to it.
+fn matrix(prediction: &str, reference: &str) -> Result<bool, Stop> {
+    const BEGIN: &str = "\\begin{pmatrix}";
+    if !reference.contains(BEGIN) {
+        return Ok(false);
+    }
+    if prediction.starts_with("Matrix") {
+        return Err(Stop::Undecided);
+    }
+    if !in_brackets(prediction, '[', ']') {
+        return Ok(false);
+    }
+    let length = evaluate::list_length(prediction).ok_or(Stop::Raised)?;
+    let inner = reference.strip_prefix("\\\\begin{pmatrix}").unwrap_or(reference);
+    let inner = inner.strip_prefix(BEGIN).unwrap_or(inner);
+    let inner = inner.strip_suffix("\\\\end{pmatrix}").unwrap_or(inner);
+    let inner = inner.strip_suffix("\\end{pmatrix}").unwrap_or(inner);
+    if inner.split('\\').count() == length { Err(Stop::Undecided) } else { Ok(false) }
+}

@@ -1,0 +1,58 @@
+//! The answer that a response gives.
+
+use super::python::{after, before, rfind_lower, strip};
+
+/// What comes before an answer, and what comes after one; each is looked for in what the former ones left.
+const OPENINGS: [&str; 3] = ["answer:", "answer is", "answers are"];
+const CLOSINGS: [&str; 4] = ["is answer", "is the answer", "are answers", "are the answers"];
+/// The last words before an answer, once everything after the last full stop is gone.
+const LEADS: [&str; 11] = ["be ", "is ", "are ", "=", ": ", "get ", "be\n", "is\n", "are\n", ":\n", "get\n"];
+
+/// The answer in `response`; where nothing says which part of it that is, the whole of it.
+pub fn answer(response: &str) -> String {
+    let mut rest = response;
+    for opening in OPENINGS {
+        rest = past_last(rest, opening);
+    }
+    for closing in CLOSINGS {
+        if let Some(at) = rfind_lower(rest, closing) {
+            rest = strip(before(rest, at));
+        }
+    }
+    rest = last_boxed(rest).filter(|boxed| !boxed.is_empty()).unwrap_or(rest);
+    // That this leaves nothing of "3. 5" but "3" is verl's doing.
+    if let Some(stop) = rfind_lower(rest, ". ") {
+        rest = strip(before(rest, stop));
+    }
+    for lead in LEADS {
+        rest = past_last(rest, lead);
+    }
+    rest.to_owned()
+}
+
+fn past_last<'a>(text: &'a str, marker: &str) -> &'a str {
+    rfind_lower(text, marker).map_or(text, |at| strip(after(text, at + marker.len())))
+}
+
+/// What the braces after the last `\boxed`, or else the last `\fbox`, hold. A closing brace before the first opening one counts.
+fn last_boxed(text: &str) -> Option<&str> {
+    let start = text.rfind("\\boxed").or_else(|| text.rfind("\\fbox"))?;
+    let mut open = 0;
+    let mut first = None;
+    for (byte, c) in text[start..].char_indices() {
+        match c {
+            '{' => {
+                open += 1;
+                first.get_or_insert(start + byte);
+            }
+            '}' => {
+                open -= 1;
+                if open == 0 {
+                    return first.map(|first| strip(&text[first + 1..start + byte]));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}

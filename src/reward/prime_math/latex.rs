@@ -1,0 +1,109 @@
+//! What `pylatexenc` makes of the LaTeX that most answers are written in; verl hands its output to sympy.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// Macros without arguments and the text they stand for.
+const SYMBOLS: &[(&str, &str)] = &[
+    ("pi", "π"),
+    ("infty", "∞"),
+    ("cup", "∪"),
+    ("cdot", "·"),
+    ("times", "×"),
+    ("pm", "±"),
+    ("le", "≤"),
+    ("leq", "≤"),
+    ("ge", "≥"),
+    ("geq", "≥"),
+    ("in", "∈"),
+    ("alpha", "α"),
+    ("beta", "β"),
+    ("theta", "θ"),
+    ("circ", "∘"),
+    ("sin", "sin"),
+    ("cos", "cos"),
+    ("tan", "tan"),
+    ("ln", "ln"),
+    ("log", "log"),
+    ("left", ""),
+    ("right", ""),
+    ("{", "{"),
+    ("}", "}"),
+    (",", " "),
+    ("!", ""),
+    (" ", " "),
+    ("%", "%"),
+];
+
+/// Macros that are replaced by their only argument.
+const WRAPPERS: &[&str] = &["text", "mathrm", "textbf", "boxed", "mathbf", "mbox"];
+
+/// The text of `latex`; `None` if it has anything of which that is not known here.
+pub fn text(latex: &str) -> Option<String> {
+    let mut reader = Reader { rest: latex.chars().peekable() };
+    let text = reader.nodes(false)?;
+    reader.rest.next().is_none().then_some(text)
+}
+
+struct Reader<'a> {
+    rest: Peekable<Chars<'a>>,
+}
+
+impl Reader<'_> {
+    /// Up to the end, or to the brace that closes this group, which is left.
+    fn nodes(&mut self, group: bool) -> Option<String> {
+        let mut out = String::new();
+        while let Some(c) = self.rest.next_if(|c| *c != '}' || !group) {
+            match c {
+                '\\' => out.push_str(&self.macro_text()?),
+                '{' => out.push_str(&self.group()?),
+                // Comments, alignment, and what TeX sets as another character where it stands twice.
+                '}' | '%' | '~' | '&' | '#' | '$' | '\n' | '`' | '\'' | '?' | '<' | '>' => return None,
+                '-' if self.rest.peek() == Some(&'-') => return None,
+                c => out.push(c),
+            }
+        }
+        Some(out)
+    }
+
+    /// After its opening brace.
+    fn group(&mut self) -> Option<String> {
+        let text = self.nodes(true)?;
+        self.rest.next().map(|_| text)
+    }
+
+    /// After its backslash.
+    fn macro_text(&mut self) -> Option<String> {
+        let first = self.rest.next()?;
+        let mut name = first.to_string();
+        if first.is_ascii_alphabetic() {
+            while let Some(letter) = self.rest.next_if(char::is_ascii_alphabetic) {
+                name.push(letter);
+            }
+            self.skip_spaces();
+        }
+        if let Some((_, text)) = SYMBOLS.iter().find(|(symbol, _)| *symbol == name) {
+            return Some((*text).to_owned());
+        }
+        match name.as_str() {
+            "frac" => Some(format!("{}/{}", self.argument()?, self.argument()?)),
+            "sqrt" if self.rest.peek() != Some(&'[') => Some(format!("√({})", self.argument()?)),
+            name if WRAPPERS.contains(&name) => self.argument(),
+            _ => None,
+        }
+    }
+
+    /// A group, a macro without arguments, or one character.
+    fn argument(&mut self) -> Option<String> {
+        self.skip_spaces();
+        match self.rest.next()? {
+            '{' => self.group(),
+            '\\' | '}' | '%' | '~' | '&' | '#' | '$' | '`' | '\'' | '-' | '?' | '<' | '>' => None,
+            c => Some(c.to_string()),
+        }
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.rest.next_if(|c| *c == ' ').is_some() {}
+    }
+}

@@ -1,0 +1,121 @@
+//! verl's `utils/reward_score/prime_math`: answers to competition problems, compared as text, as numbers and, where that does not
+//! settle it, as mathematics.
+//!
+//! Whatever verl decides without sympy is decided here, as is what sympy only does arithmetic for. [`Verdict::Undecided`] is
+//! what is left; it is for `math-verify` to tell.
+
+mod equal;
+mod evaluate;
+mod extract;
+mod latex;
+mod mathd;
+mod normal;
+mod polynomial;
+mod python;
+mod sympy;
+
+use anyhow::{Context, Result};
+
+use super::math_verify::Question;
+use super::{Score, ScoreInput};
+
+pub use extract::answer;
+pub use python::float_text;
+
+/// What can be said of an answer without a computer algebra system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Right,
+    Wrong,
+    Undecided,
+}
+
+/// The registered scorer: 1 or 0; the same as the extra `acc`, which verl's reward manager adds where a scorer gives a bare number.
+/// The answer that was extracted is named too, and noted is where math-verify was asked.
+pub fn score(input: &ScoreInput) -> Result<Score> {
+    let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
+    let given = answer(input.solution);
+    let verdict = compare(&given, truth);
+    let score = match verdict {
+        Verdict::Right => 1.0,
+        Verdict::Wrong => 0.0,
+        Verdict::Undecided => {
+            let verifier = input.services.math_verify.as_ref();
+            let verifier = verifier
+                .with_context(|| format!("comparing \"{given}\" with \"{truth}\" takes math-verify, which is not there"))?;
+            verifier.compare(Question::Same, &given, truth)?.score.unwrap_or(0.0)
+        }
+    };
+    let notes = if verdict == Verdict::Undecided { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };
+    Ok(Score { extras: vec![("acc".into(), f64::from(score))], pred: Some(given), notes, ..Score::new(score) })
+}
+
+/// Whether `given`, an answer that was found in a response, is the answer `truth`.
+pub fn compare(given: &str, truth: &str) -> Verdict {
+    let graded = grade(given, truth);
+    if graded == Some(true) {
+        return Verdict::Right;
+    }
+    match equal::either_pi(given, truth) {
+        Ok(true) => Verdict::Right,
+        Err(equal::Stop::Undecided) => Verdict::Undecided,
+        Ok(false) | Err(equal::Stop::Raised) => graded.map_or(Verdict::Undecided, |_| Verdict::Wrong),
+    }
+}
+
+/// By both normal forms, and element by element; `None` where sympy has to tell.
+fn grade(given: &str, truth: &str) -> Option<bool> {
+    if mathd::normal(truth) == mathd::normal(given) {
+        return Some(true);
+    }
+    let (truth, given) = (normal::normal(truth)?, normal::normal(given)?);
+    if truth == given {
+        return Some(true);
+    }
+    if given.is_empty() {
+        return Some(false);
+    }
+    let (truths, givens) = (normal::elements(&truth), normal::elements(&given));
+    let ends = |text: &str| (text.chars().next(), text.chars().next_back());
+    if truths.len() != givens.len() || (truths.len() > 1 && ends(&truth) != ends(&given)) {
+        return Some(false);
+    }
+    // An element that is wrong makes the answer wrong, whatever the undecided ones are.
+    let elements: Vec<Option<bool>> = truths.iter().zip(&givens).map(|(truth, given)| grade_element(truth, given)).collect();
+    if elements.contains(&Some(false)) {
+        Some(false)
+    } else {
+        elements.into_iter().collect::<Option<Vec<_>>>().map(|all| !all.is_empty())
+    }
+}
+
+fn grade_element(truth: &str, given: &str) -> Option<bool> {
+    if normal::is_fraction(truth) && normal::is_fraction(given) {
+        return Some(truth == given);
+    }
+    if normal::is_integer(truth) != normal::is_integer(given) {
+        return Some(false);
+    }
+    sympy::equal(truth, given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// verl's answers and scores (`scripts/golden_prime_math.py`). How many are left to math-verify is counted, lest there be more.
+    #[test]
+    fn decided_answers_are_verls() {
+        let text = include_str!("../../../tests/golden/prime_math.jsonl");
+        let mut undecided = 0;
+        for line in text.lines() {
+            let (response, truth, found, right): (String, String, String, bool) = serde_json::from_str(line).unwrap();
+            assert_eq!(answer(&response), found, "{line}");
+            match compare(&found, &truth) {
+                Verdict::Undecided => undecided += 1,
+                verdict => assert_eq!(verdict == Verdict::Right, right, "{line}"),
+            }
+        }
+        assert_eq!((undecided, text.lines().count()), (104, 400));
+    }
+}

@@ -1,0 +1,122 @@
+//! The second of verl's two normal forms, and what it is compared by.
+
+use std::sync::LazyLock;
+
+use super::latex;
+use super::mathd::unwrap_text;
+use super::python::{Pattern, float, inside, integer_text, pattern, strip};
+
+/// In this order, "and" being a separator as "or" is.
+const REPLACED: [(&str, &str); 9] = [
+    ("\\%", "%"),
+    ("\\$", "$"),
+    ("$", ""),
+    ("%", ""),
+    (" or ", " , "),
+    (" and ", " , "),
+    ("million", "*10^6"),
+    ("billion", "*10^9"),
+    ("trillion", "*10^12"),
+];
+
+/// Removed one after the other, with their plurals and powers; that "centimeter" is "centi" after "meter" is verl's doing.
+const UNITS: [&str; 17] = [
+    "degree",
+    "cm",
+    "centimeter",
+    "meter",
+    "mile",
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "week",
+    "month",
+    "year",
+    "foot",
+    "feet",
+    "inch",
+    "yard",
+    "liter",
+];
+
+/// The normal form of `answer`; `None` if it has LaTeX of which it is not known here how verl reads it ([`latex::text`]).
+pub fn normal(answer: &str) -> Option<String> {
+    static UNIT: LazyLock<Vec<regex::Regex>> =
+        LazyLock::new(|| UNITS.iter().map(|unit| pattern(&format!(r"{unit}(es)?(s)? *(\^[0-9]+)?"))).collect());
+    static DEGREES: Pattern = LazyLock::new(|| pattern(r"\^ *\\circ"));
+    static SPACED_COMMA: Pattern = LazyLock::new(|| pattern(r",\\! *"));
+    static MINUS: Pattern = LazyLock::new(|| pattern("- *"));
+    static MIXED: Pattern = LazyLock::new(|| pattern("([0-9]) +([0-9])"));
+
+    let text = unwrap_text(answer).unwrap_or(answer);
+    let text = REPLACED.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+    let text = UNIT.iter().fold(text, |text, unit| unit.replace_all(&text, "").into_owned());
+    let text = DEGREES.replace_all(&text, "");
+    let text = if text.starts_with('{') && text.ends_with('}') { inside(&text) } else { &text };
+    let text = SPACED_COMMA.replace_all(text, "").into_owned();
+    let text = float(&text).filter(|number| is_integral(*number)).map_or(text, |number| integer_text(number.round()));
+    let text = if text.contains('\\') { sympy_text(&text)? } else { text };
+    let text = MINUS.replace_all(&text, "-");
+    let text = MIXED.replace_all(&text, "${1}+${2}").to_lowercase();
+    // The commas that are left of a number are none of its own.
+    let number = integer_value(&text).and_then(|_| float(&text.replace(',', "")));
+    Some(number.map_or(text, |number| integer_text(number.trunc())))
+}
+
+/// In this order, what sympy has other names for.
+const SYMPY_NAMES: [(&str, &str); 6] = [("√", "sqrt"), ("π", "pi"), ("∞", "inf"), ("∪", "U"), ("·", "*"), ("×", "*")];
+
+fn sympy_text(text: &str) -> Option<String> {
+    // A space before each fraction keeps mixed numbers apart.
+    let text = text.replace("\\tfrac", "\\frac").replace("\\dfrac", "\\frac").replace("\\frac", " \\frac");
+    let text = latex::text(&text)?;
+    let text = SYMPY_NAMES.iter().fold(text, |text, (from, to)| text.replace(from, to));
+    Some(strip(&text).to_owned())
+}
+
+fn is_integral(number: f64) -> bool {
+    number.is_finite() && (number - number.round()).abs() <= 1e-7
+}
+
+fn integer_value(text: &str) -> Option<f64> {
+    float(&without_group_commas(text)).filter(|number| is_integral(*number))
+}
+
+/// Whether verl takes an element for an integer, which only the same integer then equals.
+pub fn is_integer(text: &str) -> bool {
+    integer_value(text).is_some()
+}
+
+/// Whether verl takes an element for a fraction, which only the same fraction then equals: 2/4 is not 1/2.
+pub fn is_fraction(text: &str) -> bool {
+    static FRACTION: Pattern = LazyLock::new(|| pattern(r"^-?[0-9]+.?/0*[1-9][0-9]*.?\n?$"));
+    FRACTION.is_match(text)
+}
+
+/// 1,234,567 is 1234567; a comma before another number of digits stays.
+fn without_group_commas(text: &str) -> String {
+    static GROUP: Pattern = LazyLock::new(|| pattern(r"(\d),(\d\d\d)(\n?$|\D)"));
+    let mut text = text.to_owned();
+    loop {
+        let next = GROUP.replace_all(&text, "${1}${2}${3}").into_owned();
+        if next == text {
+            return text;
+        }
+        text = next;
+    }
+}
+
+/// The elements of a tuple or interval; any other text is its only element.
+pub fn elements(text: &str) -> Vec<String> {
+    let text = without_group_commas(text);
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let is_bracket = |c| "()[]".contains(c);
+    let inner = inside(&text);
+    if text.starts_with(is_bracket) && text.ends_with(is_bracket) && !inner.is_empty() && !inner.contains(is_bracket) {
+        return inner.split(',').map(|element| strip(element).to_owned()).collect();
+    }
+    vec![text]
+}

@@ -1,0 +1,121 @@
+//! Exact polynomials with rational coefficients; what does not fit into 128 bits is no number here.
+
+use std::collections::BTreeMap;
+
+/// Above this the work is sympy's.
+const MOST_TERMS: usize = 256;
+const MOST_POWER: i128 = 64;
+
+/// In lowest terms, the denominator positive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rational {
+    above: i128,
+    below: i128,
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Rational {
+    fn new(above: i128, below: i128) -> Option<Self> {
+        let divisor = gcd(above.checked_abs()?, below.checked_abs()?);
+        let divisor = if below < 0 { -divisor } else { divisor };
+        (below != 0).then(|| Self { above: above / divisor, below: below / divisor })
+    }
+
+    fn plus(self, other: Self) -> Option<Self> {
+        let above = self.above.checked_mul(other.below)?.checked_add(other.above.checked_mul(self.below)?)?;
+        Self::new(above, self.below.checked_mul(other.below)?)
+    }
+
+    fn times(self, other: Self) -> Option<Self> {
+        Self::new(self.above.checked_mul(other.above)?, self.below.checked_mul(other.below)?)
+    }
+
+    /// The nearest double, if both parts are doubles, so that there is one rounding.
+    pub fn double(self) -> Option<f64> {
+        let exact = |part: i128| (part.abs() <= 1 << 53).then_some(part as f64);
+        Some(exact(self.above)? / exact(self.below)?)
+    }
+}
+
+/// The power of each symbol that occurs.
+type Powers = BTreeMap<char, i128>;
+
+/// No coefficient is 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Polynomial {
+    terms: BTreeMap<Powers, Rational>,
+}
+
+impl Polynomial {
+    pub fn integer(value: i128) -> Self {
+        let term = (value != 0).then_some((Powers::new(), Rational { above: value, below: 1 }));
+        Self { terms: term.into_iter().collect() }
+    }
+
+    pub fn symbol(name: char) -> Self {
+        Self { terms: BTreeMap::from([(BTreeMap::from([(name, 1)]), Rational { above: 1, below: 1 })]) }
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Its value, if it has no symbol.
+    pub fn constant(&self) -> Option<Rational> {
+        match self.terms.len() {
+            0 => Some(Rational { above: 0, below: 1 }),
+            1 => self.terms.get(&Powers::new()).copied(),
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, powers: Powers, coefficient: Rational) -> Option<()> {
+        let sum = match self.terms.remove(&powers) {
+            Some(old) => old.plus(coefficient)?,
+            None => coefficient,
+        };
+        if sum.above != 0 {
+            self.terms.insert(powers, sum);
+        }
+        (self.terms.len() <= MOST_TERMS).then_some(())
+    }
+
+    pub fn plus(mut self, other: &Self) -> Option<Self> {
+        for (powers, coefficient) in &other.terms {
+            self.add(powers.clone(), *coefficient)?;
+        }
+        Some(self)
+    }
+
+    pub fn times(&self, other: &Self) -> Option<Self> {
+        let mut product = Self::integer(0);
+        for (left, a) in &self.terms {
+            for (right, b) in &other.terms {
+                let mut powers = left.clone();
+                for (symbol, power) in right {
+                    *powers.entry(*symbol).or_insert(0) += power;
+                }
+                product.add(powers, a.times(*b)?)?;
+            }
+        }
+        Some(product)
+    }
+
+    /// Only by a number other than 0.
+    pub fn over(&self, other: &Self) -> Option<Self> {
+        let divisor = other.constant()?;
+        let inverse = Rational::new(divisor.below, divisor.above)?;
+        self.times(&Self { terms: BTreeMap::from([(Powers::new(), inverse)]) })
+    }
+
+    /// Only to an integer power, and to a negative one only of a number other than 0.
+    pub fn power(&self, exponent: &Self) -> Option<Self> {
+        let exponent = exponent.constant().filter(|exponent| exponent.below == 1 && exponent.above.abs() <= MOST_POWER)?;
+        let one = Self::integer(1);
+        let base = if exponent.above < 0 { one.over(self)? } else { self.clone() };
+        (0..exponent.above.abs()).try_fold(one, |product, _| product.times(&base))
+    }
+}

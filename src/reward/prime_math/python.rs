@@ -1,0 +1,103 @@
+//! What Python makes of text and numbers where Rust differs; verl's rules depend on it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// A constant pattern, compiled on first use.
+pub type Pattern = LazyLock<Regex>;
+
+/// # Panics
+/// On a pattern that is none; all are constants.
+pub fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a constant pattern")
+}
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}
+
+/// `text.strip()`
+pub fn strip(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// The decimal digit that `c` is, of whatever script: the digits of a script stand ten in a row.
+fn digit(c: char) -> Option<char> {
+    static DIGIT: Pattern = LazyLock::new(|| pattern(r"^\d$"));
+    if c.is_ascii() {
+        return c.is_ascii_digit().then_some(c);
+    }
+    let is_digit = |code: &u32| char::from_u32(*code).is_some_and(|c| DIGIT.is_match(c.encode_utf8(&mut [0; 4])));
+    let code = u32::from(c);
+    let run = (0..=code).rev().take_while(is_digit).count();
+    run.checked_sub(1).and_then(|before| char::from_digit(before as u32 % 10, 10))
+}
+
+/// `c.isdigit()`, superscripts and subscripts among them.
+pub fn is_digit(c: char) -> bool {
+    digit(c).is_some() || matches!(c, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨')
+}
+
+/// `float(text)`: `None` where Python raises `ValueError`.
+pub fn float(text: &str) -> Option<f64> {
+    // What only Python takes for white space, the separators below 0x20, it does not allow around numbers either.
+    let plain: String = text.trim().chars().map(|c| digit(c).unwrap_or(c)).collect();
+    let bytes = plain.as_bytes();
+    let is_digit_at = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    // An underscore stands between two digits; "0x10" and the like are no floats in either language.
+    for (at, _) in plain.match_indices('_') {
+        if !is_digit_at(at.checked_sub(1)) || !is_digit_at(Some(at + 1)) {
+            return None;
+        }
+    }
+    plain.replace('_', "").parse().ok()
+}
+
+/// `str(int(value))` of an integral value.
+pub fn integer_text(value: f64) -> String {
+    // A negative zero has no sign as an integer.
+    format!("{:.0}", value + 0.0)
+}
+
+/// `repr(value)`
+pub fn float_text(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf".into() } else { "-inf".into() };
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        return format!("{value:?}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// `text[from:]`, counted in characters.
+pub fn after(text: &str, from: usize) -> &str {
+    text.char_indices().nth(from).map_or("", |(byte, _)| &text[byte..])
+}
+
+/// `text[:to]`, counted in characters.
+pub fn before(text: &str, to: usize) -> &str {
+    text.char_indices().nth(to).map_or(text, |(byte, _)| &text[..byte])
+}
+
+/// `text[1:-1]`
+pub fn inside(text: &str) -> &str {
+    let mut chars = text.chars();
+    chars.next();
+    chars.next_back();
+    chars.as_str()
+}
+
+/// `text.lower().rfind(marker)`, in characters of the lower-case text, which Python then counts in the text itself.
+pub fn rfind_lower(text: &str, marker: &str) -> Option<usize> {
+    let lower = text.to_lowercase();
+    lower.rfind(marker).map(|byte| lower[..byte].chars().count())
+}

@@ -1,0 +1,248 @@
+//! Whether the difference of two expressions is 0, where sympy has nothing to do for it but arithmetic.
+
+use std::sync::LazyLock;
+
+use super::polynomial::Polynomial;
+use super::python::{Pattern, pattern, strip};
+
+/// What verl and sympy say of the equality of two elements in normal form; `None` where that takes sympy to tell.
+pub fn equal(truth: &str, given: &str) -> Option<bool> {
+    if strip(truth).is_empty() || strip(given).is_empty() {
+        return Some(false);
+    }
+    let difference = format!("({truth})-({given})");
+    if !is_allowed(&difference) || has_no_value(&difference) {
+        return Some(false);
+    }
+    Value::of(&difference).map(|value| match value {
+        Value::Exact(polynomial) => polynomial.is_zero(),
+        Value::Float(number) => number == 0.0,
+    })
+}
+
+/// What verl lets sympy see: two unknowns at most, no long or nested powers.
+fn is_allowed(expression: &str) -> bool {
+    static LETTER: Pattern = LazyLock::new(|| pattern(r"\p{L}"));
+    static BAD: Pattern = LazyLock::new(|| pattern(r"\^\{|\^\(|\^[0-9]+\^|\^[0-9][0-9]+"));
+    let rest = expression.replace("sqrt", "").replace("frac", "");
+    let mut letters: Vec<&str> = LETTER.find_iter(&rest).map(|letter| letter.as_str()).collect();
+    letters.sort_unstable();
+    letters.dedup();
+    letters.len() <= 2 && !BAD.is_match(expression)
+}
+
+/// Certain to be refused by Python's grammar, or to be something that has no difference: a set, a tuple, an inequality.
+fn has_no_value(expression: &str) -> bool {
+    let is_stray =
+        |c: char| "\"'?;$\\|:@{}<>".contains(c) || !(c.is_ascii() || c.is_alphanumeric() || c.is_whitespace() || is_mark(c));
+    let assigns = expression.replace("==", "").contains('=');
+    assigns || expression.contains(is_stray) || !brackets_match(expression) || is_tuple(expression)
+}
+
+fn is_mark(c: char) -> bool {
+    static MARK: Pattern = LazyLock::new(|| pattern(r"^[\p{M}\p{Cf}\p{Pc}·]$"));
+    MARK.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+fn brackets_match(expression: &str) -> bool {
+    let mut open = Vec::new();
+    expression.chars().all(|c| match c {
+        '(' | '[' => {
+            open.push(c);
+            true
+        }
+        ')' => open.pop() == Some('('),
+        ']' => open.pop() == Some('['),
+        _ => true,
+    }) && open.is_empty()
+}
+
+/// A comma right inside the brackets that verl puts around each side.
+fn is_tuple(expression: &str) -> bool {
+    let mut depth = 0;
+    expression.chars().any(|c| {
+        depth += i32::from("([".contains(c)) - i32::from(")]".contains(c));
+        c == ',' && depth == 1
+    })
+}
+
+/// sympy's numbers: exact, or binary with 53 bits as soon as a decimal is among them.
+enum Value {
+    Exact(Polynomial),
+    Float(f64),
+}
+
+impl Value {
+    fn of(expression: &str) -> Option<Self> {
+        let tokens = tokens(expression)?;
+        let mut reader = Reader { tokens: &tokens, at: 0 };
+        let value = reader.sum()?;
+        (reader.at == tokens.len()).then_some(value)
+    }
+
+    fn double(&self) -> Option<f64> {
+        match self {
+            Self::Exact(polynomial) => polynomial.constant()?.double(),
+            Self::Float(number) => Some(*number),
+        }
+    }
+
+    fn float(number: f64) -> Option<Self> {
+        (number == 0.0 || number.is_normal()).then_some(Self::Float(number))
+    }
+
+    fn plus(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Exact(a), Self::Exact(b)) => a.plus(&b).map(Self::Exact),
+            (a, b) => Self::float(a.double()? + b.double()?),
+        }
+    }
+
+    fn negated(self) -> Option<Self> {
+        Self::Exact(Polynomial::integer(-1)).times(self)
+    }
+
+    fn times(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Exact(a), Self::Exact(b)) => a.times(&b).map(Self::Exact),
+            (a, b) => Self::float(a.double()? * b.double()?),
+        }
+    }
+
+    fn over(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Exact(a), Self::Exact(b)) => a.over(&b).map(Self::Exact),
+            (_, b) if b.double()? == 0.0 => None,
+            // So does sympy, with two roundings.
+            (a @ Self::Exact(_), Self::Float(b)) => Self::float(a.double()? * (1.0 / b)),
+            (a, b) => Self::float(a.double()? / b.double()?),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Token {
+    Integer(i128),
+    Float(f64),
+    Symbol(char),
+    /// `^` for a power.
+    Sign(char),
+}
+
+/// Of more than 15 digits sympy makes numbers of more than 53 bits.
+const MOST_DIGITS: usize = 15;
+/// Names of two letters that are not the product of two symbols: sympy's own, Greek letters and Python's words.
+const NAMES: &[&str] =
+    &["ff", "fu", "im", "jn", "li", "ln", "oo", "re", "rf", "yn", "mu", "nu", "xi", "as", "if", "in", "is", "or"];
+
+fn tokens(expression: &str) -> Option<Vec<Token>> {
+    static TOKEN: Pattern =
+        LazyLock::new(|| pattern(r"^(?:([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|([a-z]+)|(\*\*|[-+*/^()])) *"));
+    let mut out = Vec::new();
+    let mut rest = expression;
+    while !rest.is_empty() {
+        let found = TOKEN.captures(rest)?;
+        let text = |group| found.get(group).map(|part| part.as_str());
+        rest = &rest[found[0].len()..];
+        if let Some(number) = text(1) {
+            let odd = rest.starts_with(['j', '.', 'x', 'o', 'b']) && !found[0].ends_with(' ');
+            out.push(number_token(number, text(2).unwrap_or("")).filter(|_| !odd)?);
+        } else if let Some(name) = text(3) {
+            if rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !found[0].ends_with(' ') {
+                return None;
+            }
+            match name.as_bytes() {
+                b"pi" => out.push(Token::Symbol('π')),
+                [_] => out.push(Token::Symbol(char::from(name.as_bytes()[0]))),
+                [a, b] if !NAMES.contains(&name) => out.extend([a, b].map(|letter| Token::Symbol(char::from(*letter)))),
+                _ => return None,
+            }
+        } else if let Some(sign) = text(4) {
+            out.push(Token::Sign(if sign == "**" { '^' } else { sign.chars().next()? }));
+        }
+    }
+    Some(out)
+}
+
+fn number_token(number: &str, exponent: &str) -> Option<Token> {
+    if exponent.is_empty() && !number.contains('.') {
+        let zero_led = number.len() > 1 && number.starts_with('0');
+        return number.parse().ok().filter(|_| !zero_led).map(Token::Integer);
+    }
+    let value: f64 = format!("{number}{exponent}").parse().ok()?;
+    (number.len() <= MOST_DIGITS + 1 && (value == 0.0 || value.is_normal())).then_some(Token::Float(value))
+}
+
+/// Python's grammar, with products that have no sign.
+struct Reader<'a> {
+    tokens: &'a [Token],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn next_sign(&mut self, signs: &str) -> Option<char> {
+        match self.tokens.get(self.at) {
+            Some(Token::Sign(sign)) if signs.contains(*sign) => {
+                self.at += 1;
+                Some(*sign)
+            }
+            _ => None,
+        }
+    }
+
+    fn sum(&mut self) -> Option<Value> {
+        let mut value = self.product()?;
+        while let Some(sign) = self.next_sign("+-") {
+            let next = self.product()?;
+            value = value.plus(if sign == '-' { next.negated()? } else { next })?;
+        }
+        Some(value)
+    }
+
+    fn product(&mut self) -> Option<Value> {
+        let mut value = self.signed()?;
+        loop {
+            value = match (self.next_sign("*/"), self.tokens.get(self.at)) {
+                (Some('/'), _) => value.over(self.signed()?)?,
+                (Some(_), _) => value.times(self.signed()?)?,
+                (None, Some(Token::Symbol(_) | Token::Sign('('))) => value.times(self.power()?)?,
+                (None, Some(Token::Integer(_) | Token::Float(_))) => return None,
+                (None, _) => return Some(value),
+            }
+        }
+    }
+
+    fn signed(&mut self) -> Option<Value> {
+        match self.next_sign("+-") {
+            Some('-') => self.signed()?.negated(),
+            Some(_) => self.signed(),
+            None => self.power(),
+        }
+    }
+
+    fn power(&mut self) -> Option<Value> {
+        let base = self.atom()?;
+        if self.next_sign("^").is_none() {
+            return Some(base);
+        }
+        match (base, self.signed()?) {
+            (Value::Exact(base), Value::Exact(exponent)) => base.power(&exponent).map(Value::Exact),
+            _ => None,
+        }
+    }
+
+    fn atom(&mut self) -> Option<Value> {
+        let token = *self.tokens.get(self.at)?;
+        self.at += 1;
+        match token {
+            Token::Integer(value) => Some(Value::Exact(Polynomial::integer(value))),
+            Token::Float(number) => Some(Value::Float(number)),
+            Token::Symbol(name) => Some(Value::Exact(Polynomial::symbol(name))),
+            Token::Sign('(') => {
+                let value = self.sum()?;
+                self.next_sign(")").map(|_| value)
+            }
+            Token::Sign(_) => None,
+        }
+    }
+}

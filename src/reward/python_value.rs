@@ -1,0 +1,53 @@
+//! What Python's `str` makes of values that came as JSON.
+
+use serde_json::Value;
+
+use super::prime_math::float_text;
+
+/// `str(value)`
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => repr(value),
+    }
+}
+
+fn repr(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) if number.is_f64() => float_text(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => quoted(text),
+        Value::Array(values) => format!("[{}]", joined(values.iter().map(repr).collect())),
+        Value::Object(fields) => {
+            format!("{{{}}}", joined(fields.iter().map(|(name, value)| format!("{}: {}", quoted(name), repr(value))).collect()))
+        }
+    }
+}
+
+/// In single quotes, unless only those are in it.
+fn quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == quote || c == '\\' => out.extend(['\\', c]),
+            c if c.is_control() && u32::from(c) < 0x100 => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+/// `text.strip().isalpha()`
+pub fn is_alpha(text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty() && text.chars().all(char::is_alphabetic)
+}

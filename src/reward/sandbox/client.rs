@@ -1,0 +1,99 @@
+//! Requests to the service.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use ureq::http::Uri;
+use ureq::{Agent, Error};
+
+use crate::reward::failure::{Failure, FailureKind};
+
+/// Seconds for compiling, and again for running, one case.
+const CASE_TIMEOUT: u64 = 10;
+/// Of one request: both of them, and ten more.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3 * CASE_TIMEOUT);
+const TRIES: u32 = 3;
+/// Before the second try; twice as long before the third.
+const DELAY: Duration = Duration::from_secs(1);
+/// Of an answer.
+const MOST_BYTES: u64 = 64 << 20;
+
+pub struct Client {
+    agent: Agent,
+    url: Uri,
+    memory_limit_mb: u64,
+    /// [`DELAY`], but in tests.
+    pub(super) delay: Duration,
+}
+
+impl Client {
+    /// # Errors
+    /// What is no http or https address.
+    pub fn new(url: &str, memory_limit_mb: u64) -> Result<Self> {
+        let parsed: Uri = url.parse().with_context(|| format!("{url} is no address"))?;
+        let known = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.host().is_some();
+        ensure!(known, "{url} is no address that begins with http:// or https://, such as http://localhost:8080/run_code");
+        let config = Agent::config_builder()
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_idle_connections(64)
+            .max_idle_connections_per_host(64)
+            .user_agent(concat!("burnish/", env!("CARGO_PKG_VERSION")));
+        Ok(Self { agent: config.build().into(), url: parsed, memory_limit_mb, delay: DELAY })
+    }
+
+    /// The service's answer about one run of `code`. What may pass, no connection or a gateway without a service behind it, is
+    /// tried again; verl does that for a gateway's timeout (504) alone.
+    ///
+    /// # Errors
+    /// A service that cannot be reached, or answers with an error or with what is no JSON.
+    pub fn run(&self, code: &str, stdin: Option<&str>, abandoned: &AtomicBool) -> Result<Value, Failure> {
+        let body = json!({
+            "compile_timeout": CASE_TIMEOUT,
+            "run_timeout": CASE_TIMEOUT,
+            "code": code,
+            "stdin": stdin,
+            "memory_limit_MB": self.memory_limit_mb,
+            "language": "python",
+            "files": {},
+            "fetch_files": [],
+        })
+        .to_string();
+        let mut attempt = 1;
+        loop {
+            match self.post(&body) {
+                Err((_, true)) if attempt < TRIES && !abandoned.load(Ordering::Relaxed) => thread::sleep(self.delay * attempt),
+                Err((failure, _)) => {
+                    let message = format!("{} after {attempt} of {TRIES} tries: {}", self.url, failure.message);
+                    return Err(Failure { message, ..failure });
+                }
+                Ok(answer) => return Ok(answer),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// One try, and whether another may do better.
+    fn post(&self, body: &str) -> Result<Value, (Failure, bool)> {
+        let broken = |error: Error| match error {
+            Error::Timeout(_) => {
+                (Failure { kind: FailureKind::Timeout, message: format!("no answer within {REQUEST_TIMEOUT:?}") }, false)
+            }
+            error => (Failure { kind: FailureKind::Crash, message: error.to_string() }, true),
+        };
+        let request = self.agent.post(&self.url).content_type("application/json").header("accept", "application/json");
+        let mut response = request.send(body).map_err(broken)?;
+        let status = response.status().as_u16();
+        let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
+        let quoted = || String::from_utf8_lossy(&bytes).chars().take(200).collect::<String>();
+        let failed = |message, passes| (Failure { kind: FailureKind::Exception, message }, passes);
+        if !(200..300).contains(&status) {
+            return Err(failed(format!("HTTP status {status}: {}", quoted()), matches!(status, 429 | 502..=504)));
+        }
+        serde_json::from_slice(&bytes).map_err(|_| failed(format!("what it answers is no JSON: {}", quoted()), false))
+    }
+}

@@ -1,0 +1,157 @@
+//! verl's `utils/reward_score/sandbox_fusion`: programs are run against test cases by a Sandbox Fusion service, and the score is
+//! the share of the first ten that they pass.
+//!
+//! Nothing is ever run in this process, which verl does without a service. Two things differ from verl on purpose. A case that the
+//! service gives no verdict on is a [`Failure`] and not a case that was not passed. And the cases after the tenth, which have no
+//! part in the score, are not run.
+
+mod cases;
+mod client;
+mod program;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use self::cases::Cases;
+use self::client::Client;
+use self::verdict::Verdict;
+use super::failure::{Failure, FailureKind};
+use super::{Score, ScoreInput};
+use crate::util::interrupt::Interrupt;
+
+/// The cases that verl counts.
+const CASES: usize = 10;
+/// How long an interrupt may go unnoticed.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Which service, and how much is asked of it.
+#[derive(Clone, Debug)]
+pub struct SandboxOptions {
+    /// The address of its `run_code`.
+    pub url: String,
+    /// Programs that run at once.
+    pub max_concurrent: usize,
+    /// Of one program, in MiB.
+    pub memory_limit_mb: u64,
+    pub interrupt: Interrupt,
+}
+
+/// The connection to the service.
+pub struct Sandbox {
+    asked: Arc<Asked>,
+    interrupt: Interrupt,
+}
+
+struct Asked {
+    client: Client,
+    /// How many more programs may run.
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Sandbox {
+    /// # Errors
+    /// What is no address, and no program at once.
+    pub fn new(options: SandboxOptions) -> Result<Self> {
+        let SandboxOptions { url, max_concurrent, memory_limit_mb, interrupt } = options;
+        anyhow::ensure!(max_concurrent > 0, "reward.sandbox_fusion.max_concurrent must be at least 1");
+        anyhow::ensure!(memory_limit_mb > 0, "reward.sandbox_fusion.memory_limit_mb must be at least 1");
+        let client = Client::new(&url, memory_limit_mb).context("reward.sandbox_fusion.url")?;
+        Ok(Self { asked: Arc::new(Asked { client, free: Mutex::new(max_concurrent), freed: Condvar::new() }), interrupt })
+    }
+
+    /// What became of each of the first ten cases.
+    ///
+    /// # Errors
+    /// [`Failure`], if the service has no verdict on one of them; the interruption of the run.
+    fn run(&self, program: &str, cases: Cases) -> Result<Vec<Verdict>> {
+        let requests = cases.requests(program);
+        let count = requests.len();
+        let (send, receive) = channel();
+        let abandoned = Arc::new(AtomicBool::new(false));
+        // Threads of their own, which nobody has to wait for: a service may hang for as long as the request may take.
+        for (index, request) in requests.into_iter().enumerate() {
+            let (asked, send, abandoned) = (self.asked.clone(), send.clone(), abandoned.clone());
+            let run = move || {
+                _ = send.send((index, asked.verdict(&request.code, request.stdin.as_deref(), &request.expected, &abandoned)))
+            };
+            thread::Builder::new().name("sandbox".to_owned()).spawn(run).context("no thread to ask the sandbox")?;
+        }
+        drop(send);
+        let mut verdicts: Vec<Option<Result<Verdict, Failure>>> = Vec::new();
+        verdicts.resize_with(count, || None);
+        loop {
+            match receive.recv_timeout(POLL) {
+                Ok((index, verdict)) => verdicts[index] = Some(verdict),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.interrupt.check().inspect_err(|_| abandoned.store(true, Ordering::Relaxed))?
+                }
+            }
+        }
+        settle(verdicts)
+    }
+}
+
+impl Asked {
+    fn verdict(&self, code: &str, stdin: Option<&str>, expected: &Value, abandoned: &AtomicBool) -> Result<Verdict, Failure> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        drop(free);
+        let response = self.client.run(code, stdin, abandoned);
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.freed.notify_one();
+        verdict::of(&response?, expected)
+    }
+}
+
+/// A program that does not compile in one case does not in those after it either, whatever the service says of them.
+fn settle(verdicts: Vec<Option<Result<Verdict, Failure>>>) -> Result<Vec<Verdict>> {
+    let mut settled: Vec<Verdict> = Vec::new();
+    for (index, verdict) in verdicts.into_iter().enumerate() {
+        let compiles = settled.last().is_none_or(|before| before.compiles());
+        let lost = || Failure { kind: FailureKind::Crash, message: "the request broke off".to_owned() };
+        let verdict = match verdict.unwrap_or_else(|| Err(lost())) {
+            Ok(verdict) if compiles || !verdict.compiles() => verdict,
+            Err(Failure { kind, message }) if compiles => {
+                let message = format!("the sandbox has no verdict on test case {index}: {message}");
+                return Err(Failure { kind, message }.into());
+            }
+            _ => Verdict::COMPILE_ERROR_SKIPPED,
+        };
+        settled.push(verdict);
+    }
+    Ok(settled)
+}
+
+/// The registered scorer. The extra `acc` is the score, which verl's reward manager adds where a scorer gives a bare number; the
+/// note `tests` is what became of each case, in verl's words.
+pub fn score(input: &ScoreInput) -> Result<Score> {
+    if input.ground_truth.is_null() {
+        return Ok(Score::abstain());
+    }
+    let Some(sandbox) = &input.services.sandbox else {
+        bail!("there is no sandbox to run the programs of {} in: set reward.sandbox_fusion.url", input.data_source)
+    };
+    let cases = Cases::read(input.ground_truth).with_context(|| format!("the ground truth of {}", input.data_source))?;
+    let verdicts = match program::of_response(input.solution) {
+        Some(program) => sandbox.run(program, cases)?,
+        None => Vec::new(),
+    };
+    let passed = verdicts.iter().filter(|verdict| verdict.passed).count();
+    let share = if verdicts.is_empty() { 0.0 } else { passed as f64 / verdicts.len() as f64 };
+    let tests: Vec<Value> = verdicts.iter().map(|verdict| verdict.status.into()).collect();
+    Ok(Score { extras: vec![("acc".into(), share)], notes: vec![("tests".into(), tests.into())], ..Score::new(share as f32) })
+}
