@@ -12,6 +12,7 @@ mod failure;
 mod from_verl;
 mod generate;
 mod kinds;
+mod serve_rm;
 mod sft;
 mod train;
 
@@ -47,6 +48,8 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Score the responses in a file (evaluation.yaml)
     Eval(eval::EvalArgs),
+    /// Answer requests for the scores of a reward model, as OpenRLHF's serve_rm
+    ServeRm(serve_rm::ServeRmArgs),
     /// Write a data set in verl's parquet schema
     Data(data::DataArgs),
     /// Copy the model of a checkpoint, as a folder that transformers loads
@@ -73,6 +76,7 @@ pub fn run(cli: Cli, progress: Progress) -> Result<(), Failure> {
         Some(Command::Sft(args)) => sft::run(&args, progress),
         Some(Command::Generate(args)) => generate::run(&args, progress),
         Some(Command::Eval(args)) => eval::run(&args),
+        Some(Command::ServeRm(args)) => serve_rm::run(&args),
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::FromVerl(args)) => from_verl::run(&args),

@@ -13,7 +13,7 @@ use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, read_rows};
 use crate::data::{RowNeeds, Tokenizer};
 use crate::reward::{self, Combined, ScoreInput};
-use crate::trainer::rewards;
+use crate::trainer::RewardPlan;
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
 
@@ -27,7 +27,8 @@ pub fn evaluate(config: &EvalConfig) -> Result<Map<String, Value>> {
     if let Some(path) = &data.output_path {
         check_writable(path.as_path()).context("data.output_path")?;
     }
-    let (rewards, needs) = rewards(&config.rewards(), &Interrupt::default())?;
+    let rewards = RewardPlan::start(config.rewards(), &Interrupt::default())?;
+    let needs = rewards.needs;
     let tokenizer = data.tokenizer.as_ref().map(|folder| Tokenizer::load(folder.as_path()).context("data.tokenizer"));
     let tokenizer = tokenizer.transpose()?;
     let files: Vec<PathBuf> = data.path.iter().map(|file| file.as_path().to_owned()).collect();
@@ -42,11 +43,12 @@ pub fn evaluate(config: &EvalConfig) -> Result<Map<String, Value>> {
     let answered: Vec<Result<Answered>> =
         rows.par_iter().map(|row| Answered::read(row, config, needs, tokenizer.as_ref()).with_context(|| row.place())).collect();
     let answered = answered.into_iter().collect::<Result<Vec<_>>>()?;
-    if rewards.weights().any(|(name, _)| name == "data_source") {
+    if rewards.asks_rules() {
         let known =
             |(row, answered): (&Row, &Answered)| reward::find(answered.data_source).map(drop).with_context(|| row.place());
         rows.iter().zip(&answered).try_for_each(known)?;
     }
+    let rewards = rewards.rewards(&answered.iter().map(|row| row.data_source).collect())?;
     let places: Vec<(usize, usize)> =
         answered.iter().enumerate().flat_map(|(i, row)| (0..row.responses.len()).map(move |j| (i, j))).collect();
     let inputs: Vec<ScoreInput> = places.iter().map(|&(i, j)| answered[i].input(j)).collect();

@@ -8,7 +8,9 @@ use super::python_text::is_plain_integer;
 /// `None` where the original raises an exception: a `\sqrt` or `\frac` at the end, two units.
 pub fn normal_form(text: &str, percent: &[&str]) -> Option<String> {
     let mut text = text.replace('\n', "").replace("\\!", "").replace("\\\\", "\\");
-    for (from, to) in [("tfrac", "frac"), ("dfrac", "frac"), ("\\left", ""), ("\\right", ""), ("^{\\circ}", ""), ("^\\circ", ""), ("\\$", "")] {
+    for (from, to) in
+        [("tfrac", "frac"), ("dfrac", "frac"), ("\\left", ""), ("\\right", ""), ("^{\\circ}", ""), ("^\\circ", ""), ("\\$", "")]
+    {
         text = text.replace(from, to);
     }
     text = without_unit(text)?;

@@ -27,6 +27,7 @@ pub mod prime_math;
 pub mod python;
 mod python_text;
 mod python_value;
+pub mod remote;
 pub mod repetition_penalty;
 mod rewards;
 pub mod sandbox;
@@ -121,7 +122,10 @@ impl<'a> ScoreInput<'a> {
     pub fn count(&self, name: &str, least: usize) -> Result<usize> {
         let value = self.setting(name)?;
         let count = value as usize;
-        ensure!(count as f64 == value && count >= least, "the setting {name} must be an integer of at least {least}, not {value}");
+        ensure!(
+            count as f64 == value && count >= least,
+            "the setting {name} must be an integer of at least {least}, not {value}"
+        );
         Ok(count)
     }
 

@@ -92,6 +92,12 @@ impl RewardModel {
         let inputs: Vec<Result<(Vec<u32>, bool)>> = responses.par_iter().map(read).collect();
         let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;
         let texts: Vec<&[u32]> = inputs.iter().map(|(ids, _)| ids.as_slice()).collect();
+        let cut = self.reading.max_length.map(|_| inputs.iter().map(|(_, cut)| *cut).collect());
+        Ok(Verdict { scores: self.scores(&texts), cut })
+    }
+
+    /// The score of each text, in passes of [`Self::cut`].
+    pub fn scores(&self, texts: &[&[u32]]) -> Vec<f32> {
         let mut scores = vec![0.0; texts.len()];
         for micro in self.cut.micro_batches(&texts.iter().map(|&prompt| Sequence { prompt, response: &[] }).collect::<Vec<_>>()) {
             let passed = self.model.final_scores(&micro.iter().map(|&i| texts[i]).collect::<Vec<_>>());
@@ -99,7 +105,6 @@ impl RewardModel {
                 scores[i] = score;
             }
         }
-        let cut = self.reading.max_length.map(|_| inputs.iter().map(|(_, cut)| *cut).collect());
-        Ok(Verdict { scores, cut })
+        scores
     }
 }

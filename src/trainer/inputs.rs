@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::rewards::rewards;
+use super::rewards::RewardPlan;
 use super::{check_model, reward_model, truncation};
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
-use crate::reward::{self, Rewards};
+use crate::reward::Rewards;
 use crate::util::interrupt::Interrupt;
 
 pub struct Inputs {
@@ -32,7 +32,7 @@ impl Inputs {
     /// The first thing that is missing or does not fit, with its key.
     pub fn read(config: &PpoConfig, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
-        let (rewards, needs) = rewards(&config.rewards(), interrupt)?;
+        let rewards = RewardPlan::start(config.rewards(), interrupt)?;
         let model = &config.actor_rollout_ref.model.path;
         let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(model);
         let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {
@@ -47,11 +47,9 @@ impl Inputs {
                 "actor_rollout_ref.rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}"
             );
         }
-        let train = prompts(config, needs, &tokenizer, true)?;
-        let val = prompts(config, needs, &tokenizer, false)?;
-        if rewards.weights().any(|(name, _)| name == "data_source") {
-            reward::check_sources(train.iter().chain(&val).map(|p| p.data_source.as_str()))?;
-        }
+        let train = prompts(config, rewards.needs, &tokenizer, true)?;
+        let val = prompts(config, rewards.needs, &tokenizer, false)?;
+        let rewards = rewards.rewards(&train.iter().chain(&val).map(|p| p.data_source.as_str()).collect())?;
         let seed = config.data.seed.unwrap_or(config.trainer.seed);
         let (size, key) = match config.data.gen_batch_size.filter(|_| config.algorithm.filter_groups.enable) {
             Some(size) => (size, "data.gen_batch_size"),

@@ -47,7 +47,7 @@ use self::device_memory::DeviceMemory;
 pub use self::dry_run::dry_run;
 pub use self::guard::report as report_nonfinite;
 pub use self::parts::{check_part, has_weights, load_learner, loaded, save_learner};
-pub use self::rewards::rewards;
+pub use self::rewards::RewardPlan;
 use self::score::Unscored;
 pub use self::setup::{check_model, check_step, choices, find_checkpoint, learner, model_init, open_device, truncation};
 use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};

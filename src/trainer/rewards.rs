@@ -1,5 +1,6 @@
 //! The reward functions of a configuration, ready to be asked: `reward_model`, `reward` and `custom_reward_function`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,32 +8,101 @@ use anyhow::{Context, Result, ensure};
 
 use crate::config::schema::{self, REMOTE, REWARD_MODEL, RewardConfig, RewardKeys, RewardManager};
 use crate::data::RowNeeds;
+use crate::reward::math_verify::{self, MathVerify};
 use crate::reward::python::{self, Pool, PoolOptions, Source, Style};
-use crate::reward::{OnError, RewardOptions, Rewards};
+use crate::reward::remote::{Remote, RemoteOptions};
+use crate::reward::sandbox::{Sandbox, SandboxOptions};
+use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Services};
 use crate::util::interrupt::Interrupt;
 
-/// Starts what they need: they are refused now rather than after a model was loaded.
-///
-/// # Errors
-/// Functions that do not exist or cannot be called, with the key that names them.
-pub fn rewards(keys: &RewardKeys, interrupt: &Interrupt) -> Result<(Rewards, RowNeeds)> {
-    let (names, reward) = (keys.functions(), keys.reward);
-    let pool = custom(keys, interrupt)?;
-    let needs = needs(&names, pool.as_deref());
-    let options = RewardOptions {
-        names,
-        weights: keys.reward_weights.unwrap_or_default().to_vec(),
-        settings: reward.function_kwargs.clone(),
-        own: pool.iter().flat_map(python::functions).collect(),
-        on_error: match reward.on_error {
-            schema::OnError::Error => OnError::Error,
-            schema::OnError::Abstain => OnError::Abstain,
-            schema::OnError::Value => OnError::Value(reward.error_value as f32),
-        },
-        reports_accuracy: keys.model || keys.remote_url.is_some(),
-        ..Default::default()
-    };
-    Ok((Rewards::new(options).context("reward_model.reward_functions")?, needs))
+/// What a configuration asks for rewards, with its Python functions started: they are refused now rather than after a model was
+/// loaded, and say what they read of a row.
+pub struct RewardPlan<'a> {
+    keys: RewardKeys<'a>,
+    pool: Option<Arc<Pool>>,
+    pub needs: RowNeeds,
+    interrupt: Interrupt,
+}
+
+impl<'a> RewardPlan<'a> {
+    /// # Errors
+    /// A file of functions that cannot be called.
+    pub fn start(keys: RewardKeys<'a>, interrupt: &Interrupt) -> Result<Self> {
+        let pool = custom(&keys, interrupt)?;
+        let needs = needs(&keys.functions(), pool.as_deref());
+        Ok(Self { keys, pool, needs, interrupt: interrupt.clone() })
+    }
+
+    /// Whether the rule of each row's data source is a reward function.
+    pub fn asks_rules(&self) -> bool {
+        self.keys.functions().iter().any(|name| name == "data_source")
+    }
+
+    /// The reward functions, and whatever else the rules of these data sources need.
+    ///
+    /// # Errors
+    /// Functions that do not exist, data sources without a rule, services that are not there, each with the key that names it.
+    pub fn rewards(self, data_sources: &BTreeSet<&str>) -> Result<Rewards> {
+        let (keys, reward) = (&self.keys, self.keys.reward);
+        let names = keys.functions();
+        let by_rule = self.asks_rules();
+        if by_rule {
+            reward::check_sources(data_sources.iter().copied())?;
+        }
+        let mut own: Vec<Reward> = self.pool.iter().flat_map(python::functions).collect();
+        own.extend(self.remote()?);
+        let others = names.iter().map(String::as_str).filter(|name| own.iter().all(|reward| reward.name != *name));
+        let sources = data_sources.iter().copied().filter(|_| by_rule);
+        let services = Services::start(sources, others, self.sandbox()?, || self.math_verify())?;
+        let options = RewardOptions {
+            names,
+            weights: keys.reward_weights.unwrap_or_default().to_vec(),
+            settings: reward.function_kwargs.clone(),
+            own,
+            services,
+            on_error: match reward.on_error {
+                schema::OnError::Error => OnError::Error,
+                schema::OnError::Abstain => OnError::Abstain,
+                schema::OnError::Value => OnError::Value(reward.error_value as f32),
+            },
+            reports_accuracy: keys.model || keys.remote_url.is_some(),
+        };
+        Rewards::new(options).context("reward_model.reward_functions")
+    }
+
+    fn remote(&self) -> Result<Option<Reward>> {
+        let (urls, reward) = (self.keys.remote_urls(), self.keys.reward);
+        if self.keys.remote_url.is_none() {
+            return Ok(None);
+        }
+        let token = reward.remote_token_env.as_ref().map(|name| {
+            std::env::var(name).with_context(|| format!("reward.remote_token_env: the environment has no variable {name}"))
+        });
+        let remote = Remote::new(RemoteOptions {
+            urls,
+            timeout: Duration::from_secs_f64(reward.timeout),
+            retries: reward.remote_retries,
+            token: token.transpose()?,
+            interrupt: self.interrupt.clone(),
+        });
+        Ok(Some(Reward::new(REMOTE, Runs::Each(Arc::new(remote.context("reward_model.remote_url")?)))))
+    }
+
+    fn sandbox(&self) -> Result<Option<Sandbox>> {
+        let settings = &self.keys.reward.sandbox_fusion;
+        let start = |url: &String| {
+            let (url, interrupt) = (url.clone(), self.interrupt.clone());
+            let (max_concurrent, memory_limit_mb) = (settings.max_concurrent, settings.memory_limit_mb);
+            Sandbox::new(SandboxOptions { url, max_concurrent, memory_limit_mb, interrupt }).context("reward.sandbox_fusion.url")
+        };
+        settings.url.as_ref().map(start).transpose()
+    }
+
+    fn math_verify(&self) -> Result<MathVerify> {
+        let source = Source::BuiltIn { name: "math-verify", code: math_verify::CODE, functions: math_verify::QUESTIONS };
+        let pool = Pool::start(source, pool_options(self.keys.reward, &self.interrupt))?;
+        Ok(MathVerify::new(move |question, arguments| pool.call(question, arguments)))
+    }
 }
 
 /// The processes of `custom_reward_function`.

@@ -13,5 +13,6 @@ mod options;
 mod reliability;
 mod resume;
 mod reward_model;
+mod serve_rm;
 mod supervised;
 mod validation;

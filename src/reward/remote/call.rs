@@ -1,0 +1,139 @@
+//! One try to get a reward: a POST that can be given up at any moment.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use ureq::http::HeaderValue;
+use ureq::{Agent, Error};
+
+use super::answer;
+use super::endpoint::Endpoint;
+use crate::reward::Score;
+use crate::reward::failure::{Failure, FailureKind};
+use crate::util::interrupt::Interrupt;
+
+/// How long an interrupt may go unnoticed.
+pub const POLL: Duration = Duration::from_millis(50);
+/// Of an answer.
+const MOST_BYTES: u64 = 16 << 20;
+/// Of a body that an error quotes.
+const QUOTED: usize = 200;
+
+/// A request as it is sent to any of the servers.
+pub struct Call<'a> {
+    pub agent: &'a Agent,
+    pub authorization: Option<&'a HeaderValue>,
+    pub body: Arc<Vec<u8>>,
+    pub timeout: Duration,
+    pub interrupt: &'a Interrupt,
+}
+
+/// Why a try failed.
+pub struct Problem {
+    pub failure: Failure,
+    /// Whether another try may do better.
+    pub passes: bool,
+}
+
+/// No proxy, as with OpenRLHF's client; no redirects, which would make the POST a GET.
+pub fn agent(timeout: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None)
+        .max_idle_connections(64)
+        .max_idle_connections_per_host(64)
+        .user_agent(concat!("burnish/", env!("CARGO_PKG_VERSION")));
+    config.build().into()
+}
+
+struct Reply {
+    status: u16,
+    body: Vec<u8>,
+}
+
+impl Call<'_> {
+    /// # Errors
+    /// The interrupt, and no thread to be had.
+    pub fn post(&self, endpoint: &Endpoint, token: Option<&str>) -> Result<Result<Score, Problem>> {
+        let reply = match self.reply(endpoint)? {
+            Ok(reply) => reply,
+            Err(failure) => return Ok(Err(Problem { failure, passes: true })),
+        };
+        let status = reply.status;
+        let wrong = match status {
+            200..=299 => match answer::read(&reply.body) {
+                Ok(score) => return Ok(Ok(score)),
+                Err(wrong) => format!("{wrong}; "),
+            },
+            300..=399 => "redirects are not followed; ".to_owned(),
+            _ => String::new(),
+        };
+        let failure =
+            Failure { kind: FailureKind::Exception, message: format!("{wrong}status {status}, {}", quote(&reply.body, token)) };
+        Ok(Err(Problem { failure, passes: matches!(status, 408 | 429 | 500..) }))
+    }
+
+    /// Waits for a thread of its own, since a connection, a name server or a server may block for as long as they like.
+    fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, Failure>> {
+        self.interrupt.check()?;
+        let late = || Failure { kind: FailureKind::Timeout, message: format!("no answer within {:?}", self.timeout) };
+        let (send, receive) = sync_channel(1);
+        let (agent, url, body) = (self.agent.clone(), endpoint.url.clone(), self.body.clone());
+        let authorization = self.authorization.cloned();
+        let exchange = move || _ = send.send(exchange(&agent, &url, authorization, &body));
+        thread::Builder::new().name("remote reward".to_owned()).spawn(exchange).context("no thread to ask a reward server")?;
+        let end = Instant::now() + self.timeout;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            return Ok(match receive.recv_timeout(left.min(POLL)) {
+                Ok(Ok(reply)) => Ok(reply),
+                Ok(Err(Error::Timeout(_))) => Err(late()),
+                Ok(Err(error)) => Err(Failure { kind: FailureKind::Crash, message: describe(&error) }),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => Err(late()),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.interrupt.check()?;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    Err(Failure { kind: FailureKind::Crash, message: "the request broke off".to_owned() })
+                }
+            });
+        }
+    }
+}
+
+fn exchange(agent: &Agent, url: &ureq::http::Uri, authorization: Option<HeaderValue>, body: &[u8]) -> Result<Reply, Error> {
+    let mut request = agent.post(url).content_type("application/json");
+    if let Some(authorization) = authorization {
+        request = request.header("authorization", authorization);
+    }
+    let mut response = request.send(body)?;
+    let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
+    Ok(Reply { status: response.status().as_u16(), body })
+}
+
+fn describe(error: &Error) -> String {
+    match error {
+        Error::Io(error) => error.to_string(),
+        Error::ConnectionFailed => "no connection".to_owned(),
+        Error::BodyExceedsLimit(most) => format!("the answer has more than {most} bytes"),
+        error => error.to_string(),
+    }
+}
+
+/// The beginning of a body in one line, without the token that a server may have written back.
+fn quote(body: &[u8], token: Option<&str>) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = token.map_or_else(|| text.to_string(), |token| text.replace(token, "…"));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(QUOTED) {
+        _ if text.is_empty() => "no body".to_owned(),
+        Some((end, _)) => format!("body: {}…", &text[..end]),
+        None => format!("body: {text}"),
+    }
+}

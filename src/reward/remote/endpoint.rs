@@ -1,0 +1,73 @@
+//! The address of a reward server, checked before anything is sent, and whether it answered last.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail, ensure};
+use ureq::http::Uri;
+
+/// The path of OpenRLHF's server, and of `trainer serve-rm`.
+const USUAL_PATH: &str = "/get_reward";
+
+/// An address, shown as it was written.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub url: Uri,
+    text: String,
+    failing: AtomicBool,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Endpoint {
+    /// # Errors
+    /// What is no http or https address with a host and a path.
+    pub fn new(text: &str) -> Result<Self> {
+        let text = text.trim();
+        ensure!(!text.is_empty(), "the address of the reward server is empty");
+        ensure!(!text.contains('@'), "the address of a reward server has a user name or an @ in it; use a token instead");
+        if text.ends_with(".py") {
+            bail!("{text}: this is no address of a reward server; custom_reward_function.path names a Python file");
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            bail!("{text}: the address of a reward server begins with http:// or https://; did you mean http://{text}?");
+        };
+        let known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        ensure!(known, "{text}: a reward server is asked by http or https, not {scheme}");
+        let url: Uri = text.parse().with_context(|| format!("{text}: this is no address"))?;
+        let authority = url.authority().filter(|authority| !authority.host().is_empty());
+        let authority = authority.with_context(|| format!("{text}: the address names no host"))?;
+        let port = authority.as_str().len() == authority.host().len() || authority.port_u16().is_some_and(|port| port > 0);
+        ensure!(port, "{text}: the port must be a number from 1 to 65535");
+        ensure!(
+            rest.contains('/'),
+            "{text}: the address has no path: write {text}{USUAL_PATH} for OpenRLHF's server and trainer serve-rm, or {text}/ if it \
+             has none"
+        );
+        Ok(Self { url, text: text.to_owned(), failing: AtomicBool::new(false) })
+    }
+
+    /// Whether others may read what is sent: no encryption, and another machine.
+    pub fn is_overheard(&self) -> bool {
+        let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let local = host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+        self.url.scheme_str() != Some("https") && !local
+    }
+
+    /// Says so once, not for every response.
+    pub fn fails(&self, why: &str) {
+        if !self.failing.swap(true, Ordering::Relaxed) {
+            tracing::warn!("the reward server {self} fails and is tried again: {why}");
+        }
+    }
+
+    pub fn answers(&self) {
+        if self.failing.swap(false, Ordering::Relaxed) {
+            tracing::info!("the reward server {self} answers again");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Rewards from a server, by the protocol of OpenRLHF's remote reward models (`utils/agent.py` and `cli/serve_rm.py` there).
+//!
+//! One request per response, as in OpenRLHF 0.11:
+//! `{"query": [prompt + response], "prompts": [prompt], "labels": [ground truth]}`, answered by
+//! `{"rewards": [r], "scores": [s], "extra_logs": {name: [x]}}`, of which only `rewards` is needed.
+
+mod answer;
+mod call;
+mod endpoint;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use ureq::Agent;
+use ureq::http::HeaderValue;
+
+use super::failure::{Failure, FailureKind};
+use super::{Judge, Score, ScoreInput};
+use crate::util::crc::IEEE;
+use crate::util::interrupt::Interrupt;
+use call::{Call, POLL};
+use endpoint::Endpoint;
+
+/// The pause behind the first round of tries; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Which servers, and how long they are waited for.
+#[derive(Clone)]
+pub struct RemoteOptions {
+    /// Whole addresses, such as `http://127.0.0.1:5000/get_reward`.
+    pub urls: Vec<String>,
+    /// Of one try, from the connection to the last byte of the answer.
+    pub timeout: Duration,
+    /// How often each address is asked for one reward, the first time counted.
+    pub retries: usize,
+    /// Sent as `Authorization: Bearer …`, and never shown.
+    pub token: Option<String>,
+    pub interrupt: Interrupt,
+}
+
+impl fmt::Debug for RemoteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let token = self.token.as_ref().map(|_| "…");
+        let Self { urls, timeout, retries, .. } = self;
+        write!(f, "RemoteOptions {{ urls: {urls:?}, timeout: {timeout:?}, retries: {retries}, token: {token:?} }}")
+    }
+}
+
+/// Servers that give rewards. A response goes to the one that its text says, and from one that fails to the next.
+pub struct Remote {
+    endpoints: Vec<Endpoint>,
+    agent: Agent,
+    authorization: Option<HeaderValue>,
+    options: RemoteOptions,
+    first_pause: Duration,
+}
+
+impl Remote {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// No address or one that is none, no time or no tries, a token that no header can carry.
+    pub fn new(options: RemoteOptions) -> Result<Self> {
+        ensure!(!options.urls.is_empty(), "there is no address of a reward server");
+        ensure!(!options.timeout.is_zero(), "a reward server needs a timeout of more than 0 seconds");
+        ensure!(options.retries > 0, "0 tries to reach a reward server: there must be 1 at least");
+        let endpoints = options.urls.iter().map(|url| Endpoint::new(url)).collect::<Result<Vec<_>>>()?;
+        let authorization = options.token.as_deref().map(bearer).transpose()?;
+        if let Some(open) = endpoints.iter().find(|endpoint| authorization.is_some() && endpoint.is_overheard()) {
+            tracing::warn!("{open}: whoever listens on the way can read the token, since the address is not https");
+        }
+        Ok(Self { endpoints, agent: call::agent(options.timeout), authorization, options, first_pause: FIRST_PAUSE })
+    }
+
+    /// The pause behind a round of tries, which differs by response so that a server that comes back is not met by all at once.
+    fn pause(&self, key: u32, round: usize) -> Duration {
+        let doubled = self.first_pause.saturating_mul(1 << (round - 1).min(16)).min(LONGEST_PAUSE);
+        let spread = IEEE.of(&[key.to_le_bytes(), (round as u32).to_le_bytes()].concat());
+        doubled.mul_f64(0.75 + 0.5 * f64::from(spread) / f64::from(u32::MAX))
+    }
+
+    /// # Errors
+    /// The interrupt.
+    fn sleep(&self, pause: Duration) -> Result<()> {
+        let end = Instant::now() + pause;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            self.options.interrupt.check()?;
+            thread::sleep(left.min(POLL));
+        }
+        Ok(())
+    }
+}
+
+impl Judge for Remote {
+    /// # Errors
+    /// A [`Failure`] that names each address and what was wrong with it last; the interrupt.
+    fn score(&self, input: &ScoreInput) -> Result<Score> {
+        // Responses that are read from a file are text as it is.
+        let response = if input.raw.is_empty() { input.solution } else { input.raw };
+        let query = format!("{}{response}", input.prompt_text);
+        let key = IEEE.of(query.as_bytes());
+        let request = json!({"query": [query], "prompts": [input.prompt_text], "labels": [input.ground_truth]});
+        let call = Call {
+            agent: &self.agent,
+            authorization: self.authorization.as_ref(),
+            body: Arc::new(request.to_string().into_bytes()),
+            timeout: self.options.timeout,
+            interrupt: &self.options.interrupt,
+        };
+        let count = self.endpoints.len();
+        let mut failed: Vec<Option<Failure>> = (0..count).map(|_| None).collect();
+        let mut kind = FailureKind::Exception;
+        for round in 0..self.options.retries {
+            if round > 0 {
+                self.sleep(self.pause(key, round))?;
+            }
+            for i in (0..count).map(|step| (key as usize + step) % count) {
+                let endpoint = &self.endpoints[i];
+                let problem = match call.post(endpoint, self.options.token.as_deref())? {
+                    Ok(score) => {
+                        endpoint.answers();
+                        return Ok(score);
+                    }
+                    Err(problem) => problem,
+                };
+                if !problem.passes {
+                    let message = format!("no reward from {endpoint}: {}", problem.failure.message);
+                    return Err(Failure { kind: problem.failure.kind, message }.into());
+                }
+                endpoint.fails(&problem.failure.message);
+                kind = problem.failure.kind;
+                failed[i] = Some(problem.failure);
+            }
+        }
+        let tries = if self.options.retries == 1 { "1 try".to_owned() } else { format!("{} tries", self.options.retries) };
+        let last = self.endpoints.iter().zip(&failed);
+        let last: Vec<String> =
+            last.filter_map(|(endpoint, failure)| Some(format!("{endpoint}: {}", failure.as_ref()?.message))).collect();
+        Err(Failure { kind, message: format!("no reward after {tries}: {}", last.join("; ")) }.into())
+    }
+}
+
+fn bearer(token: &str) -> Result<HeaderValue> {
+    ensure!(!token.trim().is_empty(), "the token for the reward server is empty");
+    let header = HeaderValue::from_str(&format!("Bearer {token}"));
+    // The error of `http` has no text of the header, and neither has this one.
+    let mut header = header.ok().context("the token for the reward server has characters that no HTTP header may have")?;
+    header.set_sensitive(true);
+    Ok(header)
+}
