@@ -208,10 +208,18 @@ impl Trainer {
         if self.saved != Some(step)
             && let Err(failed) = self.save()
         {
-            return error.context(format!("the state after step {step} could not be saved either ({failed:#})"));
+            return anyhow!("{error:#}\nthe state after step {step} cannot be saved: {failed:#}");
         }
-        let folder = self.checkpoints.path(step);
-        error.context(format!("the state after step {step} is saved in {}", folder.display()))
+        anyhow!("{error:#}\nthe state after step {step} is saved; {}", self.goes_on())
+    }
+
+    /// How a run goes on from the step it has just saved.
+    fn goes_on(&self) -> String {
+        let mode = match self.config.trainer.resume_mode {
+            ResumeMode::Auto => "",
+            ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
+        };
+        format!("the same command{mode} goes on from {}", self.checkpoints.path(self.step).display())
     }
 
     /// Ends a run that was asked to stop, with every step done whole.
@@ -228,13 +236,7 @@ impl Trainer {
         if self.saved != Some(step) {
             self.save()?;
         }
-        let mode = match self.config.trainer.resume_mode {
-            ResumeMode::Auto => "",
-            ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
-        };
-        let folder = self.checkpoints.path(step);
-        Err(Interrupted(format!("interrupted after step {step}; the same command{mode} goes on from {}", folder.display()))
-            .into())
+        Err(Interrupted(format!("interrupted after step {step}; {}", self.goes_on())).into())
     }
 
     /// One iteration of the algorithm. Until the update, what it changes is in [`State`](state::State).

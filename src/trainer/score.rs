@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use serde_json::{Map, Value, json};
 
 use super::Trainer;
@@ -17,15 +17,17 @@ use crate::reward::{Begun, ScoreInput};
 use crate::util::fs::write_atomic;
 use crate::util::interrupt::Interrupted;
 
-/// The context of an error that kept responses of this step from being scored.
+/// An error that kept responses from being scored, before anything was made of them.
 #[derive(Debug)]
-pub struct Unscored(pub u64);
+pub struct Unscored(Error);
 
 impl fmt::Display for Unscored {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "step {}: rewards", self.0)
+        write!(f, "{:#}", self.0)
     }
 }
+
+impl std::error::Error for Unscored {}
 
 impl Trainer {
     /// Scores every trajectory and applies what depends on one response alone: penalties for length and for an end that did not
@@ -37,7 +39,7 @@ impl Trainer {
         let Sampled { mut batch, raws, begun, .. } = sampled;
         self.score_batch(&mut batch, &raws, begun).map_err(|error| match error.is::<Interrupted>() {
             true => error,
-            false => error.context(Unscored(self.step)),
+            false => Unscored(error).into(),
         })?;
         Ok(batch)
     }
@@ -54,7 +56,9 @@ impl Trainer {
             ..input(batch.prompt(i), &batch.responses[i], [&batch.texts[i], &raws[i]], self.step)
         };
         let inputs: Vec<ScoreInput> = (0..begun.len()).map(inputs).collect();
-        let place = |i: usize| format!("scoring the response to row {} ({:?})", batch.prompt(i).index, batch.texts[i]);
+        let place = |i: usize| {
+            format!("step {}: scoring the response to row {} ({:?})", self.step, batch.prompt(i).index, batch.texts[i])
+        };
         let results = self.rewards.finish(&inputs, begun, place)?;
         let mut scores: Vec<Option<f64>> = results.iter().map(|r| r.score.map(f64::from)).collect();
         let lengths: Vec<usize> = batch.responses.iter().map(|response| response.ids.len()).collect();

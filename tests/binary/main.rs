@@ -13,6 +13,7 @@ mod options;
 mod reliability;
 mod resume;
 mod reward_model;
+mod rewards;
 mod serve_rm;
 mod supervised;
 mod validation;

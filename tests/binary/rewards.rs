@@ -1,0 +1,211 @@
+//! Reward functions of the user's, in whole runs: the same rule in every way that it can be asked gives the same run, and one that
+//! misbehaves costs no training state.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{rows, small_run, succeed, text, trainer};
+
+const RULE: &str = "tests/data/rewards/arithmetic.py";
+const STEPS: &[&str] = &["trainer.total_training_steps=2", "reward.num_workers=2", "trainer.val_before_train=false"];
+
+/// What was sampled and learned, whatever the names of the functions.
+fn learned(run: &Path) -> Vec<Vec<Option<f64>>> {
+    let names = ["critic/score/mean", "critic/advantages/max", "actor/pg_loss", "actor/grad_norm", "response_length/mean"];
+    rows(run).iter().map(|(_, row)| names.iter().map(|name| row.get(*name).and_then(Value::as_f64)).collect()).collect()
+}
+
+#[test]
+fn every_way_to_ask_the_same_rule_gives_the_same_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, options: &[&str]| {
+        let at = folder.path().join(name);
+        succeed({
+            let mut command = small_run(&at, STEPS);
+            command.args(options);
+            command
+        });
+        at
+    };
+    let native = run("native", &[]);
+    assert!(learned(&native).iter().flatten().all(Option::is_some));
+    let path = format!("custom_reward_function.path={RULE}");
+    for (name, manager) in [
+        ("compute_score", "naive"),
+        ("with_parts", "dapo"),
+        ("positional", "prime"),
+        ("batch", "batch"),
+        ("trl", "naive"),
+        ("reward_func", "naive"),
+    ] {
+        let (function, manager) =
+            (format!("custom_reward_function.name={name}"), format!("reward_model.reward_manager={manager}"));
+        let asked = run(name, &[&path, &function, &manager]);
+        assert_eq!(learned(&asked), learned(&native), "{name}");
+        let calls = rows(&asked)[0].1[&format!("reward/{name}/calls")].as_f64();
+        assert_eq!(calls, Some(if ["batch", "trl"].contains(&name) { 1.0 } else { 32.0 }), "{name}");
+    }
+    // Nor does it matter how many are asked at once, or how the row is made up.
+    let both = "reward_model.reward_functions=[compute_score,data_source]";
+    let weights = "reward_model.reward_weights=[0.25,0.75]";
+    let one = run("one", &[&path, both, weights, "reward.num_workers=1"]);
+    let three = run("three", &[&path, both, weights, "reward.num_workers=3"]);
+    assert_eq!(learned(&one), learned(&native));
+    let said = |run: &Path| text(run).lines().map(|line| line.split("latency").next().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(said(&one), said(&three));
+}
+
+/// (what the file does at step 2, settings, what the user reads)
+const MISBEHAVES: &[(&str, &str, &[&str])] = &[
+    ("raises", "", &["Traceback", "misbehaves.py\", line ", "KeyError: 'missing key'"]),
+    ("wrong_type", "", &["returned str 'correct': return a number"]),
+    ("no_score", "", &["a dict without \"score\"; it has 'reward'"]),
+    ("nan", "", &["the score NaN", "trainer.on_nonfinite=skip"]),
+    ("hangs", "reward.timeout=1", &["took longer than 1 s (reward.timeout)", "in hangs"]),
+    ("hangs_in_c", "reward.timeout=1", &["took longer than 1 s", "in hangs_in_c"]),
+    ("memory_bomb", "", &["MemoryError", "may allocate 8192 MiB (reward.memory_limit_mb)"]),
+    ("exits", "", &["its process ", "7"]),
+    ("forks_and_exits", "", &["its process "]),
+    ("crashes", "", &["its process ", "SIGSEGV"]),
+];
+
+fn misbehaving(run: &Path, does: &str, setting: &str) -> Command {
+    let options = [
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=1",
+        "trainer.val_before_train=false",
+        "trainer.test_freq=-1",
+        "reward.num_workers=2",
+        "custom_reward_function.path=tests/data/rewards/misbehaves.py",
+    ];
+    let since = run.join("global_step_1");
+    let mut command = small_run(run, &options);
+    command.arg(format!("+custom_reward_function.reward_kwargs.does={does}"));
+    command.arg(format!("+custom_reward_function.reward_kwargs.since={}", since.display()));
+    command.args(Some(setting).filter(|setting| !setting.is_empty()));
+    command
+}
+
+fn weights(run: &Path, step: u64) -> Vec<u8> {
+    fs::read(run.join(format!("global_step_{step}/actor/huggingface/model.safetensors"))).unwrap()
+}
+
+/// The message of a run that ends with exit code 1 at its second step, the first one saved.
+fn message(mut command: Command, run: &Path, undisturbed: &Path) -> String {
+    let output = command.output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert_eq!(message.lines().filter(|line| line.starts_with("error: step 2: ")).count(), 1, "{message}");
+    assert!(message.contains("the state after step 1 is saved; the same command goes on from"), "{message}");
+    assert!(weights(run, 1) == weights(undisturbed, 1), "other weights");
+    assert_eq!(text(run).lines().count(), 1, "half a step was written");
+    message
+}
+
+#[test]
+fn a_function_that_misbehaves_costs_no_training_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let undisturbed = folder.path().join("undisturbed");
+    succeed(misbehaving(&undisturbed, "nothing", ""));
+    // What is printed is no answer.
+    for harmless in ["prints", "child_comes_back"] {
+        let run = folder.path().join(harmless);
+        if harmless == "prints" {
+            succeed(misbehaving(&run, harmless, ""));
+            assert_eq!(learned(&run), learned(&undisturbed), "{harmless}");
+        }
+    }
+    let cases: Vec<(PathBuf, &(&str, &str, &[&str]))> =
+        MISBEHAVES.iter().map(|case| (folder.path().join(case.0), case)).collect();
+    for (run, (does, setting, parts)) in &cases {
+        let message = message(misbehaving(run, does, setting), run, &undisturbed);
+        for part in *parts {
+            assert!(message.contains(part), "{does}: no {part:?} in\n{message}");
+        }
+    }
+    // The cause removed, the same command goes on, and ends where an undisturbed run does.
+    let (run, _) = &cases[0];
+    succeed(misbehaving(run, "nothing", ""));
+    assert_eq!(learned(run), learned(&undisturbed));
+    assert!(weights(run, 3) == weights(&undisturbed, 3));
+}
+
+#[test]
+fn failures_may_be_abstained_from_or_valued_and_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, does: &str, options: &[&str]| {
+        let at = folder.path().join(name);
+        let mut command = misbehaving(&at, does, "");
+        command.args(options);
+        (succeed(command), rows(&at)[1].1.clone())
+    };
+    let (output, row) = run("abstain", "raises", &["reward.on_error=abstain"]);
+    assert_eq!((row["reward/exceptions"].as_f64(), row["reward/abstained_ratio"].as_f64()), (Some(32.0), Some(1.0)));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("32 calls of reward functions failed, which get no reward") && told.contains("KeyError"), "{told}");
+    let (_, row) = run("value", "exits", &["reward.on_error=value", "reward.error_value=-2"]);
+    assert_eq!((row["reward/crashes"].as_f64(), row["critic/score/mean"].as_f64()), (Some(32.0), Some(-2.0)));
+}
+
+#[test]
+fn files_that_cannot_be_called_are_refused_before_anything_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |options: &[&str]| {
+        let mut command = small_run(&folder.path().join("run"), &["actor_rollout_ref.model.path=no/such/model"]);
+        let output = command.args(options).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let path = format!("custom_reward_function.path={RULE}");
+    for (options, parts) in [
+        (&["custom_reward_function.path=no/such.py"][..], &["no/such.py"][..]),
+        (&[&path, "custom_reward_function.name=compute_scores"], &["has no compute_scores", "Did you mean \"compute_score\"?"]),
+        (
+            &["custom_reward_function.path=tests/data/rewards/slow.py", "reward.start_timeout=1"],
+            &["longer than 1 s", "start_timeout"],
+        ),
+        (&[&path, "reward_model.reward_manager=batch"], &["does not take", "reward_manager=naive"]),
+        (&[&path, "reward.python=no-such-python"], &["no-such-python"]),
+        (&[&path, "+custom_reward_function.reward_kwargs.colour=red"], &["does not take colour"]),
+    ] {
+        let message = refused(options);
+        for part in parts {
+            assert!(message.contains(part), "{options:?}: no {part:?} in\n{message}");
+        }
+    }
+    assert!(!folder.path().join("run").exists());
+}
+
+#[test]
+fn responses_in_a_file_are_scored_by_the_same_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, scores) = (folder.path().join("rows.jsonl"), folder.path().join("scores.jsonl"));
+    let row = |answers: &[&str], truth: &str| serde_json::json!({"data_source": "mine", "prompt": "2+2=", "responses": answers, "reward_model": {"ground_truth": truth}});
+    fs::write(&path, format!("{}\n{}\n", row(&["4", "5 "], "4"), row(&["7"], "7"))).unwrap();
+    let eval = |options: &[&str]| {
+        let mut command = trainer(&["eval", &format!("data.path={}", path.display())]);
+        command.arg(format!("data.output_path={}", scores.display())).args(options);
+        serde_json::from_slice::<Value>(&succeed(command).stdout).unwrap()
+    };
+    let file = format!("custom_reward_function.path={RULE}");
+    for name in ["compute_score", "with_parts", "batch", "reward_func"] {
+        let printed = eval(&[&file, &format!("custom_reward_function.name={name}")]);
+        assert_eq!(printed, serde_json::json!({"test_score/mine": 0.75}), "{name}");
+        let lines = fs::read_to_string(&scores).unwrap();
+        let said: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let score: Vec<_> =
+            said.iter().map(|line| (line["row"].as_u64(), line["response"].as_u64(), line["score"].as_f64())).collect();
+        assert_eq!(
+            score,
+            [(Some(0), Some(0), Some(1.0)), (Some(0), Some(1), Some(0.0)), (Some(1), Some(0), Some(1.0))],
+            "{name}"
+        );
+    }
+    assert_eq!(
+        serde_json::from_str::<Value>(fs::read_to_string(&scores).unwrap().lines().next().unwrap()).unwrap()["data_source"],
+        "mine"
+    );
+}
