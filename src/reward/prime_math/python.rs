@@ -4,6 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::reward::python_text;
+pub use crate::reward::python_text::strip;
+
 /// A constant pattern, compiled on first use.
 pub type Pattern = LazyLock<Regex>;
 
@@ -11,15 +14,6 @@ pub type Pattern = LazyLock<Regex>;
 /// On a pattern that is none; all are constants.
 pub fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a constant pattern")
-}
-
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
-}
-
-/// `text.strip()`
-pub fn strip(text: &str) -> &str {
-    text.trim_matches(is_space)
 }
 
 /// The decimal digit that `c` is, of whatever script: the digits of a script stand ten in a row.
@@ -34,9 +28,9 @@ fn digit(c: char) -> Option<char> {
     run.checked_sub(1).and_then(|before| char::from_digit(before as u32 % 10, 10))
 }
 
-/// `c.isdigit()`, superscripts and subscripts among them.
+/// `c.isdigit()`
 pub fn is_digit(c: char) -> bool {
-    digit(c).is_some() || matches!(c, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨')
+    python_text::is_digit(c.encode_utf8(&mut [0; 4]))
 }
 
 /// `float(text)`: `None` where Python raises `ValueError`.
