@@ -262,6 +262,7 @@ fn misbehaviour_ends_the_call_and_nothing_else() {
         ("print('last words'); os._exit(3)", Crash, &["ended with exit status 3", "last words"]),
         ("os.kill(os.getpid(), signal.SIGSEGV)", Crash, &["killed by signal 11"]),
         ("exec('if os.fork(): os._exit(4)'); time.sleep(60)", Crash, &["exit status 4"]),
+        ("exec('if os.fork(): os._exit(4)'); exec('while True: print(1)')", Crash, &["exit status 4"]),
         ("os.closerange(3, 1024)", Crash, &["did the reward file close the descriptor"]),
         ("os.closerange(3, 1024); time.sleep(60)", Crash, &["closed the pipe of its replies"]),
     ];

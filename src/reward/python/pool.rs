@@ -72,6 +72,8 @@ impl Pool {
     /// that nothing here has arguments for, a start that takes too long.
     pub fn start(source: Source, options: PoolOptions) -> Result<Self> {
         ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
+        let named = !matches!(&source, Source::File { names, .. } if names.is_empty());
+        ensure!(named, "custom_reward_function.name names no function");
         let environment = environment::of_workers(&options.pass_env)?;
         // Without a limit of the user's, one that nothing meets but a worker whose trainer was killed while it hangs.
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);

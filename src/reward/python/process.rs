@@ -68,19 +68,22 @@ impl Worker {
     /// Sends a line and returns the next line that comes, without its end.
     pub fn ask(&mut self, line: &[u8], timeout: Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
         let begun = Instant::now();
-        let (mut unsent, mut closed) = (line, None);
+        let (mut unsent, mut looked, mut closed) = (line, begun, None);
         loop {
             unsent = self.send(unsent);
             let left = timeout.saturating_sub(begun.elapsed());
-            let quiet = self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
+            self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
             if let Some(reply) = self.read_reply() {
                 return Ok(reply);
             }
             if self.replies.is_none() {
                 closed = closed.or(Some(Instant::now()));
             }
-            if (quiet || closed.is_some()) && self.is_dead() {
-                return Err(Lost::Died(self.end()));
+            if looked.elapsed() >= SLICE || closed.is_some() {
+                looked = Instant::now();
+                if self.is_dead() {
+                    return Err(Lost::Died(self.end()));
+                }
             }
             if closed.is_some_and(|closed| closed.elapsed() > GRACE) {
                 self.end();
