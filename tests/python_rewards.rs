@@ -35,6 +35,8 @@ impl File {
     }
 }
 
+const DEFAULT: &[&str] = &["compute_score"];
+
 fn options() -> PoolOptions {
     PoolOptions { num_workers: 1, timeout: Duration::from_secs(20), start_timeout: Duration::from_secs(20), ..Default::default() }
 }
@@ -165,16 +167,20 @@ if __name__ == "__main__":
 #[test]
 fn functions_are_found_by_the_usual_names_and_called_in_order_for_verls_prime_manager() {
     let openrlhf = File::new("def reward_func(q, p, l):\n    return 1.0\ndef other(queries, prompts, labels):\n    return 1\n");
-    assert!(openrlhf.start(&[], options()).map(drop).unwrap_err().to_string().contains("called in no way that is known"));
+    assert!(openrlhf.start(DEFAULT, options()).map(drop).unwrap_err().to_string().contains("called in no way that is known"));
     let openrlhf = File::new("def reward_func(queries, prompts, labels):\n    return [0.5]\n");
-    let pool = openrlhf.start(&[], options()).unwrap();
-    assert_eq!((pool.functions()[0].name.as_str(), score(&pool, "95").unwrap().score), ("reward_func", Some(0.5)));
+    let pool = openrlhf.start(DEFAULT, options()).unwrap(); // which is what a configuration says that names no function
+    assert_eq!((pool.functions()[0].name.as_str(), score(&pool, "95").unwrap().score), ("compute_score", Some(0.5)));
 
     let file = File::new(
         "def compute_score(task, completion, reference, extra):\n    return completion == reference and extra is None\n",
     );
-    let source =
-        Source::File { path: format!("file://{}", file.path()), names: vec![], reward_kwargs: Map::new(), positional: true };
+    let source = Source::File {
+        path: format!("file://{}", file.path()),
+        names: vec!["compute_score".into()],
+        reward_kwargs: Map::new(),
+        positional: true,
+    };
     let pool = Arc::new(Pool::start(source, options()).unwrap());
     assert_eq!((score(&pool, "95").unwrap().score, score(&pool, "96").unwrap().score), (Some(1.0), Some(0.0)));
 }
@@ -191,7 +197,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     return eval(solution_str)
 "#,
     );
-    let pool = file.start(&[], options()).unwrap();
+    let pool = file.start(DEFAULT, options()).unwrap();
     let numbers =
         [("True", 1.0), ("3", 3.0), ("Fraction(1, 4)", 0.25), ("Array(0.5)", 0.5), ("Array([[0.5]])", 0.5), ("(0.5, 'x')", 0.5)];
     for (returned, expected) in numbers {
@@ -247,8 +253,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 fn misbehaviour_ends_the_call_and_nothing_else() {
     use FailureKind::{Crash, Exception, Timeout};
     let file = File::new(RUNS_CODE);
-    let patient = file.start(&[], PoolOptions { memory_limit_mb: Some(256), ..options() }).unwrap();
-    let hasty = file.start(&[], PoolOptions { timeout: Duration::from_millis(700), ..options() }).unwrap();
+    let patient = file.start(DEFAULT, PoolOptions { memory_limit_mb: Some(256), ..options() }).unwrap();
+    let hasty = file.start(DEFAULT, PoolOptions { timeout: Duration::from_millis(700), ..options() }).unwrap();
     let cases: &[(&str, FailureKind, &[&str])] = &[
         ("{}['gold']", Exception, &["my_reward.py failed:", "KeyError: 'gold'", "line 10, in compute_score"]),
         ("sys.exit(3)", Exception, &["SystemExit: 3", "must not end the process"]),
@@ -303,7 +309,7 @@ fn misbehaviour_ends_the_call_and_nothing_else() {
 #[test]
 fn processor_time_is_limited_and_idle_workers_that_die_are_replaced() {
     let file = File::new(RUNS_CODE);
-    let pool = file.start(&[], PoolOptions { cpu_limit: Some(1), ..options() }).unwrap();
+    let pool = file.start(DEFAULT, PoolOptions { cpu_limit: Some(1), ..options() }).unwrap();
     let error = score(&pool, "exec('while True: pass')").unwrap_err();
     assert!(error.to_string().contains("used more than 1 s of CPU (reward.cpu_limit)"), "{error}");
     assert!(error.downcast_ref::<Failure>().is_some_and(|failure| failure.kind == FailureKind::Crash));
@@ -317,15 +323,15 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
     let good = "def compute_score(data_source, solution_str, ground_truth, extra_info=None): return 1\n";
     let cases: &[(&str, &[&str], &[&str])] = &[
         (good, &["compute_scores"], &["has no compute_scores", "it has compute_score.", "Did you mean \"compute_score\"?"]),
-        ("helper = 1\n", &[], &["has no compute_score", "no functions"]),
-        ("def compute_score(:\n", &[], &["SyntaxError", "my_reward.py\", line 1"]),
-        ("\nimport nowhere_to_be_found\n", &[], &["line 2, in <module>", "No module named 'nowhere_to_be_found'"]),
-        ("import sys; sys.exit('usage')\n", &[], &["SystemExit: usage"]),
-        ("import os; os._exit(9)\n", &[], &["ended with exit status 9 while it was loaded"]),
-        ("compute_score = 3\n", &[], &["compute_score", "is no function: it is int 3"]),
-        ("def compute_score(a, b): pass\n", &[], &["compute_score(a, b) is called in no way that is known", "TRL"]),
-        ("def compute_score(solution_str, judge): pass\n", &[], &["requires judge", "reward_kwargs"]),
-        ("def reward_func(queries, prompts): pass\n", &[], &["reward_func(queries, prompts) cannot be called"]),
+        ("helper = 1\n", DEFAULT, &["has no compute_score", "no functions"]),
+        ("def compute_score(:\n", DEFAULT, &["SyntaxError", "my_reward.py\", line 1"]),
+        ("\nimport nowhere_to_be_found\n", DEFAULT, &["line 2, in <module>", "No module named 'nowhere_to_be_found'"]),
+        ("import sys; sys.exit('usage')\n", DEFAULT, &["SystemExit: usage"]),
+        ("import os; os._exit(9)\n", DEFAULT, &["ended with exit status 9 while it was loaded"]),
+        ("compute_score = 3\n", DEFAULT, &["compute_score", "is no function: it is int 3"]),
+        ("def compute_score(a, b): pass\n", DEFAULT, &["compute_score(a, b) is called in no way that is known", "TRL"]),
+        ("def compute_score(solution_str, judge): pass\n", DEFAULT, &["requires judge", "reward_kwargs"]),
+        ("def reward_func(queries, prompts): pass\n", DEFAULT, &["reward_func(queries, prompts) cannot be called"]),
     ];
     for (code, names, parts) in cases {
         let error = format!("{:#}", File::new(code).start(names, options()).map(drop).unwrap_err());
@@ -335,10 +341,10 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
         assert!(!error.contains("importlib") && !error.contains("in prepare"), "{error}");
     }
     let file = File::new(good);
-    let error = |options: PoolOptions| format!("{:#}", file.start(&[], options).map(drop).unwrap_err());
+    let error = |options: PoolOptions| format!("{:#}", file.start(DEFAULT, options).map(drop).unwrap_err());
     assert!(error(PoolOptions { python: "no-such-python".into(), ..options() }).contains("\"no-such-python\" (reward.python)"));
     let slow = File::new("import time; time.sleep(60)\n");
-    let error = slow.start(&[], PoolOptions { start_timeout: Duration::from_secs(1), ..options() }).map(drop).unwrap_err();
+    let error = slow.start(DEFAULT, PoolOptions { start_timeout: Duration::from_secs(1), ..options() }).map(drop).unwrap_err();
     assert!(error.to_string().contains("loading it took longer than 1 s (reward.start_timeout)"), "{error}");
     let refused = |path: &str, name: &str| {
         let (path, names) = (path.to_owned(), vec![name.to_owned()]);
@@ -357,18 +363,18 @@ fn the_environment_has_what_programs_need_and_no_secrets() {
     let file = File::new(&format!(
         "import os\nassert os.environ['HOME']\nKEY = os.environ['{name}']\ndef compute_score(**kwargs): return 1\n"
     ));
-    let error = format!("{:#}", file.start(&[], options()).map(drop).unwrap_err());
+    let error = format!("{:#}", file.start(DEFAULT, options()).map(drop).unwrap_err());
     assert!(error.contains(&format!("write reward.pass_env=[{name}]")) && error.contains("line 3, in <module>"), "{error}");
     let passing = |name: &str| PoolOptions { pass_env: vec![name.to_owned()], ..options() };
-    assert!(file.start(&[], passing(name)).is_ok());
-    assert!(file.start(&[], passing("NOT_SET_ANYWHERE")).is_err());
+    assert!(file.start(DEFAULT, passing(name)).is_ok());
+    assert!(file.start(DEFAULT, passing("NOT_SET_ANYWHERE")).is_err());
 }
 
 #[test]
 fn scores_do_not_depend_on_which_worker_gives_them() {
     let file = File::new("import random\ndef compute_score(solution_str): return random.random() + hash(solution_str) % 7\n");
     let run = |num_workers: usize| {
-        let pool = file.start(&[], PoolOptions { num_workers, ..options() }).unwrap();
+        let pool = file.start(DEFAULT, PoolOptions { num_workers, ..options() }).unwrap();
         let pool = &pool;
         let asked = (0..24).map(|index| move || score(pool, &format!("response {}", index % 8)).unwrap().score.unwrap());
         thread::scope(|scope| {
@@ -395,7 +401,7 @@ fn code_of_ours_takes_and_returns_json() {
 fn an_interruption_is_heard_while_a_call_hangs() {
     let asked = Interrupt::default();
     let file = File::new(RUNS_CODE);
-    let pool = file.start(&[], PoolOptions { interrupt: asked.clone(), ..options() }).unwrap();
+    let pool = file.start(DEFAULT, PoolOptions { interrupt: asked.clone(), ..options() }).unwrap();
     let begun = Instant::now();
     thread::scope(|scope| {
         let hanging: Vec<_> = (0..2).map(|_| scope.spawn(|| score(&pool, "time.sleep(60)").unwrap_err())).collect();
@@ -414,7 +420,7 @@ fn an_interruption_is_heard_while_a_call_hangs() {
 fn hangs() {
     let Some(folder) = std::env::var_os("FOLDER") else { return };
     let code = "import os, time\ndef compute_score(solution_str):\n    open(solution_str, 'w').write(str(os.getpid()))\n    time.sleep(60)\n";
-    let pool = File::new(code).start(&[], options()).unwrap();
+    let pool = File::new(code).start(DEFAULT, options()).unwrap();
     let _ = score(&pool, Path::new(&folder).join("pid").to_str().unwrap());
 }
 

@@ -12,7 +12,7 @@ pub enum Source {
     /// A file of the user's, `file://PATH` or `pkg://MODULE` (as in verl).
     File {
         path: String,
-        /// Functions of the file; none for `compute_score` or, where that is missing, `reward_func`.
+        /// Functions of the file. `compute_score` alone, which is verl's default, stands for `reward_func` where that is missing.
         names: Vec<String>,
         /// Arguments by keyword for each function, before any that are given by a row.
         reward_kwargs: Map<String, Value>,

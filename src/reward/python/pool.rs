@@ -84,11 +84,14 @@ impl Pool {
         let mut pool = Self { source, options, environment, setup, cpu, functions: Vec::new(), workers, freed };
         let (worker, functions) = pool.start_worker()?;
         pool.functions = functions;
+        if let Source::File { names, .. } = &pool.source {
+            pool.functions.iter_mut().zip(names).for_each(|(function, name)| function.name.clone_from(name));
+        }
         pool.workers().idle.push(worker);
         Ok(pool)
     }
 
-    /// What the code offers, in the order in which it was asked for.
+    /// What the code offers, by the names and in the order in which it was asked for.
     pub fn functions(&self) -> &[Signature] {
         &self.functions
     }

@@ -112,12 +112,10 @@ def load(path):
 
 
 def find(module, names, path):
-    """The objects of these names; of the usual ones if none is named."""
+    """The objects of these names. verl's default name stands for OpenRLHF's too, which nothing else can be meant by."""
     own = [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
-    if not names:
-        names = [name for name in ("compute_score", "reward_func") if hasattr(module, name)][:1]
-    if not names:
-        raise Missing("compute_score", own)
+    if names == ["compute_score"] and not hasattr(module, "compute_score") and hasattr(module, "reward_func"):
+        names = ["reward_func"]
     for name in names:
         if not hasattr(module, name):
             raise Missing(name, own)
