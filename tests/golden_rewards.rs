@@ -7,7 +7,8 @@ use burnish::algorithm::filter_groups::keep_groups;
 use burnish::algorithm::pf_ppo;
 use burnish::algorithm::reward_shaping::{Extras, NormalizeAdvantages, Overlong, RewardShaping, whiten_rewards};
 use burnish::reward::gsm8k::{Method, compute_score};
-use burnish::reward::{self, Reward, RewardOptions, Rewards, Runs, Score, ScoreInput, repetition_penalty};
+use burnish::reward::{self, FUNCTIONS, NO_ANSWER, Reward, RewardOptions, Rewards, Runs, Score, ScoreInput, repetition_penalty};
+use proptest::prelude::*;
 use serde_json::Value;
 
 fn goldens() -> PathBuf {
@@ -15,37 +16,133 @@ fn goldens() -> PathBuf {
     std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from)
 }
 
+/// The lines of a golden file, none of them empty.
+fn golden_lines(name: &str) -> Vec<Value> {
+    let path = goldens().join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let cases: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!cases.is_empty(), "{}", path.display());
+    cases
+}
+
+/// verl's names of functions: here a data source, or the name of a function.
+const VERLS: [(&str, Result<&str, &str>); 6] = [
+    ("gsm8k.strict", Ok("openai/gsm8k")),
+    ("gsm8k.flexible", Err("gsm8k_flexible")),
+    ("math_reward", Ok("HuggingFaceH4/MATH-500")),
+    ("math_dapo", Ok("aime2024")),
+    ("math_dapo.strict_box", Err("math_dapo_strict_box")),
+    ("searchR1.em", Ok("searchR1_nq")),
+];
+
 #[test]
 fn golden_rewards_match_verl() {
-    let path = goldens().join("rewards.jsonl");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let (mut checked, mut skipped) = (0, 0);
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let case: Value = serde_json::from_str(line).unwrap();
-        if !case["fn"].as_str().unwrap().starts_with("gsm8k.") {
-            skipped += 1;
+    for case in golden_lines("rewards.jsonl") {
+        let (name, solution) = (case["fn"].as_str().unwrap(), case["args"][0].as_str().unwrap());
+        let (ground_truth, expected) = (&case["args"][1], &case["result"]);
+        if name == "gsm8k.format" {
+            let format_score = case["kwargs"]["format_score"].as_f64().unwrap();
+            let ours = compute_score(solution, ground_truth.as_str().unwrap(), Method::Strict, format_score, 1.0);
+            assert_eq!(Some(ours), expected.as_f64(), "{case}");
             continue;
         }
-        let (solution, ground_truth) = (case["args"][0].as_str().unwrap(), &case["args"][1]);
-        let (kwargs, expected) = (&case["kwargs"], case["result"].as_f64().unwrap());
-        let method = match kwargs["method"].as_str() {
-            None | Some("strict") => Method::Strict,
-            Some("flexible") => Method::Flexible,
-            Some(other) => panic!("unknown method {other}"),
+        let (_, found) = VERLS.iter().find(|(verls, _)| *verls == name).unwrap_or_else(|| panic!("no function {name}"));
+        let run = match found {
+            Ok(source) => reward::find(source).unwrap().run,
+            Err(function) => FUNCTIONS.iter().find(|known| known.name == *function).unwrap().run,
         };
-        let number = |name: &str, default: f64| kwargs[name].as_f64().unwrap_or(default);
-        let truth = ground_truth.as_str().unwrap();
-        let ours = compute_score(solution, truth, method, number("format_score", 0.0), number("score", 1.0));
-        assert_eq!(ours, expected, "{line}");
-        if kwargs.as_object().unwrap().is_empty() {
-            let input = ScoreInput { data_source: "openai/gsm8k", solution, ground_truth, ..Default::default() };
-            let scorer = reward::find(input.data_source).unwrap();
-            assert_eq!((scorer.run)(&input).unwrap().score.map(f64::from), Some(expected), "{line}");
+        let score = run(&ScoreInput { solution, ground_truth, ..Default::default() }).unwrap();
+        let acc =
+            vec![("acc".to_owned(), expected.get("acc").map_or(expected.as_f64(), |acc| Some(f64::from(acc == true))).unwrap())];
+        assert_eq!(score.score.map(f64::from), expected.get("score").unwrap_or(expected).as_f64(), "{case}");
+        assert_eq!(score.extras, acc, "{case}");
+        if let Some(pred) = expected.get("pred") {
+            assert_eq!(score.pred.as_deref(), pred.as_str(), "{case}");
         }
-        checked += 1;
     }
-    println!("{checked} golden rewards checked, {skipped} of functions that do not exist here skipped");
-    assert!(checked > 0, "{}: no gsm8k case", path.display());
+}
+
+/// Functions of tokens (`scripts/golden_trl_rewards.py`): float32, bit for bit.
+#[test]
+fn golden_functions_of_tokens_match_trl() {
+    for case in golden_lines("trl-rewards.jsonl") {
+        let name = case["fn"].as_str().unwrap();
+        let function = FUNCTIONS.iter().find(|known| known.name == name).unwrap_or_else(|| panic!("no function {name}"));
+        let given = serde_json::from_value(case["settings"].clone()).unwrap();
+        let settings = function.settings(&given).unwrap();
+        let ids: Vec<u32> = serde_json::from_value(case["ids"].clone()).unwrap();
+        let (solution, ground_truth) = (case["text"].as_str().unwrap(), &case["ground_truth"]);
+        let input = ScoreInput {
+            data_source: "openai/gsm8k",
+            solution,
+            ground_truth,
+            token_ids: Some(&ids),
+            settings: &settings,
+            ..Default::default()
+        };
+        let score = (function.run)(&input).unwrap().score.unwrap();
+        assert_eq!(score.to_bits(), (case["result"].as_f64().unwrap() as f32).to_bits(), "{score}, {case}");
+    }
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let refused = |name: &str, given: &[(&str, f64)]| {
+        let function = FUNCTIONS.iter().find(|known| known.name == name).unwrap();
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let settings = function.settings(&given);
+        let truth = Value::from("1");
+        let score = settings.and_then(|settings| {
+            (function.run)(&ScoreInput {
+                data_source: "openai/gsm8k",
+                ground_truth: &truth,
+                token_ids: Some(&[1, 2]),
+                settings: &settings,
+                ..Default::default()
+            })
+        });
+        score.unwrap_err().to_string()
+    };
+    assert!(refused("soft_overlong_punishment_reward", &[("max_completion_len", 5.0)]).contains("soft_punish_cache"));
+    assert!(refused("cosine_scaled_reward", &[]).contains("max_len"));
+    assert!(refused("cosine_scaled_reward", &[("max_len", 0.0)]).contains("at least 1"));
+    assert!(refused("repetition_penalty_reward", &[("ngram_size", 1.5)]).contains("integer"));
+    assert!(refused("repetition_penalty_reward", &[("max_penalty", 0.5)]).contains("positive"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any text is scored, and no scorer finds more than a tail or a box that is there.
+    #[test]
+    fn every_text_is_scored(pieces in prop::collection::vec(prop_oneof![
+        prop::sample::select(vec!["\\boxed{", "\\boxed ", "\\frac", "\\sqrt", "\\text{ ", "{", "}", "$", "Answer:", "<answer>", "</answer>", "#### ", "1/2", "é²"]).prop_map(str::to_owned),
+        any::<String>(),
+    ], 0..12), truth in any::<String>()) {
+        let (solution, targets) = (pieces.concat(), serde_json::json!({"target": [truth]}));
+        let truth = Value::from(truth);
+        for scorer in reward::SCORERS.iter().filter(|scorer| PORTED.contains(&scorer.name)) {
+            let ground_truth = if scorer.name == "search_r1" { &targets } else { &truth };
+            let score = (scorer.run)(&ScoreInput { solution: &solution, ground_truth, ..Default::default() }).unwrap();
+            let answer = score.pred.unwrap();
+            prop_assert!(score.score.is_some_and(|score| (-1.0..=1.0).contains(&score)) && !score.extras.is_empty());
+            prop_assert!(answer == NO_ANSWER || scorer.name == "math_dapo" || scorer.name == "gsm8k" || solution.contains(&answer));
+            // What a text in normal form is equal to is the text itself.
+            let boxed = format!("\\boxed{{{answer}}}");
+            let text = Value::from(answer.as_str());
+            if scorer.name == "math_reward" && closes(&answer) {
+                let own = (scorer.run)(&ScoreInput { solution: &boxed, ground_truth: &text, ..Default::default() }).unwrap();
+                prop_assert_eq!(own.score, Some(1.0));
+            }
+        }
+    }
+}
+
+const PORTED: [&str; 4] = ["gsm8k", "math_reward", "math_dapo", "search_r1"];
+
+/// Whether a box around it would be the only one, and closed by its own brace.
+fn closes(answer: &str) -> bool {
+    !answer.contains("boxed") && !answer.contains(['{', '}'])
 }
 
 #[test]

@@ -77,10 +77,10 @@ RESPELT = [
 
 def respelt(rng, answer):
     """The same, perhaps written in another way."""
-    for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
+    for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3])):
         answer = answer.replace(*rng.choice(RESPELT))
     return rng.choice([
-        lambda: answer, lambda: answer, lambda: answer, lambda: answer, lambda: f"${answer}$", lambda: f" {answer} ", lambda: f"x={answer}",
+        *[lambda: answer] * 24, lambda: f"${answer}$", lambda: f" {answer} ", lambda: f"x={answer}",
         lambda: f"{answer}.", lambda: f"{answer}\\%", lambda: f"{answer}^\\circ", lambda: f"\\${answer}", lambda: f"\\text{{{answer}}}",
         lambda: f"{answer}\\text{{ m}}", lambda: f"{answer} units", lambda: f"{answer}.0", lambda: f"{{{answer}}}", lambda: f"({answer})",
         lambda: f"\\boxed{{{answer}}}", lambda: f"\\left({answer}\\right)", lambda: f"\\textbf{{{answer}}}", lambda: f"\\overline{{{answer}}}",
@@ -90,7 +90,7 @@ def respelt(rng, answer):
 
 def mistakes(rng, text, pieces):
     """The same with pieces put in, characters lost, doubled and exchanged."""
-    for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2, 5])):
+    for _ in range(rng.choice([0] * 9 + [1, 1, 2, 5])):
         at = rng.randint(0, len(text))
         here, after = text[:at], text[at:]
         text = rng.choice([
@@ -109,56 +109,62 @@ def filler(rng, pieces=LATEX):
     words = ["so", "thus", "we get", "3", "x", "1/2", ".", ",", "the", "and", "é", "五", "\n", *pieces[:8]]
     short = " ".join(rng.choice(words) for _ in range(rng.randint(0, 6)))
     long = rng.choice("x é五\n") * (rng.choice([100, 300]) + rng.randint(-25, 5))
-    return rng.choice([lambda: "", lambda: "", lambda: short, lambda: short, lambda: rng.choice(pieces), lambda: long])()
+    return rng.choice([lambda: "", lambda: "", lambda: "", lambda: "so ", lambda: short, lambda: rng.choice(pieces), lambda: long])()
 
 
-FRAMES = [
-    "\\boxed{%s}", "\\boxed{%s}", "$\\boxed{%s}$.", "\\boxed{ %s }", "\\boxed %s$", "\\boxed %s", "\\fbox{%s}", "\\boxed{%s", "\\boxed{\\boxed{%s}}",
-    "Answer: %s", "Answer: %s", "answer :\n %s\n", "Answer: $%s$", "Answer: \\boxed{%s}", "ANSWER:%s.", "**Answer:** %s", "The answer is %s",
-    "Answer\u00a0:\x1c%s", "anſwer: %s", "%s", "Answer: \\(%s\\)", "Final Answer: $x = %s$. I hope", "<think>%s</think>", "\\boxed{x = %s}", "$%s$", "#### %s",
+BOXED = [*["\\boxed{%s}", "$\\boxed{%s}$."] * 20, "\\boxed{ %s }", "\\boxed %s$", "\\boxed %s", "\\fbox{%s}", "\\boxed{%s", "\\boxed{\\boxed{%s}}", "\\boxed{x = %s}"]
+ANSWERED = [
+    *["Answer: %s", "Answer: %s\n"] * 12, "answer :\n %s\n", "Answer: $%s$", "Answer: \\boxed{%s}", "ANSWER:%s.", "**Answer:** %s", "The answer is %s",
+    "Answer\u00a0:\x1c%s", "anſwer: %s", "%s", "Answer: \\(%s\\)", "Final Answer: $x = %s$. I hope", "<think>%s</think>", "$%s$", "#### %s",
 ]
 
 
-def framed(rng, answer, frames=FRAMES, pieces=LATEX):
-    text = rng.choice(frames).replace("%s", answer)
+def framed(rng, answer, frames=None, pieces=LATEX):
+    text = rng.choice(frames or BOXED + ANSWERED).replace("%s", answer)
     return filler(rng, pieces) + text + filler(rng, pieces)
 
 
 def several(rng, make, one, pieces):
     """One answer in a frame or more, the right one anywhere among them."""
-    texts = [make(rng, one)] + [make(rng, mathematical(rng)) for _ in range(rng.choice([0, 0, 0, 1, 2]))]
-    if rng.random() < 0.3:
+    texts = [make(rng, one)] + [make(rng, mathematical(rng)) for _ in range(rng.choice([0, 0, 0, 0, 1, 2]))]
+    if rng.random() < 0.2:
         rng.shuffle(texts)
     else:
         texts.reverse()
     return mistakes(rng, rng.choice(["", " ", "\n"]).join(texts), pieces)
 
 
-def math(rng):
-    truth = mathematical(rng)
-    one = respelt(rng, truth) if rng.random() < 0.8 else mathematical(rng)
-    if rng.random() < 0.2:
-        truth = respelt(rng, truth)
-    if rng.random() < 0.1:
-        truth = mistakes(rng, truth, LATEX)
-    return several(rng, framed, one, LATEX), truth
+def math(frames):
+    """A generator of answers in LaTeX, most of them in one of these frames."""
+
+    def generate(rng):
+        truth = mathematical(rng)
+        one = respelt(rng, truth) if rng.random() < 0.85 else mathematical(rng)
+        if rng.random() < 0.1:
+            truth = respelt(rng, truth)
+        if rng.random() < 0.1:
+            truth = mistakes(rng, truth, LATEX)
+        chosen = frames if rng.random() < 0.9 else None
+        return several(rng, lambda rng, answer: framed(rng, answer, chosen), one, LATEX), truth
+
+    return generate
 
 
 def geometry(rng):
-    """Like `math`, after a thought."""
-    response, truth = math(rng)
+    """Boxes after a thought."""
+    response, truth = math(BOXED)(rng)
     before = rng.choice(["<think>so</think>", "<think>so</think>", "", "<think>", "</think><think>", "\n<think>\n</think>"])
     return before + response, truth
 
 
 def gsm8k(rng):
-    truth = rng.choice([lambda: integer(rng), lambda: integer(rng), lambda: decimal(rng), lambda: mathematical(rng)])()
+    truth = rng.choice([*[lambda: integer(rng)] * 8, lambda: decimal(rng), lambda: mathematical(rng)])()
     one = truth
-    if rng.random() < 0.3:
+    if rng.random() < 0.15:
         one = rng.choice([lambda: respelt(rng, truth), lambda: mathematical(rng), lambda: f"{truth}.", lambda: f"${truth}", lambda: f"+{truth}"])()
     if rng.random() < 0.2 and truth.isascii() and truth.isdigit():
         one = f"{int(truth):,}"
-    frames = ["#### %s", "#### %s", "####%s", "####  %s", "### %s", "#### $%s", "The answer is %s", "#### %s dollars", "\\boxed{%s}", "%s"]
+    frames = [*["#### %s"] * 20, "####%s", "####  %s", "### %s", "#### $%s", "The answer is %s", "#### %s dollars", "\\boxed{%s}", "%s"]
     pieces = TAGS + [".", ",", "-", "0", "7", "1,000", "..", "-.", " "]
     return several(rng, lambda rng, answer: framed(rng, answer, frames, pieces), one, pieces), truth
 
@@ -182,11 +188,11 @@ def rephrased(rng, text):
 
 def question(rng):
     right = [phrase(rng) for _ in range(rng.choice([1, 1, 2, 3]))]
-    one = rephrased(rng, rng.choice(right)) if rng.random() < 0.7 else phrase(rng)
+    one = rephrased(rng, rng.choice(right)) if rng.random() < 0.85 else phrase(rng)
     target = right if rng.random() < 0.6 else right[0]
     if rng.random() < 0.02:
         target = []
-    frames = ["<answer>%s</answer>"] * 4 + ["<answer> %s </answer>", "<answer>\n%s\n</answer>", "<answer>%s", "%s</answer>", "%s", "<answer><answer>%s</answer>"]
+    frames = ["<answer>%s</answer>"] * 12 + ["<answer> %s </answer>", "<answer>\n%s\n</answer>", "<answer>%s", "%s</answer>", "%s", "<answer><answer>%s</answer>"]
     response = several(rng, lambda rng, answer: framed(rng, answer, frames, TAGS), one, TAGS)
     if rng.random() < 0.1:
         response = rng.choice(["<answer>", "</answer>", "<answer>no</answer>"]) * rng.randint(8, 12) + response

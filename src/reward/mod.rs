@@ -16,6 +16,7 @@ pub mod arithmetic;
 mod cosine_scaled;
 pub mod failure;
 mod functions;
+mod geo3k;
 pub mod gsm8k;
 mod hendrycks;
 mod integer_format;
@@ -230,6 +231,13 @@ pub static SCORERS: &[Scorer] = &[
               the ground truth is null",
         data_sources: search_r1::DATA_SOURCES,
         run: search_r1::score,
+    },
+    Scorer {
+        name: "geo3k",
+        doc: "0.9 if the last \\boxed{} equals the ground truth as text, number or expression, and 0.1 for <think>…</think> before a \
+              box; abstains where the ground truth is null. What takes algebra to compare is compared by math-verify",
+        data_sources: &["hiyouga/geometry3k"],
+        run: geo3k::score,
     },
     Scorer {
         name: "prime_math",

@@ -3,6 +3,8 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use crate::reward::python_text::is_space;
+
 /// Macros without arguments and the text they stand for.
 const SYMBOLS: &[(&str, &str)] = &[
     ("pi", "π"),
@@ -36,7 +38,7 @@ const SYMBOLS: &[(&str, &str)] = &[
 ];
 
 /// Macros that are replaced by their only argument.
-const WRAPPERS: &[&str] = &["text", "mathrm", "textbf", "boxed", "mathbf", "mbox"];
+const WRAPPERS: &[&str] = &["text", "mathrm", "textbf", "boxed"];
 
 /// The text of `latex`; `None` if it has anything of which that is not known here.
 pub fn text(latex: &str) -> Option<String> {
@@ -80,7 +82,7 @@ impl Reader<'_> {
             while let Some(letter) = self.rest.next_if(char::is_ascii_alphabetic) {
                 name.push(letter);
             }
-            self.skip_spaces();
+            self.skip_spaces()?;
         }
         if let Some((_, text)) = SYMBOLS.iter().find(|(symbol, _)| *symbol == name) {
             return Some((*text).to_owned());
@@ -88,6 +90,8 @@ impl Reader<'_> {
         match name.as_str() {
             "frac" => Some(format!("{}/{}", self.argument()?, self.argument()?)),
             "sqrt" if self.rest.peek() != Some(&'[') => Some(format!("√({})", self.argument()?)),
+            // A box of TeX's own is dropped with what is in it.
+            "mbox" => self.argument().map(|_| String::new()),
             name if WRAPPERS.contains(&name) => self.argument(),
             _ => None,
         }
@@ -95,7 +99,7 @@ impl Reader<'_> {
 
     /// A group, a macro without arguments, or one character.
     fn argument(&mut self) -> Option<String> {
-        self.skip_spaces();
+        self.skip_spaces()?;
         match self.rest.next()? {
             '{' => self.group(),
             '\\' | '}' | '%' | '~' | '&' | '#' | '$' | '`' | '\'' | '-' | '?' | '<' | '>' => None,
@@ -103,7 +107,11 @@ impl Reader<'_> {
         }
     }
 
-    fn skip_spaces(&mut self) {
+    /// `None` before a letter that may belong to a macro's name, or white space of another kind.
+    fn skip_spaces(&mut self) -> Option<()> {
+        let is_unclear = |c: &char| !c.is_ascii() && (c.is_alphabetic() || c.is_whitespace()) || (*c != ' ' && is_space(*c));
+        let is_next_unclear = self.rest.peek().is_some_and(is_unclear);
         while self.rest.next_if(|c| *c == ' ').is_some() {}
+        (!is_next_unclear && !self.rest.peek().is_some_and(|c| is_space(*c))).then_some(())
     }
 }

@@ -52,7 +52,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
 
 /// Whether `given`, an answer that was found in a response, is the answer `truth`.
 pub fn compare(given: &str, truth: &str) -> Verdict {
-    let graded = grade(given, truth);
+    let graded = grade(given, truth, &PRIME);
     if graded == Some(true) {
         return Verdict::Right;
     }
@@ -63,12 +63,24 @@ pub fn compare(given: &str, truth: &str) -> Verdict {
     }
 }
 
+/// What the graders that descend from PRM800K's differ in.
+pub struct Dialect {
+    /// Spellings of a percent sign that the first normal form is without.
+    pub percent: &'static [&'static str],
+    /// Whether liters are a unit.
+    pub liters: bool,
+    /// Whether the second normal form is without spaces and braces.
+    pub bare: bool,
+}
+
+const PRIME: Dialect = Dialect { percent: &["\\\\%", "\\%"], liters: true, bare: false };
+
 /// By both normal forms, and element by element; `None` where sympy has to tell.
-fn grade(given: &str, truth: &str) -> Option<bool> {
-    if mathd::normal(truth) == mathd::normal(given) {
+pub fn grade(given: &str, truth: &str, dialect: &Dialect) -> Option<bool> {
+    if mathd::normal(truth, dialect.percent) == mathd::normal(given, dialect.percent) {
         return Some(true);
     }
-    let (truth, given) = (normal::normal(truth)?, normal::normal(given)?);
+    let (truth, given) = (normal::normal(truth, dialect)?, normal::normal(given, dialect)?);
     if truth == given {
         return Some(true);
     }

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::latex;
 use super::mathd::unwrap_text;
 use super::python::{Pattern, float, inside, integer_text, pattern, strip};
+use super::{Dialect, latex};
 
 /// In this order, "and" being a separator as "or" is.
 const REPLACED: [(&str, &str); 9] = [
@@ -20,7 +20,7 @@ const REPLACED: [(&str, &str); 9] = [
 ];
 
 /// Removed one after the other, with their plurals and powers; that "centimeter" is "centi" after "meter" is verl's doing.
-const UNITS: [&str; 17] = [
+const UNITS: [&str; 16] = [
     "degree",
     "cm",
     "centimeter",
@@ -37,13 +37,16 @@ const UNITS: [&str; 17] = [
     "feet",
     "inch",
     "yard",
-    "liter",
 ];
 
-/// The normal form of `answer`; `None` if it has LaTeX of which it is not known here how verl reads it ([`latex::text`]).
-pub fn normal(answer: &str) -> Option<String> {
-    static UNIT: LazyLock<Vec<regex::Regex>> =
-        LazyLock::new(|| UNITS.iter().map(|unit| pattern(&format!(r"{unit}(es)?(s)? *(\^[0-9]+)?"))).collect());
+/// Removed last, where it is one at all.
+const LAST_UNIT: &str = "liter";
+
+/// The normal form of `answer` in a dialect; `None` if it has LaTeX of which it is not known here how verl reads it ([`latex::text`]).
+pub fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
+    static UNIT: LazyLock<Vec<regex::Regex>> = LazyLock::new(|| {
+        UNITS.iter().chain([&LAST_UNIT]).map(|unit| pattern(&format!(r"{unit}(es)?(s)? *(\^[0-9]+)?"))).collect()
+    });
     static DEGREES: Pattern = LazyLock::new(|| pattern(r"\^ *\\circ"));
     static SPACED_COMMA: Pattern = LazyLock::new(|| pattern(r",\\! *"));
     static MINUS: Pattern = LazyLock::new(|| pattern("- *"));
@@ -51,14 +54,16 @@ pub fn normal(answer: &str) -> Option<String> {
 
     let text = unwrap_text(answer).unwrap_or(answer);
     let text = REPLACED.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
-    let text = UNIT.iter().fold(text, |text, unit| unit.replace_all(&text, "").into_owned());
+    let units = &UNIT[..UNITS.len() + usize::from(dialect.liters)];
+    let text = units.iter().fold(text, |text, unit| unit.replace_all(&text, "").into_owned());
     let text = DEGREES.replace_all(&text, "");
     let text = if text.starts_with('{') && text.ends_with('}') { inside(&text) } else { &text };
     let text = SPACED_COMMA.replace_all(text, "").into_owned();
     let text = float(&text).filter(|number| is_integral(*number)).map_or(text, |number| integer_text(number.round()));
     let text = if text.contains('\\') { sympy_text(&text)? } else { text };
     let text = MINUS.replace_all(&text, "-");
-    let text = MIXED.replace_all(&text, "${1}+${2}").to_lowercase();
+    let text = MIXED.replace_all(&text, "${1}+${2}");
+    let text = if dialect.bare { text.replace([' ', '{', '}'], "") } else { text.into_owned() }.to_lowercase();
     // The commas that are left of a number are none of its own.
     let number = integer_value(&text).and_then(|_| float(&text.replace(',', "")));
     Some(number.map_or(text, |number| integer_text(number.trunc())))
