@@ -232,7 +232,7 @@ fn what_is_not_available_is_refused() {
             &["actor_rollout_ref.actor.policy_loss.loss_mode=vespo", "algorithm.rollout_correction.rollout_is=sequence"],
             &["must be per token", "rollout_is=token"],
         ),
-        (&["reward_model.reward_manager=prime"], &["prime"]),
+        (&["reward_model.reward_manager=limited"], &["`reward_model.reward_manager` must be one of naive, dapo, prime, batch"]),
         (&["algorithm.filter_groups.enable=true"], &["needs `algorithm.filter_groups.metric`"]),
         (&["algorithm.reward_clip_range=[1,-1]"], &["low below high"]),
         (&["actor_rollout_ref.actor.policy_loss.loss_mode=dro"], &["policy_loss.dro_beta=1.0"]),

@@ -121,7 +121,10 @@ fn join<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 /// One alternative of the list of values.
 fn accepts(text: &str) -> Option<Vec<Accepts>> {
     let text = text.split_once(" = ").map_or(text, |(value, _meaning)| value).trim();
-    let words = |list: &str| list.split(", ").map(one).collect::<Option<Vec<_>>>();
+    let words = |list: &str| match list {
+        "names" | "texts" | "URLs" => Some(vec![Accepts::Text]),
+        _ => list.split(", ").map(one).collect::<Option<Vec<_>>>(),
+    };
     if let Some(names) = text.strip_prefix("One or a list of ") {
         let items = words(names)?;
         return Some([items.clone(), vec![Accepts::List(None, items)]].concat());

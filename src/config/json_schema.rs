@@ -99,7 +99,7 @@ impl Writer<'_> {
         let default = self.resolved.get(key).map_or(&node.value, |node| &node.value);
         let mut accepts = comment.accepts().unwrap_or_else(|| like(default));
         if let Some((_, names)) = self.choices.iter().find(|(known, _)| *known == key) {
-            registered(&mut accepts, names);
+            registered(&mut accepts, names, super::ADDING_NAMES.iter().any(|(open, _)| *open == key));
         }
         let mut any = alternatives(&accepts);
         if !accepts.contains(&Accepts::Text) {
@@ -112,9 +112,10 @@ impl Writer<'_> {
     }
 }
 
-/// Puts the names of a registry in place of those that the comment lists.
-fn registered(accepts: &mut Vec<Accepts>, names: &[&str]) {
-    let names: Vec<Accepts> = names.iter().map(|name| Accepts::One(Value::Text(name.to_string()))).collect();
+/// Puts the names of a registry in place of those that the comment lists; any name, where another setting adds some.
+fn registered(accepts: &mut Vec<Accepts>, names: &[&str], open: bool) {
+    let names = names.iter().map(|name| Accepts::One(Value::Text(name.to_string())));
+    let names: Vec<Accepts> = if open { vec![Accepts::Text] } else { names.collect() };
     accepts.retain(|accepts| !matches!(accepts, Accepts::One(Value::Text(_)) | Accepts::Text));
     for list in accepts.iter_mut() {
         if let Accepts::List(_, items) = list {

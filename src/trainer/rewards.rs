@@ -65,7 +65,7 @@ impl<'a> RewardPlan<'a> {
                 schema::OnError::Abstain => OnError::Abstain,
                 schema::OnError::Value => OnError::Value(reward.error_value as f32),
             },
-            reports_accuracy: keys.model || keys.remote_url.is_some(),
+            reports_accuracy: keys.model == Some(true) || keys.remote_url.is_some(),
         };
         Rewards::new(options).context("reward_model.reward_functions")
     }

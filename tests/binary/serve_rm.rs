@@ -87,6 +87,8 @@ fn in_process(texts: &[(String, String)]) -> Vec<f32> {
     let prompts: Vec<Prompt> = texts
         .iter()
         .map(|(prompt, _)| Prompt {
+            conversational: true,
+            columns: Default::default(),
             ids: ids(prompt),
             messages: Value::Null,
             text: prompt.clone(),

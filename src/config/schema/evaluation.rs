@@ -21,7 +21,7 @@ impl EvalConfig {
             custom: &self.custom_reward_function,
             reward: &self.reward,
             manager: None,
-            model: false,
+            model: None,
             remote_url: self.reward_model.remote_url.as_ref(),
             reward_functions: self.reward_model.reward_functions.as_ref(),
             reward_weights: self.reward_model.reward_weights.as_deref(),

@@ -74,7 +74,7 @@ impl PpoConfig {
             custom: &self.custom_reward_function,
             reward: &self.reward,
             manager: self.reward_model.reward_manager,
-            model: self.reward_model.enable,
+            model: Some(self.reward_model.enable),
             remote_url: self.reward_model.remote_url.as_ref(),
             reward_functions: self.reward_model.reward_functions.as_ref(),
             reward_weights: self.reward_model.reward_weights.as_deref(),

@@ -118,8 +118,8 @@ pub struct RewardKeys<'a> {
     pub reward: &'a RewardConfig,
     /// `None` where there is none to choose.
     pub manager: Option<RewardManager>,
-    /// Whether there is a reward model in this process.
-    pub model: bool,
+    /// Whether there is a reward model in this process; `None` where there cannot be one.
+    pub model: Option<bool>,
     pub remote_url: Option<&'a OneOrMany<String>>,
     pub reward_functions: Option<&'a OneOrMany<String>>,
     pub reward_weights: Option<&'a [f64]>,
@@ -137,7 +137,7 @@ impl RewardKeys<'_> {
     /// The functions that other settings bring; without one, the scorer of the data source.
     pub fn chosen(&self) -> Vec<String> {
         let mut names = if self.custom.path.is_some() { self.custom.name.to_vec() } else { Vec::new() };
-        names.extend(self.model.then(|| REWARD_MODEL.to_owned()));
+        names.extend((self.model == Some(true)).then(|| REWARD_MODEL.to_owned()));
         names.extend(self.remote_url.map(|_| REMOTE.to_owned()));
         if names.is_empty() { vec!["data_source".to_owned()] } else { names }
     }

@@ -13,9 +13,13 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
         report.wrong(LIST, format!("`{LIST}` is empty, so nothing has a score"), format!("write {LIST}=[data_source]"));
     }
     let own = if keys.custom.path.is_some() { keys.custom.name.to_vec() } else { Vec::new() };
+    let model = match keys.model {
+        Some(_) => "reward_model.enable=true",
+        None => "reward_model.remote_url=URL and `remote`, for a model that trainer serve-rm serves",
+    };
     let parts = [
         (!own.is_empty(), "custom_reward_function.path", own.as_slice(), "custom_reward_function.path=FILE"),
-        (keys.model, "reward_model.enable", &[REWARD_MODEL.to_owned()], "reward_model.enable=true"),
+        (keys.model == Some(true), "reward_model.enable", &[REWARD_MODEL.to_owned()], model),
         (keys.remote_url.is_some(), "reward_model.remote_url", &[REMOTE.to_owned()], "reward_model.remote_url=URL"),
     ];
     let brought = parts.iter().filter(|(there, ..)| *there).count();
