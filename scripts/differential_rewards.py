@@ -8,7 +8,7 @@ verl and TRL need not be installed: a folder that holds them may be on PYTHONPAT
 An answer is made of an answer that a generator knows, in one of the ways it can be written, in one of the frames that scorers
 look for, with mistakes at random places; the ground truth is that answer in about half of the cases. Score, `acc` and the
 extracted answer must be equal where both sides have one; numbers are compared as float32. Answers that take algebra to compare are
-left to math-verify, which is another program than the sympy behind mathruler; they are counted and not compared. prime_math and
+left to math-verify, which is another program than the sympy behind mathruler; they are counted by themselves and are no failure. prime_math and
 programs have scripts of their own.
 
 To add a scorer, add a row to SCORERS. The exit status is 1 if anything differs.
@@ -159,24 +159,25 @@ def difference(ours, theirs):
 
 
 def compare(trainer, scorer, n, seed, shown):
-    """Cases, how many have a positive score, how many of them are left to math-verify, how many of the others differ."""
+    """Cases, how many have a positive score, how many are left to math-verify, how many of those and of the others differ."""
     cases = cases_of(scorer, n, seed)
     ours = by_trainer(trainer, scorer, cases)
-    positive = left = different = 0
+    positive = left = left_different = different = 0
     for case, mine in zip(cases, ours, strict=True):
         theirs = scorer.oracle(case)
         positive += theirs["score"] > 0
+        what = difference(mine, theirs)
         if "compared_by" in mine:
             left += 1
+            left_different += what is not None
             continue
-        what = difference(mine, theirs)
         if what is None:
             continue
         different += 1
         if different <= shown:
             said = {key: mine.get(key) for key in theirs}
             print(f"{scorer.name}: {what} of {case.response!r}, ground truth {case.ground_truth!r}: {theirs}, here {said}")
-    return len(cases), positive, left, different
+    return len(cases), positive, left, left_different, different
 
 
 def main():
@@ -191,7 +192,7 @@ def main():
     unknown = set(chosen) - {scorer.name for scorer in SCORERS}
     if unknown:
         sys.exit(f"no scorer is called {', '.join(sorted(unknown))}")
-    table = ["| scorer | cases | score above 0 | left to math-verify | differences |", "|---|---|---|---|---|"]
+    table = ["| scorer | cases | score above 0 | left to math-verify | of those different | differences |", "|---|---|---|---|---|---|"]
     failed = False
     for scorer in SCORERS:
         if scorer.name in chosen:
