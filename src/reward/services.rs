@@ -7,8 +7,7 @@ use super::math_verify::MathVerify;
 use super::sandbox::Sandbox;
 
 /// Scorers and functions that compare answers by math-verify.
-const MATH_VERIFY: &[&str] =
-    &["geo3k", "prime_math", "math_verify", "accuracy_reward", "reasoning_accuracy_reward"];
+const MATH_VERIFY: &[&str] = &["geo3k", "prime_math", "math_verify", "accuracy_reward", "reasoning_accuracy_reward"];
 /// Scorers that run programs.
 const SANDBOX: &[&str] = &["sandbox_fusion"];
 
