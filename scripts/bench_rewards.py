@@ -31,7 +31,7 @@ CASES = [
     ("raises", "an exception", []),
     ("wrong_type", "the wrong type", []),
     ("no_score", "a missing key", []),
-    ("nan", "NaN", []),
+    ("not_a_number", "NaN", []),
     ("hangs", "hangs", ["reward.timeout=2"]),
     ("hangs_in_c", "hangs in C code", ["reward.timeout=2"]),
     ("memory_bomb", "a memory bomb", []),

@@ -269,7 +269,7 @@ fn what_is_not_available_is_refused() {
     }
     assert_says(
         load::<SftConfig>(&request(&["model.external_lib=x", "trainer.save_freq=after_epoch"]), &[]),
-        &["2 problems", "no Python code", "`trainer.save_freq` must be an integer or after_each_epoch"],
+        &["2 problems", "the only Python code that is run", "`trainer.save_freq` must be an integer or after_each_epoch"],
     );
     ppo(&[
         "algorithm.adv_estimator=reinforce_plus_plus",

@@ -9,7 +9,7 @@ import time
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, does="nothing", since=None):
     if since and os.path.exists(since):
         result = globals()[does]()
-        if does != "nothing":
+        if result is not None:
             return result
     return float(solution_str.strip() == ground_truth)
 
@@ -31,7 +31,7 @@ def no_score():
     return {"reward": 1.0}
 
 
-def nan():
+def not_a_number():
     return float("nan")
 
 
@@ -55,11 +55,6 @@ def forks_and_exits():
     if os.fork() == 0:
         time.sleep(600)
     os._exit(0)
-
-
-def child_comes_back():
-    os.fork()
-    return 1.0
 
 
 def crashes():
