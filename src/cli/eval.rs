@@ -14,6 +14,7 @@ pub struct EvalArgs {
 }
 
 pub fn run(args: &EvalArgs) -> Result<(), Failure> {
-    let scores = evaluate(&args.config.load::<EvalConfig>()?.config).map_err(Failure::of)?;
+    let loaded = args.config.load::<EvalConfig>()?;
+    let scores = evaluate(&loaded.config, &loaded.tree).map_err(Failure::of)?;
     print(&format!("{}\n", Value::from(scores)))
 }

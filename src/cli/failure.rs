@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::config::ConfigError;
+use crate::reward;
 use crate::util::interrupt::Interrupted;
 
 /// A failure with its whole message.
@@ -29,7 +30,7 @@ impl Failure {
         }
     }
 
-    /// For commands that read and write in one go: the machine is to blame for errors of reading and writing, except where
+    /// For commands that read and write in one go: a reward function that failed is, and the machine is to blame for errors of reading and writing, except where
     /// a file is not there or already is, or a folder is where a file should be or the reverse; the input for everything else.
     pub fn of(error: anyhow::Error) -> Self {
         let machine = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
@@ -42,6 +43,7 @@ impl Failure {
                     | io::ErrorKind::NotADirectory
             )
         });
+        let machine = machine || error.is::<reward::failure::Failure>();
         if machine { Self::run(error) } else { Self::setup(error) }
     }
 }

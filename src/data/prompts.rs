@@ -12,6 +12,7 @@ use crate::util::rng::Stream;
 
 /// The column of `{"ground_truth": …}`, as in verl.
 const REWARD_MODEL_KEY: &str = "reward_model";
+
 /// One prompt, ready for the rollout engine and for the scorer of its response.
 #[derive(Clone, Debug)]
 pub struct Prompt {

@@ -9,11 +9,13 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use crate::config::Tree;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, read_rows};
 use crate::data::{RowNeeds, Tokenizer};
 use crate::reward::{self, Combined, ScoreInput};
 use crate::trainer::RewardPlan;
+use crate::trainer::idle::{of_rewards, warn_of_idle};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
 
@@ -22,7 +24,7 @@ use crate::util::interrupt::Interrupt;
 ///
 /// # Errors
 /// A row that cannot be scored: missing columns, a data source without a scorer, no responses. Its file and place are named.
-pub fn evaluate(config: &EvalConfig) -> Result<Map<String, Value>> {
+pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> {
     let data = &config.data;
     if let Some(path) = &data.output_path {
         check_writable(path.as_path()).context("data.output_path")?;
@@ -49,6 +51,7 @@ pub fn evaluate(config: &EvalConfig) -> Result<Map<String, Value>> {
         rows.iter().zip(&answered).try_for_each(known)?;
     }
     let rewards = rewards.rewards(&answered.iter().map(|row| row.data_source).collect())?;
+    warn_of_idle::<EvalConfig>(tree, &of_rewards(&config.rewards(), &rewards))?;
     let places: Vec<(usize, usize)> =
         answered.iter().enumerate().flat_map(|(i, row)| (0..row.responses.len()).map(move |j| (i, j))).collect();
     let inputs: Vec<ScoreInput> = places.iter().map(|&(i, j)| answered[i].input(j)).collect();
@@ -105,8 +108,12 @@ fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Combined
     line.extend(combined.pred.clone().map(|pred| ("pred".to_owned(), pred.into())));
     let several = combined.components.len() > 1;
     line.extend(combined.components.iter().filter(|_| several).map(|(name, value)| (name.clone(), json!(value))));
-    line.extend(combined.extras.iter().map(|(name, value)| (name.clone(), json!(value))));
-    line.extend(combined.notes.iter().cloned());
+    let extras = combined.extras.iter().map(|(name, value)| (name.clone(), json!(value)));
+    for (name, value) in extras.chain(combined.notes.iter().cloned()) {
+        // What says which response this is keeps its name.
+        let name = if line.contains_key(&name) { format!("reported/{name}") } else { name };
+        line.insert(name, value);
+    }
     format!("{}\n", Value::Object(line))
 }
 

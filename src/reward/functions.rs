@@ -26,7 +26,12 @@ pub struct Setting {
     pub name: &'static str,
     /// `None` where it must be given.
     pub default: Option<f64>,
+    /// Where it counts something: the least there may be. It is then an integer.
+    pub least: Option<u32>,
 }
+
+/// Functions that ask the rule of the row's data source.
+pub const ASK_RULES: &[&str] = &["data_source", cosine_scaled::FUNCTION.name];
 
 /// The function whose score is said by a model, after everything else is known.
 pub const REWARD_MODEL: &str = "reward_model";
@@ -88,8 +93,13 @@ impl Function {
         }
         let value = |setting: &Setting| {
             let value = given.get(setting.name).copied().or(setting.default);
-            let missing = || format!("the reward function \"{0}\" needs reward.function_kwargs.{0}.{1}", self.name, setting.name);
-            Ok((setting.name, value.with_context(missing)?))
+            let key = || format!("reward.function_kwargs.{}.{}", self.name, setting.name);
+            let missing = || format!("the reward function \"{}\" needs a number: write +{}=NUMBER", self.name, key());
+            let value = value.with_context(missing)?;
+            if let Some(least) = setting.least.filter(|least| value.fract() != 0.0 || value < f64::from(*least)) {
+                bail!("{} must be an integer of at least {least}, not {value}", key());
+            }
+            Ok((setting.name, value))
         };
         self.settings.iter().map(value).collect()
     }

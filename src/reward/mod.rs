@@ -38,7 +38,7 @@ mod soft_overlong;
 pub mod stats;
 mod think_format;
 
-pub use functions::{FUNCTIONS, Function, Setting, function_names};
+pub use functions::{ASK_RULES, FUNCTIONS, Function, Setting, function_names};
 pub use rewards::{Begun, Combined, OnError, Reward, RewardOptions, Rewards, Runs};
 pub use services::Services;
 

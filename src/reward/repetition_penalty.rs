@@ -12,7 +12,10 @@ pub const FUNCTION: Function = Function {
           Formula: max_penalty·(1 − distinct/all) over the runs of ngram_size tokens; 0 for shorter responses.\n\
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.2.\n\
           TRL: get_repetition_penalty_reward(ngram_size=3, max_penalty=-1.0).",
-    settings: &[Setting { name: "ngram_size", default: Some(3.0) }, Setting { name: "max_penalty", default: Some(-1.0) }],
+    settings: &[
+        Setting { name: "ngram_size", default: Some(3.0), least: Some(1) },
+        Setting { name: "max_penalty", default: Some(-1.0), least: None },
+    ],
     run: score,
 };
 

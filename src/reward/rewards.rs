@@ -179,6 +179,11 @@ impl Rewards {
         self.rewards.iter().any(|reward| matches!(reward.runs, Runs::Each(_) | Runs::Together(_))) || self.services.any()
     }
 
+    /// What the functions ask.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
     /// Whether a failure ends the run.
     pub fn fails(&self) -> bool {
         self.on_error == OnError::Error
@@ -209,20 +214,25 @@ impl Rewards {
         Begun(self.rewards.iter().map(ask).collect())
     }
 
+    /// [`Self::begin`] of response `i`, unless one before it has failed, by place, and that ends the run. One before the failure may
+    /// fail too, and be the first: the same run always reports the same response.
+    pub fn begin_unless(&self, i: usize, input: &ScoreInput, failed: &AtomicUsize) -> Option<Begun> {
+        (i <= failed.load(Ordering::Relaxed)).then(|| {
+            let begun = self.begin(input);
+            if begun.failed() && self.fails() {
+                failed.fetch_min(i, Ordering::Relaxed);
+            }
+            begun
+        })
+    }
+
     /// [`Self::begin`] of all of them, by so many threads; where a failure ends the run, at least of all before the first that fails,
     /// and of it.
     pub fn begin_all(&self, inputs: &[ScoreInput], workers: usize) -> Result<Vec<Begun>> {
         let failed = AtomicUsize::new(usize::MAX);
+        let workers = workers.min(inputs.len().max(1));
         let threads = ThreadPoolBuilder::new().num_threads(workers).build().context("cannot start threads")?;
-        let begin = |(i, input): (usize, &ScoreInput)| {
-            (i <= failed.load(Ordering::Relaxed)).then(|| {
-                let begun = self.begin(input);
-                if begun.failed() && self.fails() {
-                    failed.fetch_min(i, Ordering::Relaxed);
-                }
-                begun
-            })
-        };
+        let begin = |(i, input): (usize, &ScoreInput)| self.begin_unless(i, input, &failed);
         let begun: Vec<Option<Begun>> = threads.install(|| inputs.par_iter().enumerate().map(begin).collect());
         Ok(begun.into_iter().map_while(|begun| begun).collect())
     }
@@ -254,6 +264,7 @@ impl Rewards {
                 Ok(scores) => scores,
                 Err(error) => {
                     let settled = failures.settle(error, reward, || format!("scoring a batch of {} responses", own.len()))?;
+                    failures.count += own.len().saturating_sub(1);
                     vec![settled; own.len()]
                 }
             };
@@ -270,7 +281,7 @@ impl Rewards {
                 };
                 scores.push(score.or_else(|error| failures.settle(error, reward, || place(i)))?);
             }
-            combined.push(self.combine(scores, input).with_context(|| place(i))?);
+            combined.push(self.combine(scores, input));
         }
         failures.warn();
         Ok(combined)
@@ -282,7 +293,7 @@ impl Rewards {
     }
 
     /// The weighted sum. Of two numbers of the same name the first keeps it, the other has that of its function before it.
-    fn combine(&self, scores: Vec<Score>, input: &ScoreInput) -> Result<Combined> {
+    fn combine(&self, scores: Vec<Score>, input: &ScoreInput) -> Combined {
         let mut combined = Combined { score: None, components: Vec::new(), extras: Vec::new(), pred: None, notes: Vec::new() };
         let mut sum = None;
         for (reward, score) in self.rewards.iter().zip(scores) {
@@ -298,14 +309,16 @@ impl Rewards {
             }
         }
         combined.score = sum.map(|sum| sum as f32);
-        if let Some(rule) = find(input.data_source).ok().filter(|_| self.reports_accuracy)
+        // A number that is only reported is asked of nobody outside, and its absence is no failure.
+        let rule = find(input.data_source).ok().filter(|rule| self.reports_accuracy && !Services::asked_by(rule.name));
+        if let Some(rule) = rule
             && combined.extras.iter().all(|(name, _)| name != ACCURACY)
+            && let Ok(said) = (rule.run)(input)
         {
-            let said = (rule.run)(input).with_context(|| format!("the rule \"{}\"", rule.name))?;
             let acc = said.extras.into_iter().find(|(name, _)| name == ACCURACY).map(|(_, acc)| acc);
             combined.extras.extend(acc.or(said.score.map(f64::from)).map(|acc| (ACCURACY.to_owned(), acc)));
         }
-        Ok(combined)
+        combined
     }
 }
 
@@ -337,16 +350,16 @@ impl Failures<'_> {
     fn warn(self) {
         if let Some(first) = self.first {
             let instead = match self.rewards.on_error {
-                OnError::Value(value) => format!("the reward {value}"),
-                OnError::Error | OnError::Abstain => "no reward".to_owned(),
+                OnError::Value(value) => value.to_string(),
+                OnError::Error | OnError::Abstain => "no opinion".to_owned(),
             };
-            tracing::warn!("{} failed, which get {instead} (reward.on_error); the first: {first}", plural(self.count));
+            tracing::warn!("{} failed and stand for {instead} (reward.on_error); the first: {first}", plural(self.count));
         }
     }
 }
 
 fn plural(count: usize) -> String {
-    if count == 1 { "one call of a reward function".to_owned() } else { format!("{count} calls of reward functions") }
+    if count == 1 { "one reward".to_owned() } else { format!("{count} rewards") }
 }
 
 #[cfg(test)]
@@ -408,6 +421,26 @@ mod tests {
         assert_eq!((both.score, both.extras), (Some(2.0), vec![("acc".into(), 1.0)]), "the rule is asked once");
     }
 
+    /// A rule that is asked for `acc` alone asks nobody outside, and what it cannot judge has none.
+    #[test]
+    fn a_number_that_is_only_reported_fails_nothing() {
+        let names = vec!["reward_model".to_owned()];
+        let rewards = Rewards::new(RewardOptions { names, reports_accuracy: true, ..Default::default() }).unwrap();
+        for (data_source, truth) in
+            [("taco", "{}".into()), ("numina_olympiads", r"\sqrt{2}".into()), ("openai/gsm8k", Value::from(4))]
+        {
+            let input = ScoreInput {
+                data_source,
+                solution: r"\boxed{2^{1/2}} #### 4",
+                model_score: Some(0.25),
+                ground_truth: &truth,
+                ..Default::default()
+            };
+            let combined = rewards.score(&input).unwrap();
+            assert_eq!((combined.score, combined.extras), (Some(0.25), vec![]), "{data_source}");
+        }
+    }
+
     #[test]
     fn mistakes_are_named() {
         let error = |names: &[&str], weights: &[f64]| {
@@ -446,6 +479,11 @@ mod tests {
         };
         let (error, _) = said(OnError::Error);
         assert_eq!(format!("{:#}", error.unwrap_err()), "response 1: reward function \"failing\": out of order");
+        let failing =
+            function("failing", 1.0, |input| if input.solution == "bad" { bail!("out of order") } else { Ok(Score::new(2.0)) });
+        let inputs = ["good", "bad", "bad", "good"].map(|solution| ScoreInput { solution, ..Default::default() });
+        let begun = Rewards::of(vec![failing]).begin_all(&inputs, 1).unwrap();
+        assert_eq!(begun.iter().map(Begun::failed).collect::<Vec<_>>(), [false, true], "nobody is asked behind a failure");
         let (abstained, failures) = said(OnError::Abstain);
         assert_eq!((abstained.unwrap(), failures), (vec![Some(7.0), Some(1.0), Some(1.0)], 2));
         let (valued, _) = said(OnError::Value(-1.0));

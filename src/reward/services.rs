@@ -24,6 +24,11 @@ impl Services {
         self.sandbox.is_some() || self.math_verify.is_some()
     }
 
+    /// Whether a scorer or function of this name asks one.
+    pub fn asked_by(name: &str) -> bool {
+        MATH_VERIFY.contains(&name) || SANDBOX.contains(&name)
+    }
+
     /// Those that the rules of these data sources, and the functions of these names, need. A data source without a rule needs none.
     ///
     /// # Errors
@@ -51,7 +56,8 @@ impl Services {
             None => None,
             Some(user) => Some(math_verify().map_err(|error| cannot_verify(user, error))?),
         };
-        Ok(Self { sandbox, math_verify })
+        let programs = user(SANDBOX).is_some();
+        Ok(Self { sandbox: sandbox.filter(|_| programs), math_verify })
     }
 }
 

@@ -11,7 +11,10 @@ pub const FUNCTION: Function = Function {
           soft_punish_cache, −1 above max_completion_len.\n\
           Paper: Yu et al. 2025, DAPO, arXiv:2503.14476, equation 13.\n\
           TRL: get_soft_overlong_punishment(max_completion_len, soft_punish_cache).",
-    settings: &[Setting { name: "max_completion_len", default: None }, Setting { name: "soft_punish_cache", default: None }],
+    settings: &[
+        Setting { name: "max_completion_len", default: None, least: Some(1) },
+        Setting { name: "soft_punish_cache", default: None, least: Some(0) },
+    ],
     run: score,
 };
 

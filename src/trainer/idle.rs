@@ -4,8 +4,11 @@ use anyhow::Result;
 
 use super::lora;
 use crate::algorithm::{advantage, policy_loss};
-use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, OnError, PpoConfig, RewardManager, Schema};
+use crate::config::schema::{
+    BypassLossType, KlControllerKind, NumberOrText, OnError, PpoConfig, RewardKeys, RewardManager, Schema,
+};
 use crate::config::{Tree, Value, defaults};
+use crate::reward::Rewards;
 
 /// Whether an option has no effect, its key, and why.
 pub type Idle = (bool, &'static str, &'static str);
@@ -72,7 +75,7 @@ pub const OF_ESTIMATORS: &[(&str, &[&str])] = &[
 ];
 
 /// Says which settings of a run of reinforcement learning have no effect.
-pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
+pub fn warn(tree: &Tree, config: &PpoConfig, rewards: &Rewards) -> Result<()> {
     let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
     let loss = match &algorithm.rollout_correction {
         Some(correction) if correction.bypass_mode => "bypass_mode",
@@ -88,7 +91,12 @@ pub fn warn(tree: &Tree, config: &PpoConfig) -> Result<()> {
     let model = lora::idle(&config.actor_rollout_ref.model.lora());
     let critic = config.has_critic().then(|| lora::idle(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
-    let options: Vec<Idle> = of_losses.chain(of_estimators).chain(others(config)).chain(of_lora).collect();
+    let options: Vec<Idle> = of_losses
+        .chain(of_estimators)
+        .chain(others(config))
+        .chain(of_lora)
+        .chain(of_rewards(&config.rewards(), rewards))
+        .collect();
     if !config.has_critic() {
         let defaults = defaults(PpoConfig::DEFAULT_NAME)?;
         let is_mine = |key: &String| {
@@ -127,10 +135,6 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let no_best = (config.trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
     let by_tokens = (rewards.enable && rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is true");
     let no_model = (!rewards.enable, "reward_model.enable is false");
-    let no_python = (config.custom_reward_function.path.is_none(), "custom_reward_function.path is null");
-    let no_remote = (rewards.remote_url.is_none(), "reward_model.remote_url is null");
-    let no_value = (config.reward.on_error != OnError::Value, "reward.on_error is another than value");
-    let no_sandbox = (config.reward.sandbox_fusion.url.is_none(), "reward.sandbox_fusion.url is null");
     let correction = algorithm.rollout_correction.as_ref();
     let no_weights = (correction.is_none_or(|c| c.rollout_is.is_none()), "rollout_is is null");
     let no_rejection = (correction.is_none_or(|c| c.rollout_rs.is_none()), "rollout_rs is null");
@@ -181,15 +185,6 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_best, "trainer.greater_is_better"),
         (no_model, "reward_model.forward_max_token_len_per_gpu"),
         (no_model, "reward_model.max_length"),
-        (no_python, "custom_reward_function.name"),
-        (no_python, "custom_reward_function.reward_kwargs"),
-        (no_python, "reward.cpu_limit"),
-        (no_python, "reward.pass_env"),
-        (no_remote, "reward.remote_retries"),
-        (no_remote, "reward.remote_token_env"),
-        (no_value, "reward.error_value"),
-        (no_sandbox, "reward.sandbox_fusion.max_concurrent"),
-        (no_sandbox, "reward.sandbox_fusion.memory_limit_mb"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold_lower"),
         (no_weights, "algorithm.rollout_correction.rollout_is_batch_normalize"),
@@ -218,6 +213,35 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         ),
     ];
     rows.iter().map(|&((idle, reason), key)| (idle, key, reason)).collect()
+}
+
+/// Settings of rewards that nothing asks for, of a run or of responses in a file.
+pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards) -> Vec<Idle> {
+    let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");
+    let no_python = (no_file.0 && rewards.services().math_verify.is_none(), "no reward function runs in Python");
+    let no_remote = (keys.remote_url.is_none(), "reward_model.remote_url is null");
+    let no_call = (no_python.0 && no_remote.0, "no reward function is asked outside this process");
+    let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is another than value");
+    let no_sandbox = (rewards.services().sandbox.is_none(), "no data source has programs to run");
+    let prime = (no_file.0 && keys.manager == Some(RewardManager::Prime), no_file.1);
+    let rows = [
+        (no_file, "custom_reward_function.name"),
+        (no_file, "custom_reward_function.reward_kwargs"),
+        (prime, "reward_model.reward_manager"),
+        (no_call, "reward.timeout"),
+        (no_python, "reward.start_timeout"),
+        (no_python, "reward.python"),
+        (no_python, "reward.pass_env"),
+        (no_python, "reward.memory_limit_mb"),
+        (no_python, "reward.cpu_limit"),
+        (no_remote, "reward.remote_retries"),
+        (no_remote, "reward.remote_token_env"),
+        (no_value, "reward.error_value"),
+        (no_sandbox, "reward.sandbox_fusion.url"),
+        (no_sandbox, "reward.sandbox_fusion.max_concurrent"),
+        (no_sandbox, "reward.sandbox_fusion.memory_limit_mb"),
+    ];
+    rows.into_iter().map(|((idle, reason), key)| (idle, key, reason)).collect()
 }
 
 #[cfg(test)]

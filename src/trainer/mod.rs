@@ -137,7 +137,10 @@ impl Trainer {
     pub fn run(mut self) -> Result<()> {
         // A resumed run has its first validation behind it; validation alone is wanted at any step.
         if self.config.trainer.val_only || self.step == 0 && self.config.trainer.val_before_train {
-            let metrics = self.validate()?;
+            let metrics = match self.validate() {
+                Err(error) if error.is::<Interrupted>() => return self.stop(),
+                result => result?,
+            };
             if let Some(metric) = &self.config.trainer.metric_for_best_model {
                 Best::value_of(metric, metrics.iter())?;
             }
@@ -166,9 +169,11 @@ impl Trainer {
             if self.is_due(self.config.trainer.test_freq) {
                 let mut clock = Clock::start();
                 let validation = match clock.time("testing", || self.validate()) {
-                    Err(error) if error.is::<Unscored>() => {
+                    Err(error) if error.is::<Unscored>() || error.is::<Interrupted>() => {
+                        self.report_rewards(&mut metrics);
                         self.log(&metrics)?;
-                        return Err(self.saving(error));
+                        tracing::warn!("step {} is not validated; trainer.val_only=true does so", self.step);
+                        return if error.is::<Interrupted>() { self.stop() } else { Err(self.saving(error)) };
                     }
                     result => result?,
                 };

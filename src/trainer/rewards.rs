@@ -33,9 +33,10 @@ impl<'a> RewardPlan<'a> {
         Ok(Self { keys, pool, needs, interrupt: interrupt.clone() })
     }
 
-    /// Whether the rule of each row's data source is a reward function.
+    /// Whether a reward function asks the rule of each row's data source.
     pub fn asks_rules(&self) -> bool {
-        self.keys.functions().iter().any(|name| name == "data_source")
+        let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
+        self.keys.functions().iter().any(|name| reward::ASK_RULES.contains(&name.as_str()) && !own(name))
     }
 
     /// The reward functions, and whatever else the rules of these data sources need.
@@ -93,7 +94,7 @@ impl<'a> RewardPlan<'a> {
         let start = |url: &String| {
             let (url, interrupt) = (url.clone(), self.interrupt.clone());
             let (max_concurrent, memory_limit_mb) = (settings.max_concurrent, settings.memory_limit_mb);
-            Sandbox::new(SandboxOptions { url, max_concurrent, memory_limit_mb, interrupt }).context("reward.sandbox_fusion.url")
+            Sandbox::new(SandboxOptions { url, max_concurrent, memory_limit_mb, interrupt })
         };
         settings.url.as_ref().map(start).transpose()
     }

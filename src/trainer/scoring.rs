@@ -1,6 +1,6 @@
 //! Responses are scored while others are still being generated: each goes to one of `reward.num_workers` threads when it ends.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ impl Scoring<'_> {
             }
         };
         let (generated, generated_at) = std::thread::scope(|scope| {
-            for _ in 0..workers {
+            for _ in 0..workers.min(ended.len()) {
                 scope.spawn(work);
             }
             let finished = |i: usize, response: &Response| {
@@ -76,14 +76,8 @@ impl Scoring<'_> {
     fn end(&self, i: usize, response: &Response, failed: &AtomicUsize) -> Result<Ended> {
         let text = self.tokenizer.decode(&response.ids, true)?;
         let raw = self.tokenizer.decode(&response.ids, false)?;
-        // One before the failure may fail too, and be the first: the same run always reports the same response.
-        let begun = (i <= failed.load(Ordering::Relaxed)).then(|| {
-            let begun = self.rewards.begin(&input(&self.prompts[i / self.n], response, [&text, &raw], self.step));
-            if begun.failed() && self.rewards.fails() {
-                failed.fetch_min(i, Ordering::Relaxed);
-            }
-            begun
-        });
+        let input = input(&self.prompts[i / self.n], response, [&text, &raw], self.step);
+        let begun = self.rewards.begin_unless(i, &input, failed);
         Ok(Ended { text, raw, begun })
     }
 }

@@ -50,7 +50,7 @@ impl Trainer {
             None => None,
         };
         let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model } = inputs;
-        idle::warn(&loaded.tree, &config)?;
+        idle::warn(&loaded.tree, &config, &rewards)?;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;
 

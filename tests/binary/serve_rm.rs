@@ -16,7 +16,7 @@ use burnish::reward::{Judge, ScoreInput};
 use burnish::util::interrupt::Interrupt;
 use serde_json::{Value, json};
 
-use crate::common::trainer;
+use crate::common::{small_run, trainer};
 
 const MODEL: &str = "data/arithmetic/reward_model";
 const SERVE: &[&str] = &["serve-rm", "--model", MODEL];
@@ -223,4 +223,34 @@ fn mistakes_are_found_before_anything_is_served() {
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && message.contains(part), "{options:?}: {message}");
     }
+}
+
+/// A run that asks a server for its scores is, to the last bit, the one that has the model itself; without the server it ends with the
+/// state before the step saved, and goes on from there when the server is back.
+#[test]
+fn a_run_by_a_server_is_the_run_with_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let run = |name: &str, options: &[&str]| {
+        let mut command =
+            small_run(&at(name), &["trainer.total_training_steps=3", "trainer.save_freq=2", "trainer.val_before_train=false"]);
+        command.args(["trainer.test_freq=-1", "reward.remote_retries=1", "reward.num_workers=4"]).args(options);
+        command.output().unwrap()
+    };
+    let weights = |name: &str| std::fs::read(at(name).join("global_step_3/actor/huggingface/model.safetensors")).unwrap();
+    let model = format!("reward_model.model.path={MODEL}");
+    assert!(run("model", &["reward_model.enable=true", &model, "reward_model.model.input_tokenizer=null"]).status.success());
+    let server = Server::start(&["--port", "0"]);
+    let (url, port) =
+        (format!("reward_model.remote_url={}", server.url()), server.address.rsplit(':').next().unwrap().to_owned());
+    assert!(run("server", &[&url, "trainer.total_training_steps=2"]).status.success());
+    drop(server);
+    let without = run("server", &[&url]);
+    let message = String::from_utf8_lossy(&without.stderr);
+    assert_eq!(without.status.code(), Some(1), "{message}");
+    assert!(message.contains("step 3: scoring the response") && message.contains("no reward after 1 tr"), "{message}");
+    assert!(message.contains("the state after step 2 is saved"), "{message}");
+    let _back = Server::start(&["--port", &port]);
+    assert!(run("server", &[&url]).status.success());
+    assert!(weights("server") == weights("model"));
 }

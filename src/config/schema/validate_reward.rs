@@ -1,9 +1,13 @@
 //! What the types cannot check about rewards.
 
-use super::validate::{Bound, COUNT, FINITE, POSITIVE, check};
+use super::validate::{Bound, COUNT, FINITE, check};
 use super::{PpoConfig, REMOTE, REWARD_MODEL, RewardKeys, RewardManager};
 use crate::config::Report;
 
+/// What clocks can count, and more than any run takes.
+const SECONDS: Bound = (|x| x > 0.0 && x <= 1e8, "above 0, and at most 1e8");
+/// Each is a thread, and of Python a process.
+const WORKERS: Bound = (|x| (1.0..=4096.0).contains(&x), "from 1 to 4096");
 const LIST: &str = "reward_model.reward_functions";
 
 /// What makes up a score: whatever the settings bring is one of the reward functions, and the other way round.
@@ -29,12 +33,12 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
         report.wrong(LIST, message, format!("write {LIST}=[{}]: the score is their weighted sum", keys.chosen().join(",")));
     }
     for (there, key, brings, setting) in parts {
-        let named = names.iter().any(|name| brings.contains(name));
-        if there && !names.is_empty() && !named {
-            let message = format!("`{key}` is set, but `{LIST}` does not name `{}`, so it would not count", brings[0]);
-            let help = format!("write {LIST}=[{},{}], or {LIST}=null: it alone", names.join(","), brings[0]);
+        let missing = brings.iter().find(|name| !names.contains(name)).filter(|_| there && !names.is_empty());
+        if let Some(missing) = missing {
+            let message = format!("`{key}` is set, but `{LIST}` does not name `{missing}`, so it would not count");
+            let help = format!("write {LIST}=[{},{missing}], or {LIST}=null: it alone", names.join(","));
             report.wrong(LIST, message, help);
-        } else if !there && named {
+        } else if !there && names.iter().any(|name| brings.contains(name)) {
             report.wrong(LIST, format!("`{LIST}` names `{}`, but `{key}` is not set", brings[0]), format!("write {setting}"));
         }
     }
@@ -51,10 +55,10 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
         report.wrong(weights, format!("`{weights}` must be finite numbers"), "");
     }
     let mut rows: Vec<(&str, f64, Bound)> = vec![
-        ("reward.num_workers", reward.num_workers as f64, COUNT),
-        ("reward.timeout", reward.timeout, POSITIVE),
-        ("reward.start_timeout", reward.start_timeout, POSITIVE),
-        ("reward.error_value", reward.error_value, FINITE),
+        ("reward.num_workers", reward.num_workers as f64, WORKERS),
+        ("reward.timeout", reward.timeout, SECONDS),
+        ("reward.start_timeout", reward.start_timeout, SECONDS),
+        ("reward.error_value", f64::from(reward.error_value as f32), FINITE),
         ("reward.remote_retries", reward.remote_retries as f64, COUNT),
         ("reward.sandbox_fusion.max_concurrent", reward.sandbox_fusion.max_concurrent as f64, COUNT),
         ("reward.sandbox_fusion.memory_limit_mb", reward.sandbox_fusion.memory_limit_mb as f64, COUNT),
