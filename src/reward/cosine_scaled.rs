@@ -34,7 +34,7 @@ fn score(input: &ScoreInput) -> Result<Score> {
         false => ("max_value_wrong", "min_value_wrong"),
     };
     let (long, short) = (input.setting(long)?, input.setting(short)?);
-    let progress = (input.token_count()? as f64 / input.count("max_len", 1)? as f64).min(1.0);
+    let progress = (input.token_count()? as f64 / input.count("max_len")? as f64).min(1.0);
     let reward = long + 0.5 * (short - long) * (1.0 + (progress * PI).cos());
     Ok(Score { pred: said.pred, ..Score::new(reward as f32) })
 }

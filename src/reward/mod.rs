@@ -116,18 +116,12 @@ impl<'a> ScoreInput<'a> {
         setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
     }
 
-    /// A setting that counts something.
+    /// A setting that counts something, which its [`Setting::least`] says.
     ///
     /// # Errors
-    /// See [`Self::setting`]; a number that is no integer or less than `least`.
-    pub fn count(&self, name: &str, least: usize) -> Result<usize> {
-        let value = self.setting(name)?;
-        let count = value as usize;
-        ensure!(
-            count as f64 == value && count >= least,
-            "the setting {name} must be an integer of at least {least}, not {value}"
-        );
-        Ok(count)
+    /// See [`Self::setting`].
+    pub fn count(&self, name: &str) -> Result<usize> {
+        self.setting(name).map(|value| value as usize)
     }
 
     /// How many tokens the response has.

@@ -24,7 +24,7 @@ fn score(input: &ScoreInput) -> Result<Score> {
         input.token_ids.context("repeated tokens can only be counted in responses that were generated here, not in text")?;
     let max_penalty = input.setting("max_penalty")?;
     ensure!(max_penalty <= 0.0, "the setting max_penalty must not be positive, it is {max_penalty}");
-    Ok(Score::new(penalty(ids, input.count("ngram_size", 1)?, max_penalty) as f32))
+    Ok(Score::new(penalty(ids, input.count("ngram_size")?, max_penalty) as f32))
 }
 
 /// `max_penalty` times the share of runs of `ngram_size` (at least 1) tokens that repeat an earlier one.

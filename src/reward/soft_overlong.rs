@@ -12,14 +12,14 @@ pub const FUNCTION: Function = Function {
           Paper: Yu et al. 2025, DAPO, arXiv:2503.14476, equation 13.\n\
           TRL: get_soft_overlong_punishment(max_completion_len, soft_punish_cache).",
     settings: &[
-        Setting { name: "max_completion_len", default: None, least: Some(1) },
+        Setting { name: "max_completion_len", default: None, least: Some(0) },
         Setting { name: "soft_punish_cache", default: None, least: Some(0) },
     ],
     run: score,
 };
 
 fn score(input: &ScoreInput) -> Result<Score> {
-    let (limit, cache) = (input.count("max_completion_len", 0)?, input.count("soft_punish_cache", 0)?);
+    let (limit, cache) = (input.count("max_completion_len")?, input.count("soft_punish_cache")?);
     let tokens = input.token_count()?;
     let free = limit as f64 - cache as f64;
     Ok(Score::new(match tokens as f64 {

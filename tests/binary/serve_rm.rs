@@ -239,7 +239,10 @@ fn a_run_by_a_server_is_the_run_with_the_model() {
     };
     let weights = |name: &str| std::fs::read(at(name).join("global_step_3/actor/huggingface/model.safetensors")).unwrap();
     let model = format!("reward_model.model.path={MODEL}");
-    assert!(run("model", &["reward_model.enable=true", &model, "reward_model.model.input_tokenizer=null"]).status.success());
+    let by_model = ["reward_model.enable=true", model.as_str(), "reward_model.model.input_tokenizer=null"];
+    // In two parts as well: the length of a run decides its learning rates.
+    assert!(run("model", &[&by_model[..], &["trainer.total_training_steps=2"]].concat()).status.success());
+    assert!(run("model", &by_model).status.success());
     let server = Server::start(&["--port", "0"]);
     let (url, port) =
         (format!("reward_model.remote_url={}", server.url()), server.address.rsplit(':').next().unwrap().to_owned());
