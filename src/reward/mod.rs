@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
 use crate::util::suggest::did_you_mean;
