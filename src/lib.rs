@@ -15,6 +15,7 @@ pub mod optim;
 pub mod pipelines;
 pub mod reward;
 pub mod rollout;
+pub mod run;
 pub mod tracking;
 pub mod trainer;
 pub mod util;

@@ -4,9 +4,12 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use burnish::cli::{Cli, Failure, run};
+use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, fmt};
 
 // burn allocates and frees an activation per operation; the system's allocator returns the pages each time.
 #[global_allocator]
@@ -14,30 +17,36 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let progress = Progress::hidden();
-    let above_bar = progress.clone();
-    let filter = EnvFilter::try_from_env("BURNISH_LOG").unwrap_or_else(|_| EnvFilter::new("warn,burnish=info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(move || above_bar.stderr())
+    let output = Output { progress: Progress::hidden(), log: LogFile::default() };
+    log_to(&output);
+    let log = output.log.clone();
+    let (code, message) = match run(cli, output) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Setup(message)) => (ExitCode::from(2), format!("error: {message}")),
+        Err(Failure::Run(message)) => (ExitCode::FAILURE, format!("error: {message}")),
+        Err(Failure::Interrupted(message)) => (ExitCode::from(3), message),
+        Err(Failure::Different) => return ExitCode::FAILURE,
+    };
+    eprintln!("{message}");
+    log.line(&message);
+    code
+}
+
+/// Events that RUST_LOG lets through go to standard error and, with their time, to the log file of the run; so does a panic.
+fn log_to(output: &Output) {
+    let Output { progress, log } = output.clone();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,burnish=info"));
+    let shown = fmt::layer()
+        .with_writer(move || progress.stderr())
         .without_time()
         .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-    match run(cli, progress) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Setup(message)) => {
-            eprintln!("error: {message}");
-            ExitCode::from(2)
-        }
-        Err(Failure::Run(message)) => {
-            eprintln!("error: {message}");
-            ExitCode::FAILURE
-        }
-        Err(Failure::Interrupted(message)) => {
-            eprintln!("{message}");
-            ExitCode::from(3)
-        }
-        Err(Failure::Different) => ExitCode::FAILURE,
-    }
+        .with_ansi(std::io::stderr().is_terminal());
+    let written = fmt::layer().with_writer(move || log.writer()).with_target(false).with_ansi(false);
+    tracing_subscriber::registry().with(filter).with(shown).with(written).init();
+    let log = output.log.clone();
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        log.line(&panic.to_string());
+        print(panic);
+    }));
 }

@@ -26,7 +26,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::compat::summary;
 use crate::config::{Ignored, Renamed};
-use crate::tracking::Progress;
+use crate::run::Output;
 
 /// Reinforcement-learning post-training of language models.
 ///
@@ -70,11 +70,11 @@ enum Command {
 ///
 /// # Errors
 /// What went wrong, and whether the input or the run is to blame.
-pub fn run(cli: Cli, progress: Progress) -> Result<(), Failure> {
+pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     match cli.command {
-        None => train::run(&cli.train, progress),
-        Some(Command::Sft(args)) => sft::run(&args, progress),
-        Some(Command::Generate(args)) => generate::run(&args, progress),
+        None => train::run(&cli.train, output),
+        Some(Command::Sft(args)) => sft::run(&args, output),
+        Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),
         Some(Command::ServeRm(args)) => serve_rm::run(&args),
         Some(Command::Data(args)) => data::run(args),

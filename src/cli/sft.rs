@@ -6,7 +6,7 @@ use super::{ConfigArgs, Failure, print};
 use crate::config::SftConfig;
 use crate::pipelines::sft::Sft;
 use crate::pipelines::sft_dry_run;
-use crate::tracking::Progress;
+use crate::run::Output;
 use crate::util::interrupt::Interrupt;
 
 #[derive(Args)]
@@ -18,11 +18,11 @@ pub struct SftArgs {
     config: ConfigArgs,
 }
 
-pub fn run(args: &SftArgs, progress: Progress) -> Result<(), Failure> {
+pub fn run(args: &SftArgs, output: Output) -> Result<(), Failure> {
     let loaded = args.config.load::<SftConfig>()?;
     if args.dry_run {
         return print(&sft_dry_run::dry_run(loaded).map_err(Failure::setup)?);
     }
-    let sft = Sft::new(loaded, progress).map_err(Failure::setup)?;
+    let sft = Sft::new(loaded, output).map_err(Failure::setup)?;
     sft.run(Interrupt::on_signals().map_err(Failure::run)?).map_err(Failure::run)
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{ConfigArgs, Failure, print};
 use crate::config::PpoConfig;
-use crate::tracking::Progress;
+use crate::run::Output;
 use crate::trainer::{self, Trainer};
 use crate::util::interrupt::Interrupt;
 
@@ -17,7 +17,7 @@ pub struct TrainArgs {
     config: ConfigArgs,
 }
 
-pub fn run(args: &TrainArgs, progress: Progress) -> Result<(), Failure> {
+pub fn run(args: &TrainArgs, output: Output) -> Result<(), Failure> {
     let loaded = args.config.load::<PpoConfig>()?;
     if args.dry_run {
         return print(&trainer::dry_run(loaded).map_err(Failure::setup)?);
@@ -25,7 +25,7 @@ pub fn run(args: &TrainArgs, progress: Progress) -> Result<(), Failure> {
     // Validation alone has nothing to save.
     let stays = loaded.config.trainer.val_only;
     let interrupt = Interrupt::default();
-    let trainer = Trainer::new(loaded, progress, interrupt.clone()).map_err(Failure::setup)?;
+    let trainer = Trainer::new(loaded, output, interrupt.clone()).map_err(Failure::setup)?;
     if !stays {
         interrupt.watch_signals().map_err(Failure::run)?;
     }

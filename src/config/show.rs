@@ -18,6 +18,23 @@ impl Tree {
         json_value(&self.root.value)
     }
 
+    /// Every setting with its dotted key, as JSON, and where it was written; a list is one value.
+    pub fn settings(&self) -> Vec<(String, serde_json::Value, String)> {
+        let mut settings = Vec::new();
+        let mut lists = Vec::new();
+        self.root.walk(&mut |key, node| {
+            let inside =
+                lists.iter().any(|list: &String| key.strip_prefix(list.as_str()).is_some_and(|rest| rest.starts_with('.')));
+            if matches!(node.value, Value::List(_)) {
+                lists.push(key.to_owned());
+            }
+            if !inside && !is_section(node) {
+                settings.push((key.to_owned(), json_value(&node.value), source(&node.origin)));
+            }
+        });
+        settings
+    }
+
     /// As [`Tree::to_json`], with every value as `{"value": …, "source": "…"}`.
     pub fn to_json_with_sources(&self) -> serde_json::Value {
         json_with_sources(&self.root)

@@ -118,6 +118,14 @@ impl Tokenizer {
         self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))
     }
 
+    /// The text of each of `ids` where it stands; together they are the text of all. A token that ends within a character has none,
+    /// the last of the character has it all.
+    pub fn pieces(&self, ids: &[u32]) -> Result<Vec<String>> {
+        let mut stream = self.inner.decode_stream(false);
+        let piece = |&id: &u32| Ok(stream.step(id).map_err(|e| anyhow!("cannot decode tokens: {e}"))?.unwrap_or_default());
+        ids.iter().map(piece).collect()
+    }
+
     /// The chat template applied to a list of messages. See [`ChatTemplate::render`].
     pub fn apply_chat_template(
         &self,

@@ -2,7 +2,7 @@
 //! (verl's SFT trainer); one AdamW update per batch.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -17,7 +17,8 @@ use crate::model::token_stats::TokenGrads;
 use crate::model::{CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
 use crate::optim::{Learner, Update, schedule};
-use crate::tracking::{Metrics, Progress, Session, Tracker, Trackers};
+use crate::run::{Output, Record, RunInfo, Setting, Watched};
+use crate::tracking::{Metrics, Progress, Session};
 use crate::trainer::idle::warn_of_idle;
 use crate::trainer::lora;
 use crate::trainer::{
@@ -44,7 +45,7 @@ pub struct Sft {
     train: Vec<SftExample>,
     val: Vec<SftExample>,
     sampler: Sampler,
-    trackers: Trackers,
+    record: Record,
     progress: Progress,
     checkpoints: Checkpoints,
     /// The step of the last checkpoint in the run's folder that this process saved or resumed from.
@@ -61,31 +62,39 @@ impl Sft {
     /// # Errors
     /// What a step fails with, and [`Interrupted`] once `interrupt` was asked: the step is finished and saved.
     pub fn run(mut self, interrupt: Interrupt) -> Result<()> {
+        let result = self.train(&interrupt);
+        let saved = self.saved.map(|step| self.checkpoints.path(step));
+        self.record.end(self.step, saved.as_deref(), &result);
+        result
+    }
+
+    fn train(&mut self, interrupt: &Interrupt) -> Result<()> {
         self.progress.start(self.step, self.total_steps);
         while self.step < self.total_steps {
             if interrupt.asked() {
                 return self.stop();
             }
             self.step += 1;
+            self.record.stage().step(self.step);
+            self.record.stage().enter("update");
             let mut metrics = self.train_step()?;
             if !self.val.is_empty() && self.is_due(self.config.trainer.test_freq) {
+                self.record.stage().enter("testing");
                 metrics.set("val/loss", self.loss(&self.val));
             }
-            self.trackers.log(self.step, &metrics)?;
+            self.record.log(self.step, &metrics);
             let loss = metrics.get("train/loss").unwrap_or(f64::NAN);
             self.progress.update(self.step, ("loss", loss), metrics.get("perf/throughput").unwrap_or(0.0));
             if self.is_due(self.config.trainer.save_freq) {
+                self.record.stage().enter("save_checkpoint");
                 self.save()?;
             }
         }
-        self.progress.finish();
-        self.trackers.finish()
+        Ok(())
     }
 
     /// Ends a run that was asked to stop.
-    fn stop(mut self) -> Result<()> {
-        self.progress.finish();
-        self.trackers.finish()?;
+    fn stop(&mut self) -> Result<()> {
         let step = self.step;
         if step > 0 && self.saved != Some(step) {
             self.save()?;
@@ -180,7 +189,7 @@ impl Sft {
     }
 
     /// Builds everything a run needs and finds the checkpoint it goes on from.
-    pub fn new(loaded: Loaded<SftConfig>, progress: Progress) -> Result<Self> {
+    pub fn new(loaded: Loaded<SftConfig>, output: Output) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
         warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config))?;
@@ -200,17 +209,28 @@ impl Sft {
             tracing::info!("resumed from {}", folder.display());
         }
         // Last: opening a metrics file drops the rows that this run will write again.
-        let trackers = Trackers::open(
-            &config.trainer.logger,
-            &Session {
-                project: config.trainer.project_name.clone(),
-                experiment: config.trainer.experiment_name.clone(),
-                dir: config.trainer.default_local_dir.as_path().to_owned(),
-                resumed_step: resume.is_some().then_some(step),
-                config_json: serde_json::to_string(&config)?,
-                progress: progress.clone(),
-            },
-        )?;
+        let session = Session {
+            project: config.trainer.project_name.clone(),
+            experiment: config.trainer.experiment_name.clone(),
+            run_id: String::new(),
+            dir: config.trainer.default_local_dir.as_path().to_owned(),
+            resumed_step: resume.is_some().then_some(step),
+            total_steps,
+            started: SystemTime::now(),
+            config: loaded.tree.to_json(),
+            python: "python3".to_owned(),
+            wandb_proxy: None,
+            progress: output.progress.clone(),
+        };
+        let setting = |(key, value, from)| Setting { key, value, from };
+        let info = RunInfo {
+            device: config.trainer.device.to_string(),
+            model: format!("{}: {}", config.model.path, learner.model.size()),
+            config: loaded.tree.settings().into_iter().map(setting).collect(),
+            ..RunInfo::new("sft", &config.trainer.project_name, &config.trainer.experiment_name)
+        };
+        let watched = Watched { metric: None, greater_is_better: true };
+        let record = Record::begin(info, session, &config.trainer.logger, watched, &output)?;
         tracing::info!(
             "{}: {}; {} training and {} validation examples; {total_steps} steps",
             config.model.path,
@@ -233,8 +253,8 @@ impl Sft {
             train,
             val,
             sampler,
-            trackers,
-            progress,
+            record,
+            progress: output.progress,
             checkpoints,
             saved,
             step,

@@ -1,63 +1,173 @@
-//! verl's console line, which log parsers know: `step:3 - actor/pg_loss:-0.0123457 - critic/score/mean:0.5`.
+//! The terminal: one line per step with the numbers to watch, one more per validation, and tables of samples.
+//!
+//! Everything else is in the metrics file. Colours where standard output is a terminal and NO_COLOR is not set.
 
-use std::fmt::Write;
+use std::time::Instant;
 
 use anyhow::Result;
 use comfy_table::ContentArrangement;
+use console::{Style, Term};
 
-use super::{Entry, Metrics, Progress, Table, Tracker};
+use super::{Cell, Entry, Exit, Metrics, Progress, Session, Table, Tracker};
+use crate::util::time::human;
 
 pub(super) const TRACKER: Entry = Entry {
     name: "console",
-    doc: "One line per step on standard output, `step:N - name:value - …`, with six significant digits; tables above it",
-    open: |session| Ok(Box::new(Console { progress: session.progress.clone() })),
+    doc: "One line per step on standard output: step, reward, KL, entropy, length, loss, gradient norm, tokens/s, time left; one per \
+          validation; tables of samples",
+    open: |session| Ok(Box::new(Console::new(session))),
 };
 
-/// Columns of a table's lines, in a terminal and in a file alike.
+/// What a line shows, where a step has it: (label, names of the metric, the first that is there).
+const SHOWN: &[(&str, &[&str])] = &[
+    ("loss", &["train/loss"]),
+    ("reward", &["critic/score/mean", "objective/scores"]),
+    ("kl", &["actor/kl_loss", "actor/reward_kl_penalty", "objective/kl"]),
+    ("ppo_kl", &["actor/ppo_kl"]),
+    ("entropy", &["actor/entropy", "policy/entropy_avg"]),
+    ("length", &["response_length/mean"]),
+    ("truncated", &["response/truncated_ratio"]),
+    ("grad_norm", &["actor/grad_norm", "train/grad_norm"]),
+    ("tokens/s", &["perf/throughput"]),
+];
+
+/// The metrics of a validation that its line shows begin so.
+const VALIDATION: [&str; 2] = ["val-core/", "val/loss"];
+
+/// Columns of a table's lines in a file, and at most in a terminal.
 const WIDTH: u16 = 120;
 
 struct Console {
     progress: Progress,
+    total_steps: u64,
+    /// The steps that were done when it began, and when that was.
+    start: (u64, Instant),
+}
+
+impl Console {
+    fn new(session: &Session) -> Self {
+        let start = (session.resumed_step.unwrap_or(0), Instant::now());
+        Self { progress: session.progress.clone(), total_steps: session.total_steps, start }
+    }
+
+    /// The line of a step, and that of its validation.
+    fn lines(&self, step: u64, metrics: &Metrics) -> Vec<String> {
+        let (label, bold) = (Style::new().dim(), Style::new().bold());
+        let width = self.total_steps.to_string().len();
+        let step_text = format!("{} {}", label.apply_to("step"), bold.apply_to(format!("{step:width$}/{}", self.total_steps)));
+        let pair = |name: &str, value: String| format!("  {} {value}", label.apply_to(name));
+        let known = |names: &[&str]| names.iter().find_map(|name| metrics.get(name));
+        let numbers: String = SHOWN.iter().filter_map(|(name, names)| Some(pair(name, short(known(names)?)))).collect();
+        let left = self.left(step).map_or_else(String::new, |left| format!("  {left} left"));
+        let validated: String = metrics
+            .iter()
+            .filter(|(name, _)| VALIDATION.iter().any(|start| name.starts_with(start)))
+            .map(|(name, value)| pair(name, bold.apply_to(short(value)).to_string()))
+            .collect();
+        let mut lines = Vec::new();
+        if !numbers.is_empty() {
+            lines.push(format!("{step_text}{numbers}{left}"));
+        }
+        if !validated.is_empty() {
+            lines.push(format!("{step_text}{validated}"));
+        }
+        lines
+    }
+
+    /// By the mean time of the steps so far.
+    fn left(&self, step: u64) -> Option<String> {
+        let (before, since) = self.start;
+        let done = step.checked_sub(before).filter(|done| *done > 0)?;
+        let steps = self.total_steps.checked_sub(step).filter(|left| *left > 0)?;
+        Some(human(since.elapsed().mul_f64(steps as f64 / done as f64)))
+    }
 }
 
 impl Tracker for Console {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.progress.println(&line(step, metrics))
+        self.lines(step, metrics).iter().try_for_each(|line| self.progress.println(line))
     }
 
     fn table(&mut self, step: u64, table: &Table) -> Result<()> {
-        let mut shown = comfy_table::Table::new();
-        // Long texts are broken into lines of what a terminal shows.
-        shown.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-        shown.set_header(std::iter::once("step").chain(table.columns.iter().map(String::as_str)));
-        for row in &table.rows {
-            shown.add_row(std::iter::once(step.to_string()).chain(row.iter().cloned()));
-        }
-        self.progress.println(&shown.to_string())
+        let width = Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns.clamp(40, WIDTH));
+        self.progress.println(&drawn(step, table, width))
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Exit) -> Result<()> {
         Ok(())
     }
 }
 
-fn line(step: u64, metrics: &Metrics) -> String {
-    metrics.iter().fold(format!("step:{step}"), |mut line, (name, value)| {
-        _ = write!(line, " - {name}:{}", short(value));
-        line
-    })
+/// Zero-width characters that stand for colours until the lines are laid out, which counts the characters of escape codes.
+const GOOD: char = '\u{2061}';
+const BAD: char = '\u{2062}';
+const END: char = '\u{2063}';
+
+/// A table within `width` columns; long texts are wrapped. The numbers of a row are green where the last is positive, red where it is negative.
+fn drawn(step: u64, table: &Table, width: u16) -> String {
+    let mut shown = comfy_table::Table::new();
+    shown.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
+    shown.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    shown.set_header(std::iter::once("step").chain(table.columns.iter().map(String::as_str)));
+    for row in &table.rows {
+        let mark = match row.last() {
+            Some(Cell::Number(last)) if *last > 0.0 => Some(GOOD),
+            Some(Cell::Number(last)) if *last < 0.0 => Some(BAD),
+            _ => None,
+        };
+        let cell = |cell: &Cell| match (cell, mark) {
+            (Cell::Number(number), Some(mark)) => format!("{mark}{}{END}", short(*number)),
+            (Cell::Number(number), None) => short(*number),
+            _ => printable(&cell.to_string()),
+        };
+        shown.add_row(std::iter::once(step.to_string()).chain(row.iter().map(cell)));
+    }
+    coloured(&shown.to_string(), console::colors_enabled())
 }
 
-/// Six significant digits, without trailing zeros; whole numbers up to 2^53 in full. Python's `float` reads all of it back.
+fn coloured(text: &str, colours: bool) -> String {
+    [(GOOD, "\u{1b}[32m"), (BAD, "\u{1b}[31m"), (END, "\u{1b}[0m")]
+        .iter()
+        .fold(text.to_owned(), |text, (mark, code)| text.replace(*mark, if colours { code } else { "" }))
+}
+
+/// A text whose control characters, which a terminal would obey, are written out.
+fn printable(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => "\n".to_owned(),
+        '\t' => "    ".to_owned(),
+        GOOD | BAD | END => String::new(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Four significant digits; whole numbers in full; a comma between thousands above 9,999.
 fn short(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() <= (1u64 << 53) as f64 {
-        return format!("{value}");
-    }
     if !value.is_finite() {
         return format!("{value}").to_lowercase();
     }
-    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
-    if (1e-4..1e16).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
+    if value.abs() >= 9999.5 && value.abs() < 1e15 {
+        return thousands(value.round() as i64);
+    }
+    if value.fract() == 0.0 {
+        return format!("{value}");
+    }
+    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    if (1e-4..1e15).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
+}
+
+fn thousands(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if number < 0 { format!("-{text}") } else { text }
 }
 
 #[cfg(test)]
@@ -65,19 +175,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_verls() {
-        let metrics: Metrics = [("training/global_step", 3.0), ("actor/pg_loss", -0.012345678)].into_iter().collect();
-        assert_eq!(line(3, &metrics), "step:3 - training/global_step:3 - actor/pg_loss:-0.0123457");
+    fn a_line_has_the_numbers_to_watch_and_a_validation_its_own() {
+        console::set_colors_enabled(false);
+        let session = Session { resumed_step: Some(2), ..Session::sample("local".into(), None) };
+        let console = Console::new(&session);
+        let values =
+            [("actor/entropy", 1.23456), ("critic/score/mean", -0.5), ("actor/pg_loss", 3.0), ("val-core/a/acc/mean@1", 0.75)];
+        let lines = console.lines(10, &values.into_iter().collect());
+        assert_eq!(lines, ["step 10/10  reward -0.5  entropy 1.235", "step 10/10  val-core/a/acc/mean@1 0.75"]);
+        let lines = console.lines(3, &[("train/loss", f64::NAN)].into_iter().collect());
+        assert_eq!(lines, ["step  3/10  loss nan  0s left"]);
     }
 
     #[test]
-    fn numbers_are_short_and_readable_by_python() {
+    fn numbers_are_short() {
         let cases = [
             (1e-6, "1e-6"),
             (0.5, "0.5"),
-            (12345.678, "12345.7"),
-            (9_876_543.25, "9876540"),
-            (1_234_567.0, "1234567"),
+            (0.123456, "0.1235"),
+            (12345.678, "12,346"),
+            (-9_876_543.25, "-9,876,543"),
+            (128.0, "128"),
             (f64::NAN, "nan"),
             (f64::NEG_INFINITY, "-inf"),
             (1.5e300, "1.5e300"),
@@ -85,5 +203,19 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(short(value), text);
         }
+    }
+
+    #[test]
+    fn tables_wrap_and_never_command_the_terminal() {
+        let row = |text: &str, advantage: f64| vec![Cell::from(text), Cell::None, Cell::Number(advantage)];
+        let columns = ["response", "score", "advantage"].map(str::to_owned).to_vec();
+        let rows = vec![row("\u{1b}[2J said\nso", 0.25), row(&"long ".repeat(40), -1.0)];
+        let text = drawn(7, &Table { name: "completions", columns, rows }, 60);
+        assert!(
+            text.contains("\\u{1b}[2J said") && text.contains("none") && !text.contains(['\u{1b}', GOOD, BAD, END]),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        assert_eq!(coloured(&format!("{BAD}-1{END}"), true), "\u{1b}[31m-1\u{1b}[0m");
     }
 }

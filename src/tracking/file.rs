@@ -4,60 +4,40 @@
 //! the same `f64`; the three values JSON lacks are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which Python's
 //! `float` and Rust's `parse` understand (verl writes `null` for all three).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 
-use serde_json::{Map, Value};
-
-use super::{Entry, Metrics, Session, Table, Tracker};
+use super::{Entry, Exit, Metrics, Session, Table, Tracker};
 use crate::util::jsonl::StepLog;
 
 pub(super) const TRACKER: Entry = Entry {
     name: "file",
     doc: "JSON lines {\"step\":N,\"data\":{…}} in $VERL_FILE_LOGGER_PATH, else $VERL_FILE_LOGGER_ROOT/<project>/<experiment>.jsonl, \
-          else <default_local_dir>/metrics.jsonl; rows of tables in a file of their own beside it, metrics.TABLE.jsonl; a fresh run starts the file anew, a resumed run continues it",
-    open: |session| {
-        let path = path(session, |variable| std::env::var_os(variable).map(PathBuf::from));
-        let rows = StepLog::open(&path, session.resumed_step)?;
-        Ok(Box::new(MetricsFile { path, rows, resumed_step: session.resumed_step, tables: Vec::new() }))
-    },
+          else <default_local_dir>/metrics.jsonl; written by every run, named or not, since `trainer report` reads it; a fresh run starts \
+          it anew, a resumed run continues it; tables are in samples.jsonl of the run's folder",
+    open: |session| Ok(Box::new(MetricsFile(StepLog::open(&place(session), session.resumed_step)?))),
 };
 
-struct MetricsFile {
-    path: PathBuf,
-    rows: StepLog,
-    resumed_step: Option<u64>,
-    /// By name; opened with the first table.
-    tables: Vec<(&'static str, StepLog)>,
-}
+struct MetricsFile(StepLog);
 
 impl Tracker for MetricsFile {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.rows.append(&row(step, metrics)?)
+        self.0.append(&row(step, metrics)?)
     }
 
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
-        let known = self.tables.iter().position(|(name, _)| *name == table.name);
-        let at = match known {
-            Some(at) => at,
-            None => {
-                let log = StepLog::open(&beside(&self.path, table.name), self.resumed_step)?;
-                self.tables.push((table.name, log));
-                self.tables.len() - 1
-            }
-        };
-        for row in &table.rows {
-            let texts = table.columns.iter().zip(row).map(|(column, text)| (column.clone(), text.clone().into()));
-            let row: Map<String, Value> = std::iter::once(("step".to_owned(), step.into())).chain(texts).collect();
-            self.tables[at].1.append(&serde_json::to_string(&row)?)?;
-        }
+    fn table(&mut self, _: u64, _: &Table) -> Result<()> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
+    fn finish(&mut self, _: Exit) -> Result<()> {
+        self.0.flush()
     }
+}
+
+/// Where the metrics file of a run is.
+pub fn place(session: &Session) -> PathBuf {
+    path(session, |variable| std::env::var_os(variable).map(PathBuf::from))
 }
 
 fn path(session: &Session, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
@@ -66,11 +46,6 @@ fn path(session: &Session, variable: impl Fn(&str) -> Option<PathBuf>) -> PathBu
     set("VERL_FILE_LOGGER_PATH")
         .or_else(|| set("VERL_FILE_LOGGER_ROOT").map(in_root))
         .unwrap_or_else(|| session.dir.join("metrics.jsonl"))
-}
-
-/// `metrics.jsonl` → `metrics.NAME.jsonl`.
-fn beside(path: &Path, name: &str) -> PathBuf {
-    path.with_extension(format!("{name}.jsonl"))
 }
 
 fn row(step: u64, metrics: &Metrics) -> Result<String> {
@@ -90,7 +65,6 @@ fn number(value: f64) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Progress;
     use super::*;
 
     #[test]
@@ -102,35 +76,9 @@ mod tests {
         serde_json::from_str::<serde_json::Value>(&row).unwrap();
     }
 
-    fn session(dir: PathBuf, resumed_step: Option<u64>) -> Session {
-        let [project, experiment, config_json] = ["p", "e", "{}"].map(String::from);
-        Session { project, experiment, dir, resumed_step, config_json, progress: Progress::hidden() }
-    }
-
-    #[test]
-    fn rows_of_tables_have_a_file_of_their_own_that_a_resumed_run_continues() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("run.jsonl");
-        let log = |resumed_step, steps: &[u64]| {
-            let rows = StepLog::open(&path, resumed_step).unwrap();
-            let mut tracker = MetricsFile { path: path.clone(), rows, resumed_step, tables: Vec::new() };
-            for &step in steps {
-                let rows = vec![vec!["1 + 1".into(), "2\n".into()], vec!["1 + 2".into(), step.to_string()]];
-                tracker.table(step, &Table { name: "texts", columns: vec!["query".into(), "response".into()], rows }).unwrap();
-            }
-            std::fs::read_to_string(dir.path().join("run.texts.jsonl")).unwrap()
-        };
-        let first =
-            "{\"step\":1,\"query\":\"1 + 1\",\"response\":\"2\\n\"}\n{\"step\":1,\"query\":\"1 + 2\",\"response\":\"1\"}\n";
-        assert_eq!(log(None, &[1]), first);
-        let whole = log(None, &[1, 2, 3]);
-        assert!(whole.starts_with(first));
-        assert_eq!(log(Some(2), &[3]), whole);
-    }
-
     #[test]
     fn the_environment_moves_the_file() {
-        let session = session("local".into(), None);
+        let session = Session { project: "p".into(), experiment: "e".into(), ..Session::sample("local".into(), None) };
         let place = |known: &[(&str, &str)]| {
             path(&session, |name| known.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value)))
         };

@@ -1,59 +1,62 @@
 //! Where the metrics of every step go: one file and one line of [`TRACKERS`] per destination.
 //!
 //! A run opens the trackers its `trainer.logger` names and logs one [`Metrics`] per step to all of them. Trackers that
-//! write files continue them when the run is resumed, without the rows the resumed run will write again.
+//! write files continue them when the run is resumed, without the rows the resumed run will write again. A tracker that fails
+//! while the run goes on costs a warning and a count, never the run.
 
 mod console;
 mod file;
 mod metrics;
 mod progress;
+mod session;
+mod table;
 mod tensorboard;
 
-use std::path::PathBuf;
-
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use crate::util::suggest::did_you_mean;
+pub use file::place as metrics_file;
 pub use metrics::Metrics;
 pub use progress::{AboveBar, Progress};
-
-/// Texts of one step in rows and columns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// What it shows; part of file names.
-    pub name: &'static str,
-    pub columns: Vec<String>,
-    /// One text per column in each.
-    pub rows: Vec<Vec<String>>,
-}
+pub use session::Session;
+pub use table::{Cell, Table};
 
 /// A destination of metrics.
 pub trait Tracker {
     /// Logs the metrics of one step; steps never go back.
+    ///
+    /// # Errors
+    /// What is lost, and why.
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()>;
 
     /// Logs a table of a step, before the metrics of that step.
+    ///
+    /// # Errors
+    /// As of [`Self::log`].
     fn table(&mut self, step: u64, table: &Table) -> Result<()>;
 
-    /// Called once, at the end of a run that was not interrupted.
-    fn finish(&mut self) -> Result<()>;
+    /// Called once, at the end of a run however it ends, unless the process is killed.
+    ///
+    /// # Errors
+    /// As of [`Self::log`].
+    fn finish(&mut self, exit: Exit) -> Result<()>;
 }
 
-/// What trackers may know about the run.
-#[derive(Clone, Debug)]
-pub struct Session {
-    /// `trainer.project_name`.
-    pub project: String,
-    /// `trainer.experiment_name`.
-    pub experiment: String,
-    /// `trainer.default_local_dir`.
-    pub dir: PathBuf,
-    /// The step of the checkpoint the run continues from; `None` for a fresh run.
-    pub resumed_step: Option<u64>,
-    /// The resolved configuration, as JSON.
-    pub config_json: String,
-    /// The progress bar that lines on the terminal must not tear.
-    pub progress: Progress,
+impl std::fmt::Debug for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All steps are done.
+    Finished,
+    /// It was asked to stop, and can go on.
+    Interrupted,
+    /// An error ended it.
+    Failed,
 }
 
 /// One tracker of the registry.
@@ -62,7 +65,7 @@ pub struct Entry {
     pub name: &'static str,
     /// What it writes, and where.
     pub doc: &'static str,
-    /// Starts it.
+    /// Starts it. An error ends the program before training: it is for what the user must put right, not for a server that is down.
     pub open: fn(&Session) -> Result<Box<dyn Tracker>>,
 }
 
@@ -70,30 +73,78 @@ pub struct Entry {
 pub static TRACKERS: &[Entry] = &[console::TRACKER, file::TRACKER, tensorboard::TRACKER];
 
 /// The trackers of a run; by default none.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Trackers {
-    open: Vec<Box<dyn Tracker>>,
+    open: Vec<Open>,
+}
+
+struct Open {
+    name: &'static str,
+    tracker: Box<dyn Tracker>,
+    /// Calls that failed, the last with this error.
+    failed: u64,
+    last: Option<Error>,
 }
 
 impl Trackers {
-    /// Opens the trackers of `names`, all of which must be known and different; see [`check`].
+    /// Opens the trackers of `names`, all of which must be known and different, and the metrics file, which every run has.
+    ///
+    /// # Errors
+    /// A name that is unknown or there twice, and what a tracker refuses.
     pub fn open(names: &[String], session: &Session) -> Result<Self> {
-        let open = check(names)?.into_iter().map(|entry| (entry.open)(session)).collect::<Result<_>>()?;
-        Ok(Self { open })
-    }
-}
-
-impl Tracker for Trackers {
-    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.open.iter_mut().try_for_each(|tracker| tracker.log(step, metrics))
+        session.begin()?;
+        let mut entries = check(names)?;
+        // Last: a tracker that refuses leaves the metrics file as it was.
+        entries.retain(|entry| entry.name != file::TRACKER.name);
+        entries.push(&file::TRACKER);
+        Self::of(entries, session)
     }
 
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
-        self.open.iter_mut().try_for_each(|tracker| tracker.table(step, table))
+    /// The console alone, for what leaves a run's folder as it is.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn console(session: &Session) -> Result<Self> {
+        Self::of(vec![&console::TRACKER], session)
     }
 
-    fn finish(&mut self) -> Result<()> {
-        self.open.iter_mut().try_for_each(|tracker| tracker.finish())
+    fn of(entries: Vec<&'static Entry>, session: &Session) -> Result<Self> {
+        let open = |entry: &'static Entry| -> Result<Open> {
+            Ok(Open { name: entry.name, tracker: (entry.open)(session)?, failed: 0, last: None })
+        };
+        Ok(Self { open: entries.into_iter().map(open).collect::<Result<_>>()? })
+    }
+
+    /// See [`Tracker::log`].
+    pub fn log(&mut self, step: u64, metrics: &Metrics) {
+        self.each(|tracker| tracker.log(step, metrics));
+    }
+
+    /// See [`Tracker::table`].
+    pub fn table(&mut self, step: u64, table: &Table) {
+        self.each(|tracker| tracker.table(step, table));
+    }
+
+    /// See [`Tracker::finish`]. Says which trackers have failed, and how often.
+    pub fn finish(&mut self, exit: Exit) {
+        self.each(|tracker| tracker.finish(exit));
+        for Open { name, failed, last, .. } in self.open.drain(..) {
+            if let Some(last) = last.filter(|_| failed > 1) {
+                tracing::warn!("tracker `{name}` failed {failed} times; last: {last:#}");
+            }
+        }
+    }
+
+    fn each(&mut self, mut call: impl FnMut(&mut dyn Tracker) -> Result<()>) {
+        for open in &mut self.open {
+            if let Err(error) = call(open.tracker.as_mut()) {
+                open.failed += 1;
+                if open.failed == 1 {
+                    tracing::warn!("tracker `{}` failed, training goes on: {error:#}", open.name);
+                }
+                open.last = Some(error);
+            }
+        }
     }
 }
 
@@ -114,38 +165,10 @@ fn check(names: &[String]) -> Result<Vec<&'static Entry>> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
     use super::*;
-
-    fn session(dir: PathBuf, resumed_step: Option<u64>) -> Session {
-        let [project, experiment, config_json] = ["project", "experiment", "{}"].map(String::from);
-        Session { project, experiment, dir, resumed_step, config_json, progress: Progress::hidden() }
-    }
-
-    #[test]
-    fn every_tracker_logs_finishes_and_resumes() {
-        // These point at somebody's own files, which a test must not touch.
-        if ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR"]
-            .iter()
-            .any(|name| std::env::var_os(name).is_some())
-        {
-            return;
-        }
-        let metrics: Metrics = [("a/b", 1.5), ("none", f64::NAN)].into_iter().collect();
-        let rows = vec![vec!["1 + 1\n|".to_owned(), "2".to_owned()]];
-        let table = Table { name: "texts", columns: vec!["query".into(), "response".into()], rows };
-        for entry in TRACKERS {
-            assert!(!entry.doc.is_empty());
-            let dir = tempfile::tempdir().unwrap();
-            for resumed_step in [None, Some(1)] {
-                let mut tracker = (entry.open)(&session(dir.path().into(), resumed_step)).unwrap();
-                for step in [1, 2] {
-                    tracker.table(step, &table).unwrap();
-                    tracker.log(step, &metrics).unwrap();
-                }
-                tracker.finish().unwrap();
-            }
-        }
-    }
 
     #[test]
     fn bad_names_are_refused_with_advice() {
@@ -156,5 +179,37 @@ mod tests {
         assert_eq!(error(&["console", "file"]), "");
         assert!(error(&["tensorbord"]).contains("tensorboard"));
         assert!(error(&["file", "file"]).contains("twice"));
+        assert!(TRACKERS.iter().all(|entry| !entry.doc.is_empty()));
+    }
+
+    /// Fails at odd steps, and remembers what reached it.
+    struct Flaky(Rc<RefCell<Vec<String>>>);
+
+    impl Tracker for Flaky {
+        fn log(&mut self, step: u64, _: &Metrics) -> Result<()> {
+            self.0.borrow_mut().push(step.to_string());
+            if step % 2 == 1 { bail!("no row of step {step}") } else { Ok(()) }
+        }
+
+        fn table(&mut self, _: u64, table: &Table) -> Result<()> {
+            self.0.borrow_mut().push(table.name.to_owned());
+            Ok(())
+        }
+
+        fn finish(&mut self, exit: Exit) -> Result<()> {
+            self.0.borrow_mut().push(format!("{exit:?}"));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_tracker_that_fails_costs_neither_the_run_nor_the_others() {
+        let calls: [Rc<RefCell<Vec<String>>>; 2] = Default::default();
+        let open = |name, calls: &Rc<_>| Open { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
+        let mut trackers = Trackers { open: vec![open("first", &calls[0]), open("second", &calls[1])] };
+        (1..=3).for_each(|step| trackers.log(step, &Metrics::new()));
+        assert_eq!(trackers.open.iter().map(|open| open.failed).collect::<Vec<_>>(), [2, 2]);
+        trackers.finish(Exit::Interrupted);
+        assert!(calls.iter().all(|calls| *calls.borrow() == ["1", "2", "3", "Interrupted"]));
     }
 }

@@ -12,6 +12,20 @@ pub struct Progress {
     bar: ProgressBar,
 }
 
+/// What the bar calls the phases of a step; any other is called by its name.
+const PHASES: &[(&str, &str)] = &[
+    ("gen", "generate"),
+    ("gen_max", "generate greedily"),
+    ("reward", "score"),
+    ("old_log_prob", "log-probs"),
+    ("ref", "reference"),
+    ("adv", "advantages"),
+    ("update_critic", "update critic"),
+    ("update_actor", "update"),
+    ("testing", "validate"),
+    ("save_checkpoint", "save"),
+];
+
 impl Progress {
     /// A bar nobody sees, until [`start`](Self::start).
     pub fn hidden() -> Self {
@@ -23,7 +37,8 @@ impl Progress {
         if !io::stderr().is_terminal() {
             return;
         }
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} steps  {msg}  {elapsed}, {eta} left") {
+        let template = "{prefix:13.cyan} {wide_bar} {pos}/{len} steps  {msg}  {elapsed}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style);
         }
         self.bar.set_length(total);
@@ -31,6 +46,13 @@ impl Progress {
         // Steps done by an earlier run say nothing about the time this one needs.
         self.bar.reset_eta();
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+
+    /// Shows which phase of a step goes on.
+    pub fn phase(&self, phase: &'static str) {
+        if !self.bar.is_hidden() {
+            self.bar.set_prefix(PHASES.iter().find(|(name, _)| *name == phase).map_or(phase, |(_, shown)| shown));
+        }
     }
 
     /// Moves to `done` steps and shows a named number beside the speed.

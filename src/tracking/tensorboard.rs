@@ -7,12 +7,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::{Entry, Metrics, Session, Table, Tracker};
+use super::{Cell, Entry, Exit, Metrics, Session, Table, Tracker};
 use crate::util::crc::CASTAGNOLI;
+use crate::util::time::unix_time;
 
 pub(super) const TRACKER: Entry = Entry {
     name: "tensorboard",
@@ -31,9 +31,9 @@ impl EventFile {
         let dir = chosen.unwrap_or_else(|| session.dir.join("tensorboard"));
         let (path, file) = create_new(&dir).with_context(|| format!("cannot create an event file in {}", dir.display()))?;
         let mut events = Self { path, file };
-        events.write(&event(wall_time(), 0, |event| event.bytes(3, b"brain.Event:2")))?;
+        events.write(&event(unix_time(), 0, |event| event.bytes(3, b"brain.Event:2")))?;
         let first_step = session.resumed_step.map_or(0, |step| step + 1);
-        events.write(&event(wall_time(), first_step, |event| {
+        events.write(&event(unix_time(), first_step, |event| {
             event.bytes(7, &Message::of(|session_log| session_log.varint(1, 1)))
         }))?;
         Ok(events)
@@ -46,14 +46,14 @@ impl EventFile {
 
 impl Tracker for EventFile {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.write(&event(wall_time(), step, |event| event.bytes(5, &summary(metrics))))
+        self.write(&event(unix_time(), step, |event| event.bytes(5, &summary(metrics))))
     }
 
     fn table(&mut self, step: u64, table: &Table) -> Result<()> {
-        self.write(&event(wall_time(), step, |event| event.bytes(5, &text(table.name, &markdown(table)))))
+        self.write(&event(unix_time(), step, |event| event.bytes(5, &text(table.name, &markdown(table)))))
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Exit) -> Result<()> {
         Ok(())
     }
 }
@@ -61,7 +61,7 @@ impl Tracker for EventFile {
 /// TensorBoard reads the files of a directory in the order of their names.
 fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
     fs::create_dir_all(dir)?;
-    let (seconds, pid) = (wall_time() as u64, std::process::id());
+    let (seconds, pid) = (unix_time() as u64, std::process::id());
     for number in 0.. {
         let path = dir.join(format!("events.out.tfevents.{seconds:010}.burnish.{pid}.{number:03}"));
         match OpenOptions::new().append(true).create_new(true).open(&path) {
@@ -70,10 +70,6 @@ fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
-}
-
-fn wall_time() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
 
 /// `tensorflow.Event`: wall_time = 1, step = 2, and the one field `fill` adds (file_version = 3, summary = 5,
@@ -118,11 +114,12 @@ fn text(name: &str, text: &str) -> Vec<u8> {
 
 /// A table in Markdown, which TensorBoard shows as one.
 fn markdown(table: &Table) -> String {
-    let cell = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "&#124;").replace('\n', "<br>");
+    let cell =
+        |cell: &Cell| cell.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('|', "&#124;").replace('\n', "<br>");
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let mut text = line(table.columns.clone());
     text.push_str(&line(vec!["---".to_owned(); table.columns.len()]));
-    text.extend(table.rows.iter().map(|row| line(row.iter().map(|text| cell(text)).collect())));
+    text.extend(table.rows.iter().map(|row| line(row.iter().map(cell).collect())));
     text
 }
 
@@ -194,7 +191,7 @@ mod tests {
 
     #[test]
     fn tables_are_markdown_whatever_their_texts() {
-        let rows = vec![vec!["1|2\n<b>".to_owned(), "&".to_owned()]];
+        let rows = vec![vec!["1|2\n<b>".into(), "&".into()]];
         let table = Table { name: "texts", columns: vec!["query".into(), "response".into()], rows };
         assert_eq!(markdown(&table), "| query | response |\n| --- | --- |\n| 1&#124;2<br>&lt;b> | &amp; |\n");
     }

@@ -4,21 +4,24 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::device_memory::DeviceMemory;
+use crate::run::Stage;
 use crate::tracking::Metrics;
 
 pub struct Clock {
+    stage: Stage,
     start: Instant,
     phases: Vec<(&'static str, f64)>,
 }
 
 impl Clock {
-    pub fn start() -> Self {
-        Self { start: Instant::now(), phases: Vec::new() }
+    /// `stage` is told of every phase.
+    pub fn start(stage: &Stage) -> Self {
+        Self { stage: stage.clone(), start: Instant::now(), phases: Vec::new() }
     }
 
     /// Runs a phase and remembers how long it took, beside what the same phase took before.
     pub fn time<T>(&mut self, phase: &'static str, run: impl FnOnce() -> T) -> T {
-        tracing::debug!("phase {phase}");
+        self.stage.enter(phase);
         let start = Instant::now();
         let result = run();
         let seconds = start.elapsed().as_secs_f64();
@@ -31,7 +34,9 @@ impl Clock {
 
     /// Counts a part of what a phase took as another's.
     pub fn shift(&mut self, from: &'static str, to: &'static str, part: Duration) {
-        self.time(to, || ());
+        if self.seconds(to).is_none() {
+            self.phases.push((to, 0.0));
+        }
         for (phase, seconds) in &mut self.phases {
             match *phase {
                 phase if phase == from => *seconds -= part.as_secs_f64(),

@@ -66,7 +66,8 @@ use crate::optim::Learner;
 use crate::reward::Rewards;
 use crate::reward::model::RewardModel;
 use crate::rollout::{Engine, Sampling};
-use crate::tracking::{Metrics, Progress, Tracker, Trackers};
+use crate::run::Record;
+use crate::tracking::{Metrics, Progress};
 use crate::util::interrupt::{Interrupt, Interrupted};
 
 /// A training run, set up from its configuration by [`Trainer::new`].
@@ -113,7 +114,7 @@ pub struct Trainer {
     aggregation: &'static Aggregation,
     /// KL estimator and coefficient of the KL term in the rewards.
     kl_in_reward: Option<(KlPenalty, KlController)>,
-    trackers: Trackers,
+    record: Record,
     gpu: Option<DeviceMemory>,
     progress: Progress,
     checkpoints: Checkpoints,
@@ -135,6 +136,13 @@ impl Trainer {
     /// What a step fails with, and [`Interrupted`] once the run was asked to stop: before a step has updated anything it is left as
     /// if it had not begun, later it is finished; then the state is saved where `trainer.save_freq` saves at all.
     pub fn run(mut self) -> Result<()> {
+        let result = self.train();
+        let saved = self.saved.map(|step| self.checkpoints.path(step));
+        self.record.end(self.step, saved.as_deref(), &result);
+        result
+    }
+
+    fn train(&mut self) -> Result<()> {
         // A resumed run has its first validation behind it; validation alone is wanted at any step.
         if self.config.trainer.val_only || self.step == 0 && self.config.trainer.val_before_train {
             let metrics = match self.validate() {
@@ -144,7 +152,7 @@ impl Trainer {
             if let Some(metric) = &self.config.trainer.metric_for_best_model {
                 Best::value_of(metric, metrics.iter())?;
             }
-            self.trackers.log(self.step, &metrics)?;
+            self.log(&metrics);
         }
         let last = if self.config.trainer.val_only { self.step } else { self.total_steps };
         self.progress.start(self.step, self.total_steps);
@@ -155,6 +163,7 @@ impl Trainer {
             }
             let before = self.state();
             self.step += 1;
+            self.record.stage().step(self.step);
             let mut metrics = match self.train_step() {
                 Err(error) if error.is::<Interrupted>() => {
                     self.set_state(before)?;
@@ -167,11 +176,11 @@ impl Trainer {
                 result => result?,
             };
             if self.is_due(self.config.trainer.test_freq) {
-                let mut clock = Clock::start();
+                let mut clock = Clock::start(self.record.stage());
                 let validation = match clock.time("testing", || self.validate()) {
                     Err(error) if error.is::<Unscored>() || error.is::<Interrupted>() => {
                         self.report_rewards(&mut metrics);
-                        self.log(&metrics)?;
+                        self.log(&metrics);
                         tracing::warn!("step {} is not validated; trainer.val_only=true does so", self.step);
                         return if error.is::<Interrupted>() { self.stop() } else { Err(self.saving(error)) };
                     }
@@ -185,27 +194,25 @@ impl Trainer {
             // time is reported with the next row.
             metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
             self.report_rewards(&mut metrics);
-            self.log(&metrics)?;
+            self.log(&metrics);
             let reward = metrics.get("critic/score/mean").unwrap_or(f64::NAN);
             self.progress.update(self.step, ("reward", reward), metrics.get("perf/throughput").unwrap_or(0.0));
             if self.is_due(self.config.trainer.save_freq) {
-                let mut clock = Clock::start();
+                let mut clock = Clock::start(self.record.stage());
                 clock.time("save_checkpoint", || self.save())?;
                 save_time = clock.seconds("save_checkpoint");
             }
         }
-        self.progress.finish();
-        self.trackers.finish()
+        Ok(())
     }
 
     /// The row of this step.
-    fn log(&mut self, metrics: &Metrics) -> Result<()> {
-        self.trackers.log(self.step, &trl_metrics::named(metrics.clone(), self.config.trainer.metric_names))
+    fn log(&mut self, metrics: &Metrics) {
+        self.record.log(self.step, &trl_metrics::named(metrics.clone(), self.config.trainer.metric_names));
     }
 
     /// The error that ends a run between two steps, whose state is saved where `trainer.save_freq` saves at all.
     fn saving(&mut self, error: Error) -> Error {
-        self.progress.finish();
         let step = self.step;
         if step == 0 || self.config.trainer.save_freq <= 0 || self.config.trainer.val_only {
             return error;
@@ -228,9 +235,7 @@ impl Trainer {
     }
 
     /// Ends a run that was asked to stop, with every step done whole.
-    fn stop(mut self) -> Result<()> {
-        self.progress.finish();
-        self.trackers.finish()?;
+    fn stop(&mut self) -> Result<()> {
         let step = self.step;
         if step == 0 {
             return Err(Interrupted("interrupted before the first step; the same command starts again".to_owned()).into());
@@ -246,7 +251,7 @@ impl Trainer {
 
     /// One iteration of the algorithm. Until the update, what it changes is in [`State`](state::State).
     fn train_step(&mut self) -> Result<Metrics> {
-        let mut clock = Clock::start();
+        let mut clock = Clock::start(self.record.stage());
         let mut metrics = Metrics::new();
         metrics.set("training/global_step", self.step as f64);
         let mut batch = self.rollout(&mut clock, &mut metrics)?;

@@ -1,42 +1,86 @@
-//! TRL's table of samples: responses of a training step, with their rewards and advantages.
+//! Samples of a run: some responses now and then, as a table for the trackers and token by token for `trainer report`.
 
 use anyhow::Result;
+use serde_json::{Value, json};
 
 use super::Trainer;
 use super::batch::Batch;
-use crate::tracking::{Table, Tracker};
+use crate::algorithm::advantage::Component;
+use crate::rollout::Finish;
+use crate::run::Sample;
+use crate::tracking::{Cell, Table};
 use crate::util::rng::Stream;
 
 impl Trainer {
-    /// Hands `trainer.log_completions` responses, drawn anew at each step, to the trackers.
+    /// Hands `trainer.log_completions` responses of this step, drawn anew each time, to the trackers, at the first step of each of
+    /// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`).
     pub(super) fn show_completions(&mut self, batch: &Batch) -> Result<()> {
-        let most = self.config.trainer.log_completions;
-        if most == 0 {
+        let (most, times) = (self.config.trainer.log_completions, self.config.trainer.num_sample_generations as u64);
+        let due = |times: u64| (self.step - 1).is_multiple_of((self.total_steps / times).max(1));
+        if most == 0 || times == 0 || !due(times) {
             return Ok(());
         }
         let mut chosen: Vec<usize> = (0..batch.len()).collect();
         Stream::new(self.config.trainer.seed, "shown completions", &[self.step]).shuffle(&mut chosen);
         chosen.truncate(most);
         chosen.sort_unstable();
-        self.trackers.table(self.step, &completions(batch, &chosen))
+        let samples: Vec<Sample> = chosen.iter().map(|&i| self.sample_of(batch, i, "train")).collect::<Result<_>>()?;
+        self.show(&samples, "completions");
+        Ok(())
+    }
+
+    /// A response, with what was made of it.
+    pub(super) fn sample_of(&self, batch: &Batch, i: usize, kind: &str) -> Result<Sample> {
+        let (prompt, response, tokens) = (batch.prompt(i), &batch.responses[i], batch.tokens(i));
+        let trained = !batch.advantages.is_empty();
+        let advantages = trained.then(|| batch.advantages[tokens.clone()].to_vec());
+        let component = |c: &Component| (c.name.clone(), json!(c.values[i]));
+        Ok(Sample {
+            step: self.step,
+            kind: kind.to_owned(),
+            prompt: prompt.text.clone(),
+            response: batch.texts[i].clone(),
+            score: batch.trajectory_scores()[i],
+            advantage: trained.then(|| mean_advantage(batch, i)),
+            ground_truth: prompt.ground_truth.clone(),
+            data_source: prompt.data_source.clone(),
+            components: batch.components.iter().map(component).collect(),
+            finish: match response.finish {
+                Finish::Stop => "stop".to_owned(),
+                Finish::Length => "length".to_owned(),
+            },
+            tokens: self.tokenizer.pieces(&response.ids)?,
+            log_probs: response.log_probs.clone(),
+            advantages,
+        })
+    }
+
+    /// To the trackers and into the run's record.
+    pub(super) fn show(&mut self, samples: &[Sample], name: &'static str) {
+        self.record.samples(self.step, samples, &table(samples, name));
     }
 }
 
-/// The advantage is the mean over the tokens that are trained on; an estimator that compares responses gives all the same.
-fn completions(batch: &Batch, chosen: &[usize]) -> Table {
-    let advantage = |i: usize| {
-        let trained: Vec<f32> = batch.tokens(i).filter(|&t| batch.mask[t] != 0.0).map(|t| batch.advantages[t]).collect();
-        trained.iter().sum::<f32>() / trained.len().max(1) as f32
-    };
-    let number = |value: Option<f64>| value.map_or("none".to_owned(), |value| value.to_string());
-    let row = |&i: &usize| {
-        let mut row = vec![batch.prompt(i).text.clone(), batch.texts[i].clone()];
-        row.extend(batch.components.iter().map(|component| number(component.values[i])));
-        row.push(format!("{:.4}", advantage(i)));
+/// Over the tokens that are trained on; an estimator that compares responses gives all the same.
+fn mean_advantage(batch: &Batch, i: usize) -> f64 {
+    let trained: Vec<f32> = batch.tokens(i).filter(|&t| batch.mask[t] != 0.0).map(|t| batch.advantages[t]).collect();
+    f64::from(trained.iter().sum::<f32>() / trained.len().max(1) as f32)
+}
+
+/// Query, response and score, as in TRL's table; the reward functions, where there are several; the advantage, where there is one.
+fn table(samples: &[Sample], name: &'static str) -> Table {
+    let first = samples.first();
+    let components: Vec<&String> =
+        first.iter().flat_map(|s| s.components.keys()).filter(|_| first.is_some_and(|s| s.components.len() > 1)).collect();
+    let advantage = first.is_some_and(|sample| sample.advantage.is_some());
+    let mut columns: Vec<String> = ["query", "response", "score"].map(str::to_owned).to_vec();
+    columns.extend(components.iter().map(|name| (*name).clone()));
+    columns.extend(advantage.then(|| "advantage".to_owned()));
+    let row = |sample: &Sample| {
+        let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(sample.response.as_str()), Cell::from(sample.score)];
+        row.extend(components.iter().map(|name| Cell::from(sample.components.get(*name).and_then(Value::as_f64))));
+        row.extend(sample.advantage.map(|advantage| Cell::from(Some(advantage))));
         row
     };
-    let mut columns = vec!["prompt".to_owned(), "completion".to_owned()];
-    columns.extend(batch.components.iter().map(|component| component.name.clone()));
-    columns.push("advantage".to_owned());
-    Table { name: "completions", columns, rows: chosen.iter().map(row).collect() }
+    Table { name, columns, rows: samples.iter().map(row).collect() }
 }

@@ -1,6 +1,7 @@
 //! From a configuration to a [`Trainer`]: every name resolved, every file read, every mistake reported before the first step.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
@@ -11,14 +12,15 @@ use super::parts::has_weights;
 use super::{algorithms, idle, lora};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
-use crate::config::Loaded;
 use crate::config::schema::{self, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
+use crate::config::{Loaded, Tree};
 use crate::data::{Tokenizer, Truncation};
 use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::reward;
 use crate::rollout::{NativeEngine, Sampling};
-use crate::tracking::{Progress, Session, TRACKERS, Trackers};
+use crate::run::{Output, Record, RunInfo, Setting, Watched};
+use crate::tracking::{Session, TRACKERS};
 use crate::util::interrupt::Interrupt;
 
 /// The names that registries give to keys of the configuration, for its validation.
@@ -41,7 +43,7 @@ pub fn choices() -> Vec<(&'static str, Vec<String>)> {
 impl Trainer {
     /// Builds everything a run needs and finds the checkpoint it goes on from. Nothing is trained or written yet, but for
     /// the run's folder. Whoever holds `interrupt` can ask the run to stop.
-    pub fn new(loaded: Loaded<PpoConfig>, progress: Progress, interrupt: Interrupt) -> Result<Self> {
+    pub fn new(loaded: Loaded<PpoConfig>, output: Output, interrupt: Interrupt) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
         let inputs = Inputs::read(&config, &interrupt)?;
@@ -86,13 +88,21 @@ impl Trainer {
             false => Checkpoints::new(dir, config.trainer.max_actor_ckpt_to_keep)?,
         };
         let resume = find_checkpoint(&mut checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
+        let resumed_step = resume.as_deref().map(step_of).transpose()?;
+        let watched =
+            Watched { metric: config.trainer.metric_for_best_model.clone(), greater_is_better: config.trainer.greater_is_better };
         let session = Session {
             project: config.trainer.project_name.clone(),
             experiment: config.trainer.experiment_name.clone(),
+            run_id: String::new(),
             dir: config.trainer.default_local_dir.as_path().to_owned(),
-            resumed_step: resume.as_deref().map(step_of).transpose()?,
-            config_json: serde_json::to_string(&config)?,
-            progress: progress.clone(),
+            resumed_step,
+            total_steps,
+            started: SystemTime::now(),
+            config: loaded.tree.to_json(),
+            python: config.reward.python.to_string(),
+            wandb_proxy: config.trainer.wandb_proxy.clone(),
+            progress: output.progress.clone(),
         };
         let mut trainer = Self {
             sampling: Sampling {
@@ -135,9 +145,9 @@ impl Trainer {
             sampler,
             objective,
             kl_in_reward,
-            trackers: Trackers::default(),
+            record: Record::none(&session, watched.clone(), &output)?,
             gpu: DeviceMemory::watch(&device),
-            progress,
+            progress: output.progress.clone(),
             checkpoints,
             best: None,
             saved: None,
@@ -153,14 +163,26 @@ impl Trainer {
         }
         // Last: opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
         // leaves the files of one as they are.
-        let mut loggers = trainer.config.trainer.logger.0.clone();
         if trainer.config.trainer.val_only {
             tracing::info!("trainer.val_only=true: metrics go to the console alone");
-            loggers = vec!["console".to_owned()];
+        } else {
+            let info = trainer.info(&loaded.tree);
+            trainer.record = Record::begin(info, session, &trainer.config.trainer.logger.0, watched, &output)?;
         }
-        trainer.trackers = Trackers::open(&loggers, &session)?;
         trainer.announce();
         Ok(trainer)
+    }
+
+    /// What the run is.
+    fn info(&self, tree: &Tree) -> RunInfo {
+        let trainer = &self.config.trainer;
+        let setting = |(key, value, from)| Setting { key, value, from };
+        RunInfo {
+            device: trainer.device.to_string(),
+            model: format!("{}: {}", self.config.actor_rollout_ref.model.path, self.actor.model.size()),
+            config: tree.settings().into_iter().map(setting).collect(),
+            ..RunInfo::new("ppo", &trainer.project_name, &trainer.experiment_name)
+        }
     }
 
     /// What is about to happen, in a few lines.

@@ -7,7 +7,8 @@ use super::batch::Batch;
 use super::metrics::{TURNS, spread};
 use super::val_metrics::{self, Group};
 use crate::rollout::Sampling;
-use crate::tracking::{Metrics, Table, Tracker};
+use crate::run::Sample;
+use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
 impl Trainer {
@@ -30,37 +31,31 @@ impl Trainer {
             let sampled = self.sample("validate", chunk.to_vec(), n, sampling, &[])?;
             let batch = self.score(sampled)?;
             groups.extend(groups_of(&batch, n));
-            let scores = batch.trajectory_scores();
-            shown.extend((0..batch.len()).map(|i| (batch.prompt(i).text.clone(), batch.texts[i].clone(), scores[i])));
+            if self.config.trainer.log_val_generations > 0 {
+                shown.extend((0..batch.len()).map(|i| self.sample_of(&batch, i, "val")).collect::<Result<Vec<_>>>()?);
+            }
             lines.push_str(&self.generations(&batch));
         }
         if let Some(folder) = &self.config.trainer.validation_data_dir {
             self.write_generations(folder.as_path(), &lines)?;
         }
-        self.show(shown)?;
+        self.show_generations(shown);
         let mut metrics = val_metrics::metrics(&groups, n);
         spread("val-aux/num_turns", &[TURNS], &mut metrics);
         Ok(metrics)
     }
 
     /// Hands `trainer.log_val_generations` validation samples to the trackers: of the same prompts each time.
-    fn show(&mut self, mut samples: Vec<(String, String, Option<f64>)>) -> Result<()> {
+    fn show_generations(&mut self, mut samples: Vec<Sample>) {
         let most = self.config.trainer.log_val_generations;
         if most == 0 {
-            return Ok(());
+            return;
         }
         // Equal prompts stay in the order of their samples.
-        samples.sort_by(|a, b| a.0.cmp(&b.0));
+        samples.sort_by(|a, b| a.prompt.cmp(&b.prompt));
         Stream::new(42, "shown validation samples", &[]).shuffle(&mut samples);
         samples.truncate(most);
-        let score = |score: Option<f64>| score.map_or("none".to_owned(), |score| score.to_string());
-        let row = |(query, response, scored)| vec![query, response, score(scored)];
-        let table = Table {
-            name: "val_generations",
-            columns: ["query", "response", "score"].map(str::to_owned).to_vec(),
-            rows: samples.into_iter().map(row).collect(),
-        };
-        self.trackers.table(self.step, &table)
+        self.show(&samples, "val_generations")
     }
 }
 

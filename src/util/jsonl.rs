@@ -14,6 +14,10 @@ use super::fs::write_atomic;
 pub struct StepLog {
     path: PathBuf,
     file: File,
+    /// How much of the file is whole lines.
+    length: u64,
+    /// Lines that could not be written yet.
+    waiting: String,
 }
 
 /// What a line must have; other keys are free.
@@ -33,14 +37,40 @@ impl StepLog {
         };
         write_atomic(path, kept.as_bytes())?;
         let file = OpenOptions::new().append(true).open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        Ok(Self { path: path.to_path_buf(), file })
+        Ok(Self { path: path.to_path_buf(), file, length: kept.len() as u64, waiting: String::new() })
     }
 
     /// Appends `line`, which must contain no line break, and syncs it to disk.
+    ///
+    /// # Errors
+    /// The file cannot be written; the line then waits for the next call.
     pub fn append(&mut self, line: &str) -> Result<()> {
+        self.waiting.push_str(line);
+        self.waiting.push('\n');
+        self.flush()
+    }
+
+    /// Writes the lines that wait.
+    ///
+    /// # Errors
+    /// As of [`Self::append`].
+    pub fn flush(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
         // One write: a kill can tear the last line, never mix two.
-        let append = self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
-        append.with_context(|| format!("cannot write to {}", self.path.display()))
+        match self.file.write_all(self.waiting.as_bytes()).and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.length += self.waiting.len() as u64;
+                self.waiting.clear();
+                Ok(())
+            }
+            Err(error) => {
+                // Half a line must not stay in front of the whole one that comes later.
+                _ = self.file.set_len(self.length);
+                Err(error).with_context(|| format!("cannot write to {}; its rows wait in memory", self.path.display()))
+            }
+        }
     }
 }
 

@@ -7,3 +7,4 @@ pub mod jsonl;
 pub mod lock;
 pub mod rng;
 pub mod suggest;
+pub mod time;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub fn trainer(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainer"));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(args);
-    for name in ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR", "BURNISH_LOG"] {
+    for name in ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR", "RUST_LOG"] {
         command.env_remove(name);
     }
     command

@@ -70,7 +70,6 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("trainer.esi_redundant_time", Ignored("there is no elastic server to make way for")),
     ("trainer.use_legacy_worker_impl", Ignored("there is one implementation")),
     ("trainer.use_v1", Ignored("there is one implementation")),
-    ("trainer.wandb_proxy", Ignored("no tracker talks to the network")),
     ("trainer.rl_logging_board_dir", Ignored("there is no such tracker")),
     ("trainer.tensorboard_dir", Ignored("the environment variable TENSORBOARD_DIR names the folder")),
     ("**.external_lib", Refused(NO_PYTHON)),

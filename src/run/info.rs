@@ -1,0 +1,162 @@
+//! run.json: what a run is, and how it stands.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::util::fs::{read_json, write_atomic};
+use crate::util::time::unix_time;
+
+/// The file, in the folder of the run.
+pub const INFO: &str = "run.json";
+
+/// What is known of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Eight digits and small letters; a run that is resumed keeps it.
+    pub id: String,
+    pub project: String,
+    pub experiment: String,
+    /// `ppo` or `sft`.
+    pub kind: String,
+    /// Of burnish.
+    pub version: String,
+    /// The command line of the last process.
+    pub command: Vec<String>,
+    /// When the first process began, in seconds since 1970.
+    pub started: f64,
+    /// When the last one ended.
+    pub ended: Option<f64>,
+    /// The steps after which later processes went on.
+    pub resumed: Vec<u64>,
+    pub pid: u32,
+    pub host: String,
+    /// Steps done when this was written; while it runs, the metrics file knows better.
+    pub step: u64,
+    pub total_steps: u64,
+    pub device: String,
+    /// The model and its size.
+    pub model: String,
+    /// The metrics file.
+    pub metrics: PathBuf,
+    pub state: State,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The phase it failed in.
+    pub phase: Option<String>,
+    /// The best validation so far.
+    pub best: Option<BestSoFar>,
+    /// Every setting, and where it was written.
+    pub config: Vec<Setting>,
+}
+
+/// How a run stands. One that was killed still says that it is running, while nobody holds the lock of its folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Running,
+    Finished,
+    Interrupted,
+    Failed,
+}
+
+impl State {
+    /// As in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A value of a metric of validation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestSoFar {
+    pub metric: String,
+    pub value: f64,
+    pub step: u64,
+}
+
+/// One setting of the resolved configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Dotted.
+    pub key: String,
+    pub value: Value,
+    /// Such as `recipes/x.yaml:12`.
+    pub from: String,
+}
+
+impl RunInfo {
+    /// A run that begins now, with nothing known of what it trains.
+    pub fn new(kind: &str, project: &str, experiment: &str) -> Self {
+        Self {
+            id: new_id(),
+            project: project.to_owned(),
+            experiment: experiment.to_owned(),
+            kind: kind.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            started: unix_time(),
+            ended: None,
+            resumed: Vec::new(),
+            pid: std::process::id(),
+            host: host(),
+            step: 0,
+            total_steps: 0,
+            device: String::new(),
+            model: String::new(),
+            metrics: PathBuf::new(),
+            state: State::Running,
+            error: None,
+            phase: None,
+            best: None,
+            config: Vec::new(),
+        }
+    }
+
+    /// Of the run in this folder.
+    ///
+    /// # Errors
+    /// There is none, or it is damaged.
+    pub fn read(dir: &Path) -> Result<Self> {
+        read_json(&dir.join(INFO))
+    }
+
+    /// Replaces that of the run in this folder.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        write_atomic(&dir.join(INFO), &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Takes over what stays of a run that goes on after `step`.
+    pub(super) fn go_on_from(&mut self, before: Self, step: u64) {
+        self.id = before.id;
+        self.started = before.started;
+        self.resumed = [before.resumed, vec![step]].concat();
+        self.best = before.best.filter(|best| best.step <= step);
+    }
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
+}
+
+/// What no other run has: of the time in nanoseconds and the process.
+fn new_id() -> String {
+    let mut number = ((unix_time() * 1e9) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(std::process::id());
+    let digit = |_| {
+        let digit = (number % 36) as u32;
+        number /= 36;
+        char::from_digit(digit, 36).unwrap_or('0')
+    };
+    (0..8).map(digit).collect()
+}

@@ -1,0 +1,106 @@
+//! trainer.log: everything that is logged, with times, in the folder of the run.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+
+/// The file, in the folder of the run.
+pub const LOG: &str = "trainer.log";
+
+/// The log file of the process; clones share it. What is logged before its place is known waits.
+#[derive(Clone, Debug, Default)]
+pub struct LogFile(Arc<Mutex<Place>>);
+
+#[derive(Debug)]
+enum Place {
+    Unknown(Vec<u8>),
+    File(File),
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Unknown(Vec::new())
+    }
+}
+
+/// What waits at most, in bytes.
+const WAITING: usize = 1 << 20;
+
+impl LogFile {
+    /// Opens the file in this folder, and writes what waits: behind what is there if the run goes on, else in its place.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn open(&self, dir: &Path, goes_on: bool) -> Result<()> {
+        let path = dir.join(LOG);
+        let open = || -> io::Result<File> {
+            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            if !goes_on {
+                file.set_len(0)?;
+            }
+            if let Place::Unknown(waiting) = &*self.lock() {
+                file.write_all(waiting)?;
+            }
+            Ok(file)
+        };
+        let file = open().with_context(|| format!("cannot write {}", path.display()))?;
+        *self.lock() = Place::File(file);
+        Ok(())
+    }
+
+    /// For `tracing_subscriber`.
+    pub fn writer(&self) -> LogLine {
+        LogLine(self.clone())
+    }
+
+    /// Writes a line as it is, such as the error that ends the process.
+    pub fn line(&self, line: &str) {
+        _ = self.writer().write_all(format!("{line}\n").as_bytes());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Place> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A writer to a [`LogFile`]. What cannot be written is dropped: the same line is on standard error.
+#[derive(Debug)]
+pub struct LogLine(LogFile);
+
+impl Write for LogLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut *self.0.lock() {
+            Place::Unknown(waiting) if waiting.len() < WAITING => waiting.extend(bytes),
+            Place::Unknown(_) => {}
+            Place::File(file) => _ = file.write_all(bytes),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_logged_before_the_folder_was_known_is_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = || std::fs::read_to_string(dir.path().join(LOG)).unwrap();
+        let log = LogFile::default();
+        log.line("early");
+        log.open(dir.path(), false).unwrap();
+        log.line("late");
+        assert_eq!(text(), "early\nlate\n");
+        LogFile::default().open(dir.path(), true).unwrap();
+        assert_eq!(text(), "early\nlate\n");
+        LogFile::default().open(dir.path(), false).unwrap();
+        assert_eq!(text(), "");
+    }
+}

@@ -1,0 +1,34 @@
+//! The record of a run in its folder: what it is, how far it is, what it said, and how it ended.
+//!
+//! ```text
+//! <dir>/run.json       what the run is and how it stands ([`RunInfo`]), replaced as a whole
+//! <dir>/phase.json     the step and the phase it is in ([`Phase`]), overwritten at every phase
+//! <dir>/metrics.jsonl  one line per step, by the tracker `file`
+//! <dir>/samples.jsonl  responses with their tokens ([`Sample`])
+//! <dir>/trainer.log    what was logged, by all processes of the run
+//! ```
+//!
+//! None of it is read by training: a resumed run goes on from its checkpoint alone.
+
+mod info;
+mod log_file;
+mod phase;
+mod record;
+mod sample;
+mod stage;
+
+pub use info::{BestSoFar, INFO, RunInfo, Setting, State};
+pub use log_file::{LOG, LogFile, LogLine};
+pub use phase::{PHASE, Phase};
+pub use record::{Record, Watched};
+pub use sample::{SAMPLES, Sample};
+pub use stage::Stage;
+
+use crate::tracking::Progress;
+
+/// What a command shows and writes while it works: the progress bar and the log file.
+#[derive(Clone, Debug)]
+pub struct Output {
+    pub progress: Progress,
+    pub log: LogFile,
+}

@@ -1,0 +1,265 @@
+//! Everything that is written about a run while it goes on: trackers, samples, phases, log, and how it ended.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::info::{BestSoFar, RunInfo, State};
+use super::sample::{Sample, Samples};
+use super::stage::Stage;
+use super::{LOG, Output};
+use crate::tracking::{Exit, Metrics, Progress, Session, Table, Trackers, metrics_file};
+use crate::util::interrupt::Interrupted;
+use crate::util::time::{human, unix_time};
+
+/// The record of a run.
+#[derive(Debug)]
+pub struct Record {
+    trackers: Trackers,
+    stage: Stage,
+    progress: Progress,
+    begun: Instant,
+    watched: Watched,
+    last: Option<f64>,
+    /// Where the run has a folder of its own.
+    folder: Option<Folder>,
+}
+
+#[derive(Debug)]
+struct Folder {
+    dir: PathBuf,
+    info: RunInfo,
+    samples: Samples,
+    stage: Stage,
+    ended: bool,
+}
+
+/// The metric of validation whose best value is noted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Watched {
+    /// `None` is the first that begins with `val-core/`, or `val/loss`, whose least value is the best.
+    pub metric: Option<String>,
+    pub greater_is_better: bool,
+}
+
+impl Record {
+    /// Begins the record of a run, or goes on with it. A fresh run (`session.resumed_step` is `None`) gets a new id and an empty record; one
+    /// that goes on keeps the id, the time of its start and what it had written up to that step.
+    ///
+    /// # Errors
+    /// A tracker refuses, or a file of the record cannot be written.
+    pub fn begin(mut info: RunInfo, mut session: Session, loggers: &[String], watched: Watched, output: &Output) -> Result<Self> {
+        let dir = session.dir.clone();
+        if let Some((step, before)) = session.resumed_step.zip(RunInfo::read(&dir).ok()) {
+            info.go_on_from(before, step);
+        }
+        info.step = session.resumed_step.unwrap_or(0);
+        info.total_steps = session.total_steps;
+        info.metrics = metrics_file(&session);
+        session.run_id = info.id.clone();
+        // First: it may refuse, and then the record stays that of the run before.
+        let trackers = Trackers::open(loggers, &session)?;
+        let samples = Samples::open(&dir, session.resumed_step)?;
+        output.log.open(&dir, session.resumed_step.is_some())?;
+        info.write(&dir)?;
+        let stage = Stage::unrecorded(output.progress.clone());
+        stage.record(&dir)?;
+        stage.step(info.step);
+        stage.enter("start");
+        let folder = Folder { dir, info, samples, stage: stage.clone(), ended: false };
+        Ok(Self { trackers, stage, folder: Some(folder), ..Self::of(watched, output) })
+    }
+
+    /// Of what leaves a run's folder as it is: the console alone.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn none(session: &Session, watched: Watched, output: &Output) -> Result<Self> {
+        Ok(Self { trackers: Trackers::console(session)?, ..Self::of(watched, output) })
+    }
+
+    fn of(watched: Watched, output: &Output) -> Self {
+        Self {
+            trackers: Trackers::default(),
+            stage: Stage::unrecorded(output.progress.clone()),
+            progress: output.progress.clone(),
+            begun: Instant::now(),
+            watched,
+            last: None,
+            folder: None,
+        }
+    }
+
+    /// For what reports phases.
+    pub fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// Logs the metrics of a step.
+    pub fn log(&mut self, step: u64, metrics: &Metrics) {
+        self.watch(step, metrics);
+        self.trackers.log(step, metrics);
+    }
+
+    /// Shows samples of a step as this table, and writes them down.
+    pub fn samples(&mut self, step: u64, samples: &[Sample], table: &Table) {
+        self.trackers.table(step, table);
+        if let Some(folder) = &mut self.folder
+            && let Err(error) = folder.samples.add(samples)
+        {
+            tracing::warn!("samples of step {step} are not recorded: {error:#}");
+        }
+    }
+
+    fn watch(&mut self, step: u64, metrics: &Metrics) {
+        let Watched { metric, greater_is_better } = &self.watched;
+        let found = match metric {
+            Some(metric) => metrics.get(metric).map(|value| (metric.as_str(), value, *greater_is_better)),
+            None => metrics.iter().find_map(|(name, value)| match name {
+                "val/loss" => Some((name, value, false)),
+                _ => name.starts_with("val-core/").then_some((name, value, true)),
+            }),
+        };
+        let Some((name, value, greater)) = found else { return };
+        self.last = Some(value);
+        let Some(folder) = &mut self.folder else { return };
+        let better = |best: &BestSoFar| if greater { value > best.value } else { value < best.value };
+        if folder.info.best.as_ref().is_none_or(|best| best.metric != name || better(best)) {
+            folder.info.best = Some(BestSoFar { metric: name.to_owned(), value, step });
+        }
+    }
+
+    /// Ends the record of a run of which `step` steps are done, the last checkpoint at `saved`. What cannot be written is logged: the
+    /// run has ended all the same.
+    pub fn end(&mut self, step: u64, saved: Option<&Path>, result: &Result<()>) {
+        self.progress.finish();
+        let (exit, state) = match result {
+            Ok(()) => (Exit::Finished, State::Finished),
+            Err(error) if error.is::<Interrupted>() => (Exit::Interrupted, State::Interrupted),
+            Err(_) => (Exit::Failed, State::Failed),
+        };
+        self.trackers.finish(exit);
+        let (last, seconds, at) = (self.last, self.begun.elapsed(), self.stage.now());
+        let Some(folder) = &mut self.folder else { return };
+        folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
+        match result {
+            Ok(()) => folder.summary(step, saved, last).into_iter().for_each(|line| tracing::info!("{line}")),
+            Err(_) => tracing::info!("{} after {step} steps in {}, in phase {}", state.name(), human(seconds), at.phase),
+        }
+    }
+}
+
+impl Folder {
+    fn end(&mut self, step: u64, state: State, error: Option<String>, phase: &str) {
+        self.ended = true;
+        self.info.step = step;
+        self.info.ended = Some(unix_time());
+        self.info.phase = (state == State::Failed).then(|| phase.to_owned());
+        self.info.state = state;
+        self.info.error = error;
+        if let Err(error) = self.info.write(&self.dir) {
+            tracing::warn!("how the run ended is not recorded: {error:#}");
+        }
+    }
+
+    /// What came out, where it is, and what to do next.
+    fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>) -> Vec<String> {
+        let Self { dir, info, .. } = self;
+        let took = human(std::time::Duration::from_secs_f64((unix_time() - info.started).max(0.0)));
+        let mut lines = vec![format!("finished {step} steps in {took}")];
+        if let (Some(best), Some(last)) = (&info.best, last) {
+            lines.push(format!("{}: best {} at step {}, last {last}", best.metric, best.value, best.step));
+        }
+        lines.push(format!("metrics: {}; log and samples: {}", info.metrics.display(), dir.display()));
+        let next = match saved {
+            Some(saved) => format!("trainer report {}; trainer export {} --output FOLDER", dir.display(), saved.display()),
+            None => format!("trainer report {}", dir.display()),
+        };
+        lines.push(format!("next: {next}"));
+        lines
+    }
+}
+
+/// A run that ends without a word has panicked.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.ended && std::thread::panicking() {
+            let (at, error) = (self.stage.now(), format!("the program panicked; {LOG} says where"));
+            self.end(at.step.saturating_sub(1), State::Failed, Some(error), &at.phase);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+    use crate::run::{LogFile, Phase, SAMPLES};
+
+    fn begin(dir: &Path, resumed_step: Option<u64>) -> Record {
+        let output = Output { progress: Progress::hidden(), log: LogFile::default() };
+        let session = Session::sample(dir.to_owned(), resumed_step);
+        let watched = Watched { metric: None, greater_is_better: true };
+        Record::begin(RunInfo::new("ppo", "project", "experiment"), session, &[], watched, &output).unwrap()
+    }
+
+    fn validated(value: f64) -> Metrics {
+        [("val-core/a/acc/mean@1", value)].into_iter().collect()
+    }
+
+    #[test]
+    fn a_run_that_goes_on_keeps_its_identity_and_one_that_starts_over_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = begin(dir.path(), None);
+        for (step, value) in [(1, 0.25), (3, 0.5), (4, 0.125)] {
+            first.log(step, &validated(value));
+        }
+        first.end(4, None, &Err(Interrupted("stop".into()).into()));
+        let recorded = RunInfo::read(dir.path()).unwrap();
+        assert_eq!((recorded.state, recorded.step, &recorded.phase), (State::Interrupted, 4, &None));
+        assert_eq!(recorded.best.as_ref().map(|best| (best.value, best.step)), Some((0.5, 3)));
+
+        begin(dir.path(), Some(4));
+        let resumed = RunInfo::read(dir.path()).unwrap();
+        assert_eq!((&resumed.id, resumed.started, resumed.resumed), (&recorded.id, recorded.started, vec![4]));
+        assert_eq!((resumed.state, &resumed.best), (State::Running, &recorded.best));
+        begin(dir.path(), Some(2));
+        assert_eq!(RunInfo::read(dir.path()).unwrap().best, None, "that step is done again");
+        assert_eq!(std::fs::read_to_string(dir.path().join("metrics.jsonl")).unwrap().lines().count(), 1);
+        begin(dir.path(), None);
+        let fresh = RunInfo::read(dir.path()).unwrap();
+        assert!(fresh.id != recorded.id && fresh.resumed.is_empty() && dir.path().join(SAMPLES).is_file());
+    }
+
+    #[test]
+    fn failures_and_panics_leave_the_phase() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = |error: &str| {
+            let info = RunInfo::read(dir.path()).unwrap();
+            assert!(info.error.as_ref().is_some_and(|text| text.contains(error)), "{info:?}");
+            (info.state, info.step, info.phase.unwrap())
+        };
+        let mut record = begin(dir.path(), None);
+        record.stage().step(3);
+        record.stage().enter("reward");
+        record.end(2, None, &Err(anyhow!("no server")));
+        assert_eq!(left("no server"), (State::Failed, 2, "reward".to_owned()));
+
+        let record = begin(dir.path(), None);
+        record.stage().step(7);
+        record.stage().enter("update_actor");
+        assert_eq!(Phase::read(dir.path()).map(|at| (at.step, at.phase)), Some((7, "update_actor".to_owned())));
+        let panicking = std::thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    let _record = record;
+                    panic!("for the test");
+                })
+                .join()
+        });
+        assert!(panicking.is_err());
+        assert_eq!(left("panicked"), (State::Failed, 6, "update_actor".to_owned()));
+    }
+}

@@ -1,0 +1,60 @@
+//! samples.jsonl: responses, token by token, for `trainer report`.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::util::jsonl::StepLog;
+
+/// The file, in the folder of the run.
+pub const SAMPLES: &str = "samples.jsonl";
+
+/// A response, with what was made of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    pub step: u64,
+    /// `train` or `val`.
+    pub kind: String,
+    pub prompt: String,
+    pub response: String,
+    /// `None` where every reward function abstained.
+    pub score: Option<f64>,
+    /// Mean over the tokens that are trained on; `None` in validation.
+    pub advantage: Option<f64>,
+    pub ground_truth: Value,
+    pub data_source: String,
+    /// What each reward function says, a number or null.
+    pub components: Map<String, Value>,
+    /// `stop` or `length`.
+    pub finish: String,
+    /// The tokens of the response, each as its text.
+    pub tokens: Vec<String>,
+    /// log π of each.
+    pub log_probs: Vec<f32>,
+    /// The advantage of each.
+    pub advantages: Option<Vec<f32>>,
+}
+
+/// The file of a run that goes on.
+#[derive(Debug)]
+pub struct Samples(StepLog);
+
+impl Samples {
+    /// Opens the file; see [`StepLog::open`].
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn open(dir: &Path, resumed_step: Option<u64>) -> Result<Self> {
+        Ok(Self(StepLog::open(&dir.join(SAMPLES), resumed_step)?))
+    }
+
+    /// Adds the samples of a step. Numbers that are not finite become null.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, samples: &[Sample]) -> Result<()> {
+        samples.iter().try_for_each(|sample| self.0.append(&serde_json::to_string(sample)?))
+    }
+}

@@ -1,0 +1,61 @@
+//! The step and the phase a run is in.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+
+use super::phase::{Phase, PhaseFile};
+use crate::tracking::Progress;
+use crate::util::time::unix_time;
+
+/// The step and the phase a run is in: on the progress bar and in phase.json. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    progress: Progress,
+    shared: Arc<Mutex<(Phase, Option<PhaseFile>)>>,
+}
+
+impl Stage {
+    /// Of a run that has no record.
+    pub fn unrecorded(progress: Progress) -> Self {
+        Self { progress, shared: Arc::default() }
+    }
+
+    /// Writes it to phase.json of this folder from now on.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn record(&self, dir: &Path) -> Result<()> {
+        let file = PhaseFile::create(dir)?;
+        self.with(|shared| shared.1 = Some(file));
+        Ok(())
+    }
+
+    /// Where the run is.
+    pub fn now(&self) -> Phase {
+        self.with(|(at, _)| at.clone())
+    }
+
+    /// A step begins.
+    pub fn step(&self, step: u64) {
+        self.with(|(at, _)| at.step = step);
+    }
+
+    /// A phase begins, such as `gen`. What cannot be recorded is not: training does not depend on it.
+    pub fn enter(&self, phase: &'static str) {
+        tracing::debug!("phase {phase}");
+        self.progress.phase(phase);
+        self.with(|(at, file)| {
+            at.phase = phase.to_owned();
+            at.time = unix_time();
+            if let Some(file) = file {
+                file.write(at);
+            }
+        });
+    }
+
+    fn with<T>(&self, run: impl FnOnce(&mut (Phase, Option<PhaseFile>)) -> T) -> T {
+        run(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,117 @@
+//! What trackers may know about the run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Progress;
+use crate::util::fs::{read_json, write_atomic};
+
+/// The run that metrics are of.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// `trainer.project_name`.
+    pub project: String,
+    /// `trainer.experiment_name`.
+    pub experiment: String,
+    /// Eight digits and small letters; a run that is resumed keeps it.
+    pub run_id: String,
+    /// `trainer.default_local_dir`.
+    pub dir: PathBuf,
+    /// The step of the checkpoint the run continues from; `None` for a fresh run.
+    pub resumed_step: Option<u64>,
+    /// The last step.
+    pub total_steps: u64,
+    /// When this process began.
+    pub started: SystemTime,
+    /// The resolved configuration.
+    pub config: Value,
+    /// The Python interpreter.
+    pub python: String,
+    /// `trainer.wandb_proxy`.
+    pub wandb_proxy: Option<String>,
+    /// The progress bar that lines on the terminal must not tear.
+    pub progress: Progress,
+}
+
+/// Small texts that trackers keep across resumes.
+const MEMORY: &str = "trackers.json";
+
+impl Session {
+    /// Forgets what another run in this folder remembered.
+    pub(super) fn begin(&self) -> Result<()> {
+        if self.resumed_step.is_some() {
+            return Ok(());
+        }
+        let path = self.dir.join(MEMORY);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove {}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What [`Self::remember`] was last told, in this process or in one that this run goes on from.
+    pub fn remembered(&self, what: &str) -> Option<String> {
+        self.memory().remove(what)
+    }
+
+    /// Keeps a small text, such as a server's name for the run, in the run's folder.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remember(&self, what: &str, value: &str) -> Result<()> {
+        let mut memory = self.memory();
+        memory.insert(what.to_owned(), value.to_owned());
+        write_atomic(&self.dir.join(MEMORY), &serde_json::to_vec_pretty(&memory)?)
+    }
+
+    fn memory(&self) -> BTreeMap<String, String> {
+        read_json(&self.dir.join(MEMORY)).unwrap_or_default()
+    }
+
+    /// A session for tests.
+    #[cfg(test)]
+    pub(crate) fn sample(dir: PathBuf, resumed_step: Option<u64>) -> Self {
+        let [project, experiment, run_id] = ["project", "experiment", "0123abcd"].map(String::from);
+        Self {
+            project,
+            experiment,
+            run_id,
+            dir,
+            resumed_step,
+            total_steps: 10,
+            started: SystemTime::now(),
+            config: serde_json::json!({"trainer": {"seed": 1}}),
+            python: "python3".to_owned(),
+            wandb_proxy: None,
+            progress: Progress::hidden(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_lasts_until_a_fresh_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let fresh = Session::sample(dir.path().into(), None);
+        fresh.begin().unwrap();
+        assert_eq!(fresh.remembered("id"), None);
+        fresh.remember("id", "one").unwrap();
+        fresh.remember("other", "two").unwrap();
+        let resumed = Session { resumed_step: Some(3), ..fresh.clone() };
+        resumed.begin().unwrap();
+        assert_eq!(resumed.remembered("id").as_deref(), Some("one"));
+        fresh.begin().unwrap();
+        assert_eq!(fresh.remembered("other"), None);
+    }
+}
