@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`trainer`] is the algorithm, phase by phase; [`algorithm`] holds its formulas, [`model`] the network,
 //! [`rollout`] generation, [`reward`] the scores, [`data`] what comes in, [`checkpoint`] and [`tracking`] what goes out,
-//! [`config`] what the user says. Dependencies point one way: `config` and `algorithm` import nothing else of ours, and only
-//! `cli` and `pipelines` import `trainer`.
+//! [`run`] what a run records of itself, `report` what is shown of that, [`config`] what the user says. Dependencies point one way:
+//! `algorithm` imports nothing else of ours, and only `cli` and `pipelines` import `trainer`.
 
 pub mod algorithm;
 pub mod checkpoint;

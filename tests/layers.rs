@@ -4,9 +4,11 @@ use std::path::Path;
 
 /// (folder of src, modules of ours it may import)
 const LAYERS: &[(&str, &[&str])] = &[
-    ("config", &["config"]),
+    ("config", &["config", "util"]),
     ("algorithm", &["algorithm"]),
     ("util", &["util"]),
+    ("run", &["run", "tracking", "util"]),
+    ("report", &["report", "run", "checkpoint", "util"]),
     ("data", &["data", "util"]),
     ("reward", &["reward", "model", "data", "util"]),
     ("tracking", &["tracking", "util"]),

@@ -14,6 +14,7 @@ pub struct SamplerState {
 }
 
 /// Endless batches of row indices. The order within epoch `e` depends only on the seed and on `e`.
+#[derive(Clone, Debug)]
 pub struct Sampler {
     len: usize,
     batch_size: usize,

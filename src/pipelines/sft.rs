@@ -82,9 +82,9 @@ impl Sft {
                 self.record.stage().enter("testing");
                 metrics.set("val/loss", self.loss(&self.val));
             }
-            self.record.log(self.step, &metrics);
             let loss = metrics.get("train/loss").unwrap_or(f64::NAN);
             self.progress.update(self.step, ("loss", loss), metrics.get("perf/throughput").unwrap_or(0.0));
+            self.record.log(self.step, metrics);
             if self.is_due(self.config.trainer.save_freq) {
                 self.record.stage().enter("save_checkpoint");
                 self.save()?;

@@ -1,7 +1,7 @@
 //! Everything that is written about a run while it goes on: trackers, samples, phases, log, and how it ended.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -22,6 +22,9 @@ pub struct Record {
     begun: Instant,
     watched: Watched,
     last: Option<f64>,
+    /// The time that the last row took, with its samples; and that samples of the next have taken.
+    spent: Option<Duration>,
+    spent_on_samples: Duration,
     /// Where the run has a folder of its own.
     folder: Option<Folder>,
 }
@@ -87,6 +90,8 @@ impl Record {
             begun: Instant::now(),
             watched,
             last: None,
+            spent: None,
+            spent_on_samples: Duration::ZERO,
             folder: None,
         }
     }
@@ -96,20 +101,25 @@ impl Record {
         &self.stage
     }
 
-    /// Logs the metrics of a step.
-    pub fn log(&mut self, step: u64, metrics: &Metrics) {
-        self.watch(step, metrics);
-        self.trackers.log(step, metrics);
+    /// Logs the metrics of a step, and as `timing_s/tracking` the time that this took for the last one, its samples included.
+    pub fn log(&mut self, step: u64, mut metrics: Metrics) {
+        metrics.extend(self.spent.take().map(|spent| ("timing_s/tracking", spent.as_secs_f64())));
+        let start = Instant::now();
+        self.watch(step, &metrics);
+        self.trackers.log(step, &metrics);
+        self.spent = Some(start.elapsed() + std::mem::take(&mut self.spent_on_samples));
     }
 
     /// Shows samples of a step as this table, and writes them down.
     pub fn samples(&mut self, step: u64, samples: &[Sample], table: &Table) {
+        let start = Instant::now();
         self.trackers.table(step, table);
         if let Some(folder) = &mut self.folder
             && let Err(error) = folder.samples.add(samples)
         {
             tracing::warn!("samples of step {step} are not recorded: {error:#}");
         }
+        self.spent_on_samples += start.elapsed();
     }
 
     fn watch(&mut self, step: u64, metrics: &Metrics) {
@@ -166,7 +176,7 @@ impl Folder {
     /// What came out, where it is, and what to do next.
     fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>) -> Vec<String> {
         let Self { dir, info, .. } = self;
-        let took = human(std::time::Duration::from_secs_f64((unix_time() - info.started).max(0.0)));
+        let took = human(Duration::from_secs_f64((unix_time() - info.started).max(0.0)));
         let mut lines = vec![format!("finished {step} steps in {took}")];
         if let (Some(best), Some(last)) = (&info.best, last) {
             lines.push(format!("{}: best {} at step {}, last {last}", best.metric, best.value, best.step));
@@ -193,6 +203,8 @@ impl Drop for Folder {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use anyhow::anyhow;
 
     use super::*;
@@ -214,7 +226,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut first = begin(dir.path(), None);
         for (step, value) in [(1, 0.25), (3, 0.5), (4, 0.125)] {
-            first.log(step, &validated(value));
+            first.log(step, validated(value));
         }
         first.end(4, None, &Err(Interrupted("stop".into()).into()));
         let recorded = RunInfo::read(dir.path()).unwrap();
@@ -251,14 +263,10 @@ mod tests {
         record.stage().step(7);
         record.stage().enter("update_actor");
         assert_eq!(Phase::read(dir.path()).map(|at| (at.step, at.phase)), Some((7, "update_actor".to_owned())));
-        let panicking = std::thread::scope(|scope| {
-            scope
-                .spawn(|| {
-                    let _record = record;
-                    panic!("for the test");
-                })
-                .join()
-        });
+        let panicking = catch_unwind(AssertUnwindSafe(|| {
+            let _record = record;
+            panic!("for the test");
+        }));
         assert!(panicking.is_err());
         assert_eq!(left("panicked"), (State::Failed, 6, "update_actor".to_owned()));
     }

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_tracker_that_fails_costs_neither_the_run_nor_the_others() {
         let calls: [Rc<RefCell<Vec<String>>>; 2] = Default::default();
-        let open = |name, calls: &Rc<_>| Open { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
+        let open = |name, calls: &Rc<RefCell<_>>| Open { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
         let mut trackers = Trackers { open: vec![open("first", &calls[0]), open("second", &calls[1])] };
         (1..=3).for_each(|step| trackers.log(step, &Metrics::new()));
         assert_eq!(trackers.open.iter().map(|open| open.failed).collect::<Vec<_>>(), [2, 2]);

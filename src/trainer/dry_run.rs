@@ -31,7 +31,7 @@ use crate::util::interrupt::Interrupt;
 pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;
-    let mut inputs = Inputs::read(&config, &Interrupt::default())?;
+    let inputs = Inputs::read(&config, &Interrupt::default())?;
     idle::warn(&loaded.tree, &config, &inputs.rewards)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;
@@ -41,8 +41,47 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
 
     let per_epoch = inputs.sampler.batches_per_epoch();
+    let response = config.data.max_response_length;
+    let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
+    let Estimate { memory, critic: critic_line } = estimate(&config, &inputs)?;
+    let reward_model = inputs.reward_model.as_ref();
+    let judge =
+        reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
+    let lines: Vec<_> = [
+        ("model", describe(&parts.model.path, &decoder, parts.model.init, adapter.as_ref())),
+        ("device", trainer.device.to_string()),
+        (
+            "tokenizer",
+            format!("{}: {} tokens", config.data.tokenizer.as_ref().unwrap_or(&parts.model.path), inputs.tokenizer.vocab_size()),
+        ),
+        ("training", format!("{} prompts from {}", inputs.train.len(), names(&config.data.train_files))),
+        ("validation", format!("{} prompts from {}", inputs.val.len(), names(&config.data.val_files))),
+        ("longest", format!("{} tokens of prompt, {response} of response", inputs.longest_prompt())),
+        ("plan", inputs.plan.to_string().replace('\n', "\n            ")),
+        ("steps", steps(inputs.total_steps, per_epoch, resumed)),
+    ]
+    .into_iter()
+    .chain(critic_line)
+    .chain(judge)
+    .collect();
+    Ok(report(&lines, &memory))
+}
+
+/// What a run holds at once, and its critic in a few words.
+pub(super) struct Estimate {
+    pub memory: Memory,
+    critic: Option<(&'static str, String)>,
+}
+
+/// The memory a run of this configuration takes, from the shapes of its models and the lengths of its prompts.
+///
+/// # Errors
+/// A configuration of a model that does not fit.
+pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> {
+    let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
+    let decoder = inputs.decoder(config)?;
     let (response, plan) = (config.data.max_response_length, inputs.plan);
-    let prompt = longest_trained(&mut inputs);
+    let prompt = longest_trained(inputs);
     let longest = prompt + response;
     // A prompt goes through the trunk once for its responses in a micro-batch, which shuffling may part.
     let together = if parts.actor.shuffle { 1 } else { plan.samples_per_prompt };
@@ -74,8 +113,8 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         false => count.unwrap_or(plan.trajectories_per_step).min(plan.trajectories_per_step),
     };
     let (rollout, reference) = (&parts.rollout, &parts.reference);
-    let corrections = algorithms::corrections(&config)?;
-    if algorithms::needs_old_log_probs(&config, &plan, &corrections) {
+    let corrections = algorithms::corrections(config)?;
+    if algorithms::needs_old_log_probs(config, &plan, &corrections) {
         let (tokens, count) = (rollout.log_prob_max_token_len_per_gpu, rollout.log_prob_micro_batch_size_per_gpu);
         memory.pass("old log-probabilities", widest(sequences(rollout.log_prob_use_dynamic_bsz, tokens, count)));
     }
@@ -88,7 +127,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     }
     if let Some(model) = &inputs.reward_model {
         check_weights(&model.path, config.reward_model.model.init, &model.decoder).context("reward_model.model.path")?;
-        memory.reward_model(&model.decoder, model.widest(&config, sampled.max(validated)));
+        memory.reward_model(&model.decoder, model.widest(config, sampled.max(validated)));
     }
     memory.update(widest(micro), micro < plan.actor.mini_batch_trajectories, parts.model.enable_gradient_checkpointing);
     if parts.actor.use_kl_loss && kl::find(&parts.actor.kl_loss_type).is_some_and(|penalty| penalty.is_full()) {
@@ -99,7 +138,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     if let Some(update) = plan.critic {
         let (settings, hf) = (&config.critic, HfConfig::read(config.critic.model.path.as_path())?);
         let decoder = hf.scalar_decoder(true).context("critic.model.path")?;
-        inputs.check_model(&decoder, &config).context("critic.model.path")?;
+        inputs.check_model(&decoder, config).context("critic.model.path")?;
         // Of a language model, the head is not read.
         let in_files = if hf.classifier().is_some() { decoder.clone() } else { hf.decoder()? };
         check_weights(&settings.model.path, settings.model.init, &in_files).context("critic.model.path")?;
@@ -115,36 +154,17 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         memory.critic(critic);
     }
 
-    let reward_model = inputs.reward_model.as_ref();
-    let judge =
-        reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
-    let lines: Vec<_> = [
-        ("model", describe(&parts.model.path, &decoder, parts.model.init, adapter.as_ref())),
-        ("device", trainer.device.to_string()),
-        (
-            "tokenizer",
-            format!("{}: {} tokens", config.data.tokenizer.as_ref().unwrap_or(&parts.model.path), inputs.tokenizer.vocab_size()),
-        ),
-        ("training", format!("{} prompts from {}", inputs.train.len(), names(&config.data.train_files))),
-        ("validation", format!("{} prompts from {}", inputs.val.len(), names(&config.data.val_files))),
-        ("longest", format!("{} tokens of prompt, {response} of response", inputs.longest_prompt())),
-        ("plan", plan.to_string().replace('\n', "\n            ")),
-        ("steps", steps(inputs.total_steps, per_epoch, resumed)),
-    ]
-    .into_iter()
-    .chain(critic_line)
-    .chain(judge)
-    .collect();
-    Ok(report(&lines, &memory))
+    Ok(Estimate { memory, critic: critic_line })
 }
 
 /// Tokens of the longest prompt that the run will train on: an epoch cut short does not see them all.
-fn longest_trained(inputs: &mut Inputs) -> usize {
+fn longest_trained(inputs: &Inputs) -> usize {
     let length = |i: usize| inputs.train[i].ids.len();
     if inputs.total_steps >= inputs.sampler.batches_per_epoch() {
         return (0..inputs.train.len()).map(length).max().unwrap_or(0);
     }
-    (0..inputs.total_steps).flat_map(|_| inputs.sampler.next_batch()).map(length).max().unwrap_or(0)
+    let mut sampler = inputs.sampler.clone();
+    (0..inputs.total_steps).flat_map(|_| sampler.next_batch()).map(length).max().unwrap_or(0)
 }
 
 /// The whole report: lines with their names, and the memory.
@@ -363,7 +383,7 @@ fn part(name: &'static str, numbers: usize, note: String) -> Part {
     Part { name, bytes: numbers * BYTES, note }
 }
 
-const GIB: f64 = (1u64 << 30) as f64;
+pub(super) const GIB: f64 = (1u64 << 30) as f64;
 
 impl Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {

@@ -132,6 +132,10 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         "overlong_buffer_cfg.enable is false",
     );
     let by_sequences = (rewards.enable && !rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is false");
+    let trainer = &config.trainer;
+    let no_wandb = (!trainer.logger.iter().any(|name| name == "wandb"), "trainer.logger has no wandb");
+    let never_shown = (trainer.log_completions == 0, "trainer.log_completions is 0");
+    let no_times = (trainer.num_sample_generations == 0, "trainer.num_sample_generations is 0");
     let no_best = (config.trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
     let by_tokens = (rewards.enable && rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is true");
     let no_model = (!rewards.enable, "reward_model.enable is false");
@@ -183,6 +187,9 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_model, "reward_model.use_dynamic_bsz"),
         (by_sequences, "reward_model.forward_max_token_len_per_gpu"),
         (no_best, "trainer.greater_is_better"),
+        (no_wandb, "trainer.wandb_proxy"),
+        (never_shown, "trainer.num_sample_generations"),
+        (no_times, "trainer.log_completions"),
         (no_model, "reward_model.forward_max_token_len_per_gpu"),
         (no_model, "reward_model.max_length"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold"),

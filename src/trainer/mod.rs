@@ -208,7 +208,7 @@ impl Trainer {
 
     /// The row of this step.
     fn log(&mut self, metrics: &Metrics) {
-        self.record.log(self.step, &trl_metrics::named(metrics.clone(), self.config.trainer.metric_names));
+        self.record.log(self.step, trl_metrics::named(metrics.clone(), self.config.trainer.metric_names));
     }
 
     /// The error that ends a run between two steps, whose state is saved where `trainer.save_freq` saves at all.

@@ -9,7 +9,7 @@ use super::Trainer;
 use super::device_memory::DeviceMemory;
 use super::inputs::Inputs;
 use super::parts::has_weights;
-use super::{algorithms, idle, lora};
+use super::{algorithms, dry_run, idle, lora};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
 use crate::config::schema::{self, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
@@ -51,6 +51,7 @@ impl Trainer {
             Some(_) => Some(load_critic(&config, &inputs, &device)?),
             None => None,
         };
+        let (needed, phase) = dry_run::estimate(&config, &inputs)?.memory.peak();
         let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model } = inputs;
         idle::warn(&loaded.tree, &config, &rewards)?;
         let actor_config = &config.actor_rollout_ref.actor;
@@ -170,6 +171,7 @@ impl Trainer {
             trainer.record = Record::begin(info, session, &trainer.config.trainer.logger.0, watched, &output)?;
         }
         trainer.announce();
+        tracing::info!("memory: about {:.2} GiB at most, in: {phase} (--dry-run has the parts)", needed as f64 / dry_run::GIB);
         Ok(trainer)
     }
 

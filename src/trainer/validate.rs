@@ -25,37 +25,42 @@ impl Trainer {
         let prompts = self.val.clone();
         let size = self.config.data.val_batch_size.unwrap_or(prompts.len());
         let mut groups = Vec::new();
-        let mut shown = Vec::new();
+        let chosen = self.chosen_generations(n);
+        let (mut shown, mut done) = (Vec::new(), 0);
         let mut lines = String::new();
         for chunk in prompts.chunks(size) {
             let sampled = self.sample("validate", chunk.to_vec(), n, sampling, &[])?;
             let batch = self.score(sampled)?;
             groups.extend(groups_of(&batch, n));
-            if self.config.trainer.log_val_generations > 0 {
-                shown.extend((0..batch.len()).map(|i| self.sample_of(&batch, i, "val")).collect::<Result<Vec<_>>>()?);
+            for i in 0..batch.len() {
+                if let Some(place) = chosen.iter().position(|&one| one == done + i) {
+                    shown.push((place, self.sample_of(&batch, i, "val")?));
+                }
             }
+            done += batch.len();
             lines.push_str(&self.generations(&batch));
         }
         if let Some(folder) = &self.config.trainer.validation_data_dir {
             self.write_generations(folder.as_path(), &lines)?;
         }
-        self.show_generations(shown);
+        shown.sort_by_key(|(place, _)| *place);
+        let shown: Vec<Sample> = shown.into_iter().map(|(_, sample)| sample).collect();
+        if !shown.is_empty() {
+            self.show(&shown, "val_generations");
+        }
         let mut metrics = val_metrics::metrics(&groups, n);
         spread("val-aux/num_turns", &[TURNS], &mut metrics);
         Ok(metrics)
     }
 
-    /// Hands `trainer.log_val_generations` validation samples to the trackers: of the same prompts each time.
-    fn show_generations(&mut self, mut samples: Vec<Sample>) {
-        let most = self.config.trainer.log_val_generations;
-        if most == 0 {
-            return;
-        }
+    /// The `trainer.log_val_generations` responses that are shown, in their order, as places among all: of the same prompts each time.
+    fn chosen_generations(&self, n: usize) -> Vec<usize> {
+        let mut responses: Vec<usize> = (0..self.val.len() * n).collect();
         // Equal prompts stay in the order of their samples.
-        samples.sort_by(|a, b| a.prompt.cmp(&b.prompt));
-        Stream::new(42, "shown validation samples", &[]).shuffle(&mut samples);
-        samples.truncate(most);
-        self.show(&samples, "val_generations")
+        responses.sort_by(|&a, &b| self.val[a / n].text.cmp(&self.val[b / n].text));
+        Stream::new(42, "shown validation samples", &[]).shuffle(&mut responses);
+        responses.truncate(self.config.trainer.log_val_generations);
+        responses
     }
 }
 

@@ -6,5 +6,6 @@ pub mod interrupt;
 pub mod jsonl;
 pub mod lock;
 pub mod rng;
+pub mod strftime;
 pub mod suggest;
 pub mod time;

@@ -10,6 +10,7 @@ mod improve;
 mod inspect;
 mod mistakes;
 mod options;
+mod record;
 mod reliability;
 mod resume;
 mod reward_model;

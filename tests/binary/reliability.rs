@@ -26,6 +26,8 @@ fn undisturbed(folder: &Path) -> PathBuf {
 
 fn assert_same(run: &Path, whole: &Path, step: u64, what: &str) {
     assert_eq!(text(run), text(whole), "{what}");
+    let samples = |run: &Path| fs::read_to_string(run.join("samples.jsonl")).unwrap();
+    assert_eq!(samples(run), samples(whole), "{what}");
     assert!(fs::read(weights(run, step)).unwrap() == fs::read(weights(whole, step)).unwrap(), "{what}: other weights");
 }
 

@@ -49,15 +49,26 @@ fn samples_are_measured_shown_and_kept() {
     assert!(samples.iter().all(|sample| sample["pred"].as_str() == sample["output"].as_str().map(str::trim)));
 
     // The same prompts at steps 0 and 3, in the file and on the console.
-    let shown = lines(&run.join("metrics.val_generations.jsonl"));
-    let at = |step: u64| -> Vec<&Value> { shown.iter().filter(|row| row["step"] == step).collect() };
-    let queries = |step| at(step).iter().map(|row| row["query"].clone()).collect::<Vec<_>>();
+    let shown = lines(&run.join("samples.jsonl"));
+    let at = |step: u64| -> Vec<&Value> { shown.iter().filter(|row| row["step"] == step && row["kind"] == "val").collect() };
+    let queries = |step| at(step).iter().map(|row| row["prompt"].clone()).collect::<Vec<_>>();
     assert_eq!((queries(0).len(), queries(0)), (3, queries(3)));
     for row in at(3) {
-        let query = row["query"].as_str().unwrap();
+        let query = row["prompt"].as_str().unwrap();
         assert!(samples.iter().any(|sample| sample["input"] == query && sample["output"] == row["response"]), "{row}");
         let line = query.lines().next().unwrap();
         assert!(printed.contains(line), "{line:?} is not printed:\n{printed}");
     }
-    assert!(printed.contains("| step | query"), "{printed}");
+    assert!(printed.contains("┆ query"), "{printed}");
+    assert!(printed.contains("step 3/3  val-core/burnish/arithmetic/acc/mean@4"), "{printed}");
+
+    // Of training, at the first step of each third: every token with its log-probability and advantage.
+    let trained: Vec<&Value> = shown.iter().filter(|row| row["kind"] == "train").collect();
+    assert_eq!(trained.iter().map(|row| row["step"].as_u64()).collect::<BTreeSet<_>>(), [Some(1), Some(2), Some(3)].into());
+    for row in trained {
+        let of = |key: &str| row[key].as_array().unwrap();
+        let text: String = of("tokens").iter().map(|token| token.as_str().unwrap()).collect();
+        assert!(text.starts_with(row["response"].as_str().unwrap()), "{row}");
+        assert_eq!((of("log_probs").len(), of("advantages").len()), (of("tokens").len(), of("tokens").len()));
+    }
 }

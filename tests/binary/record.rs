@@ -1,0 +1,87 @@
+//! What a run leaves about itself: on the console, in its log, and how it stands or ended.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{small_run, succeed};
+
+const STEPS: &[&str] = &["trainer.total_training_steps=4", "trainer.val_before_train=false", "trainer.log_completions=0"];
+
+fn json(run: &Path, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(run.join(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_says_what_it_is_and_how_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut command = small_run(&run, STEPS);
+    command.args(["trainer.logger=console", "algorithm.adv_estimator=grpo"]);
+    let output = succeed(command);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.len(), 6, "four steps and two validations:\n{printed}");
+    assert!(lines[0].starts_with("step 1/4  reward 0.") && lines[0].ends_with(" left"), "{printed}");
+    assert!(lines[3].starts_with("step 3/4  val-core/burnish/arithmetic/acc/mean@1 0."), "{printed}");
+
+    let info = json(&run, "run.json");
+    assert_eq!((&info["state"], &info["step"], &info["total_steps"]), (&"finished".into(), &4.into(), &4.into()));
+    assert_eq!((&info["kind"], &info["device"], info["id"].as_str().map(str::len)), (&"ppo".into(), &"cpu".into(), Some(8)));
+    assert_eq!(info["best"]["metric"], "val-core/burnish/arithmetic/acc/mean@1");
+    let setting = |key: &str| info["config"].as_array().unwrap().iter().find(|one| one["key"] == key).unwrap().clone();
+    assert_eq!(setting("algorithm.adv_estimator")["value"], "grpo");
+    assert!(setting("algorithm.adv_estimator")["from"].as_str().unwrap().contains("algorithm.adv_estimator=grpo"));
+    assert!(setting("algorithm.gamma")["from"].as_str().unwrap().contains(".yaml:"));
+    // Not asked for, and there all the same: the report reads it.
+    assert_eq!(fs::read_to_string(run.join("metrics.jsonl")).unwrap().lines().count(), 4);
+
+    // What is on standard error is in the log.
+    let (said, log) = (String::from_utf8(output.stderr).unwrap(), fs::read_to_string(run.join("trainer.log")).unwrap());
+    for word in ["each step: ", "memory: about ", "finished 4 steps in ", "next: trainer report "] {
+        assert!(said.contains(word) && log.contains(word), "{word}\n{said}\n{log}");
+    }
+}
+
+#[test]
+fn a_failure_leaves_its_error_and_phase() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = small_run(folder.path(), STEPS);
+    command.arg("custom_reward_function.path=tests/data/rewards/misbehaves.py");
+    command.args(["+custom_reward_function.reward_kwargs.does=raises", "+custom_reward_function.reward_kwargs.since=/"]);
+    assert_eq!(command.output().unwrap().status.code(), Some(1));
+    let info = json(folder.path(), "run.json");
+    assert_eq!((&info["state"], &info["step"], &info["phase"]), (&"failed".into(), &0.into(), &"reward".into()), "{info}");
+    assert!(info["error"].as_str().unwrap().contains("KeyError: 'missing key'"));
+    let log = fs::read_to_string(folder.path().join("trainer.log")).unwrap();
+    assert!(log.contains("\nerror: step 1: scoring the response"), "{log}");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_its_phase_and_keeps_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = small_run(folder.path(), STEPS);
+        command.arg("trainer.save_freq=1");
+        command
+    };
+    let mut child = start().spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !folder.path().join("latest_checkpointed_iteration.txt").exists() {
+        assert!(Instant::now() < deadline, "no checkpoint");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (before, phase) = (json(folder.path(), "run.json"), json(folder.path(), "phase.json"));
+    assert_eq!(before["state"], "running");
+    assert!(phase["step"].as_u64() >= Some(1) && phase["phase"].is_string(), "{phase}");
+    succeed(start());
+    let after = json(folder.path(), "run.json");
+    assert_eq!((&after["id"], &after["started"]), (&before["id"], &before["started"]));
+    assert_eq!((after["resumed"].as_array().map(Vec::len), &after["state"]), (Some(1), &"finished".into()));
+    let log = fs::read_to_string(folder.path().join("trainer.log")).unwrap();
+    assert_eq!(log.matches("each step: ").count(), 2, "both processes write the log:\n{log}");
+}
