@@ -3,7 +3,8 @@
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
-use super::template_python::{float, float_repr};
+use super::template_python::float;
+use crate::util::python_value::float_text;
 use crate::util::strftime::strftime;
 use crate::util::time::unix_time;
 
@@ -49,7 +50,7 @@ impl JsonStyle<'_> {
             ValueKind::Undefined => return Err(Error::new(ErrorKind::UndefinedError, "tojson: the value is not defined")),
             ValueKind::None => out.push_str("null"),
             ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-            ValueKind::Number => out.push_str(&float(value).map_or_else(|| value.to_string(), float_repr)),
+            ValueKind::Number => out.push_str(&float(value).map_or_else(|| value.to_string(), float_text)),
             ValueKind::Map => {
                 let mut keys: Vec<Value> = value.try_iter()?.collect();
                 if self.sort {

@@ -5,6 +5,8 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, State, Value, escape_formatter};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
+use crate::util::python_value::float_text;
+
 /// Puts Python's rules in place of minijinja's. What is left to differ: methods of text that no known template uses
 /// (`"it's".title()`), floats with an exponent inside a printed list, `{% for x in none %}`, which is empty here and an error
 /// there, and `|safe`, which here never makes the text beside it escape.
@@ -30,18 +32,6 @@ pub fn follow_python(environment: &mut Environment) {
     });
 }
 
-/// Python's `repr` of a finite float: the fewest digits that read back the same, an exponent below 1e-4 and from 1e16 on.
-pub fn float_repr(x: f64) -> String {
-    let shortest = format!("{x:e}");
-    match shortest.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>().unwrap_or(0))) {
-        Some((digits, exponent)) if x != 0.0 && !(-4..16).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.abs())
-        }
-        _ => format!("{x:?}"),
-    }
-}
-
 /// The value, where it is a finite float.
 pub fn float(value: &Value) -> Option<f64> {
     let is_float = value.kind() == ValueKind::Number && !value.is_integer();
@@ -50,12 +40,12 @@ pub fn float(value: &Value) -> Option<f64> {
 
 /// Python's `str(value)`.
 fn text(value: &Value) -> String {
-    float(value).map_or_else(|| value.to_string(), float_repr)
+    float(value).map_or_else(|| value.to_string(), float_text)
 }
 
 fn print(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     match float(value) {
-        Some(x) => out.write_str(&float_repr(x)).map_err(|_| Error::new(ErrorKind::WriteFailure, "cannot print a number")),
+        Some(x) => out.write_str(&float_text(x)).map_err(|_| Error::new(ErrorKind::WriteFailure, "cannot print a number")),
         None => escape_formatter(out, state, value),
     }
 }
@@ -101,7 +91,7 @@ fn lines(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::float_repr;
+    use crate::util::python_value::float_text;
 
     #[test]
     fn floats_print_as_in_python() {
@@ -118,7 +108,7 @@ mod tests {
             (1.5e300, "1.5e+300"),
         ];
         for (x, text) in expected {
-            assert_eq!(float_repr(x), text);
+            assert_eq!(float_text(x), text);
         }
     }
 }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 
 use super::math_verify::Question;
 use super::prime_math::{Dialect, grade};
-use super::python_text::strip;
 use super::{NO_ANSWER, Score, ScoreInput};
+use crate::util::python_text::strip;
 
 const MATHRULER: Dialect = Dialect { percent: &["\\%", "%"], liters: false, bare: true };
 /// The share of the score that the form has.

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::python_text::tail;
 use super::{Function, Score, ScoreInput};
+use crate::util::python_text::tail;
 
 /// Only the last 300 characters are searched.
 const TAIL_CHARS: usize = 300;

@@ -1,7 +1,7 @@
 //! The normal form of answers in LaTeX that came with the MATH data set (Hendrycks et al. 2021, arXiv:2103.03874), as verl's
 //! `math_reward` and the graders of PRM800K's family have it.
 
-use super::python_text::is_plain_integer;
+use crate::util::python_text::is_plain_integer;
 
 /// `text` in its normal form. `percent` are the spellings of a percent sign that are dropped, on which the versions differ.
 ///

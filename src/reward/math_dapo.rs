@@ -6,8 +6,8 @@ use anyhow::Result;
 use regex::Regex;
 
 use super::math_reward::closing_brace;
-use super::python_text::{SPACE, is_digit, strip, tail};
 use super::{Function, NO_ANSWER, Score, ScoreInput};
+use crate::util::python_text::{SPACE, is_digit, strip, tail};
 
 /// How many characters at the end are searched for an answer, and how many for a box.
 const TAIL: usize = 300;

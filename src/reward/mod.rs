@@ -26,8 +26,6 @@ pub mod math_verify;
 pub mod model;
 pub mod prime_math;
 pub mod python;
-mod python_text;
-mod python_value;
 pub mod remote;
 pub mod repetition_penalty;
 mod rewards;

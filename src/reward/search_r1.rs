@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::python_text::{is_space, is_word, strip};
 use super::{Score, ScoreInput};
+use crate::util::python_text::{is_space, is_word, strip};
 
 pub const DATA_SOURCES: &[&str] = &[
     "searchR1_nq",

@@ -1,6 +1,6 @@
 //! Python's `eval` of arithmetic, which verl does to answers with `\pi` in them.
 
-use super::python::float_text;
+use crate::util::python_value::float_text;
 
 /// A number, or several in brackets.
 enum Value {

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::reward::python_text::is_space;
+use crate::util::python_text::is_space;
 
 /// Macros without arguments and the text they stand for.
 const SYMBOLS: &[(&str, &str)] = &[

@@ -20,7 +20,6 @@ use super::math_verify::Question;
 use super::{Score, ScoreInput};
 
 pub use extract::answer;
-pub use python::float_text;
 
 /// What can be said of an answer without a computer algebra system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::reward::python_text;
-pub use crate::reward::python_text::strip;
+use crate::util::python_text;
+pub use crate::util::python_text::strip;
 
 /// A constant pattern, compiled on first use.
 pub type Pattern = LazyLock<Regex>;
@@ -52,24 +52,6 @@ pub fn float(text: &str) -> Option<f64> {
 pub fn integer_text(value: f64) -> String {
     // A negative zero has no sign as an integer.
     format!("{:.0}", value + 0.0)
-}
-
-/// `repr(value)`
-pub fn float_text(value: f64) -> String {
-    if value.is_nan() {
-        return "nan".into();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "inf".into() } else { "-inf".into() };
-    }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..16).contains(&exponent) {
-        return format!("{value:?}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// `text[from:]`, counted in characters.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::CASES;
 use super::program::calling;
-use crate::reward::python_value::text_of;
+use crate::util::python_value::text_of;
 
 /// `inputs` and `outputs`, or `assert_case`; all of the same length, and at least one.
 pub struct Cases {

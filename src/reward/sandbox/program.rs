@@ -1,6 +1,6 @@
 //! The program in a response, and how a function of it is called.
 
-use crate::reward::python_value::is_alpha;
+use crate::util::python_value::is_alpha;
 
 /// The last block of Python; where none is marked as such, the first block. `None` without a block.
 pub fn of_response(response: &str) -> Option<&str> {

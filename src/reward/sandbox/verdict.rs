@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::reward::failure::{Failure, FailureKind};
-use crate::reward::python_value::text_of;
+use crate::util::python_value::text_of;
 
 /// What became of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

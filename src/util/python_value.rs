@@ -2,14 +2,30 @@
 
 use serde_json::Value;
 
-use super::prime_math::float_text;
-
 /// `str(value)`
 pub fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         value => repr(value),
     }
+}
+
+/// `repr` of a float: the fewest digits that read back the same, an exponent below 1e-4 and from 1e16 on.
+pub fn float_text(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf".into() } else { "-inf".into() };
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        return format!("{value:?}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 fn repr(value: &Value) -> String {
