@@ -9,6 +9,7 @@ use comfy_table::ContentArrangement;
 use console::{Style, Term};
 
 use super::{Cell, Entry, Exit, Metrics, Progress, Session, Table, Tracker};
+use crate::util::number::short;
 use crate::util::time::human;
 
 pub(super) const TRACKER: Entry = Entry {
@@ -143,33 +144,6 @@ fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Four significant digits; whole numbers in full; a comma between thousands above 9,999.
-fn short(value: f64) -> String {
-    if !value.is_finite() {
-        return format!("{value}").to_lowercase();
-    }
-    if value.abs() >= 9999.5 && value.abs() < 1e15 {
-        return thousands(value.round() as i64);
-    }
-    if value.fract() == 0.0 {
-        return format!("{value}");
-    }
-    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
-    if (1e-4..1e15).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
-}
-
-fn thousands(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if number < 0 { format!("-{text}") } else { text }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,24 +159,6 @@ mod tests {
         assert_eq!(lines, ["step 10/10  reward -0.5  entropy 1.235", "step 10/10  val-core/a/acc/mean@1 0.75"]);
         let lines = console.lines(3, &[("train/loss", f64::NAN)].into_iter().collect());
         assert_eq!(lines, ["step  3/10  loss nan  0s left"]);
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        let cases = [
-            (1e-6, "1e-6"),
-            (0.5, "0.5"),
-            (0.123456, "0.1235"),
-            (12345.678, "12,346"),
-            (-9_876_543.25, "-9,876,543"),
-            (128.0, "128"),
-            (f64::NAN, "nan"),
-            (f64::NEG_INFINITY, "-inf"),
-            (1.5e300, "1.5e300"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(short(value), text);
-        }
     }
 
     #[test]

@@ -4,13 +4,19 @@
 //! write files continue them when the run is resumed, without the rows the resumed run will write again. A tracker that fails
 //! while the run goes on costs a warning and a count, never the run.
 
+mod bridge;
 mod console;
 mod file;
 mod metrics;
+mod mlflow;
+mod outbox;
 mod progress;
 mod session;
 mod table;
 mod tensorboard;
+mod wandb;
+
+use std::thread;
 
 use anyhow::{Error, Result, bail};
 
@@ -22,7 +28,7 @@ pub use session::Session;
 pub use table::{Cell, Table};
 
 /// A destination of metrics.
-pub trait Tracker {
+pub trait Tracker: Send {
     /// Logs the metrics of one step; steps never go back.
     ///
     /// # Errors
@@ -70,7 +76,17 @@ pub struct Entry {
 }
 
 /// All trackers.
-pub static TRACKERS: &[Entry] = &[console::TRACKER, file::TRACKER, tensorboard::TRACKER];
+pub static TRACKERS: &[Entry] = &[
+    console::TRACKER,
+    file::TRACKER,
+    tensorboard::TRACKER,
+    wandb::TRACKER,
+    mlflow::TRACKER,
+    bridge::SWANLAB,
+    bridge::TRACKIO,
+    bridge::CLEARML,
+    bridge::VEMLP_WANDB,
+];
 
 /// The trackers of a run; by default none.
 #[derive(Debug, Default)]
@@ -127,7 +143,12 @@ impl Trackers {
 
     /// See [`Tracker::finish`]. Says which trackers have failed, and how often.
     pub fn finish(&mut self, exit: Exit) {
-        self.each(|tracker| tracker.finish(exit));
+        // At once: each may have to wait for a server.
+        thread::scope(|scope| {
+            self.open.iter_mut().for_each(|open| {
+                scope.spawn(move || open.call(|tracker| tracker.finish(exit)));
+            });
+        });
         for Open { name, failed, last, .. } in self.open.drain(..) {
             if let Some(last) = last.filter(|_| failed > 1) {
                 tracing::warn!("tracker `{name}` failed {failed} times; last: {last:#}");
@@ -136,14 +157,18 @@ impl Trackers {
     }
 
     fn each(&mut self, mut call: impl FnMut(&mut dyn Tracker) -> Result<()>) {
-        for open in &mut self.open {
-            if let Err(error) = call(open.tracker.as_mut()) {
-                open.failed += 1;
-                if open.failed == 1 {
-                    tracing::warn!("tracker `{}` failed, training goes on: {error:#}", open.name);
-                }
-                open.last = Some(error);
+        self.open.iter_mut().for_each(|open| open.call(&mut call));
+    }
+}
+
+impl Open {
+    fn call(&mut self, call: impl FnOnce(&mut dyn Tracker) -> Result<()>) {
+        if let Err(error) = call(self.tracker.as_mut()) {
+            self.failed += 1;
+            if self.failed == 1 {
+                tracing::warn!("tracker `{}` failed, training goes on: {error:#}", self.name);
             }
+            self.last = Some(error);
         }
     }
 }
@@ -165,8 +190,7 @@ fn check(names: &[String]) -> Result<Vec<&'static Entry>> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
 
@@ -183,33 +207,33 @@ mod tests {
     }
 
     /// Fails at odd steps, and remembers what reached it.
-    struct Flaky(Rc<RefCell<Vec<String>>>);
+    struct Flaky(Arc<Mutex<Vec<String>>>);
 
     impl Tracker for Flaky {
         fn log(&mut self, step: u64, _: &Metrics) -> Result<()> {
-            self.0.borrow_mut().push(step.to_string());
+            self.0.lock().unwrap().push(step.to_string());
             if step % 2 == 1 { bail!("no row of step {step}") } else { Ok(()) }
         }
 
         fn table(&mut self, _: u64, table: &Table) -> Result<()> {
-            self.0.borrow_mut().push(table.name.to_owned());
+            self.0.lock().unwrap().push(table.name.to_owned());
             Ok(())
         }
 
         fn finish(&mut self, exit: Exit) -> Result<()> {
-            self.0.borrow_mut().push(format!("{exit:?}"));
+            self.0.lock().unwrap().push(format!("{exit:?}"));
             Ok(())
         }
     }
 
     #[test]
     fn a_tracker_that_fails_costs_neither_the_run_nor_the_others() {
-        let calls: [Rc<RefCell<Vec<String>>>; 2] = Default::default();
-        let open = |name, calls: &Rc<RefCell<_>>| Open { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
+        let calls: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
+        let open = |name, calls: &Arc<Mutex<_>>| Open { name, tracker: Box::new(Flaky(calls.clone())), failed: 0, last: None };
         let mut trackers = Trackers { open: vec![open("first", &calls[0]), open("second", &calls[1])] };
         (1..=3).for_each(|step| trackers.log(step, &Metrics::new()));
         assert_eq!(trackers.open.iter().map(|open| open.failed).collect::<Vec<_>>(), [2, 2]);
         trackers.finish(Exit::Interrupted);
-        assert!(calls.iter().all(|calls| *calls.borrow() == ["1", "2", "3", "Interrupted"]));
+        assert!(calls.iter().all(|calls| *calls.lock().unwrap() == ["1", "2", "3", "Interrupted"]));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
@@ -67,6 +68,9 @@ impl Session {
     /// # Errors
     /// The file cannot be written.
     pub fn remember(&self, what: &str, value: &str) -> Result<()> {
+        // Trackers call this from threads of their own.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut memory = self.memory();
         memory.insert(what.to_owned(), value.to_owned());
         write_atomic(&self.dir.join(MEMORY), &serde_json::to_vec_pretty(&memory)?)

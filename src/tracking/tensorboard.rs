@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 
 use super::{Cell, Entry, Exit, Metrics, Session, Table, Tracker};
 use crate::util::crc::CASTAGNOLI;
+use crate::util::protobuf::Message;
 use crate::util::time::unix_time;
 
 pub(super) const TRACKER: Entry = Entry {
@@ -131,47 +132,6 @@ fn record(data: &[u8]) -> Vec<u8> {
 /// TFRecord's masking, so that a checksum of data that contains checksums stays a good one.
 fn masked_crc(data: &[u8]) -> u32 {
     CASTAGNOLI.of(data).rotate_right(15).wrapping_add(0xA282_EAD8)
-}
-
-/// A protocol buffer message under construction.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn of(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
-        let mut message = Self::default();
-        fill(&mut message);
-        message.0
-    }
-
-    fn raw_varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn varint(&mut self, field: u64, value: u64) {
-        self.raw_varint(field << 3);
-        self.raw_varint(value);
-    }
-
-    fn fixed64(&mut self, field: u64, value: u64) {
-        self.raw_varint(field << 3 | 1);
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn bytes(&mut self, field: u64, value: &[u8]) {
-        self.raw_varint(field << 3 | 2);
-        self.raw_varint(value.len() as u64);
-        self.0.extend(value);
-    }
-
-    fn fixed32(&mut self, field: u64, value: u32) {
-        self.raw_varint(field << 3 | 5);
-        self.0.extend(value.to_le_bytes());
-    }
 }
 
 #[cfg(test)]

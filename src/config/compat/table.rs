@@ -369,9 +369,9 @@ const GENERATION: &[(&str, Fate)] = &[
 /// Values of settings that verl has and we have not: the key, the values, what is taken instead, and why.
 pub const VALUES: &[(&str, &[&str], &str, &str)] = &[(
     "trainer.logger",
-    &["wandb", "mlflow", "swanlab", "vemlp_wandb", "clearml", "trackio", "rl_logging_board"],
+    &["rl_logging_board"],
     "file",
-    "there is no such tracker yet; its numbers go to `file`, metrics.jsonl in trainer.default_local_dir",
+    "there is no such tracker; `trainer report` shows responses token by token",
 )];
 
 /// The kinds of configuration.

@@ -1,0 +1,84 @@
+//! MLflow: its REST interface where the address is that of a server, its own package for everything else.
+//!
+//! As in verl, the project is MLflow's experiment and the experiment is the name of the run; `MLFLOW_RUN_ID` names a run to write
+//! to instead. The package's kinds of storage (SQL databases, folders, Databricks) and ways to log in are its own affair.
+
+mod names;
+mod run;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::bridge::{self, Sdk};
+use super::outbox::{Content, Outbox, PATIENCE, Patience};
+use super::{Entry, Exit, Metrics, Session, Table, Tracker};
+use run::Run;
+use server::{Credentials, Server};
+
+pub(super) const TRACKER: Entry = Entry {
+    name: "mlflow",
+    doc: "An MLflow run of the experiment <project_name>: on the server of $MLFLOW_TRACKING_URI if that is http(s)://, else by the \
+          mlflow package, at sqlite:////tmp/mlruns.db unless the variable says otherwise; tables as files of the run",
+    open,
+};
+
+/// What verl uses if MLFLOW_TRACKING_URI is not set.
+const DEFAULT_URI: &str = "sqlite:////tmp/mlruns.db";
+/// How long the start of the program waits for the server; after that rows wait for it instead.
+const OPENING: Duration = Duration::from_secs(10);
+/// Ways to reach a server that the package alone knows.
+const BY_PACKAGE: [&str; 6] = [
+    "MLFLOW_TRACKING_AUTH",
+    "MLFLOW_TRACKING_AWS_SIGV4",
+    "MLFLOW_TRACKING_CLIENT_CERT_PATH",
+    "MLFLOW_TRACKING_SERVER_CERT_PATH",
+    "MLFLOW_TRACKING_INSECURE_TLS",
+    "MLFLOW_WORKSPACE",
+];
+
+fn open(session: &Session) -> Result<Box<dyn Tracker>> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let uri = set("MLFLOW_TRACKING_URI").unwrap_or_else(|| DEFAULT_URI.to_owned());
+    let is_server = ["http://", "https://"].iter().any(|scheme| uri.to_ascii_lowercase().starts_with(scheme));
+    if is_server && BY_PACKAGE.iter().all(|name| set(name).is_none()) {
+        let server = Server::new(&uri, &Credentials::from_environment())?;
+        return Ok(Box::new(Mlflow::open(Run::new(server, session.clone(), set("MLFLOW_RUN_ID")), PATIENCE)?));
+    }
+    let params = names::params(&session.config);
+    let params: Value = params.into_iter().map(|(key, value)| (key, Value::String(value))).collect();
+    bridge::open(
+        session,
+        Sdk { name: "mlflow", module: "mlflow", package: Some("mlflow"), config: params, rename: names::sanitized },
+    )
+}
+
+struct Mlflow {
+    outbox: Outbox,
+}
+
+impl Mlflow {
+    fn open(run: Run, patience: Patience) -> Result<Self> {
+        let outbox = Outbox::start(TRACKER.name, run, patience)?;
+        outbox.opened(OPENING)?;
+        Ok(Self { outbox })
+    }
+}
+
+impl Tracker for Mlflow {
+    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.outbox.push(step, Content::Metrics(metrics.clone()))
+    }
+
+    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+        self.outbox.push(step, Content::Table(table.clone()))
+    }
+
+    fn finish(&mut self, exit: Exit) -> Result<()> {
+        self.outbox.finish(exit)
+    }
+}

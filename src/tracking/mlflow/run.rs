@@ -1,0 +1,303 @@
+//! A run on an MLflow server: found or made, filled, ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, anyhow};
+use serde_json::{Map, Value, json};
+
+use super::super::outbox::{Carrier, Content, Row, Trouble};
+use super::super::{Cell, Exit, Metrics, Session, Table};
+use super::names;
+use super::server::{Failure, Server};
+
+/// MLflow's limits for one call.
+const MOST_METRICS: usize = 1000;
+const MOST_PARAMS: usize = 100;
+
+/// The name under which the run's id is kept in the run's folder.
+const REMEMBERED: &str = "mlflow";
+
+pub(super) struct Run {
+    server: Server,
+    session: Session,
+    /// `MLFLOW_RUN_ID`: a run that somebody else has made.
+    given: Option<String>,
+    found: Option<Found>,
+    /// Parameters that the server does not have yet.
+    params: Vec<(String, String)>,
+}
+
+struct Found {
+    id: String,
+    artifacts: String,
+}
+
+impl Run {
+    pub fn new(server: Server, session: Session, given: Option<String>) -> Self {
+        let params = names::params(&session.config);
+        Self { server, session, given, found: None, params }
+    }
+
+    /// The run to write to; one that goes on is running again.
+    fn find(&mut self) -> Result<Found, Trouble> {
+        let (id, given) = match (&self.given, self.session.remembered(REMEMBERED)) {
+            (Some(id), _) => (id.clone(), true),
+            (None, Some(id)) => (id, false),
+            (None, None) => return self.create(),
+        };
+        match self.go_on(&id) {
+            Ok(found) => Ok(found),
+            Err(failure) if failure.passes() => Err(failure.of(0)),
+            Err(failure) if given => Err(Trouble::Lasting(0, anyhow!("MLFLOW_RUN_ID={id}: {failure}"))),
+            Err(failure) if failure.status == Some(404) || failure.status == Some(200) => {
+                tracing::warn!("mlflow: the run {id} cannot go on, a new one begins: {failure}");
+                self.create()
+            }
+            Err(failure) => Err(failure.of(0)),
+        }
+    }
+
+    fn go_on(&mut self, id: &str) -> Result<Found, Failure> {
+        let answer = self.server.get("runs/get", &[("run_id", id)])?;
+        let run = &answer["run"];
+        if run["info"]["lifecycle_stage"] == "deleted" {
+            return Err(Failure::strange("the run was deleted"));
+        }
+        let found = found(run)?;
+        self.server.post("runs/update", &json!({"run_id": found.id, "status": "RUNNING"}))?;
+        self.keep_new_params(run["data"]["params"].as_array().map_or(&[], Vec::as_slice));
+        Ok(found)
+    }
+
+    /// MLflow never changes a parameter, and refuses all of a call with one that it has with another value.
+    fn keep_new_params(&mut self, known: &[Value]) {
+        let known: HashMap<&str, &str> =
+            known.iter().filter_map(|param| Some((param["key"].as_str()?, param["value"].as_str()?))).collect();
+        let mut changed = Vec::new();
+        self.params.retain(|(key, value)| match known.get(key.as_str()) {
+            Some(before) if before != value => {
+                changed.push(format!("{key}={value} (was {before})"));
+                false
+            }
+            known => known.is_none(),
+        });
+        if !changed.is_empty() {
+            tracing::warn!("mlflow: parameters of a run cannot change there; it keeps its old values of {}", changed.join(", "));
+        }
+    }
+
+    fn create(&self) -> Result<Found, Trouble> {
+        let experiment = self.experiment()?;
+        let user = ["USER", "USERNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
+        let tags = [("mlflow.user", user.as_str()), ("mlflow.source.name", "trainer"), ("mlflow.source.type", "LOCAL")];
+        let tags: Vec<Value> =
+            tags.iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| json!({"key": key, "value": value})).collect();
+        let started = milliseconds(self.session.started);
+        let run = json!({"experiment_id": experiment, "run_name": self.session.experiment, "start_time": started, "tags": tags});
+        let answer = self.server.post("runs/create", &run).map_err(|failure| failure.of(0))?;
+        let found = found(&answer["run"]).map_err(|failure| failure.of(0))?;
+        if let Err(error) = self.session.remember(REMEMBERED, &found.id) {
+            tracing::warn!("mlflow: a resumed run will not find its run {} again: {error:#}", found.id);
+        }
+        tracing::info!("mlflow: {}/#/experiments/{experiment}/runs/{}", self.server.address(), found.id);
+        Ok(found)
+    }
+
+    /// The id of the project's experiment, which is made if there is none.
+    fn experiment(&self) -> Result<String, Trouble> {
+        let name = self.session.project.as_str();
+        let get = || self.server.get("experiments/get-by-name", &[("experiment_name", name)]);
+        let known = get().or_else(|failure| {
+            if failure.status != Some(404) {
+                return Err(failure);
+            }
+            match self.server.post("experiments/create", &json!({"name": name})) {
+                // Somebody else was faster.
+                Err(failure) if failure.code == "RESOURCE_ALREADY_EXISTS" => get(),
+                made => made.map(|answer| json!({"experiment": answer})),
+            }
+        });
+        let known = known.map_err(|failure| failure.of(0))?;
+        let experiment = &known["experiment"];
+        let Some(id) = experiment["experiment_id"].as_str() else {
+            return Err(Failure::strange(format!("{} names no experiment: {known}", self.server.address())).of(0));
+        };
+        if experiment["lifecycle_stage"] == "deleted" {
+            return Err(Trouble::Lasting(
+                0,
+                anyhow!(
+                    "the MLflow experiment '{name}' was deleted: restore it (mlflow experiments restore --experiment-id {id}), or choose \
+                     another trainer.project_name"
+                ),
+            ));
+        }
+        Ok(id.to_owned())
+    }
+
+    fn send_params(&mut self, id: &str) -> Result<(), Trouble> {
+        while !self.params.is_empty() {
+            let count = self.params.len().min(MOST_PARAMS);
+            let params: Vec<Value> =
+                self.params[..count].iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
+            match self.server.post("runs/log-batch", &json!({"run_id": id, "params": params})) {
+                Err(failure) if failure.passes() => return Err(failure.of(0)),
+                // A run without its settings is better than no run.
+                Err(failure) => tracing::warn!("mlflow: {count} settings are not recorded: {failure}"),
+                Ok(_) => {}
+            }
+            self.params.drain(..count);
+        }
+        Ok(())
+    }
+
+    fn send_metrics(&self, rows: &[Row]) -> Result<(), Trouble> {
+        let metrics: Vec<Value> = rows.iter().flat_map(metrics_of).collect();
+        let mut refused = Vec::new();
+        for metrics in metrics.chunks(MOST_METRICS) {
+            self.send_batch(metrics, &mut refused)?;
+        }
+        let Some((first, why)) = refused.first() else { return Ok(()) };
+        let mut steps: Vec<&Value> = refused.iter().map(|(metric, _)| &metric["step"]).collect();
+        steps.dedup();
+        let others = if refused.len() > 1 { format!(" and {} more values", refused.len() - 1) } else { String::new() };
+        Err(Trouble::Lasting(steps.len(), anyhow!("{} of step {}{others}: {why}", first["key"], first["step"])))
+    }
+
+    /// What the server refuses is found by halving, so that one bad name costs no other.
+    fn send_batch(&self, metrics: &[Value], refused: &mut Vec<(Value, Failure)>) -> Result<(), Trouble> {
+        let id = self.id();
+        let sent = self.server.post("runs/log-batch", &json!({"run_id": id, "metrics": metrics}));
+        match (sent, metrics) {
+            (Ok(_), _) => {}
+            (Err(failure), [metric]) if failure.status == Some(400) => refused.push((metric.clone(), failure)),
+            (Err(failure), metrics) if failure.status == Some(400) => {
+                let (first, second) = metrics.split_at(metrics.len() / 2);
+                self.send_batch(first, refused)?;
+                self.send_batch(second, refused)?;
+            }
+            (Err(failure), metrics) => {
+                let mut steps: Vec<&Value> = metrics.iter().map(|metric| &metric["step"]).collect();
+                steps.dedup();
+                return Err(failure.of(steps.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// As a file of the run, like verl's samples of validation.
+    fn send_table(&self, step: u64, table: &Table) -> Result<(), Trouble> {
+        let artifacts = self.found.as_ref().map_or("", |found| &found.artifacts);
+        let Some(root) = artifacts.strip_prefix("mlflow-artifacts:/").map(|root| root.trim_matches('/')) else {
+            return Err(Trouble::Lasting(
+                1,
+                anyhow!(
+                    "the table '{}' of step {step}: the run's files are in {artifacts}, which the server does not pass on (start it \
+                     with --serve-artifacts, or without MLFLOW_TRACKING_URI=http… to use the mlflow package)",
+                    table.name
+                ),
+            ));
+        };
+        let path = format!("{root}/{}", file_name(step, table));
+        self.server.put_artifact(&path, records(table).to_string().as_bytes()).map_err(|failure| failure.of(1))
+    }
+
+    fn id(&self) -> &str {
+        self.found.as_ref().map_or("", |found| &found.id)
+    }
+}
+
+impl Carrier for Run {
+    fn open(&mut self) -> Result<(), Trouble> {
+        if self.found.is_none() {
+            self.found = Some(self.find()?);
+        }
+        let id = self.id().to_owned();
+        self.send_params(&id)
+    }
+
+    fn reach(&self, waiting: &VecDeque<Row>) -> usize {
+        let mut room = MOST_METRICS;
+        let fits = |row: &&Row| match &row.content {
+            Content::Metrics(metrics) => {
+                let fits = metrics.len() <= room;
+                room = room.saturating_sub(metrics.len());
+                fits
+            }
+            Content::Table(_) => false,
+        };
+        waiting.iter().take_while(fits).count()
+    }
+
+    fn carry(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        match rows {
+            [Row { step, content: Content::Table(table), .. }] => self.send_table(*step, table),
+            rows => self.send_metrics(rows),
+        }
+    }
+
+    fn close(&mut self, exit: Exit) -> Result<(), Trouble> {
+        let end = json!({"run_id": self.id(), "status": status(exit), "end_time": milliseconds(SystemTime::now())});
+        self.server.post("runs/update", &end).map(|_| ()).map_err(|failure| failure.of(0))
+    }
+}
+
+pub(super) fn status(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Finished => "FINISHED",
+        Exit::Interrupted => "KILLED",
+        Exit::Failed => "FAILED",
+    }
+}
+
+fn found(run: &Value) -> Result<Found, Failure> {
+    let text = |name: &str| run["info"][name].as_str().map(str::to_owned);
+    match (text("run_id"), text("artifact_uri")) {
+        (Some(id), artifacts) => Ok(Found { id, artifacts: artifacts.unwrap_or_default() }),
+        _ => Err(Failure::strange(format!("the answer names no run: {run}"))),
+    }
+}
+
+fn metrics_of(row: &Row) -> Vec<Value> {
+    let Content::Metrics(metrics) = &row.content else { return Vec::new() };
+    let timestamp = milliseconds(row.time);
+    unique(metrics)
+        .into_iter()
+        .map(|(key, value)| json!({"key": key, "value": number(value), "timestamp": timestamp, "step": row.step}))
+        .collect()
+}
+
+/// As in verl's dictionary, the last of two metrics with one name counts.
+fn unique(metrics: &Metrics) -> Vec<(String, f64)> {
+    let named: Metrics = metrics.iter().map(|(name, value)| (names::sanitized(name), value)).collect();
+    named.into_iter().collect()
+}
+
+/// As MLflow's client writes what JSON lacks.
+fn number(value: f64) -> Value {
+    match value {
+        value if value.is_finite() => json!(value),
+        value if value.is_nan() => json!("NaN"),
+        value => json!(if value > 0.0 { "Infinity" } else { "-Infinity" }),
+    }
+}
+
+fn file_name(step: u64, table: &Table) -> String {
+    let name: String = table.name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    format!("{name}_step{step}.json")
+}
+
+/// A list of objects.
+fn records(table: &Table) -> Value {
+    let value = |cell: &Cell| match cell {
+        Cell::Text(text) => json!(text),
+        Cell::Number(value) => number(*value),
+        Cell::None => Value::Null,
+    };
+    let record = |row: &Vec<Cell>| -> Map<String, Value> { table.columns.iter().cloned().zip(row.iter().map(value)).collect() };
+    table.rows.iter().map(record).collect()
+}
+
+fn milliseconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as u64)
+}

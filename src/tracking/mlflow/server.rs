@@ -1,0 +1,251 @@
+//! Calls of MLflow's REST interface.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
+use ureq::http::{HeaderValue, Response, Uri};
+use ureq::{Agent, Body, Error};
+
+use super::super::outbox::Trouble;
+
+/// Of one call, from the connection to the last byte of the answer.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const MOST_BYTES: u64 = 16 << 20;
+/// Of a body that an error quotes.
+const QUOTED: usize = 300;
+
+/// Where to send, and as whom.
+pub(super) struct Server {
+    agent: Agent,
+    /// Without a slash at its end.
+    base: String,
+    authorization: Option<HeaderValue>,
+}
+
+/// An answer that is none.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// `None` if nobody answered.
+    pub status: Option<u16>,
+    /// MLflow's own name for it, such as `RESOURCE_DOES_NOT_EXIST`.
+    pub code: String,
+    message: String,
+}
+
+impl Failure {
+    /// An answer that cannot be what the call is for.
+    pub fn strange(message: impl Into<String>) -> Self {
+        Self { status: Some(200), code: String::new(), message: message.into() }
+    }
+
+    pub fn passes(&self) -> bool {
+        matches!(self.status, None | Some(408 | 429 | 500..))
+    }
+
+    /// What it means for `rows` that were sent.
+    pub fn of(self, rows: usize) -> Trouble {
+        if self.passes() { Trouble::Passing(anyhow!("{self}")) } else { Trouble::Lasting(rows, anyhow!("{self}")) }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Who the program is for the server, of the variables that MLflow's own client reads.
+#[derive(Clone, Default)]
+pub(super) struct Credentials {
+    pub username: Option<String>,
+    pub password: Option<String>,
+    pub token: Option<String>,
+}
+
+impl Credentials {
+    pub fn from_environment() -> Self {
+        let set = |name: &str| std::env::var(format!("MLFLOW_TRACKING_{name}")).ok().filter(|value| !value.is_empty());
+        let [username, password, token] = ["USERNAME", "PASSWORD", "TOKEN"].map(set);
+        Self { username, password, token }
+    }
+
+    /// A name with a password counts more than a token, as with MLflow's client.
+    fn header(&self) -> Result<Option<HeaderValue>> {
+        let text = match (&self.username, &self.password, &self.token) {
+            (Some(username), Some(password), _) => format!("Basic {}", base64(format!("{username}:{password}").as_bytes())),
+            (_, _, Some(token)) => format!("Bearer {token}"),
+            _ => return Ok(None),
+        };
+        // The error of `http` has no text of the header, and neither has this one.
+        let header = HeaderValue::from_str(&text).ok();
+        let mut header = header.context("MLFLOW_TRACKING_TOKEN has characters that no HTTP header may have")?;
+        header.set_sensitive(true);
+        Ok(Some(header))
+    }
+}
+
+impl Server {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// What is no http or https address with a host; a token that no header can carry.
+    pub fn new(address: &str, credentials: &Credentials) -> Result<Self> {
+        let base = address.trim().trim_end_matches('/');
+        let uri: Option<Uri> = base.parse().ok().filter(|uri: &Uri| uri.scheme().is_some());
+        let host = uri.as_ref().and_then(Uri::host).filter(|host| !host.is_empty());
+        let host = host.with_context(|| format!("MLFLOW_TRACKING_URI={}: this is no address of a server", without_user(base)))?;
+        ensure!(
+            !base.contains(['?', '#']),
+            "MLFLOW_TRACKING_URI={}: an address of a server has no ? and no #",
+            without_user(base)
+        );
+        let authorization = credentials.header()?;
+        let local = is_local(host);
+        if authorization.is_some() && !local && base.starts_with("http:") {
+            tracing::warn!("mlflow: whoever listens on the way can read the token or password, since the address is not https");
+        }
+        let config = Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .user_agent(concat!("burnish/", env!("CARGO_PKG_VERSION")));
+        let config = if local { config.proxy(None) } else { config };
+        Ok(Self { agent: config.build().into(), base: base.to_owned(), authorization })
+    }
+
+    /// The address as it may be shown.
+    pub fn address(&self) -> String {
+        without_user(&self.base)
+    }
+
+    pub fn get(&self, call: &str, query: &[(&str, &str)]) -> Result<Value, Failure> {
+        let mut request = self.agent.get(format!("{}/api/2.0/mlflow/{call}", self.base));
+        for (name, value) in query {
+            request = request.query(name, value);
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        self.read(call, request.call())
+    }
+
+    pub fn post(&self, call: &str, body: &Value) -> Result<Value, Failure> {
+        let mut request = self.agent.post(format!("{}/api/2.0/mlflow/{call}", self.base)).content_type("application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        self.read(call, request.send(body.to_string().as_bytes()))
+    }
+
+    /// Stores a file below the root of artifacts that the server hands on.
+    pub fn put_artifact(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
+        let mut request = self.agent.put(format!("{}/api/2.0/mlflow-artifacts/artifacts/{path}", self.base));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let stored = self.read("mlflow-artifacts", request.content_type("application/json").send(content));
+        // The answer has no content.
+        stored
+            .map(|_| ())
+            .or_else(|failure| if failure.status.is_some_and(|status| status < 300) { Ok(()) } else { Err(failure) })
+    }
+
+    fn read(&self, call: &str, answer: Result<Response<Body>, Error>) -> Result<Value, Failure> {
+        let read = answer.and_then(|mut response| {
+            let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
+            Ok((response.status().as_u16(), body))
+        });
+        let address = self.address();
+        let nobody =
+            |error: Error| Failure { status: None, code: String::new(), message: format!("{address}: {}", describe(&error)) };
+        let (status, body) = read.map_err(nobody)?;
+        let value: Option<Value> = serde_json::from_slice(&body).ok();
+        if let (200..=299, Some(value)) = (status, &value) {
+            return Ok(value.clone());
+        }
+        let text = |name| value.as_ref().and_then(|value| value.get(name)).and_then(Value::as_str);
+        let said = text("message").map_or_else(|| quote(&body), |message| quote(message.as_bytes()));
+        let advice = match status {
+            401 | 403 => " (set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD)",
+            300..=399 => " (redirects are not followed)",
+            _ => "",
+        };
+        let message = format!("{address} answers {call} with status {status}{advice}: {said}");
+        Err(Failure { status: Some(status), code: text("error_code").unwrap_or_default().to_owned(), message })
+    }
+}
+
+fn describe(error: &Error) -> String {
+    match error {
+        Error::Io(error) => error.to_string(),
+        Error::ConnectionFailed => "no connection".to_owned(),
+        Error::Timeout(_) => format!("no answer within {TIMEOUT:?}"),
+        error => error.to_string(),
+    }
+}
+
+/// The beginning of a body in one line.
+fn quote(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(QUOTED) {
+        _ if text.is_empty() => "no body".to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn is_local(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+/// `https://user:password@host` → `https://host`.
+fn without_user(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..end].rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{}", &rest[end..])
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = bytes.chunks(3).flat_map(|chunk| {
+        let bits = (0..3).fold(0, |bits, i| bits << 8 | u32::from(*chunk.get(i).unwrap_or(&0)));
+        (0..4).map(move |i| if i <= chunk.len() { DIGITS[(bits >> (18 - 6 * i) & 63) as usize] as char } else { '=' })
+    });
+    digits.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let cases = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("user:p\u{e4}ss", "dXNlcjpww6Rzcw=="),
+        ];
+        for (text, encoded) in cases {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn addresses_are_checked_and_shown_without_passwords() {
+        let server = |address: &str| Server::new(address, &Credentials::default());
+        assert_eq!(server("https://me:secret@host:5000/path/").unwrap().address(), "https://host:5000/path");
+        for address in ["http://", "http://a b", "http://host?x=1"] {
+            let error = server(address).err().unwrap().to_string();
+            assert!(error.contains("MLFLOW_TRACKING_URI="), "{error}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Rows on their way to somebody who may be slow or away: logging puts them into a queue, a thread of its own delivers them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::{Exit, Metrics, Table};
+
+/// Rows that wait at most; the oldest of more are lost.
+const MOST_ROWS: usize = 100_000;
+/// How long a row may lie in the queue before the thread sees it. Nobody is woken by a row: on a busy machine that costs who
+/// logs more than the row itself.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often somebody who waits for the end hears how many rows are left.
+const NEWS: Duration = Duration::from_secs(5);
+/// The longest pause between two tries once the run has ended.
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is logged at one step.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub step: u64,
+    pub time: SystemTime,
+    pub content: Content,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Metrics(Metrics),
+    Table(Table),
+}
+
+/// Why something was not delivered.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Another try may do better.
+    Passing(anyhow::Error),
+    /// No try will; so many rows are lost.
+    Lasting(usize, anyhow::Error),
+}
+
+/// Who delivers. All of it runs on the thread of the [`Outbox`].
+pub(super) trait Carrier: Send {
+    /// Before the first row. After lasting trouble here, no row can be delivered.
+    fn open(&mut self) -> Result<(), Trouble>;
+    /// How many of the waiting rows, at least one, [`carry`](Self::carry) takes at once.
+    fn reach(&self, waiting: &VecDeque<Row>) -> usize;
+    /// After passing trouble it gets the same rows again.
+    fn carry(&mut self, rows: &[Row]) -> Result<(), Trouble>;
+    /// After the last row.
+    fn close(&mut self, exit: Exit) -> Result<(), Trouble>;
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// The pause after the first of several failures; each further one is twice as long.
+    pub first_pause: Duration,
+    pub longest_pause: Duration,
+    /// How long the end of the run waits while nothing is delivered, or at all if the run was interrupted: who did that waits too.
+    pub finish: Duration,
+    /// How long it waits while rows are delivered.
+    pub whole: Duration,
+}
+
+pub(super) const PATIENCE: Patience = Patience {
+    first_pause: Duration::from_secs(1),
+    longest_pause: Duration::from_secs(30),
+    finish: Duration::from_secs(30),
+    whole: Duration::from_secs(600),
+};
+
+#[derive(Default)]
+struct State {
+    rows: VecDeque<Row>,
+    /// Taken from the queue and not delivered yet.
+    under_way: usize,
+    /// Lost since somebody was told, and why the first of them was.
+    lost: usize,
+    why: Option<String>,
+    /// What came of [`Carrier::open`].
+    opened: Option<Result<(), String>>,
+    /// The last try failed, and there will be another.
+    failing: bool,
+    /// How the run ended.
+    exit: Option<Exit>,
+    /// The thread has done its work.
+    done: bool,
+    /// Nobody waits any more.
+    abandoned: bool,
+}
+
+impl State {
+    fn lose(&mut self, rows: usize, why: impl FnOnce() -> String) {
+        self.lost += rows;
+        self.why.get_or_insert_with(why);
+    }
+}
+
+struct Shared {
+    name: &'static str,
+    patience: Patience,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The queue, seen by who logs.
+pub(super) struct Outbox {
+    shared: Arc<Shared>,
+}
+
+impl Outbox {
+    /// Opens the carrier in the background; see [`Self::opened`].
+    pub fn start(name: &'static str, carrier: impl Carrier + 'static, patience: Patience) -> Result<Self> {
+        let shared = Arc::new(Shared { name, patience, state: Mutex::default(), changed: Condvar::new() });
+        let of_thread = Arc::clone(&shared);
+        let deliver = move || of_thread.deliver(carrier);
+        thread::Builder::new().name(name.to_owned()).spawn(deliver).with_context(|| format!("no thread for {name}"))?;
+        Ok(Self { shared })
+    }
+
+    /// Waits until the carrier is open, or has failed and tries again; `false` if it is not open yet.
+    ///
+    /// # Errors
+    /// The carrier's lasting trouble.
+    pub fn opened(&self, at_most: Duration) -> Result<bool> {
+        let state = self.shared.wait(at_most, |state| state.opened.is_some() || state.failing);
+        match &state.opened {
+            Some(Err(why)) => Err(anyhow!(why.clone())),
+            Some(Ok(())) => Ok(true),
+            None => Ok(false),
+        }
+    }
+
+    /// Takes a row, without waiting for anything.
+    ///
+    /// # Errors
+    /// Rows were lost since the last call.
+    pub fn push(&self, step: u64, content: Content) -> Result<()> {
+        let row = Row { step, time: SystemTime::now(), content };
+        let mut state = self.shared.lock();
+        state.rows.push_back(row);
+        if state.rows.len() > MOST_ROWS {
+            state.rows.pop_front();
+            state.lose(1, || format!("more than {MOST_ROWS} rows were waiting, and the oldest were dropped"));
+        }
+        match (std::mem::take(&mut state.lost), state.why.take()) {
+            (0, None) => Ok(()),
+            (lost, why) => bail!("{}: {}", count(lost, "lost"), why.unwrap_or_default()),
+        }
+    }
+
+    /// Waits for the rows that are left, but not forever.
+    ///
+    /// # Errors
+    /// Rows that were lost or are still waiting; the carrier could not be closed.
+    pub fn finish(&self, exit: Exit) -> Result<()> {
+        let Shared { name, patience, changed, .. } = &*self.shared;
+        self.shared.lock().exit = Some(exit);
+        changed.notify_all();
+        let begun = Instant::now();
+        let whole = if exit == Exit::Interrupted { patience.finish } else { patience.whole };
+        let (mut moved, mut before) = (begun, usize::MAX);
+        let mut state = loop {
+            let left = patience.finish.saturating_sub(moved.elapsed()).min(whole.saturating_sub(begun.elapsed()));
+            let state = self.shared.wait(left.min(NEWS), |state| state.done);
+            let waiting = state.rows.len() + state.under_way;
+            if state.done || left.is_zero() {
+                break state;
+            }
+            if waiting < before {
+                (moved, before) = (Instant::now(), waiting);
+            }
+            if begun.elapsed() >= NEWS {
+                let what = match waiting {
+                    0 => "is coming to its end".to_owned(),
+                    1 => "1 row is left to deliver".to_owned(),
+                    rows => format!("{rows} rows are left to deliver"),
+                };
+                tracing::info!("{name}: {what}");
+            }
+        };
+        let waiting = state.rows.len() + state.under_way;
+        let why = state.why.take();
+        if !state.done {
+            state.abandoned = true;
+            changed.notify_all();
+            let why = why.map_or(String::new(), |why| format!(": {why}"));
+            bail!("{} within {:.0?} of the run's end{why}", count(waiting + state.lost, "not delivered"), begun.elapsed());
+        }
+        match (state.lost, why) {
+            (0, None) => Ok(()),
+            (0, Some(why)) => bail!(why),
+            (lost, why) => bail!("{}: {}", count(lost, "lost"), why.unwrap_or_default()),
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.shared.lock().abandoned = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is sound between any two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, at_most: Duration, until: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let waited = self.changed.wait_timeout_while(self.lock(), at_most, |state| !until(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn deliver(&self, mut carrier: impl Carrier) {
+        let Some(opened) = self.persist(|| carrier.open()) else { return };
+        let refused = opened.err().map(|(_, why)| format!("{why:#}"));
+        self.lock().opened = Some(refused.clone().map_or(Ok(()), Err));
+        self.changed.notify_all();
+        while let Some(rows) = self.next(|waiting| carrier.reach(waiting)) {
+            let delivered = match &refused {
+                Some(why) => Err((rows.len(), anyhow!(why.clone()))),
+                None => match self.persist(|| carrier.carry(&rows)) {
+                    Some(delivered) => delivered,
+                    None => return,
+                },
+            };
+            let mut state = self.lock();
+            state.under_way = 0;
+            if let Err((lost, why)) = delivered {
+                state.lose(lost, || format!("{why:#}"));
+            }
+        }
+        let exit = self.lock().exit;
+        let closed = exit.filter(|_| refused.is_none()).and_then(|exit| self.persist(|| carrier.close(exit)));
+        drop(carrier);
+        let mut state = self.lock();
+        if let Some(Err((_, why))) = closed {
+            state.lose(0, || format!("{why:#}"));
+        }
+        state.done = true;
+        self.changed.notify_all();
+    }
+
+    /// The rows to deliver next, or nothing once the run has ended.
+    fn next(&self, reach: impl Fn(&VecDeque<Row>) -> usize) -> Option<Vec<Row>> {
+        let mut state = self.lock();
+        while state.rows.is_empty() && state.exit.is_none() && !state.abandoned {
+            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.rows.is_empty() || state.abandoned {
+            return None;
+        }
+        let count = reach(&state.rows).clamp(1, state.rows.len());
+        state.under_way = count;
+        Some(state.rows.drain(..count).collect())
+    }
+
+    /// Tries until it is done, or cannot be; nothing if nobody waits for it any more.
+    fn persist(&self, mut attempt: impl FnMut() -> Result<(), Trouble>) -> Option<Result<(), (usize, anyhow::Error)>> {
+        let mut pause = self.patience.first_pause;
+        loop {
+            let tried = attempt();
+            let mut state = self.lock();
+            let why = match tried {
+                Err(Trouble::Passing(why)) => why,
+                tried => {
+                    if std::mem::take(&mut state.failing) {
+                        tracing::info!("{} answers again", self.name);
+                        if state.lost == 0 {
+                            state.why = None;
+                        }
+                    }
+                    return Some(match tried {
+                        Err(Trouble::Lasting(lost, why)) => Err((lost, why)),
+                        _ => Ok(()),
+                    });
+                }
+            };
+            if !std::mem::replace(&mut state.failing, true) {
+                tracing::warn!("{} does not answer; rows wait until it does: {why:#}", self.name);
+            }
+            self.changed.notify_all();
+            let ended = state.exit.is_some();
+            if ended {
+                state.why = Some(format!("{why:#}"));
+            }
+            let at_most = if ended { pause.min(LAST_PAUSE) } else { pause };
+            // The end of the run is one more reason to try.
+            let idle = |state: &mut State| !state.abandoned && (ended || state.exit.is_none());
+            let waited = self.changed.wait_timeout_while(state, at_most, idle);
+            if waited.unwrap_or_else(PoisonError::into_inner).0.abandoned {
+                return None;
+            }
+            pause = (pause * 2).min(self.patience.longest_pause);
+        }
+    }
+}
+
+fn count(rows: usize, what: &str) -> String {
+    match rows {
+        0 => format!("the end of the run was {what}"),
+        1 => format!("1 row was {what}"),
+        rows => format!("{rows} rows were {what}"),
+    }
+}
