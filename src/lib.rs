@@ -13,6 +13,7 @@ pub mod data;
 pub mod model;
 pub mod optim;
 pub mod pipelines;
+pub mod report;
 pub mod reward;
 pub mod rollout;
 pub mod run;

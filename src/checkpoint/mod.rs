@@ -135,6 +135,18 @@ impl Checkpoints {
         Ok(found)
     }
 
+    /// What is there, the highest step first. Only manifests are read.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(&self) -> Result<Vec<Listed>> {
+        let listed = |(step, dir): (u64, PathBuf)| {
+            let manifest = Manifest::read(&dir).and_then(|manifest| manifest.check_sizes(&dir).map(|()| manifest));
+            Listed { step, bytes: manifest.ok().map(|manifest| manifest.bytes()), dir }
+        };
+        Ok(self.folders()?.into_iter().map(listed).collect())
+    }
+
     /// Everything that has the name of a checkpoint, the highest step first.
     fn folders(&self) -> Result<Vec<(u64, PathBuf)>> {
         let cannot_read = || format!("cannot read {}", self.dir.display());
@@ -165,6 +177,15 @@ struct Saved {
     step: u64,
     dir: PathBuf,
     manifest: Manifest,
+}
+
+/// A folder that has the name of a checkpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    pub step: u64,
+    pub dir: PathBuf,
+    /// What its files are together; `None` where some are missing or cut short.
+    pub bytes: Option<u64>,
 }
 
 /// The step of a checkpoint path, whose last component must be `global_step_<N>`.

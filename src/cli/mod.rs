@@ -12,6 +12,8 @@ mod failure;
 mod from_verl;
 mod generate;
 mod kinds;
+mod report;
+mod runs;
 mod serve_rm;
 mod sft;
 mod train;
@@ -50,6 +52,11 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Answer requests for the scores of a reward model, as OpenRLHF's serve_rm
     ServeRm(serve_rm::ServeRmArgs),
+    /// Put the curves, samples and settings of runs into one HTML file, or serve them while they go on
+    Report(report::ReportArgs),
+    /// See which runs there are and how they stand
+    #[command(subcommand)]
+    Runs(runs::RunsCommand),
     /// Write a data set in verl's parquet schema
     Data(data::DataArgs),
     /// Copy the model of a checkpoint, as a folder that transformers loads
@@ -77,6 +84,8 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),
         Some(Command::ServeRm(args)) => serve_rm::run(&args),
+        Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Runs(command)) => runs::run(command),
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::FromVerl(args)) => from_verl::run(&args),

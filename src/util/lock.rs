@@ -2,18 +2,32 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+const FILE: &str = ".lock";
+/// How often a lock that is held is tried again: [`is_locked`] holds it for an instant.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Locks a folder for as long as the returned file lives; `None` on a file system without locks.
 ///
 /// # Errors
 /// Another process holds it, or the folder cannot be written.
 pub fn lock(dir: &Path) -> Result<Option<File>> {
-    let path = dir.join(".lock");
+    let path = dir.join(FILE);
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
     let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-    match file.try_lock() {
+    let attempts = (1..TRIES).map(|_| file.try_lock()).find(|attempt| {
+        let held = matches!(attempt, Err(TryLockError::WouldBlock));
+        if held {
+            sleep(PAUSE);
+        }
+        !held
+    });
+    match attempts.unwrap_or_else(|| file.try_lock()) {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => bail!(
             "another process is training in {}; wait for it or stop it, or set trainer.default_local_dir to another folder",
@@ -23,5 +37,44 @@ pub fn lock(dir: &Path) -> Result<Option<File>> {
             tracing::warn!("{} cannot be locked ({error}): make sure that no other process trains there", dir.display());
             Ok(None)
         }
+    }
+}
+
+/// Whether a live process holds the lock of a folder; `None` where that cannot be told.
+pub fn is_locked(dir: &Path) -> Option<bool> {
+    let file = match File::open(dir.join(FILE)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(false),
+        file => file.ok()?,
+    };
+    // Shared, so that those who look never see each other.
+    match file.try_lock_shared() {
+        Ok(()) => Some(false),
+        Err(TryLockError::WouldBlock) => Some(true),
+        Err(TryLockError::Error(_)) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_sees_the_lock_and_stops_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(is_locked(dir.path()), Some(false));
+        let held = lock(dir.path()).unwrap();
+        assert_eq!([is_locked(dir.path()), is_locked(dir.path())], [Some(true); 2]);
+        assert!(lock(dir.path()).unwrap_err().to_string().contains("another process"));
+        drop(held);
+        assert_eq!(is_locked(dir.path()), Some(false));
+
+        let look = File::open(dir.path().join(FILE)).unwrap();
+        look.lock_shared().unwrap();
+        let looking = std::thread::spawn(move || {
+            sleep(PAUSE);
+            drop(look);
+        });
+        assert!(lock(dir.path()).unwrap().is_some(), "a look stopped a run");
+        looking.join().unwrap();
     }
 }

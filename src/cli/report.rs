@@ -1,0 +1,70 @@
+//! `trainer report`: the curves, samples and settings of runs as one HTML file, or served while they go on.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use super::{Failure, print};
+use crate::report::folder::resolve;
+use crate::report::gather::Gather;
+use crate::report::page::page;
+use crate::report::watch::Watch;
+use crate::util::fs::write_atomic;
+use crate::util::interrupt::Interrupt;
+
+#[derive(Args)]
+pub struct ReportArgs {
+    /// Folder of a run (trainer.default_local_dir), a checkpoint or a file in it; several runs are shown over each other
+    #[arg(value_name = "RUN_DIR", required = true)]
+    runs: Vec<PathBuf>,
+    /// File to write [default: report.html in RUN_DIR; of several runs, here]
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    output: Option<PathBuf>,
+    /// Serve the page to browsers of this machine instead, and keep it up to date until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    /// Port to serve at [default: any free one]
+    #[arg(long, requires = "watch")]
+    port: Option<u16>,
+}
+
+pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+    let dirs = runs(&args.runs).map_err(Failure::setup)?;
+    if args.watch { watch(dirs, args.port) } else { write(dirs, args.output.clone()) }
+}
+
+/// The folders, each once.
+fn runs(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut dirs: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        let dir = resolve(path)?;
+        let is_same = |other: &PathBuf| other.canonicalize().ok() == dir.canonicalize().ok();
+        ensure!(!dirs.iter().any(is_same), "{} is there twice", dir.display());
+        dirs.push(dir);
+    }
+    Ok(dirs)
+}
+
+fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), Failure> {
+    let beside = match &dirs[..] {
+        [dir] => dir.join("report.html"),
+        _ => PathBuf::from("report.html"),
+    };
+    let data = Gather::new(dirs).data(false).map_err(Failure::of)?;
+    data.problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+    let html = page(&data, false);
+    let by_default = output.is_none();
+    let path = output.unwrap_or(beside);
+    let written = write_atomic(&path, html.as_bytes());
+    let written = if by_default { written.context("--output FILE writes it elsewhere") } else { written };
+    written.map_err(Failure::of)?;
+    print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6))
+}
+
+fn watch(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<(), Failure> {
+    let interrupt = Interrupt::on_signals().map_err(Failure::run)?;
+    let watch = Watch::new(dirs, port).map_err(Failure::setup)?;
+    print(&format!("http://{}/ until Ctrl-C\n", watch.address().map_err(Failure::run)?))?;
+    watch.run(&interrupt).map_err(Failure::run)
+}

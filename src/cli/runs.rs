@@ -1,0 +1,144 @@
+//! `trainer runs`: the runs below a folder, and everything of one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use serde_json::json;
+
+use super::{Failure, print};
+use crate::report::folder::{find, resolve};
+use crate::report::record::Record;
+use crate::report::series::{Series, read_end};
+use crate::report::show::show;
+use crate::util::number::short;
+use crate::util::time::{human, unix_time};
+
+#[derive(Subcommand)]
+pub enum RunsCommand {
+    /// List runs and how they stand, the newest first
+    Ls(LsArgs),
+    /// Print everything of a run
+    Show(ShowArgs),
+}
+
+#[derive(Args)]
+pub struct LsArgs {
+    /// Folders to look in and below [default: checkpoints where there is one, else .]
+    #[arg(value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+    /// Print a JSON object per run
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct ShowArgs {
+    /// Folder of a run, a checkpoint or a file in it
+    #[arg(value_name = "RUN_DIR")]
+    run: PathBuf,
+}
+
+pub fn run(command: RunsCommand) -> Result<(), Failure> {
+    match command {
+        RunsCommand::Ls(args) => ls(&args),
+        RunsCommand::Show(args) => print(&show(&resolve(&args.run).map_err(Failure::setup)?)),
+    }
+}
+
+fn ls(args: &LsArgs) -> Result<(), Failure> {
+    if let Some(missing) = args.folders.iter().find(|folder| !folder.is_dir()) {
+        return Err(Failure::Setup(format!("there is no folder {}", missing.display())));
+    }
+    let folders = match &args.folders[..] {
+        [] => vec![PathBuf::from(if Path::new("checkpoints").is_dir() { "checkpoints" } else { "." })],
+        given => given.to_vec(),
+    };
+    let mut runs: Vec<Row> = find(&folders).into_iter().map(|dir| Row::read(&dir)).collect();
+    runs.sort_by(|a, b| b.began().total_cmp(&a.began()));
+    if runs.is_empty() {
+        let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        tracing::warn!("no runs below {}; `trainer runs ls FOLDER` looks elsewhere", names.join(", "));
+        return Ok(());
+    }
+    print(&if args.json { runs.iter().map(|run| format!("{}\n", run.json())).collect() } else { table(&runs) })
+}
+
+/// What stands for the reward, the most telling first: the reward that PPO learns from, and the loss of supervised runs.
+const REWARDS: &[&str] = &["critic/score/mean", "critic/rewards/mean", "train/loss"];
+
+struct Row {
+    record: Record,
+    /// The last steps.
+    series: Series,
+}
+
+impl Row {
+    fn read(dir: &Path) -> Self {
+        let record = Record::read(dir);
+        let mut series = Series::default();
+        let read = read_end(&record.metrics, &mut series).err().map(|error| format!("{error:#}"));
+        record.problem.iter().chain(&read).for_each(|problem| tracing::warn!("{problem}"));
+        Self { record, series }
+    }
+
+    /// When it began, or what is known best of that.
+    fn began(&self) -> f64 {
+        self.record.started().or(self.record.touched).unwrap_or(0.0)
+    }
+
+    fn reward(&self) -> Option<(&'static str, f64)> {
+        REWARDS.iter().find_map(|name| Some((*name, self.series.last(name)?.1)))
+    }
+
+    /// Of the processes until now, the time between them included.
+    fn duration(&self) -> Option<f64> {
+        Some(self.record.ended().unwrap_or_else(unix_time) - self.record.started()?)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let mut json = self.record.head(&self.series);
+        json["reward"] = json!(self.reward().map(|(metric, value)| json!({"metric": metric, "value": value})));
+        json["duration_s"] = json!(self.duration());
+        json
+    }
+
+    fn cells(&self) -> [String; 8] {
+        let Self { record, series } = self;
+        let unknown = || "-".to_owned();
+        let step = record.step(series).map_or_else(unknown, |step| step.to_string());
+        let best = record.info.as_ref().and_then(|info| info.best.as_ref());
+        let duration = |seconds: f64| human(Duration::from_secs_f64(seconds.max(0.0)));
+        [
+            record.name(),
+            record.in_words(),
+            record.total_steps().map_or_else(|| step.clone(), |total| format!("{step}/{total}")),
+            self.reward().map_or_else(unknown, |(name, value)| match name {
+                "train/loss" => format!("loss {}", short(value)),
+                _ => short(value),
+            }),
+            best.map_or_else(unknown, |best| format!("{} at {}", short(best.value), best.step)),
+            record.started().map_or_else(unknown, |started| format!("{} ago", duration(unix_time() - started))),
+            self.duration().map_or_else(unknown, duration),
+            record.dir.display().to_string(),
+        ]
+    }
+}
+
+fn table(runs: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(["RUN", "STATE", "STEP", "REWARD", "BEST VALIDATION", "STARTED", "TOOK", "FOLDER"]);
+    table.add_rows(runs.iter().map(Row::cells));
+    for column in [2, 3, 5, 6] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}

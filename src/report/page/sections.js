@@ -1,0 +1,117 @@
+// The sections of charts. A chart that is there already stays and is only drawn anew, so that live data loses no focus.
+
+const keptPlots = new Map();
+
+/** The chart of a key, made by `make` when there is none yet. */
+function kept(key, make) {
+  if (!keptPlots.has(key)) keptPlots.set(key, make());
+  const plot = keptPlots.get(key);
+  plot.touch();
+  return plot.element;
+}
+
+/** Puts elements into a grid, unless they are there already. */
+function arrange(grid, elements) {
+  if (elements.length !== grid.children.length || elements.some((element, i) => grid.children[i] !== element)) grid.replaceChildren(...elements);
+}
+
+/** A section with a grid of charts, made once. */
+function gridSection(id, title, elements, ...tools) {
+  const section = byId(id);
+  if (!elements.length) { section.hidden = true; return; }
+  if (!section.querySelector(".grid")) {
+    fill(id, title, tools.length ? h("div", { class: "tools" }, tools) : null, h("div", { class: "grid" }));
+  }
+  section.hidden = false;
+  arrange(section.querySelector(".grid"), elements);
+}
+
+const drawnAbove = new Set();
+
+function renderCurves() {
+  drawnAbove.clear();
+  const elements = CURVES.filter(({ names }) => runs.some((run) => nameOf(run, names))).map((curve) => {
+    for (const run of runs) {
+      const name = nameOf(run, curve.names);
+      if (name) [name, ...(curve.bands?.[name] || [])].forEach((it) => drawnAbove.add(it));
+    }
+    return kept(`curve ${curve.title}`, () => new Lines(curve));
+  });
+  gridSection("curves", "Curves", elements);
+  if (elements.length && !byId("help")) byId("curves-title").after(h("p", { class: "hint", id: "help", text: "Drag to zoom, double-click or Escape to reset. On a focused chart: arrow keys, + and −." }));
+}
+
+function renderValidation() {
+  const best = runs.map(validationMetric).filter(Boolean);
+  const names = allNames(runs).filter(isValidation).sort((a, b) => best.includes(b) - best.includes(a) || b.startsWith("val-core/") - a.startsWith("val-core/"));
+  names.forEach((name) => drawnAbove.add(name));
+  gridSection("validation", "Validation", names.map((name) => kept(`validation ${name}`, () => new Lines({ title: name, names: [name] }))));
+}
+
+function renderTiming() {
+  for (const run of runs) run.phases = null;
+  const timed = runs.filter((run) => phasesOf(run).list.length);
+  for (const name of allNames(runs)) if (isPhase(name)) drawnAbove.add(name);
+  const greatest = () => Math.max(0, ...visibleRuns().filter((run) => phasesOf(run).list.length).map((run) => {
+    const { list } = phasesOf(run);
+    let most = 0;
+    const totals = Array.from(run.steps, (_, i) => list.reduce((sum, { values }) => sum + values[i], 0)).sort((a, b) => a - b);
+    if (totals.length) most = totals[Math.floor((totals.length - 1) * 0.99)];
+    return most;
+  }));
+  const elements = timed.map((run) => {
+    const element = kept(`timing ${run.key}`, () => new Areas(run, greatest, runs.length > 1 ? run.name : "Time per step"));
+    keptPlots.get(`timing ${run.key}`).run = run;
+    element.hidden = state.hidden.has(run.key);
+    return element;
+  });
+  gridSection("timing", "Where the time goes", elements,
+    segmented("Height", [["time", "Seconds"], ["share", "Share"]], state.share ? "share" : "time", (kind) => change("view", { share: kind === "share" })));
+  byId("timing").querySelector(".grid")?.classList.toggle("single", timed.length === 1);
+}
+
+// All other series, by the first part of their names.
+let seriesFind = "";
+const openGroups = new Set();
+
+function renderSeries() {
+  const names = allNames(runs);
+  const section = byId("series");
+  if (!names.some((name) => !drawnAbove.has(name))) { section.hidden = true; return; }
+  if (!byId("groups")) {
+    const box = searchBox("Search all series", seriesFind, (text) => { seriesFind = text; listGroups(); });
+    fill("series", "All other series", h("div", { class: "tools" }, box, h("p", { class: "hint", id: "series-note", role: "status" })), h("div", { id: "groups" }));
+  }
+  listGroups();
+}
+
+/** Groups that are not open hold no charts. A search finds series of the sections above too. */
+function listGroups() {
+  const names = allNames(runs).filter((name) => (seriesFind ? name.toLowerCase().includes(seriesFind) : !drawnAbove.has(name)));
+  const groups = new Map();
+  for (const name of names) {
+    const prefix = name.includes("/") ? name.slice(0, name.indexOf("/")) : "no prefix";
+    groups.set(prefix, [...(groups.get(prefix) || []), name]);
+  }
+  byId("series-note").textContent = `${names.length} series${seriesFind ? " found" : ` in ${groups.size} groups`}`;
+  const searching = seriesFind !== "";
+  const wanted = new Set();
+  const elements = [...groups].map(([prefix, members]) => {
+    const id = `group-${prefix}`;
+    let details = byId(id);
+    if (!details) {
+      details = h("details", { class: "group", id }, h("summary", {}, h("h3", { text: prefix }), h("span", { class: "hint count" })), h("div", { class: "grid small" }));
+      details.addEventListener("toggle", () => {
+        if (!details.searching) details.open ? openGroups.add(prefix) : openGroups.delete(prefix);
+        if (details.open) details.fillIn();
+      });
+    }
+    details.querySelector(".count").textContent = String(members.length);
+    details.searching = searching;
+    details.open = searching || openGroups.has(prefix);
+    details.fillIn = () => arrange(details.querySelector(".grid"), members.map((name) => kept(`series ${name}`, () => new Lines({ title: name, names: [name], height: 140, heading: "h4" }))));
+    if (details.open) { details.fillIn(); members.forEach((name) => wanted.add(`series ${name}`)); }
+    return details;
+  });
+  arrange(byId("groups"), elements);
+}
