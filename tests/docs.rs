@@ -231,7 +231,7 @@ fn keys_that_pages_name_exist() {
         let text = text.split("writes what follows. -->").next().unwrap();
         let text: String = text.split("```console").map(|part| part.split_once("```").map_or(part, |(_, rest)| rest)).collect();
         for found in key.captures_iter(&text).map(|found| found[1].to_owned()) {
-            let is_file = [".rs", ".yaml", ".json", ".md"].iter().any(|end| found.ends_with(end));
+            let is_file = [".rs", ".yaml", ".json", ".md", ".log"].iter().any(|end| found.ends_with(end));
             let is_verls = burnish::config::compat::editions::keys()
                 .any(|key| key.key == found || key.key.starts_with(&format!("{found}.")));
             let known = is_verls || config.contains(&format!("`{found}`")) || config.contains(&format!("### {found}\n"));

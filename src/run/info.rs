@@ -26,6 +26,8 @@ pub struct RunInfo {
     pub version: String,
     /// The command line of the last process.
     pub command: Vec<String>,
+    /// Where it was typed.
+    pub cwd: PathBuf,
     /// When the first process began, in seconds since 1970.
     pub started: f64,
     /// When the last one ended.
@@ -103,6 +105,7 @@ impl RunInfo {
             kind: kind.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            cwd: std::env::current_dir().unwrap_or_default(),
             started: unix_time(),
             ended: None,
             resumed: Vec::new(),

@@ -137,6 +137,8 @@ impl Record {
         let better = |best: &BestSoFar| if greater { value > best.value } else { value < best.value };
         if folder.info.best.as_ref().is_none_or(|best| best.metric != name || better(best)) {
             folder.info.best = Some(BestSoFar { metric: name.to_owned(), value, step });
+            folder.info.step = step;
+            folder.write("the best validation");
         }
     }
 
@@ -168,8 +170,12 @@ impl Folder {
         self.info.phase = (state == State::Failed).then(|| phase.to_owned());
         self.info.state = state;
         self.info.error = error;
+        self.write("how the run ended");
+    }
+
+    fn write(&self, what: &str) {
         if let Err(error) = self.info.write(&self.dir) {
-            tracing::warn!("how the run ended is not recorded: {error:#}");
+            tracing::warn!("{what} is not recorded: {error:#}");
         }
     }
 

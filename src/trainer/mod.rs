@@ -143,8 +143,10 @@ impl Trainer {
     }
 
     fn train(&mut self) -> Result<()> {
+        self.progress.start(self.step, self.total_steps);
         // A resumed run has its first validation behind it; validation alone is wanted at any step.
         if self.config.trainer.val_only || self.step == 0 && self.config.trainer.val_before_train {
+            self.record.stage().enter("testing");
             let metrics = match self.validate() {
                 Err(error) if error.is::<Interrupted>() => return self.stop(),
                 result => result?,
@@ -155,7 +157,6 @@ impl Trainer {
             self.log(&metrics);
         }
         let last = if self.config.trainer.val_only { self.step } else { self.total_steps };
-        self.progress.start(self.step, self.total_steps);
         let mut save_time = None;
         while self.step < last {
             if self.interrupt.asked() {

@@ -16,7 +16,7 @@ impl Trainer {
     /// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`).
     pub(super) fn show_completions(&mut self, batch: &Batch) -> Result<()> {
         let (most, times) = (self.config.trainer.log_completions, self.config.trainer.num_sample_generations as u64);
-        let due = |times: u64| (self.step - 1).is_multiple_of((self.total_steps / times).max(1));
+        let due = |times: u64| (self.step - 1).is_multiple_of(self.total_steps.div_ceil(times).max(1));
         if most == 0 || times == 0 || !due(times) {
             return Ok(());
         }

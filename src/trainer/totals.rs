@@ -71,8 +71,9 @@ impl Totals {
 
     /// The means over updates and over tokens.
     pub fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
-        metrics.extend(self.per_update.drain(..).map(|(name, total)| (name, total / updates as f64)));
-        metrics.extend(self.per_token.drain(..).map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0))); // + 0.0: never −0
+        // + 0.0: never −0
+        metrics.extend(self.per_update.drain(..).map(|(name, total)| (name, total / updates as f64 + 0.0)));
+        metrics.extend(self.per_token.drain(..).map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0)));
     }
 
     /// All of them, with the ratios of a policy.

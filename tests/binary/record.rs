@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{small_run, succeed};
+use crate::common::{small_run, succeed, trainer};
 
 const STEPS: &[&str] = &["trainer.total_training_steps=4", "trainer.val_before_train=false", "trainer.log_completions=0"];
 
@@ -37,6 +37,18 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     assert!(setting("algorithm.gamma")["from"].as_str().unwrap().contains(".yaml:"));
     // Not asked for, and there all the same: the report reads it.
     assert_eq!(fs::read_to_string(run.join("metrics.jsonl")).unwrap().lines().count(), 4);
+
+    // Told again by the commands that look at runs.
+    let at = run.to_str().unwrap();
+    let listed = succeed(trainer(&["runs", "ls", folder.path().to_str().unwrap(), "--json"])).stdout;
+    let listed: Value = serde_json::from_slice(&listed).unwrap();
+    assert_eq!((&listed["state"], &listed["step"], &listed["resumable"]), (&"finished".into(), &4.into(), &false.into()));
+    assert_eq!(listed["best"], info["best"]);
+    let told = String::from_utf8(succeed(trainer(&["runs", "show", at])).stdout).unwrap();
+    assert!(told.contains("finished") && told.contains("algorithm.adv_estimator=grpo"), "{told}");
+    succeed(trainer(&["report", at]));
+    let report = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(report.contains("\"actor/grad_norm\":[") && !report.contains("{{DATA}}"), "{}", report.len());
 
     // What is on standard error is in the log.
     let (said, log) = (String::from_utf8(output.stderr).unwrap(), fs::read_to_string(run.join("trainer.log")).unwrap());
