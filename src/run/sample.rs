@@ -25,7 +25,7 @@ pub struct Sample {
     pub advantage: Option<f64>,
     pub ground_truth: Value,
     pub data_source: String,
-    /// What each reward function says, a number or null.
+    /// Where there are several reward functions, what each says, a number or null.
     pub components: Map<String, Value>,
     /// `stop` or `length`.
     pub finish: String,

@@ -44,7 +44,7 @@ impl Trainer {
             advantage: trained.then(|| mean_advantage(batch, i)),
             ground_truth: prompt.ground_truth.clone(),
             data_source: prompt.data_source.clone(),
-            components: batch.components.iter().map(component).collect(),
+            components: batch.components.iter().filter(|_| batch.components.len() > 1).map(component).collect(),
             finish: match response.finish {
                 Finish::Stop => "stop".to_owned(),
                 Finish::Length => "length".to_owned(),
@@ -70,8 +70,7 @@ fn mean_advantage(batch: &Batch, i: usize) -> f64 {
 /// Query, response and score, as in TRL's table; the reward functions, where there are several; the advantage, where there is one.
 fn table(samples: &[Sample], name: &'static str) -> Table {
     let first = samples.first();
-    let components: Vec<&String> =
-        first.iter().flat_map(|s| s.components.keys()).filter(|_| first.is_some_and(|s| s.components.len() > 1)).collect();
+    let components: Vec<&String> = first.iter().flat_map(|sample| sample.components.keys()).collect();
     let advantage = first.is_some_and(|sample| sample.advantage.is_some());
     let mut columns: Vec<String> = ["query", "response", "score"].map(str::to_owned).to_vec();
     columns.extend(components.iter().map(|name| (*name).clone()));
