@@ -184,8 +184,10 @@ class Check:
             b.mouse("mouseMoved", *box)
             b.settle()
             self.that("pointing at a token tells its numbers", "log-prob" in b.js("document.querySelector('.token-line').textContent"), b.js("document.querySelector('.token-line').textContent"))
-        if any(s.get("advantages") for run in self.runs for s in run["samples"]):
-            self.open("#kind=train")
+        # Where all responses to a prompt are equally good, there is no advantage to show.
+        steps = [s["step"] for run in self.runs for s in run["samples"] if s["kind"] == "train" and any(s.get("advantages") or [])]
+        if steps:
+            self.open(f"#kind=train&step={max(steps)}")
             self.that("tokens are tinted by advantage", b.js("document.querySelectorAll('.tokens .token[data-tint=up], .tokens .token[data-tint=down]').length") > 0)
         self.quiet("samples")
 

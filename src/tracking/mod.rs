@@ -166,7 +166,7 @@ impl Open {
         if let Err(error) = call(self.tracker.as_mut()) {
             self.failed += 1;
             if self.failed == 1 {
-                tracing::warn!("tracker `{}` failed, training goes on: {error:#}", self.name);
+                tracing::warn!("tracker `{}` failed, which the run does not depend on: {error:#}", self.name);
             }
             self.last = Some(error);
         }
