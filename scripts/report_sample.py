@@ -11,10 +11,12 @@ import json
 import math
 import pathlib
 import random
+import re
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "src/report/page"
 # The order in which the scripts are joined; one scope holds them all.
-SCRIPTS = ["data.js", "dom.js", "state.js", "axes.js", "plot.js", "lines.js", "areas.js", "glance.js", "tokens.js", "samples.js", "config.js", "sections.js", "main.js"]
+# In the order of the program.
+SCRIPTS = re.findall(r'"page/(\w+\.js)"', (PAGE.parent / "page.rs").read_text())
 NAMES = ["grpo-arithmetic", "grpo-arithmetic-no-kl", "dapo-arithmetic"]
 NONFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 VALIDATE_EVERY = 32

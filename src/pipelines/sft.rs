@@ -17,7 +17,7 @@ use crate::model::token_stats::TokenGrads;
 use crate::model::{CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
 use crate::optim::{Learner, Update, schedule};
-use crate::run::{Output, Record, RunInfo, Setting, Watched};
+use crate::run::{Output, Record, RunInfo, Watched};
 use crate::tracking::{Metrics, Progress, Session};
 use crate::trainer::idle::warn_of_idle;
 use crate::trainer::lora;
@@ -222,12 +222,11 @@ impl Sft {
             wandb_proxy: None,
             progress: output.progress.clone(),
         };
-        let setting = |(key, value, from)| Setting { key, value, from };
         let info = RunInfo {
             device: config.trainer.device.to_string(),
             model: format!("{}: {}", config.model.path, learner.model.size()),
-            config: loaded.tree.settings().into_iter().map(setting).collect(),
             ..RunInfo::new("sft", &config.trainer.project_name, &config.trainer.experiment_name)
+                .with_settings(loaded.tree.settings())
         };
         let watched = Watched { metric: None, greater_is_better: true };
         let record = Record::begin(info, session, &config.trainer.logger, watched, &output)?;

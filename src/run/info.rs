@@ -124,6 +124,12 @@ impl RunInfo {
         }
     }
 
+    /// With every setting: its key, its value, and where it was written.
+    pub fn with_settings(self, settings: Vec<(String, Value, String)>) -> Self {
+        let setting = |(key, value, from)| Setting { key, value, from };
+        Self { config: settings.into_iter().map(setting).collect(), ..self }
+    }
+
     /// Of the run in this folder.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{Exit, Metrics, Table};
+use super::{Exit, Metrics, Table, Tracker};
 
 /// Rows that wait at most; the oldest of more are lost.
 const MOST_ROWS: usize = 100_000;
@@ -110,6 +110,22 @@ struct Shared {
 /// The queue, seen by who logs.
 pub(super) struct Outbox {
     shared: Arc<Shared>,
+    /// What ends with it.
+    _guard: Option<Box<dyn Send>>,
+}
+
+impl Tracker for Outbox {
+    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.push(step, Content::Metrics(metrics.clone()))
+    }
+
+    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
+        self.push(step, Content::Table(table.clone()))
+    }
+
+    fn finish(&mut self, exit: Exit) -> Result<()> {
+        self.wait(exit)
+    }
 }
 
 impl Outbox {
@@ -119,7 +135,13 @@ impl Outbox {
         let of_thread = Arc::clone(&shared);
         let deliver = move || of_thread.deliver(carrier);
         thread::Builder::new().name(name.to_owned()).spawn(deliver).with_context(|| format!("no thread for {name}"))?;
-        Ok(Self { shared })
+        Ok(Self { shared, _guard: None })
+    }
+
+    /// With something that is dropped when nobody delivers any more, such as what ends a process.
+    pub fn with(mut self, guard: impl Send + 'static) -> Self {
+        self._guard = Some(Box::new(guard));
+        self
     }
 
     /// Waits until the carrier is open, or has failed and tries again; `false` if it is not open yet.
@@ -139,7 +161,7 @@ impl Outbox {
     ///
     /// # Errors
     /// Rows were lost since the last call.
-    pub fn push(&self, step: u64, content: Content) -> Result<()> {
+    fn push(&self, step: u64, content: Content) -> Result<()> {
         let row = Row { step, time: SystemTime::now(), content };
         let mut state = self.shared.lock();
         state.rows.push_back(row);
@@ -157,7 +179,7 @@ impl Outbox {
     ///
     /// # Errors
     /// Rows that were lost or are still waiting; the carrier could not be closed.
-    pub fn finish(&self, exit: Exit) -> Result<()> {
+    fn wait(&self, exit: Exit) -> Result<()> {
         let Shared { name, patience, changed, .. } = &*self.shared;
         self.shared.lock().exit = Some(exit);
         changed.notify_all();

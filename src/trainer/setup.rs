@@ -19,7 +19,7 @@ use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::reward;
 use crate::rollout::{NativeEngine, Sampling};
-use crate::run::{Output, Record, RunInfo, Setting, Watched};
+use crate::run::{Output, Record, RunInfo, Watched};
 use crate::tracking::{Session, TRACKERS};
 use crate::util::interrupt::Interrupt;
 
@@ -178,12 +178,10 @@ impl Trainer {
     /// What the run is.
     fn info(&self, tree: &Tree) -> RunInfo {
         let trainer = &self.config.trainer;
-        let setting = |(key, value, from)| Setting { key, value, from };
         RunInfo {
             device: trainer.device.to_string(),
             model: format!("{}: {}", self.config.actor_rollout_ref.model.path, self.actor.model.size()),
-            config: tree.settings().into_iter().map(setting).collect(),
-            ..RunInfo::new("ppo", &trainer.project_name, &trainer.experiment_name)
+            ..RunInfo::new("ppo", &trainer.project_name, &trainer.experiment_name).with_settings(tree.settings())
         }
     }
 

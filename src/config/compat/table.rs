@@ -314,6 +314,7 @@ const RL: &[(&str, Fate)] = &[
 
 /// Rows of supervised fine-tuning: `fsdp_sft_trainer` (until 2026-01) and `sft_trainer`.
 const SFT: &[(&str, Fate)] = &[
+    ("trainer.wandb_proxy", Ignored("the environment variable https_proxy does the same")),
     ("model.partial_pretrain", Renamed("model.path")),
     ("data.micro_batch_size", Renamed("data.micro_batch_size_per_gpu")),
     ("data.multiturn.enable", Means("data.messages_key", "messages")),

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use super::outbox::{Carrier, Content, Outbox, PATIENCE, Row, Trouble};
-use super::{Cell, Entry, Exit, Metrics, Session, Table, Tracker};
-use process::{Killer, Process};
+use super::{Cell, Entry, Exit, Session, Tracker};
+use process::Process;
 
 /// How long a package may take to be imported and to begin a run; MLflow's makes a database of fifty tables in it.
 const OPENING: Duration = Duration::from_secs(120);
@@ -79,27 +79,8 @@ pub(super) fn open(session: &Session, sdk: Sdk) -> Result<Box<dyn Tracker>> {
             "the package of {name} did not begin a run within {OPENING:?}; what it printed is in {name}.log of the run's folder"
         );
     }
-    Ok(Box::new(Bridged { outbox, _killer: killer }))
-}
-
-struct Bridged {
-    outbox: Outbox,
-    /// The process does not outlive this.
-    _killer: Killer,
-}
-
-impl Tracker for Bridged {
-    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.outbox.push(step, Content::Metrics(metrics.clone()))
-    }
-
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
-        self.outbox.push(step, Content::Table(table.clone()))
-    }
-
-    fn finish(&mut self, exit: Exit) -> Result<()> {
-        self.outbox.finish(exit)
-    }
+    // The process does not outlive it.
+    Ok(Box::new(outbox.with(killer)))
 }
 
 struct Bridge {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tracking::{Metrics, Table};
 
 /// What the bridge uses of swanlab, keeping what it is told. Some steps go wrong.
 const SWANLAB: &str = r#"

@@ -15,8 +15,8 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::bridge::{self, Sdk};
-use super::outbox::{Content, Outbox, PATIENCE, Patience};
-use super::{Entry, Exit, Metrics, Session, Table, Tracker};
+use super::outbox::{Outbox, PATIENCE, Patience};
+use super::{Entry, Session, Tracker};
 use run::Run;
 use server::{Credentials, Server};
 
@@ -47,7 +47,7 @@ fn open(session: &Session) -> Result<Box<dyn Tracker>> {
     let is_server = ["http://", "https://"].iter().any(|scheme| uri.to_ascii_lowercase().starts_with(scheme));
     if is_server && BY_PACKAGE.iter().all(|name| set(name).is_none()) {
         let server = Server::new(&uri, &Credentials::from_environment())?;
-        return Ok(Box::new(Mlflow::open(Run::new(server, session.clone(), set("MLFLOW_RUN_ID")), PATIENCE)?));
+        return Ok(Box::new(deliver(Run::new(server, session.clone(), set("MLFLOW_RUN_ID")), PATIENCE)?));
     }
     let params = names::params(&session.config);
     let params: Value = params.into_iter().map(|(key, value)| (key, Value::String(value))).collect();
@@ -57,28 +57,9 @@ fn open(session: &Session) -> Result<Box<dyn Tracker>> {
     )
 }
 
-struct Mlflow {
-    outbox: Outbox,
-}
-
-impl Mlflow {
-    fn open(run: Run, patience: Patience) -> Result<Self> {
-        let outbox = Outbox::start(TRACKER.name, run, patience)?;
-        outbox.opened(OPENING)?;
-        Ok(Self { outbox })
-    }
-}
-
-impl Tracker for Mlflow {
-    fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.outbox.push(step, Content::Metrics(metrics.clone()))
-    }
-
-    fn table(&mut self, step: u64, table: &Table) -> Result<()> {
-        self.outbox.push(step, Content::Table(table.clone()))
-    }
-
-    fn finish(&mut self, exit: Exit) -> Result<()> {
-        self.outbox.finish(exit)
-    }
+/// Rows wait for a server that is not there yet.
+fn deliver(run: Run, patience: Patience) -> Result<Outbox> {
+    let outbox = Outbox::start(TRACKER.name, run, patience)?;
+    outbox.opened(OPENING)?;
+    Ok(outbox)
 }

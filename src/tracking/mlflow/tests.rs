@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tracking::Cell;
+use crate::tracking::{Cell, Exit, Metrics, Table};
 
 const QUICK: Patience = Patience {
     first_pause: Duration::from_millis(5),
@@ -104,9 +104,9 @@ fn free() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-fn open(address: &str, session: &Session, given: Option<&str>, patience: Patience) -> Result<Mlflow> {
+fn open(address: &str, session: &Session, given: Option<&str>, patience: Patience) -> Result<Outbox> {
     let credentials = Credentials { token: Some("secret".into()), ..Credentials::default() };
-    Mlflow::open(Run::new(Server::new(address, &credentials)?, session.clone(), given.map(str::to_owned)), patience)
+    deliver(Run::new(Server::new(address, &credentials)?, session.clone(), given.map(str::to_owned)), patience)
 }
 
 fn sample(config: Value) -> (tempfile::TempDir, Session) {

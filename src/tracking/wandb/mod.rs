@@ -302,7 +302,12 @@ fn file_name(id: &str) -> String {
 }
 
 fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<Live> {
-    let Mode::Online { asked } = mode else { return None };
+    let Mode::Online { asked } = mode else {
+        if session.wandb_proxy.is_some() {
+            tracing::warn!("ignored: trainer.wandb_proxy: nothing is uploaded while the run goes on");
+        }
+        return None;
+    };
     let Some(client) = settings::client(&session.python) else {
         if asked {
             tracing::warn!(
