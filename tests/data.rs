@@ -318,6 +318,23 @@ fn sampler_resumes_anywhere_and_covers_every_epoch() {
     }
     assert_ne!(batches[0], new(8).next_batch());
 
+    // A position is a row, whatever the size of a batch: what was drawn does not come again, and nothing is left out.
+    let of = |size| Sampler::new(12, size, true, 7, true).unwrap();
+    let mut singles = of(1);
+    let order: Vec<usize> = (0..24).map(|_| singles.next_batch()[0]).collect();
+    let (mut sixes, mut fours) = (of(6), of(4));
+    assert_eq!(sixes.next_batch(), order[..6]);
+    fours.restore(sixes.state()).unwrap();
+    assert_eq!(fours.next_batch(), order[6..10]);
+    // Two rows are left, which fill no batch of six.
+    sixes.restore(fours.state()).unwrap();
+    assert_eq!(sixes.next_batch(), order[12..18]);
+    // Checkpoints that count batches, and other data.
+    fours.restore(serde_json::from_str(r#"{"epoch": 0, "batch": 2}"#).unwrap()).unwrap();
+    assert_eq!(fours.next_batch(), order[8..12]);
+    let error_of = |len: usize| Sampler::new(len, 3, true, 7, true).unwrap().restore(fours.state()).unwrap_err().to_string();
+    assert!(error_of(20).contains("in data of 12 rows, and now there are 20"), "{}", error_of(20));
+
     let mut ordered = Sampler::new(5, 2, false, 0, false).unwrap();
     let batches: Vec<_> = (0..4).map(|_| ordered.next_batch()).collect();
     assert_eq!(batches, [vec![0, 1], vec![2, 3], vec![4], vec![0, 1]]);

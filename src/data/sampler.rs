@@ -5,12 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::util::rng::Stream;
 
-/// Where the sampler stands: the next batch to be drawn.
+/// Where the sampler stands. It counts rows, not batches, so that it means the same whatever the size of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerState {
     pub epoch: u64,
-    /// Batches of `epoch` already drawn.
-    pub batch: u64,
+    /// Rows of `epoch` already drawn; `None` in checkpoints that count `batch`es.
+    #[serde(default)]
+    drawn: Option<u64>,
+    /// Rows of an epoch; those checkpoints do not say.
+    #[serde(default)]
+    rows: Option<u64>,
+    /// Batches of `epoch` already drawn, where `drawn` is not there.
+    #[serde(default, skip_serializing)]
+    batch: u64,
 }
 
 /// Endless batches of row indices. The order within epoch `e` depends only on the seed and on `e`.
@@ -21,8 +28,10 @@ pub struct Sampler {
     shuffle: bool,
     seed: u64,
     drop_last: bool,
-    state: SamplerState,
-    /// The order of epoch `state.epoch`.
+    epoch: u64,
+    /// Rows of `epoch` already drawn.
+    drawn: usize,
+    /// The order of `epoch`.
     order: Vec<usize>,
 }
 
@@ -35,8 +44,7 @@ impl Sampler {
         if len == 0 || (drop_last && len < batch_size) {
             bail!("{len} rows do not fill one batch of {batch_size}");
         }
-        let state = SamplerState { epoch: 0, batch: 0 };
-        let mut sampler = Self { len, batch_size, shuffle, seed, drop_last, state, order: Vec::new() };
+        let mut sampler = Self { len, batch_size, shuffle, seed, drop_last, epoch: 0, drawn: 0, order: Vec::new() };
         sampler.order = sampler.epoch_order(0);
         Ok(sampler)
     }
@@ -53,30 +61,37 @@ impl Sampler {
 
     /// The next batch; after the last one of an epoch, the first one of the next.
     pub fn next_batch(&mut self) -> Vec<usize> {
-        if self.state.batch == self.batches_per_epoch() {
-            self.state = SamplerState { epoch: self.state.epoch + 1, batch: 0 };
-            self.order = self.epoch_order(self.state.epoch);
+        let left = self.len - self.drawn;
+        if left == 0 || self.drop_last && left < self.batch_size {
+            (self.epoch, self.drawn) = (self.epoch + 1, 0);
+            self.order = self.epoch_order(self.epoch);
         }
-        let start = self.state.batch as usize * self.batch_size;
-        self.state.batch += 1;
-        self.order[start..self.len.min(start + self.batch_size)].to_vec()
+        let start = self.drawn;
+        self.drawn = self.len.min(start + self.batch_size);
+        self.order[start..self.drawn].to_vec()
     }
 
     pub fn state(&self) -> SamplerState {
-        self.state
+        SamplerState { epoch: self.epoch, drawn: Some(self.drawn as u64), rows: Some(self.len as u64), batch: 0 }
     }
 
-    /// Continues from a saved state: the next batch is the one that would have followed it.
+    /// Continues from a saved state: the next row is the one that would have followed it.
+    ///
+    /// # Errors
+    /// A state of other data.
     pub fn restore(&mut self, state: SamplerState) -> Result<()> {
-        if state.batch > self.batches_per_epoch() {
+        let rows = self.len as u64;
+        if let Some(before) = state.rows.filter(|before| *before != rows) {
             bail!(
-                "the saved data position is batch {} of its epoch, but an epoch now has {} batches: \
-                 the data or the batch size has changed since the checkpoint",
-                state.batch,
-                self.batches_per_epoch()
+                "the saved position is in data of {before} rows, and now there are {rows}: the files, or what is filtered out of \
+                 them, have changed since the checkpoint, so it is not known which rows are still to come"
             );
         }
-        self.state = state;
+        let drawn = state.drawn.unwrap_or_else(|| state.batch.saturating_mul(self.batch_size as u64).min(rows));
+        if drawn > rows {
+            bail!("the saved position is row {drawn} of its epoch, but an epoch has {rows}");
+        }
+        (self.epoch, self.drawn) = (state.epoch, drawn as usize);
         self.order = self.epoch_order(state.epoch);
         Ok(())
     }
