@@ -68,23 +68,27 @@ impl AdamW {
         self.state.iter().flat_map(|(name, (m, v))| [named(name, "exp_avg", m), named(name, "exp_avg_sq", v)]).collect()
     }
 
-    /// Restores what [`tensors`](AdamW::tensors) gave, for the parameters of `net` that are trained.
+    /// Restores what [`tensors`](AdamW::tensors) gave, for the parameters of `net` that are trained. One without moments has had
+    /// no gradient so far, as all of them before the first update: it starts from zeros, as in a run that was never stopped.
     ///
     /// # Errors
-    /// A moment that is missing, of another size than its parameter, or of a parameter that is not trained.
+    /// One moment of a parameter without the other, of another size than it, or of a parameter that is not trained.
     pub fn restore(&mut self, step: u64, mut tensors: BTreeMap<String, Vec<f32>>, net: &Decoder, device: &Device) -> Result<()> {
         self.step = step;
         self.state.clear();
         for (parameter, size) in trained_sizes(net) {
-            let mut moment = |kind: &str| {
-                let name = format!("{parameter}.{kind}");
-                let values = tensors.remove(&name).with_context(|| format!("optimizer state: `{name}` is missing"))?;
+            let names = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{parameter}.{kind}"));
+            if names.iter().all(|name| !tensors.contains_key(name)) {
+                continue;
+            }
+            let mut moment = |name: &String| {
+                let values = tensors.remove(name).with_context(|| format!("optimizer state: `{name}` is missing"))?;
                 if values.len() != size {
                     bail!("optimizer state: `{name}` has {} elements, its parameter {size}", values.len());
                 }
                 Ok(tensor_from_vec(values, [size], device))
             };
-            let moments = (moment("exp_avg")?, moment("exp_avg_sq")?);
+            let moments = (moment(&names[0])?, moment(&names[1])?);
             self.state.insert(parameter, moments);
         }
         match tensors.keys().next() {
