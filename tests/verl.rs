@@ -395,6 +395,12 @@ fn recipes_hold_what_the_command_means() {
         ["actor_rollout_ref.model.external_lib"]
     );
     assert_eq!(convert(&format!("cd x && {two}\n\n{two}")).unwrap().further, [3]);
+    // verl writes over the length of a schedule.
+    let schedule = "actor_rollout_ref.actor.optim.total_training_steps";
+    let overwritten = convert(&format!("python3 -m verl.trainer.main_ppo {schedule}=7 trainer.total_training_steps=9")).unwrap();
+    assert!(overwritten.ignored.iter().any(|one| one.key == schedule && one.value == "7"), "{}", overwritten.recipe);
+    let tree = resolved(&overwritten);
+    assert_eq!([schedule, "trainer.total_training_steps"].map(|key| tree.value(key).unwrap().to_yaml()), ["-1", "9"]);
     let request = |recipe: &str| settled(Kind::Rl, recipe, &[]).unwrap().problems;
     assert_eq!(request(&converted.recipe).len(), 1, "{}", converted.recipe);
     assert!(convert("python3 -m verl.trainer.main_ppo critic=nope").unwrap_err().to_string().contains("`nope` is no file"));

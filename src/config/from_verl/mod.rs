@@ -254,6 +254,9 @@ fn framework(one: Override) -> Result<Ignored, Problem> {
     Err(Problem::new(&key, message).at(&one.origin).help(format!("set its keys, such as {}.KEY=VALUE", one.key)))
 }
 
+/// A setting that has an effect here and none in verl, which writes over it.
+const OVERWRITTEN: &str = "optim.total_training_steps";
+
 /// Applies the overrides to our own defaults, as a run does, and sorts what they changed; returns what the recipe holds.
 fn sort(given: Vec<Override>, converted: &mut Converted) -> Result<Node, ConfigError> {
     let defaults = super::defaults(converted.kind.default_file())?;
@@ -279,6 +282,13 @@ fn sort(given: Vec<Override>, converted: &mut Converted) -> Result<Node, ConfigE
     leaves("", &root, &mut |key, node| {
         if !matches!(node.origin, Origin::Override(_)) {
             return;
+        }
+        if key.ends_with(OVERWRITTEN) {
+            return others.push((
+                key.to_string(),
+                node.clone(),
+                "verl sets it to the length of the run, which is the default here",
+            ));
         }
         match row(converted.kind, key, defaults.root()).map(|row| row.fate) {
             None | Some(Fate::Refused(_)) => drop(settings.put(key, node.clone())),
