@@ -86,13 +86,13 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
 fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<SftExample> {
     let SftExample { ids, loss_mask } = match &options.columns {
         SftColumns::Response { prompt_key, prompt_dict_keys, response_key, response_dict_keys } => {
-            let prompt = follow(row, prompt_key, prompt_dict_keys)?;
+            let prompt = follow(row, prompt_key, prompt_dict_keys, "data.prompt_dict_keys")?;
             let messages = match prompt {
                 Value::String(text) => json!([{"role": "user", "content": text}]),
                 messages @ Value::Array(_) => messages.clone(),
                 _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),
             };
-            let response = follow(row, response_key, response_dict_keys)?;
+            let response = follow(row, response_key, response_dict_keys, "data.response_dict_keys")?;
             let response = response.as_str().with_context(|| format!("column \"{response_key}\" must be text"))?;
             respond(&messages, response, tokenizer, &options.chat_kwargs)?
         }
@@ -135,14 +135,19 @@ fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs:
     Ok(SftExample { ids, loss_mask })
 }
 
-fn follow<'a>(row: &'a Row, column: &str, keys: &[String]) -> Result<&'a Value> {
+/// What these keys lead to inside a column. `setting`: where they come from.
+fn follow<'a>(row: &'a Row, column: &str, keys: &[String], setting: &str) -> Result<&'a Value> {
     keys.iter().try_fold(row.column(column)?, |value, key| {
-        let fields = value.as_object().map(|map| {
-            let mut names: Vec<&str> = map.keys().map(String::as_str).collect();
+        let Some(fields) = value.as_object() else {
+            bail!(
+                "column \"{column}\" has no field \"{key}\": it is no struct; where the column is itself what is wanted, set \
+                 {setting}=null"
+            );
+        };
+        fields.get(key).with_context(|| {
+            let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
             names.sort_unstable();
-            names.join(", ")
-        });
-        let fields = fields.unwrap_or_else(|| "none: it is no struct".into());
-        value.get(key).with_context(|| format!("column \"{column}\" has no field \"{key}\"; its fields: {fields}"))
+            format!("column \"{column}\" has no field \"{key}\"; its fields: {}; see {setting}", names.join(", "))
+        })
     })
 }

@@ -14,7 +14,7 @@ use super::lora::Adapted;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
 use super::tensor_files::{Deferred, write_safetensors};
-use super::weights::{FreshHead, WeightFiles, file_tensors};
+use super::weights::{FreshHead, WeightFiles, file_tensors, there};
 
 /// Where initial weights come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,16 @@ impl CausalLm {
         }
         let net = match init {
             Init::Pretrained => WeightFiles::open(folder)?.build(&config, fresh_head, device)?,
-            Init::Random { seed } => Decoder::random(&config, seed, device)?,
+            Init::Random { seed } => {
+                if let Some(file) = there(folder) {
+                    tracing::warn!(
+                        "{}: {file} is there and not read: this model starts from random weights, as its `init` is random; \
+                         init=pretrained reads it",
+                        folder.display()
+                    );
+                }
+                Decoder::random(&config, seed, device)?
+            }
         };
         let frequencies = match &config.positions {
             Positions::Rotary(rope) => Some((rope.inverse_frequencies(config.head_dim).into(), rope.attention_factor as f32)),

@@ -26,11 +26,30 @@ pub struct WeightFiles {
     maps: Vec<(PathBuf, Mmap)>,
 }
 
+const SINGLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+const PICKLE: &str = "pytorch_model.bin";
+
+/// The file of a folder that holds or lists weights of a model, whether it can be read here or not.
+pub fn there(folder: &Path) -> Option<String> {
+    let known = [SINGLE, INDEX, PICKLE, "pytorch_model.bin.index.json"];
+    let known = known.iter().find(|name| folder.join(name).exists()).map(ToString::to_string);
+    known.or_else(|| shards(folder).into_iter().next())
+}
+
+/// The files of a folder that look like shards.
+fn shards(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("model-") && name.ends_with(".safetensors")).collect();
+    names.sort();
+    names
+}
+
 impl WeightFiles {
     /// Opens `model.safetensors`, or the shards that `model.safetensors.index.json` names.
     pub fn open(folder: &Path) -> Result<Self> {
-        let single = folder.join("model.safetensors");
-        let index = folder.join("model.safetensors.index.json");
+        let (single, index) = (folder.join(SINGLE), folder.join(INDEX));
         let names = if single.exists() {
             vec![single]
         } else if index.exists() {
@@ -41,7 +60,9 @@ impl WeightFiles {
             shards.sort_unstable();
             shards.dedup();
             shards.iter().map(|s| folder.join(s)).collect()
-        } else if folder.join("pytorch_model.bin").exists() {
+        } else if let Some(shard) = shards(folder).first() {
+            bail!("{} holds {shard} and no {INDEX}, which lists the shards and what is in them: copy it too", folder.display());
+        } else if folder.join(PICKLE).exists() {
             bail!(
                 "{} holds pytorch_model.bin, a Python pickle, which is not read here; convert it with transformers' \
                  save_pretrained(…, safe_serialization=True)",
@@ -208,4 +229,21 @@ fn visit(net: &Decoder, see: See) {
         }
     }
     net.visit(&mut Visitor(Vec::new(), see));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_readable_weights_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = || WeightFiles::open(folder.path()).map(|_| ()).unwrap_err().to_string();
+        assert!(there(folder.path()).is_none() && error().contains("set the model's `init` to `random`"), "{}", error());
+        let shard = "model-00001-of-00002.safetensors";
+        for (file, says) in [("pytorch_model.bin", "Python pickle"), (shard, "no model.safetensors.index.json, which lists")] {
+            std::fs::write(folder.path().join(file), "").unwrap();
+            assert!(there(folder.path()).is_some() && error().contains(says), "{}", error());
+        }
+    }
 }

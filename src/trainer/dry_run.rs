@@ -20,7 +20,7 @@ use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{BYTES, Widest};
-use crate::model::weights::WeightFiles;
+use crate::model::weights::{WeightFiles, there};
 use crate::util::interrupt::Interrupt;
 
 /// What a run of reinforcement learning would do.
@@ -181,7 +181,10 @@ pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: O
             let (trained, count) = (adapter.num_parameters(), adapter.factors.len());
             format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
         }
-        None if init == Init::Random => "random weights".to_owned(),
+        None if init == Init::Random => match there(path.as_path()) {
+            Some(file) => format!("random weights: {file} is there and not read"),
+            None => "random weights".to_owned(),
+        },
         None => "its own weights".to_owned(),
     };
     format!(

@@ -90,8 +90,8 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
         stdout(&succeed(command)).lines().map(str::to_owned).collect()
     };
     let lines = lines_of(&["--for", "sft"]);
-    assert_eq!(lines[0], "optim.lr = 0.001");
-    let is_default = |line: &str| line.starts_with("  default  0.001 ") && line.contains("config/sft_trainer.yaml:");
+    assert_eq!(lines[0], "optim.lr = 1e-5");
+    let is_default = |line: &str| line.starts_with("  default  1e-5 ") && line.contains("config/sft_trainer.yaml:");
     assert!(is_default(&lines[lines.len() - 1]), "{lines:?}");
     std::fs::write(folder.path().join("early.yaml"), "defaults: [_self_, sft_trainer]\noptim: {lr: 0.5}\n").unwrap();
     let lines = lines_of(&["--config", "early.yaml", "optim.lr=0.25"]);
