@@ -5,107 +5,45 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use super::fates::Fate::{Free, Refused, Validation};
+use super::fates::{Part, fate};
 use crate::config::Tree;
-use crate::config::compat::{fits_key, inline};
+use crate::config::compat::inline;
 use crate::config::diff::{Difference, diff};
 
 /// The resolved configuration in a checkpoint.
 pub const CONFIG_FILE: &str = "config.yaml";
 
-/// A part of a checkpoint that fits only the settings it was made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Weights and optimizer of the policy (`model`, `optimizer`).
-    Policy,
-    /// Those of the critic.
-    Critic,
-    /// The position in the data and the random streams (`extra`).
-    Data,
+/// What has changed since a checkpoint, and the run goes on with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// Keys and values, for people.
+    pub lines: Vec<String>,
+    /// Those of `lines` that change what validation measures.
+    pub validation: Vec<String>,
+    keys: Vec<String>,
 }
 
-/// What becomes of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// The run goes on as it would have: names, places, logs, memory.
-    Free,
-    /// The part, if it is loaded, would mean something else.
-    Refused(Part),
-}
-use Fate::{Free, Refused};
-
-/// The first pattern that fits a key counts, as in the table of verl's keys; a change without one is reported.
-const CHANGES: &[(&str, Fate)] = &[
-    ("trainer.total_epochs", Free),
-    ("trainer.total_training_steps", Free),
-    ("trainer.project_name", Free),
-    ("trainer.experiment_name", Free),
-    ("trainer.logger", Free),
-    ("trainer.log_*", Free),
-    ("trainer.num_sample_generations", Free),
-    ("trainer.wandb_proxy", Free),
-    ("trainer.save_freq", Free),
-    ("trainer.test_freq", Free),
-    ("trainer.val_before_train", Free),
-    ("trainer.val_only", Free),
-    ("trainer.default_local_dir", Free),
-    ("trainer.resume_mode", Free),
-    ("trainer.resume_from_path", Free),
-    ("trainer.max_ckpt_to_keep", Free),
-    ("trainer.max_*_ckpt_to_keep", Free),
-    ("trainer.rollout_data_dir", Free),
-    ("trainer.validation_data_dir", Free),
-    ("trainer.seed", Refused(Part::Data)),
-    ("data.train_files", Refused(Part::Data)),
-    ("data.train_max_samples", Refused(Part::Data)),
-    ("data.train_batch_size", Refused(Part::Data)),
-    ("data.gen_batch_size", Refused(Part::Data)),
-    ("data.shuffle", Refused(Part::Data)),
-    ("data.seed", Refused(Part::Data)),
-    // Where overlong rows are dropped, this decides which rows there are.
-    ("data.filter_overlong_prompts", Refused(Part::Data)),
-    ("data.max_prompt_length", Refused(Part::Data)),
-    ("data.tokenizer", Refused(Part::Policy)),
-    ("data.val_*", Free),
-    ("data.validation_shuffle", Free),
-    ("actor_rollout_ref.model.path", Refused(Part::Policy)),
-    ("actor_rollout_ref.model.lora_*", Refused(Part::Policy)),
-    ("actor_rollout_ref.model.*_modules", Refused(Part::Policy)),
-    ("critic.model.path", Refused(Part::Critic)),
-    ("critic.model.lora_*", Refused(Part::Critic)),
-    ("critic.model.*_modules", Refused(Part::Critic)),
-    ("model.path", Refused(Part::Policy)),
-    ("model.lora_*", Refused(Part::Policy)),
-    ("model.*_modules", Refused(Part::Policy)),
-    ("model.tokenizer_path", Refused(Part::Policy)),
-    ("actor_rollout_ref.rollout.val_kwargs.**", Free),
-    ("actor_rollout_ref.rollout.prompt_length", Free),
-    ("actor_rollout_ref.rollout.response_length", Free),
-    ("actor_rollout_ref.rollout.max_num_seqs", Free),
-    ("actor_rollout_ref.rollout.max_num_batched_tokens", Free),
-    ("**.checkpoint.**", Free),
-    ("**.*micro_batch_size_per_gpu", Free),
-    ("**.*use_dynamic_bsz", Free),
-    ("**.*max_token_len_per_gpu", Free),
-    ("**.enable_gradient_checkpointing", Free),
-];
-
-fn fate(key: &str) -> Option<Fate> {
-    CHANGES.iter().find(|(pattern, _)| fits_key(pattern, key)).map(|(_, fate)| *fate)
+impl Changes {
+    /// Whether this key is among them.
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|changed| changed == key)
+    }
 }
 
 /// Compares the configuration of the checkpoint `folder` with this run's, and reports what changed.
 ///
 /// # Errors
 /// A change that one of the `loaded` parts does not survive, with what to do.
-pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<()> {
+pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<Changes> {
     let path = folder.join(CONFIG_FILE);
     if !path.exists() {
         tracing::warn!("{} is not there: whether settings have changed since is not known", path.display());
-        return Ok(());
+        return Ok(Changes::default());
     }
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let saved = Tree::parse(&path.display().to_string(), text)?;
-    let (refused, reported) = sort(&saved, now, loaded);
+    let (refused, changes) = sort(&saved, now, loaded);
     if !refused.is_empty() {
         bail!(
             "it was made with other settings, which what it holds does not fit: {}; put them back, or start anew with another \
@@ -114,21 +52,24 @@ pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<()> {
             refused.join(", ")
         );
     }
-    reported.iter().for_each(|line| tracing::warn!("changed since the checkpoint: {line}"));
-    Ok(())
+    changes.lines.iter().for_each(|line| tracing::warn!("changed since the checkpoint: {line}"));
+    Ok(changes)
 }
 
-/// The changes that are refused, and those that are reported.
-fn sort(saved: &Tree, now: &Tree, loaded: &[Part]) -> (Vec<String>, Vec<String>) {
-    let (mut refused, mut reported) = (Vec::new(), Vec::new());
+/// The changes that are refused, and those that take effect.
+fn sort(saved: &Tree, now: &Tree, loaded: &[Part]) -> (Vec<String>, Changes) {
+    let (mut refused, mut changes) = (Vec::new(), Changes::default());
     for change in diff(saved, now) {
-        match fate(&change.key) {
-            Some(Free) => {}
+        let fate = fate(&change.key);
+        match fate {
+            Some(Free(_)) => continue,
             Some(Refused(part)) if loaded.contains(&part) => refused.push(line(&change)),
-            _ => reported.push(line(&change)),
+            _ => changes.lines.push(line(&change)),
         }
+        changes.validation.extend((fate == Some(Validation)).then(|| line(&change)));
+        changes.keys.push(change.key);
     }
-    (refused, reported)
+    (refused, changes)
 }
 
 fn line(change: &Difference) -> String {
@@ -140,7 +81,7 @@ fn line(change: &Difference) -> String {
 mod tests {
     use super::*;
     use crate::config::schema::{PpoConfig, Schema, SftConfig};
-    use crate::config::{Request, load};
+    use crate::config::{Node, Request, Value, load};
 
     fn tree<T: Schema>(overrides: &[&str]) -> Tree {
         let overrides = overrides.iter().map(ToString::to_string).collect();
@@ -148,35 +89,46 @@ mod tests {
         load::<T>(&request, &[]).unwrap().tree
     }
 
-    fn changed(overrides: &[&str], loaded: &[Part]) -> (Vec<String>, Vec<String>) {
+    fn changed(overrides: &[&str], loaded: &[Part]) -> (Vec<String>, Changes) {
         let saved = Tree::parse("config.yaml", tree::<PpoConfig>(&[]).to_yaml()).unwrap();
         sort(&saved, &tree::<PpoConfig>(overrides), loaded)
     }
 
+    /// Every key of both schemas, changed by itself: it is refused, or named with both values, or known to change nothing.
     #[test]
-    fn every_pattern_is_about_a_setting() {
-        let keys = [tree::<PpoConfig>(&[]).keys(), tree::<SftConfig>(&[]).keys()].concat();
-        for (pattern, _) in CHANGES {
-            assert!(keys.iter().any(|key| fits_key(pattern, key)), "{pattern} fits no setting");
+    fn no_change_is_lost() {
+        let parts = [Part::Policy, Part::Critic, Part::Data];
+        for now in [tree::<PpoConfig>(&[]), tree::<SftConfig>(&[])] {
+            for (key, ..) in now.settings() {
+                let mut before = now.root().clone();
+                before.put(&key, Node::new(Value::Text("another value".into()), before.origin.clone()));
+                let before = Tree::parse("config.yaml", before.value.to_yaml()).unwrap();
+                let (refused, changes) = sort(&before, &now, &parts);
+                let said = [refused, changes.lines].concat();
+                match fate(&key) {
+                    Some(Free(_)) => assert!(said.is_empty(), "{said:?}"),
+                    _ => assert!(said.len() == 1 && said[0].starts_with(&format!("{key}: another value -> ")), "{key}: {said:?}"),
+                }
+            }
         }
     }
 
     #[test]
     fn a_change_is_free_reported_or_refused() {
         let both = [Part::Policy, Part::Data];
-        let nothing = (vec![], vec![]);
-        assert_eq!(changed(&[], &both), nothing);
+        assert_eq!(changed(&[], &both), (vec![], Changes::default()));
         let free = ["trainer.save_freq=7", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64", "data.val_batch_size=8"];
-        assert_eq!(changed(&free, &both), nothing);
-        let lr = "actor_rollout_ref.actor.optim.lr";
-        let (refused, reported) = changed(&[&format!("{lr}=0.25"), "algorithm.adv_estimator=grpo"], &both);
-        assert_eq!((refused.len(), reported.len()), (0, 2));
-        assert!(reported.contains(&format!("{lr}: 0.0004 -> 0.25")), "{reported:?}");
+        assert_eq!(changed(&free, &both), (vec![], Changes::default()));
+        let (lr, n) = ("actor_rollout_ref.actor.optim.lr", "actor_rollout_ref.rollout.val_kwargs.n");
+        let (refused, changes) = changed(&[&format!("{lr}=0.25"), "algorithm.adv_estimator=grpo", &format!("{n}=2")], &both);
+        assert_eq!((refused.len(), changes.lines.len()), (0, 3));
+        assert!(changes.lines.contains(&format!("{lr}: 0.0004 -> 0.25")) && changes.has(lr), "{changes:?}");
+        assert_eq!(changes.validation, [format!("{n}: 1 -> 2")]);
         let meaning = ["trainer.seed=5", "actor_rollout_ref.model.path=tests/data"];
         let (refused, _) = changed(&meaning, &both);
         assert_eq!(refused.len(), 2, "{refused:?}");
         assert!(refused.contains(&"trainer.seed: 1 -> 5".to_owned()), "{refused:?}");
-        let (refused, reported) = changed(&meaning, &[]);
-        assert!(refused.is_empty() && reported.contains(&"trainer.seed: 1 -> 5".to_owned()), "{reported:?}");
+        let (refused, changes) = changed(&meaning, &[]);
+        assert!(refused.is_empty() && changes.lines.contains(&"trainer.seed: 1 -> 5".to_owned()), "{changes:?}");
     }
 }

@@ -11,6 +11,7 @@
 
 mod best;
 mod changes;
+mod fates;
 mod manifest;
 mod resume;
 
@@ -24,7 +25,8 @@ use anyhow::{Context, Result, bail};
 use crate::util::fs::{AtomicDir, remove_dir, sweep, write_atomic};
 use crate::util::lock::lock;
 pub use best::Best;
-pub use changes::{CONFIG_FILE, Part, check_changes};
+pub use changes::{CONFIG_FILE, Changes, check_changes};
+pub use fates::{KL_COEF, Part};
 pub use manifest::{FileEntry, Manifest};
 pub use resume::ResumeMode;
 

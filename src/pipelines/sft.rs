@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::sft_inputs::{Inputs, cut, idle};
@@ -22,9 +23,9 @@ use crate::tracking::{Metrics, Progress, Session};
 use crate::trainer::idle::warn_of_idle;
 use crate::trainer::lora;
 use crate::trainer::{
-    check_part, check_step, find_checkpoint, has_weights, learner, load_learner, loaded as loaded_parts, model_init, open_device,
+    check_part, check_step, find_checkpoint, goes_on, has_weights, learner, load_learner, loaded as loaded_parts, model_init,
+    note_finished, open_device, report_length, report_nonfinite, save_learner,
 };
-use crate::trainer::{report_nonfinite, save_learner};
 use crate::util::fs::{read_json, write_json};
 use crate::util::interrupt::{Interrupt, Interrupted};
 
@@ -55,6 +56,13 @@ pub struct Sft {
 }
 
 const DATA: &str = "data.json";
+const STATE: &str = "trainer_state.json";
+
+/// What a checkpoint has beside weights, optimizer and the position in the data.
+#[derive(Serialize, Deserialize)]
+struct State {
+    total_steps: u64,
+}
 
 impl Sft {
     /// Trains to the last step.
@@ -99,10 +107,9 @@ impl Sft {
         if step > 0 && self.saved != Some(step) {
             self.save()?;
         }
-        let folder = self.checkpoints.path(step);
         let how = match step {
             0 => "the same command starts again".to_owned(),
-            _ => format!("with trainer.resume_mode=auto the same command goes on from {}", folder.display()),
+            _ => goes_on(self.config.trainer.resume_mode, &self.checkpoints.path(step)),
         };
         Err(Interrupted(format!("interrupted after step {step}; {how}")).into())
     }
@@ -172,6 +179,7 @@ impl Sft {
     fn save(&mut self) -> Result<()> {
         let (contents, template) = (&self.config.checkpoint.save_contents, &self.config.model.custom_chat_template);
         let (learner, tokenizer, data) = (&self.learner, self.tokenizer.files(), self.sampler.state());
+        let state = State { total_steps: self.total_steps };
         let write =
             |path: &Path, text: &str| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
         self.checkpoints.save(self.step, None, |folder| {
@@ -181,6 +189,7 @@ impl Sft {
             }
             if contents.contains(&CheckpointContent::Extra) {
                 write_json(&folder.join(DATA), &data)?;
+                write_json(&folder.join(STATE), &state)?;
             }
             write(&folder.join(CONFIG_FILE), &self.config_yaml)
         })?;
@@ -204,7 +213,7 @@ impl Sft {
         let resume = find_checkpoint(&mut checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let mut step = 0;
         if let Some(folder) = &resume {
-            step = restore(folder, &loaded.tree, &config.checkpoint.load_contents, &mut learner, &mut sampler, total_steps)
+            step = restore(folder, &loaded.tree, &config, &mut learner, &mut sampler, total_steps)
                 .with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
@@ -229,7 +238,14 @@ impl Sft {
                 .with_settings(loaded.tree.settings())
         };
         let watched = Watched { metric: None, greater_is_better: true };
-        let record = Record::begin(info, session, &config.trainer.logger, watched, &output)?;
+        // A command that finds nothing left to train leaves the record of the run as it is.
+        let record = match step == total_steps {
+            false => Record::begin(info, session, &config.trainer.logger, watched, &output)?,
+            true => {
+                note_finished(checkpoints.dir(), total_steps);
+                Record::none(&session, watched, &output)?
+            }
+        };
         tracing::info!(
             "{}: {}; {} training and {} validation examples; {total_steps} steps",
             config.model.path,
@@ -266,12 +282,12 @@ impl Sft {
 fn restore(
     folder: &Path,
     tree: &Tree,
-    contents: &[CheckpointContent],
+    config: &SftConfig,
     learner: &mut Learner,
     sampler: &mut Sampler,
     total_steps: u64,
 ) -> Result<u64> {
-    let step = step_of(folder)?;
+    let (step, contents) = (step_of(folder)?, &config.checkpoint.load_contents);
     check_step(step, total_steps)?;
     check_changes(folder, tree, &loaded_parts(contents))?;
     load_learner(learner, folder, contents, "checkpoint.load_contents")?;
@@ -279,6 +295,11 @@ fn restore(
     check_part("extra", extra, &folder.join(DATA), "checkpoint.load_contents")?;
     if extra {
         sampler.restore(read_json::<SamplerState>(&folder.join(DATA))?)?;
+        let state = folder.join(STATE);
+        // Older checkpoints do not have it.
+        if state.exists() {
+            report_length(read_json::<State>(&state)?.total_steps, total_steps, [&config.optim.optim()]);
+        }
     }
     Ok(step)
 }

@@ -22,6 +22,7 @@ mod metrics;
 mod mini_batch;
 mod parts;
 mod reference;
+mod resume;
 mod reward_metrics;
 mod reward_model;
 mod rewards;
@@ -39,7 +40,7 @@ mod validate;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow};
 
 pub use self::batch::Batch;
 use self::clock::Clock;
@@ -47,9 +48,10 @@ use self::device_memory::DeviceMemory;
 pub use self::dry_run::dry_run;
 pub use self::guard::report as report_nonfinite;
 pub use self::parts::{check_part, has_weights, load_learner, loaded, save_learner};
+pub use self::resume::{check_step, find_checkpoint, goes_on, note_finished, report_length};
 pub use self::rewards::RewardPlan;
 use self::score::Unscored;
-pub use self::setup::{check_model, check_step, choices, find_checkpoint, learner, model_init, open_device, truncation};
+pub use self::setup::{check_model, choices, learner, model_init, open_device, truncation};
 use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};
 use crate::algorithm::aggregate::Aggregation;
 use crate::algorithm::kl::{KlController, KlPenalty};
@@ -58,7 +60,6 @@ use crate::algorithm::pf_ppo::Reweighting;
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping};
 use crate::algorithm::rollout_correction::RolloutCorrection;
 use crate::checkpoint::{Best, Checkpoints};
-use crate::config::schema::ResumeMode;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::model::CausalLm;
@@ -88,6 +89,8 @@ pub struct Trainer {
     stop_ids: Vec<u32>,
     train: Vec<Arc<Prompt>>,
     val: Vec<Arc<Prompt>>,
+    /// CRC-32 of what they are, in hexadecimal.
+    val_crc: String,
     sampler: Sampler,
     sampling: Sampling,
     /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
@@ -134,7 +137,7 @@ impl Trainer {
     ///
     /// # Errors
     /// What a step fails with, and [`Interrupted`] once the run was asked to stop: before a step has updated anything it is left as
-    /// if it had not begun, later it is finished; then the state is saved where `trainer.save_freq` saves at all.
+    /// if it had not begun, later it is finished; then the state is saved, whatever `trainer.save_freq` is.
     pub fn run(mut self) -> Result<()> {
         let result = self.train();
         let saved = self.saved.map(|step| self.checkpoints.path(step));
@@ -212,10 +215,10 @@ impl Trainer {
         self.record.log(self.step, trl_metrics::named(metrics.clone(), self.config.trainer.metric_names));
     }
 
-    /// The error that ends a run between two steps, whose state is saved where `trainer.save_freq` saves at all.
+    /// The error that ends a run between two steps, whose state is saved, whatever `trainer.save_freq` is: what is done is not lost.
     fn saving(&mut self, error: Error) -> Error {
         let step = self.step;
-        if step == 0 || self.config.trainer.save_freq <= 0 || self.config.trainer.val_only {
+        if step == 0 || self.config.trainer.val_only {
             return error;
         }
         if self.saved != Some(step)
@@ -228,11 +231,7 @@ impl Trainer {
 
     /// How a run goes on from the step it has just saved.
     fn goes_on(&self) -> String {
-        let mode = match self.config.trainer.resume_mode {
-            ResumeMode::Auto => "",
-            ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
-        };
-        format!("the same command{mode} goes on from {}", self.checkpoints.path(self.step).display())
+        goes_on(self.config.trainer.resume_mode, &self.checkpoints.path(self.step))
     }
 
     /// Ends a run that was asked to stop, with every step done whole.
@@ -240,9 +239,6 @@ impl Trainer {
         let step = self.step;
         if step == 0 {
             return Err(Interrupted("interrupted before the first step; the same command starts again".to_owned()).into());
-        }
-        if self.config.trainer.save_freq <= 0 {
-            bail!("interrupted after step {step}; nothing is saved, as trainer.save_freq={}", self.config.trainer.save_freq);
         }
         if self.saved != Some(step) {
             self.save()?;
@@ -307,6 +303,11 @@ impl Trainer {
     /// The first step that updates the actor: with `trainer.critic_warmup` the critic learns alone until then.
     fn first_actor_step(&self) -> u64 {
         (self.config.trainer.critic_warmup as u64).max(1)
+    }
+
+    /// Whether nothing is left to train.
+    fn is_done(&self) -> bool {
+        self.step == self.total_steps
     }
 
     /// A GPU works behind the host: what it was told in a phase belongs to the phase's time.

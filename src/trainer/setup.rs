@@ -1,6 +1,5 @@
 //! From a configuration to a [`Trainer`]: every name resolved, every file read, every mistake reported before the first step.
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
@@ -9,9 +8,9 @@ use super::Trainer;
 use super::device_memory::DeviceMemory;
 use super::inputs::Inputs;
 use super::parts::has_weights;
-use super::{algorithms, dry_run, idle, lora};
+use super::{algorithms, dry_run, find_checkpoint, idle, lora, note_finished, resume};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
-use crate::checkpoint::{Checkpoints, ResumeMode, step_of};
+use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{self, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
 use crate::config::{Loaded, Tree};
 use crate::data::{Tokenizer, Truncation};
@@ -142,6 +141,7 @@ impl Trainer {
             reference,
             tokenizer,
             train,
+            val_crc: resume::crc_of(&val)?,
             val,
             sampler,
             objective,
@@ -163,9 +163,11 @@ impl Trainer {
             tracing::info!("resumed from {}", folder.display());
         }
         // Last: opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
-        // leaves the files of one as they are.
+        // leaves the files of one as they are; so does a command that finds nothing left to train.
         if trainer.config.trainer.val_only {
             tracing::info!("trainer.val_only=true: metrics go to the console alone");
+        } else if trainer.is_done() {
+            note_finished(trainer.checkpoints.dir(), total_steps);
         } else {
             let info = trainer.info(&loaded.tree);
             trainer.record = Record::begin(info, session, &trainer.config.trainer.logger.0, watched, &output)?;
@@ -203,12 +205,13 @@ impl Trainer {
             self.train.len()
         );
         if self.config.trainer.save_freq <= 0 {
-            tracing::info!("trainer.save_freq={}: no checkpoint will be saved", self.config.trainer.save_freq);
+            let save_freq = self.config.trainer.save_freq;
+            tracing::info!("trainer.save_freq={save_freq}: no checkpoint will be saved, unless the run is interrupted");
         }
         let actor = ("actor_rollout_ref.actor", &self.config.actor_rollout_ref.actor.checkpoint);
         let critic = self.critic.as_ref().map(|_| ("critic", &self.config.critic.checkpoint));
         for (group, checkpoint) in std::iter::once(actor).chain(critic) {
-            if self.config.trainer.save_freq > 0 && !has_weights(&checkpoint.save_contents) {
+            if !has_weights(&checkpoint.save_contents) {
                 tracing::warn!(
                     "{group}.checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
                 );
@@ -312,41 +315,12 @@ pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize,
     Ok(())
 }
 
-/// Refuses a checkpoint beyond the last step; one at the last step leaves nothing to do, which is said.
-pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
-    let remedy = "raise trainer.total_training_steps or trainer.total_epochs, or start afresh with trainer.resume_mode=disable";
-    if step > total_steps {
-        bail!("its step {step} is beyond the last step, {total_steps}; {remedy}");
-    }
-    if step == total_steps {
-        tracing::warn!("all {total_steps} steps are done, nothing is left to train; {remedy}");
-    }
-    Ok(())
-}
-
 /// The burn device of `trainer.device`.
 pub fn open_device(device: Device) -> Result<burn::tensor::Device> {
     model::device::open(match device {
         Device::Cpu => None,
         Device::Cuda(index) => Some(index),
     })
-}
-
-/// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
-pub fn find_checkpoint(
-    checkpoints: &mut Checkpoints,
-    mode: schema::ResumeMode,
-    from: Option<&schema::Location>,
-) -> Result<Option<PathBuf>> {
-    let mode = match mode {
-        schema::ResumeMode::Auto => ResumeMode::Auto,
-        schema::ResumeMode::Disable => ResumeMode::Disable,
-        schema::ResumeMode::ResumePath => ResumeMode::Path,
-    };
-    if let Some(from) = from.filter(|_| mode != ResumeMode::Path) {
-        tracing::warn!("ignored: trainer.resume_from_path={from}: it needs trainer.resume_mode=resume_path");
-    }
-    checkpoints.resolve(mode, from.map(|path| path.as_path()))
 }
 
 /// The data layer's name for `data.truncation`.

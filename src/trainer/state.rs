@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{check_part, has_weights, load_learner, loaded_of, save_learner};
 use super::reference::{REFERENCE, moving};
-use super::{Trainer, check_step};
+use super::{Trainer, check_step, report_length};
 use crate::algorithm::kl::KlController;
-use crate::checkpoint::{Best, CONFIG_FILE, check_changes, step_of};
+use crate::checkpoint::{Best, CONFIG_FILE, Changes, KL_COEF, check_changes, step_of};
 use crate::config::Tree;
 use crate::config::schema::CheckpointContent::Extra;
-use crate::config::schema::OptimConfig;
 use crate::data::SamplerState;
 use crate::tracking::Metrics;
 use crate::util::fs::{read_json, write_json};
@@ -37,6 +36,9 @@ pub(super) struct State {
     /// [`Trainer::reported`].
     reported: BTreeSet<String>,
     best: Option<Best>,
+    /// CRC-32 of the prompts of validation, which the best value was measured on; some checkpoints do not say.
+    #[serde(default)]
+    validation: Option<String>,
     /// In a file of its own, as in verl.
     #[serde(skip)]
     data: Option<SamplerState>,
@@ -51,6 +53,7 @@ impl Trainer {
             kl_controller: self.kl_in_reward.as_ref().map(|(_, controller)| controller.clone()),
             reported: self.reported.clone(),
             best: self.best.clone(),
+            validation: Some(self.val_crc.clone()),
             data: Some(self.sampler.state()),
         }
     }
@@ -60,13 +63,13 @@ impl Trainer {
     /// # Errors
     /// A position in the data that the data does not have.
     pub(super) fn set_state(&mut self, state: State) -> Result<()> {
-        self.step = state.step;
-        self.reported = state.reported;
-        self.best = state.best;
-        if let (Some((_, controller)), Some(saved)) = (&mut self.kl_in_reward, state.kl_controller) {
+        // All of it, so that who adds to the state says here whether it or the settings count.
+        let State { step, total_steps: _, kl_controller, reported, best, validation: _, data } = state;
+        (self.step, self.reported, self.best) = (step, reported, best);
+        if let (Some((_, controller)), Some(saved)) = (&mut self.kl_in_reward, kl_controller) {
             *controller = saved;
         }
-        state.data.map_or(Ok(()), |data| self.sampler.restore(data))
+        data.map_or(Ok(()), |data| self.sampler.restore(data))
     }
 
     /// Saves `global_step_N` as a whole or not at all.
@@ -101,7 +104,7 @@ impl Trainer {
         check_step(self.step, self.total_steps)?;
         let contents = &self.config.actor_rollout_ref.actor.checkpoint.load_contents;
         let (extra, weights) = (contents.contains(&Extra), has_weights(contents));
-        check_changes(folder, tree, &loaded_of(&self.config))?;
+        let changes = check_changes(folder, tree, &loaded_of(&self.config))?;
         load_learner(&mut self.actor, &folder.join(ACTOR), contents, LOAD_CONTENTS)?;
         if let Some(critic) = &mut self.critic {
             let contents = &self.config.critic.checkpoint.load_contents;
@@ -109,9 +112,11 @@ impl Trainer {
         }
         check_part("extra", extra, &folder.join(STATE), LOAD_CONTENTS)?;
         if extra {
-            let state: State = read_json(&folder.join(STATE))?;
+            let mut state: State = read_json(&folder.join(STATE))?;
             self.report_changes(&state);
-            self.set_state(State { data: Some(read_json(&folder.join(DATA))?), ..state })?;
+            state.data = Some(read_json(&folder.join(DATA))?);
+            self.keep_to_settings(&mut state, &changes);
+            self.set_state(state)?;
         }
         if weights {
             self.restore_reference(folder)?;
@@ -121,28 +126,42 @@ impl Trainer {
         let is_own = folder.parent().and_then(real) == real(self.checkpoints.dir());
         self.saved = Some(self.step).filter(|_| is_own);
         self.best = self.best.take().filter(|best| is_own && self.checkpoints.path(best.step).is_dir());
-        match self.config.trainer.val_only {
+        match self.config.trainer.val_only || self.is_done() {
             true => Ok(()),
             false => self.checkpoints.name_best(self.best.as_ref().map(|best| best.step)),
         }
     }
 
-    /// Says what the settings alone do not show.
-    fn report_changes(&self, saved: &State) {
-        if saved.total_steps != self.total_steps {
-            let follows = |optim: &OptimConfig| {
-                let warms_up = optim.lr_warmup_steps < 0 && optim.lr_warmup_steps_ratio > 0.0;
-                optim.total_training_steps < 0 && (warms_up || optim.lr_scheduler_type != "constant")
-            };
-            let critic = self.critic.is_some() && follows(&self.config.critic.optim);
-            let follows = follows(&self.config.actor_rollout_ref.actor.optim) || critic;
-            let schedule = if follows { ", and so does the schedule of the learning rate" } else { "" };
+    /// Takes out of the state of a checkpoint what the settings decide now.
+    fn keep_to_settings(&self, state: &mut State, changes: &Changes) {
+        if let (Some((_, own)), Some(saved)) = (&self.kl_in_reward, &state.kl_controller) {
+            let now = if changes.has(KL_COEF) { own.clone() } else { own.clone().going_on_from(saved) };
+            if now.coef() != saved.coef() {
+                tracing::warn!(
+                    "the coefficient of the KL in the reward is {}; in the checkpoint it was {}",
+                    now.coef(),
+                    saved.coef()
+                );
+            }
+            state.kl_controller = Some(now);
+        }
+        let others = state.validation.as_ref().is_some_and(|before| *before != self.val_crc);
+        let others = others.then(|| "the prompts of validation are others".to_owned());
+        let why: Vec<String> = changes.validation.iter().cloned().chain(others).collect();
+        if let Some(Best { metric, value, step }) = state.best.take_if(|_| !why.is_empty()) {
             tracing::warn!(
-                "changed since the checkpoint: the run ends at step {} instead of {}{schedule}",
-                self.total_steps,
-                saved.total_steps
+                "validation is not what it was: {}: {metric} {value} of step {step}, the best so far, is not compared with what \
+                 follows; the next that is validated and saved is the best",
+                why.join(", ")
             );
         }
+    }
+
+    /// Says what the settings alone do not show.
+    fn report_changes(&self, saved: &State) {
+        let critic = self.critic.as_ref().map(|_| &self.config.critic.optim);
+        let optims = std::iter::once(&self.config.actor_rollout_ref.actor.optim).chain(critic);
+        report_length(saved.total_steps, self.total_steps, optims);
         match (&self.kl_in_reward, &saved.kl_controller) {
             (Some(_), None) => tracing::warn!("the checkpoint has no KL controller; it starts at algorithm.kl_ctrl.kl_coef"),
             (None, Some(_)) => tracing::warn!("the checkpoint's KL controller is not used: algorithm.use_kl_in_reward=false"),

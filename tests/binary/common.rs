@@ -39,6 +39,19 @@ pub fn text(run: &Path) -> String {
     rows(run).into_iter().map(|(step, data)| format!("{step} {}\n", Value::Object(data))).collect()
 }
 
+/// A copy of a folder.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder to copy") {
+        let path = entry.expect("an entry").path();
+        let to = to.join(path.file_name().expect("a name"));
+        match path.is_dir() {
+            true => copy(&path, &to),
+            false => _ = std::fs::copy(&path, &to).expect("a copy"),
+        }
+    }
+}
+
 /// A run small enough for a test: two mini-batches per step, so that ratios are not all 1.
 const SMALL: &[&str] = &[
     "data.train_batch_size=8",

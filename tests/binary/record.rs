@@ -58,6 +58,38 @@ fn a_run_says_what_it_is_and_how_it_ended() {
 }
 
 #[test]
+fn a_command_that_finds_nothing_to_train_leaves_the_record_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (rl, sft) = (folder.path().join("rl"), folder.path().join("sft"));
+    let supervised = |more: &str| {
+        let mut command =
+            trainer(&["sft", "--config", "sft_trainer.yaml", "trainer.total_training_steps=2", "data.val_files=null"]);
+        command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.logger=[file]", more]);
+        command.arg(format!("trainer.default_local_dir={}", sft.display()));
+        command
+    };
+    let reinforced = |more: &str| small_run(&rl, &[STEPS, &["trainer.save_freq=4", more]].concat());
+    let commands: [(&Path, &dyn Fn(&str) -> std::process::Command, &str); 2] =
+        [(&rl, &reinforced, "algorithm.adv_estimator=grpo"), (&sft, &supervised, "optim.lr=0.5")];
+    for (run, command, change) in commands {
+        succeed(command("trainer.seed=1"));
+        let files = ["run.json", "metrics.jsonl", "trainer.log", "samples.jsonl"].map(|name| run.join(name));
+        let record = || files.each_ref().map(|file| fs::read(file).ok());
+        let before = record();
+        let said = String::from_utf8(succeed(command(change)).stderr).unwrap();
+        assert!(said.contains("steps are done, nothing is left to train"), "{said}");
+        assert!(record() == before, "{change} rewrote the record of {}", run.display());
+        // One that ended between its last checkpoint and its end has finished.
+        let mut info = json(run, "run.json");
+        info["state"] = "running".into();
+        fs::write(run.join("run.json"), info.to_string()).unwrap();
+        succeed(command(change));
+        assert_eq!(json(run, "run.json")["state"], "finished");
+        assert_eq!(json(run, "run.json")["config"], info["config"], "{change}");
+    }
+}
+
+#[test]
 fn a_failure_leaves_its_error_and_phase() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = small_run(folder.path(), STEPS);

@@ -79,15 +79,23 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     succeed(small_run(&stopped, &options));
     assert_same(&stopped, &whole, 12, "resumed");
 
-    // Without checkpoints there is nothing to go on from.
+    // One that is to save nothing saves what it has done all the same, and nothing else.
     let bare = folder.path().join("bare");
-    let child = small_run(&bare, &["trainer.val_before_train=false"]).stderr(Stdio::piped()).spawn().unwrap();
+    let options = ["trainer.total_training_steps=12", "trainer.save_freq=-1", "trainer.val_before_train=false"];
+    let child = small_run(&bare, &options).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&bare.join("metrics.jsonl"));
     std::thread::sleep(Duration::from_millis(100));
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && message.contains("nothing is saved, as trainer.save_freq=-1"), "{message}");
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    let step = rows(&bare).len();
+    assert!(0 < step && step < 12 && message.contains("; the same command goes on from"), "after {step} steps: {message}");
+    let info: serde_json::Value = serde_json::from_slice(&fs::read(bare.join("run.json")).unwrap()).unwrap();
+    assert_eq!((&info["state"], &info["step"]), (&"interrupted".into(), &step.into()));
+    succeed(small_run(&bare, &options));
+    assert_eq!(text(&bare), text(&whole));
+    assert!(weights(&bare, step as u64).exists() && !weights(&bare, 12).exists());
 }
 
 #[test]
@@ -121,11 +129,20 @@ fn settings_may_change_where_the_checkpoint_still_means_the_same() {
     for part in ["trainer.seed: 1 -> 2", "data.train_batch_size: 8 -> 16", "load_contents", "resume_mode=disable"] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    let output = succeed(go_on(&["actor_rollout_ref.actor.optim.lr=1e-3", "trainer.test_freq=2"]));
+    let filtered = ["algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=acc", "data.gen_batch_size=4"];
+    let lr = ["actor_rollout_ref.actor.optim.lr=1e-3", "trainer.test_freq=2"];
+    let output = succeed(go_on(&[&lr[..], &filtered].concat()));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("actor_rollout_ref.actor.optim.lr: 0.0004 -> 0.001"), "{message}");
     assert!(message.contains("the run ends at step 4 instead of 3, and so does the schedule"), "{message}");
     assert!(!message.contains("test_freq"), "{message}");
+    // Three steps of 8 prompts, then batches of 4 that go on behind them.
+    let drawn = |step: u64| -> u64 {
+        let data = fs::read(run.join(format!("global_step_{step}/data.json"))).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&data).unwrap()["drawn"].as_u64().unwrap()
+    };
+    let generated = rows(&run)[3].1["train/num_gen_batches"].as_f64().unwrap() as u64;
+    assert_eq!((drawn(3), drawn(4)), (24, 24 + 4 * generated));
 }
 
 #[test]
@@ -174,6 +191,25 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     assert_eq!(fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap(), expected.to_string());
     let kept = [1, 2, 3, 4, 5].map(|step| run.join(format!("global_step_{step}")).exists());
     assert_eq!(kept, [1, 2, 3, 4, 5].map(|step| step == expected || step == 5), "{values:?}");
+
+    // Where validation measures something else, what was best before is no measure any more.
+    for (steps, change, said) in [
+        ("trainer.total_training_steps=6", "data.val_max_samples=16", "the prompts of validation are others"),
+        ("trainer.total_training_steps=7", "actor_rollout_ref.rollout.val_kwargs.n=2", "val_kwargs.n: 1 -> 2"),
+    ] {
+        let mut command = small_run(&run, &options(steps));
+        let sampled =
+            ["actor_rollout_ref.rollout.val_kwargs.do_sample=true", "actor_rollout_ref.rollout.val_kwargs.temperature=1"];
+        let metric = if steps.ends_with('6') { best.clone() } else { of("val-core/burnish/arithmetic/acc/mean@2") };
+        command.args([&metric, "data.val_max_samples=16", change]);
+        if steps.ends_with('7') {
+            command.args(sampled);
+        }
+        let message = String::from_utf8(succeed(command).stderr).unwrap();
+        assert!(message.contains("validation is not what it was: ") && message.contains(said), "{message}");
+        let step = &steps[steps.len() - 1..];
+        assert_eq!(fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap(), step);
+    }
 
     let mut command = small_run(&folder.path().join("wrong"), &options("trainer.total_training_steps=3"));
     command.arg(of("val-core/burnish/arithmetic/acc/mean@2"));

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{small_run, succeed, text};
+use serde_json::Value;
+
+use crate::common::{copy, rows, small_run, succeed, text};
 
 /// Four steps make an epoch; a checkpoint after each.
 const SHORT_EPOCHS: &[&str] = &[
@@ -30,6 +32,16 @@ const RUNS: &[(&str, &[&str])] = &[
     (
         "GRPO with dynamic sampling",
         &["algorithm.adv_estimator=grpo", "algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=acc"],
+    ),
+    (
+        // No checkpoint but the last has a policy that was updated.
+        "PPO whose policy waits for the critic",
+        &[
+            "algorithm.adv_estimator=gae",
+            "trainer.critic_warmup=6",
+            "algorithm.use_kl_in_reward=true",
+            "algorithm.kl_ctrl.kl_coef=0.05",
+        ],
     ),
     (
         "LoRA of the policy and the critic",
@@ -60,6 +72,57 @@ fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+/// What the settings say now counts, whatever the checkpoint was made with: of an adaptive KL controller β alone goes on.
+#[test]
+fn the_kl_controller_follows_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("base");
+    let adaptive = ["algorithm.use_kl_in_reward=true", "algorithm.kl_ctrl.type=adaptive", "algorithm.kl_ctrl.kl_coef=0.05"];
+    let horizon =
+        ["algorithm.kl_ctrl.horizon=100", "trainer.val_before_train=false", "trainer.save_freq=1", "trainer.test_freq=-1"];
+    let options = [&adaptive[..], &horizon].concat();
+    succeed(small_run(&base, &[&options[..], &["trainer.total_training_steps=2"]].concat()));
+    let controller = |run: &Path, step: u64| -> Value {
+        let state = fs::read(run.join(format!("global_step_{step}/trainer_state.json"))).unwrap();
+        serde_json::from_slice::<Value>(&state).unwrap()["kl_controller"].take()
+    };
+    let moved = controller(&base, 2)["coef"].as_f64().unwrap();
+    assert!(moved != 0.05);
+    let go_on = |name: &str, steps: u64, more: &[&str]| {
+        let run = folder.path().join(name);
+        if !run.exists() {
+            copy(&base, &run);
+        }
+        let steps = format!("trainer.total_training_steps={steps}");
+        let output = succeed(small_run(&run, &[&options[..], more, &[&steps]].concat()));
+        let coefficient = rows(&run).last().unwrap().1["actor/reward_kl_penalty_coeff"].as_f64().unwrap();
+        (run, coefficient, String::from_utf8(output.stderr).unwrap())
+    };
+    for (name, change, coefficient, kind) in [
+        ("same", "trainer.log_completions=0", moved, "adaptive"),
+        ("start", "algorithm.kl_ctrl.kl_coef=0.5", 0.5, "adaptive"),
+        ("fixed", "algorithm.kl_ctrl.type=fixed", 0.05, "fixed"),
+        ("target", "algorithm.kl_ctrl.target_kl=7", moved, "adaptive"),
+        ("horizon", "algorithm.kl_ctrl.horizon=64000", moved, "adaptive"),
+    ] {
+        let (run, found, said) = go_on(name, 3, &[change]);
+        assert_eq!(found, coefficient, "{name}");
+        let now = controller(&run, 3);
+        assert_eq!(now["type"], kind, "{name}");
+        assert_eq!(said.contains("the coefficient of the KL in the reward is"), found != moved, "{said}");
+        match name {
+            "target" => assert_eq!(now["target"], 7.0),
+            "horizon" => assert_eq!(now["horizon"], 64000.0),
+            _ => {}
+        }
+    }
+    // The next one goes on from what has held since, and has nothing to say.
+    let begun = controller(&folder.path().join("start"), 3)["coef"].as_f64().unwrap();
+    let (_, found, said) = go_on("start", 4, &["algorithm.kl_ctrl.kl_coef=0.5"]);
+    assert_eq!(found, begun);
+    assert!(!said.contains("kl_coef") && !said.contains("coefficient"), "{said}");
 }
 
 #[test]

@@ -32,6 +32,17 @@ impl KlController {
         }
     }
 
+    /// This controller, made from the settings, going on from one of a checkpoint: of that an adaptive one takes over its β, and
+    /// everything else stays what the settings say.
+    pub fn going_on_from(self, saved: &Self) -> Self {
+        match (self, saved) {
+            (Self::Adaptive { target, horizon, .. }, Self::Adaptive { coef, .. }) => {
+                Self::Adaptive { coef: *coef, target, horizon }
+            }
+            (own, _) => own,
+        }
+    }
+
     /// β as it is now.
     pub fn coef(&self) -> f64 {
         match *self {

@@ -1,0 +1,161 @@
+//! What the change of each setting means to a run that goes on from a checkpoint. Every key of the schemas is in one class, so a new
+//! one needs a decision.
+
+use crate::config::compat::fits_key;
+
+/// A part of a checkpoint that fits only the settings it was made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Weights and optimizer of the policy (`model`, `optimizer`).
+    Policy,
+    /// Those of the critic.
+    Critic,
+    /// The position in the data and the random streams (`extra`).
+    Data,
+}
+
+/// What becomes of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Not mentioned: the run goes on as it would have, because of this.
+    Free(&'static str),
+    /// Takes effect from the next step on, and is reported.
+    Effect,
+    /// As [`Fate::Effect`]; and validation then measures something else, so that the best value so far is no measure any more.
+    Validation,
+    /// The part, if it is loaded, would mean something else.
+    Refused(Part),
+}
+use Fate::{Effect, Free, Refused, Validation};
+
+const SHOWN: Fate = Free("what is kept and shown of a run");
+const MEMORY: Fate = Free("memory and speed");
+const LENGTH: Fate = Free("the number of steps is reported instead");
+const CONTENT: Fate = Free("the prompts of validation are compared themselves");
+
+/// Every key, or a pattern of keys as in the table of verl's, by what becomes of its change. No two of them fit one key.
+const CHANGES: &[(Fate, &[&str])] = &[
+    (LENGTH, &["trainer.total_epochs", "trainer.total_training_steps"]),
+    (SHOWN, &["trainer.project_name", "trainer.experiment_name", "trainer.default_local_dir", "trainer.resume_mode"]),
+    (SHOWN, &["trainer.resume_from_path", "trainer.logger", "trainer.wandb_proxy", "trainer.log_*", "trainer.*_data_dir"]),
+    (SHOWN, &["trainer.num_sample_generations", "trainer.save_freq", "trainer.test_freq", "trainer.val_before_train"]),
+    (SHOWN, &["trainer.val_only", "trainer.max_*", "**.checkpoint.*"]),
+    (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
+    (Effect, &["trainer.metric_names", "trainer.device", "trainer.critic_warmup", "trainer.on_nonfinite"]),
+    (Refused(Part::Data), &["trainer.seed"]),
+    // The order of the rows, and which of them there are.
+    (Refused(Part::Data), &["data.train_files", "data.train_max_samples", "data.train_batch_size", "data.shuffle", "data.seed"]),
+    (Refused(Part::Data), &["data.filter_overlong_prompts", "data.max_prompt_length"]),
+    // The position counts rows, so the number that is drawn at once may change.
+    (Effect, &["data.gen_batch_size"]),
+    (CONTENT, &["data.val_files", "data.val_max_samples", "data.validation_shuffle"]),
+    (MEMORY, &["data.val_batch_size", "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz", "data.max_token_len_per_gpu"]),
+    (Validation, &["data.max_response_length"]),
+    (Effect, &["data.prompt_key", "data.reward_fn_key", "data.truncation", "data.apply_chat_template_kwargs.**"]),
+    (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),
+    (Effect, &["data.prompt_dict_keys", "data.response_dict_keys", "data.max_length"]),
+    (Refused(Part::Policy), &["data.tokenizer", "model.tokenizer_path"]),
+    (Effect, &["model.custom_chat_template"]),
+    // `init` too: a checkpoint brings weights, so that another value would do nothing, or give another reference.
+    (Refused(Part::Policy), &["model.path", "model.init", "model.lora_*", "model.*_modules"]),
+    (Refused(Part::Policy), &["actor_rollout_ref.model.path", "actor_rollout_ref.model.init"]),
+    (Refused(Part::Policy), &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules"]),
+    (Refused(Part::Critic), &["critic.model.path", "critic.model.init", "critic.model.lora_*", "critic.model.*_modules"]),
+    (Effect, &["model.dtype", "actor_rollout_ref.model.dtype", "critic.model.dtype"]),
+    (MEMORY, &["**.enable_gradient_checkpointing"]),
+    (Effect, &["**.optim.lr", "**.optim.lr_warmup_steps", "**.optim.lr_warmup_steps_ratio", "**.optim.min_lr_ratio"]),
+    (Effect, &["**.optim.num_cycles", "**.optim.lr_scheduler_type", "**.optim.total_training_steps", "**.optim.weight_decay"]),
+    (Effect, &["**.optim.betas", "**.optim.eps", "optim.clip_grad"]),
+    (MEMORY, &["actor_rollout_ref.**.*micro_batch_size_per_gpu", "actor_rollout_ref.**.*use_dynamic_bsz"]),
+    (MEMORY, &["actor_rollout_ref.**.*max_token_len_per_gpu", "critic.*micro_batch_size_per_gpu", "critic.use_dynamic_bsz"]),
+    (MEMORY, &["critic.*max_token_len_per_gpu"]),
+    (Effect, &["actor_rollout_ref.actor.ppo_mini_batch_size", "actor_rollout_ref.actor.ppo_epochs"]),
+    (Effect, &["actor_rollout_ref.actor.shuffle", "actor_rollout_ref.actor.data_loader_seed"]),
+    (Effect, &["actor_rollout_ref.actor.grad_clip", "actor_rollout_ref.actor.clip_ratio"]),
+    (Effect, &["actor_rollout_ref.actor.clip_ratio_low", "actor_rollout_ref.actor.clip_ratio_high"]),
+    (Effect, &["actor_rollout_ref.actor.clip_ratio_c", "actor_rollout_ref.actor.loss_agg_mode"]),
+    (Effect, &["actor_rollout_ref.actor.loss_scale_factor", "actor_rollout_ref.actor.entropy_coeff"]),
+    (Effect, &["actor_rollout_ref.actor.tau_pos", "actor_rollout_ref.actor.tau_neg", "actor_rollout_ref.actor.use_kl_loss"]),
+    (Effect, &["actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"]),
+    (Effect, &["actor_rollout_ref.actor.calculate_sum_pi_squared"]),
+    (Effect, &["actor_rollout_ref.actor.policy_loss.loss_mode", "actor_rollout_ref.actor.policy_loss.delta"]),
+    (Effect, &["actor_rollout_ref.actor.policy_loss.top_entropy_quantile", "actor_rollout_ref.actor.policy_loss.clip_cov_*"]),
+    (Effect, &["actor_rollout_ref.actor.policy_loss.kl_cov_ratio", "actor_rollout_ref.actor.policy_loss.ppo_kl_coef"]),
+    (Effect, &["actor_rollout_ref.actor.policy_loss.dro_beta", "actor_rollout_ref.actor.policy_loss.vespo_*"]),
+    (Effect, &["actor_rollout_ref.ref.sync_ref_model", "actor_rollout_ref.ref.ref_model_mixup_alpha"]),
+    (Effect, &["actor_rollout_ref.ref.ref_model_sync_steps"]),
+    (Free("there is one engine"), &["actor_rollout_ref.rollout.name"]),
+    (Free("they are data.max_prompt_length and data.max_response_length"), &["actor_rollout_ref.rollout.prompt_length"]),
+    (Free("they are data.max_prompt_length and data.max_response_length"), &["actor_rollout_ref.rollout.response_length"]),
+    (MEMORY, &["actor_rollout_ref.rollout.max_num_seqs", "actor_rollout_ref.rollout.max_num_batched_tokens"]),
+    (Effect, &["actor_rollout_ref.rollout.n", "actor_rollout_ref.rollout.do_sample", "actor_rollout_ref.rollout.temperature"]),
+    (Effect, &["actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.top_p"]),
+    (Effect, &["actor_rollout_ref.rollout.calculate_log_probs"]),
+    // Validation samples by these and by val_kwargs.
+    (Validation, &["actor_rollout_ref.rollout.min_p", "actor_rollout_ref.rollout.repetition_penalty"]),
+    (
+        Validation,
+        &["actor_rollout_ref.rollout.ignore_eos", "actor_rollout_ref.rollout.stop", "actor_rollout_ref.rollout.stop_token_ids"],
+    ),
+    (Validation, &["actor_rollout_ref.rollout.min_tokens", "actor_rollout_ref.rollout.max_model_len"]),
+    (Validation, &["actor_rollout_ref.rollout.val_kwargs.**"]),
+    (Effect, &["critic.enable", "critic.ppo_mini_batch_size", "critic.ppo_epochs", "critic.shuffle", "critic.data_loader_seed"]),
+    (Effect, &["critic.grad_clip", "critic.cliprange_value", "critic.loss_agg_mode", "critic.loss_scale_factor"]),
+    (Validation, &["reward_model.enable", "reward_model.model.*", "reward_model.max_length", "reward_model.reward_manager"]),
+    (Validation, &["reward_model.reward_kwargs.**", "reward_model.remote_url", "reward_model.reward_functions"]),
+    (Validation, &["reward_model.reward_weights", "custom_reward_function.**"]),
+    (MEMORY, &["reward_model.micro_batch_size_per_gpu", "reward_model.use_dynamic_bsz"]),
+    (MEMORY, &["reward_model.forward_max_token_len_per_gpu"]),
+    (Validation, &["reward.timeout", "reward.on_error", "reward.error_value", "reward.function_kwargs.**", "reward.cpu_limit"]),
+    (Validation, &["reward.memory_limit_mb", "reward.sandbox_fusion.memory_limit_mb"]),
+    (Effect, &["reward.num_workers", "reward.start_timeout", "reward.python", "reward.pass_env", "reward.remote_retries"]),
+    (Effect, &["reward.remote_token_env", "reward.sandbox_fusion.url", "reward.sandbox_fusion.max_concurrent"]),
+    (Effect, &["algorithm.gamma", "algorithm.lam", "algorithm.adv_estimator", "algorithm.norm_adv_by_std_in_grpo"]),
+    (Effect, &["algorithm.scale_rewards", "algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"]),
+    (Validation, &["algorithm.missing_eos_penalty", "algorithm.stop_properly_penalty_coef"]),
+    (Effect, &["algorithm.mask_truncated_completions", "algorithm.normalize_reward", "algorithm.reward_clip_range"]),
+    (
+        Effect,
+        &["algorithm.whiten_rewards", "algorithm.normalize_advantages", "algorithm.use_kl_in_reward", "algorithm.kl_penalty"],
+    ),
+    (Effect, &["algorithm.kl_ctrl.type", "algorithm.kl_ctrl.horizon", "algorithm.kl_ctrl.target_kl", KL_COEF]),
+    (
+        Effect,
+        &["algorithm.filter_groups.enable", "algorithm.filter_groups.metric", "algorithm.filter_groups.max_num_gen_batches"],
+    ),
+    (Effect, &["algorithm.filter_groups.mean_range", "algorithm.use_pf_ppo", "algorithm.pf_ppo.*"]),
+    (Effect, &["algorithm.rollout_correction.rollout_*", "algorithm.rollout_correction.bypass_mode"]),
+    (Effect, &["algorithm.rollout_correction.loss_type"]),
+];
+
+/// Where the KL coefficient starts.
+pub const KL_COEF: &str = "algorithm.kl_ctrl.kl_coef";
+
+/// What becomes of a change of this key; `None` of one that is no setting any more.
+pub(super) fn fate(key: &str) -> Option<Fate> {
+    CHANGES.iter().find(|(_, patterns)| patterns.iter().any(|pattern| fits_key(pattern, key))).map(|(fate, _)| *fate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::defaults;
+    use crate::config::schema::{PpoConfig, Schema, SftConfig};
+
+    fn fates(key: &str) -> Vec<Fate> {
+        let lines = CHANGES.iter().flat_map(|(fate, patterns)| patterns.iter().map(move |pattern| (fate, pattern)));
+        lines.filter(|(_, pattern)| fits_key(pattern, key)).map(|(fate, _)| *fate).collect()
+    }
+
+    /// Who adds a setting has to say what its change means to a run that goes on.
+    #[test]
+    fn every_key_has_one_fate_and_every_pattern_a_key() {
+        let keys = [PpoConfig::DEFAULT_NAME, SftConfig::DEFAULT_NAME].map(|name| defaults(name).unwrap().settings()).concat();
+        let undecided: Vec<_> =
+            keys.iter().map(|(key, ..)| key).filter(|key| fates(key).len() != 1).map(|key| (key, fates(key))).collect();
+        assert!(undecided.is_empty(), "say in CHANGES, once, what a change of these keys means: {undecided:?}");
+        for pattern in CHANGES.iter().flat_map(|(_, patterns)| *patterns) {
+            assert!(keys.iter().any(|(key, ..)| fits_key(pattern, key)), "{pattern} fits no setting");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What reinforcement learning and supervised training have in common about going on from a checkpoint.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+
+use crate::checkpoint::{self, Checkpoints};
+use crate::config::schema::{Location, OptimConfig, ResumeMode};
+use crate::data::Prompt;
+use crate::run::{RunInfo, State};
+use crate::util::crc::IEEE;
+use crate::util::time::unix_time;
+
+/// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
+pub fn find_checkpoint(checkpoints: &mut Checkpoints, mode: ResumeMode, from: Option<&Location>) -> Result<Option<PathBuf>> {
+    let mode = match mode {
+        ResumeMode::Auto => checkpoint::ResumeMode::Auto,
+        ResumeMode::Disable => checkpoint::ResumeMode::Disable,
+        ResumeMode::ResumePath => checkpoint::ResumeMode::Path,
+    };
+    if let Some(from) = from.filter(|_| mode != checkpoint::ResumeMode::Path) {
+        tracing::warn!("ignored: trainer.resume_from_path={from}: it needs trainer.resume_mode=resume_path");
+    }
+    checkpoints.resolve(mode, from.map(|path| path.as_path()))
+}
+
+/// Refuses a checkpoint beyond the last step; one at the last step leaves nothing to do, which is said.
+pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
+    let remedy = "raise trainer.total_training_steps or trainer.total_epochs, or start afresh with trainer.resume_mode=disable";
+    if step > total_steps {
+        bail!("its step {step} is beyond the last step, {total_steps}; {remedy}");
+    }
+    if step == total_steps {
+        tracing::warn!("all {total_steps} steps are done, nothing is left to train; {remedy}");
+    }
+    Ok(())
+}
+
+/// How a run goes on from the checkpoint that it has just saved.
+pub fn goes_on(mode: ResumeMode, saved: &Path) -> String {
+    let mode = match mode {
+        ResumeMode::Auto => "",
+        ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
+    };
+    format!("the same command{mode} goes on from {}", saved.display())
+}
+
+/// Says that the run has another length than the one that saved the checkpoint, which the settings alone do not show: the data may
+/// decide it.
+pub fn report_length<'a>(saved: u64, total_steps: u64, optims: impl IntoIterator<Item = &'a OptimConfig>) {
+    if saved == total_steps {
+        return;
+    }
+    let follows = optims.into_iter().any(OptimConfig::follows_length);
+    let schedule = if follows { ", and so does the schedule of the learning rate" } else { "" };
+    tracing::warn!("changed since the checkpoint: the run ends at step {total_steps} instead of {saved}{schedule}");
+}
+
+/// Leaves the record in `dir` of a run of which nothing is left as it is; only one that ended between its last checkpoint and its end
+/// is noted as finished.
+pub fn note_finished(dir: &Path, total_steps: u64) {
+    let Ok(info) = RunInfo::read(dir) else { return };
+    if info.state == State::Finished || info.total_steps != total_steps {
+        return;
+    }
+    let ended = info.ended.or_else(|| Some(unix_time()));
+    let info = RunInfo { state: State::Finished, step: total_steps, error: None, phase: None, ended, ..info };
+    if let Err(error) = info.write(dir) {
+        tracing::warn!("that the run has finished is not recorded: {error:#}");
+    }
+}
+
+/// CRC-32, in hexadecimal, of what prompts are and what their scorers know.
+pub(super) fn crc_of(prompts: &[Arc<Prompt>]) -> Result<String> {
+    let mut crc = IEEE.of(&[]);
+    for prompt in prompts {
+        let Prompt { ids, data_source, ground_truth, extra_info, columns, .. } = prompt.as_ref();
+        crc = IEEE.extend(crc, &serde_json::to_vec(&(ids, data_source, ground_truth, extra_info, columns))?);
+    }
+    Ok(format!("{crc:08x}"))
+}
