@@ -1,5 +1,5 @@
 //! Our algorithms against the numbers that verl, TRL and OpenRLHF returned, values and gradients, for every case in
-//! `algorithms.json` (verl) and `losses-trl-openrlhf.json`.
+//! `algorithms.json` (verl), `losses-trl-openrlhf.json` and `aggregations.json`.
 
 mod advantages;
 mod advantages_trl_openrlhf;
@@ -69,6 +69,10 @@ impl<'a> Case<'a> {
 
     fn input(&self, key: &str) -> Vec<f32> {
         self.column(&self.json[key])
+    }
+
+    fn rows(&self) -> usize {
+        self.exists.len()
     }
 
     fn width(&self) -> usize {
