@@ -35,15 +35,7 @@ fn generate(prompts: &[Vec<u32>], n: usize, max_tokens: usize) {
     let request = Request {
         prompts: &prompts,
         n,
-        sampling: Sampling {
-            temperature: 1.0,
-            top_k: 0,
-            top_p: 1.0,
-            min_p: 0.0,
-            repetition_penalty: 1.0,
-            max_tokens,
-            min_tokens: 0,
-        },
+        sampling: Sampling { max_tokens, ..Sampling::default() },
         eos: &[],
         stops: None,
         stream: &|prompt, sample| Stream::new(1, "bench", &[prompt as u64, sample as u64]),

@@ -134,7 +134,7 @@ fn algorithms() -> String {
     page.part_with_table("Policy losses", by, &rows, losses);
     let modes = aggregate::AGGREGATIONS.iter().map(|a| entry(a.name, &[], a.doc, &[]));
     let mode = "`actor_rollout_ref.actor.loss_agg_mode`: the weight w of each trained token, where N counts the trained tokens of the \
-                mini-batch and S its sequences that have any";
+                mini-batch and S its sequences, those too of which none is trained";
     page.part("Loss aggregation", mode, modes);
     let divergences = kl::KL_ESTIMATORS.iter().map(|k| entry(k.name, k.aliases, k.doc, &[]));
     let by = "`actor_rollout_ref.actor.kl_loss_type` and `algorithm.kl_penalty`. With a `+` behind the name (`k3+`) the value is the \

@@ -56,7 +56,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
 
     let sampled = aggregate::names().into_iter().map(|mode| (mode, objective("low_var_kl"), None));
     for (mode, objective, reference_model) in sampled.chain([("token-mean", objective("full"), Some(&frozen))]) {
-        let weights = aggregate::token_weights(aggregate::find(mode).unwrap(), &offsets, &mask, None, 16);
+        let weights = aggregate::token_weights(aggregate::find(mode).unwrap(), &offsets, &mask, LENGTHS.len(), None, 16);
         let gradients = |cut: Cut| {
             let mut gradients = Gradients::default();
             for micro in cut.micro_batches(&sequences) {

@@ -5,8 +5,10 @@ use std::path::Path;
 use burn::tensor::Device;
 use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Init, Sequence};
-use burnish::rollout::{Engine, Finish, NativeEngine, Progress, Request, Response, Sampling, Stops};
+use burnish::rollout::sampling::{Changes, sample};
+use burnish::rollout::{Engine, Finish, Logprobs, NativeEngine, Progress, Request, Response, Sampling, Stops};
 use burnish::util::rng::Stream;
+use serde_json::Value;
 
 fn model() -> CausalLm {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
@@ -18,8 +20,16 @@ fn prompts() -> Vec<Vec<u32>> {
     (0..7).map(|i| (0..length(i)).map(|j| (i * 31 + j * 17) as u32 % 256).collect()).collect()
 }
 
-const SAMPLING: Sampling =
-    Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, max_tokens: 24, min_tokens: 0 };
+const SAMPLING: Sampling = Sampling {
+    temperature: 1.0,
+    top_k: 0,
+    top_p: 1.0,
+    min_p: 0.0,
+    repetition_penalty: 1.0,
+    max_tokens: 24,
+    min_tokens: 0,
+    logprobs: Logprobs::Processed,
+};
 const ENGINE: NativeEngine = NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None };
 /// Enough end tokens that responses end at different lengths.
 const EOS: [u32; 24] = {
@@ -180,4 +190,50 @@ fn progress_ends_with_everything() {
     assert!(seen.windows(2).all(|w| w[0].tokens < w[1].tokens && w[0].finished <= w[1].finished));
     let tokens = responses.iter().map(|r| r.ids.len()).sum();
     assert_eq!(seen.last(), Some(&Progress { finished: 6, total: 6, tokens }));
+}
+
+/// What vLLM reports of each token it may draw, from scripts/golden_rollout_log_probs.py; what is not kept is never drawn.
+#[test]
+fn golden_log_probs_of_generation() {
+    let folder = std::env::var_os("BURNISH_GOLDENS").map(std::path::PathBuf::from);
+    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"));
+    let goldens: Value = serde_json::from_slice(&std::fs::read(folder.join("rollout-log-probs.json")).unwrap()).unwrap();
+    let mut checked = 0;
+    for case in goldens["cases"].as_array().unwrap() {
+        let (number, ids) = (
+            |name: &str| case["settings"][name].as_f64().unwrap() as f32,
+            |name: &str| case[name].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect::<Vec<_>>(),
+        );
+        let logits: Vec<f32> = case["logits"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect();
+        let (repeated, forbidden) = (ids("repeated"), ids("forbidden"));
+        for logprobs in [Logprobs::Processed, Logprobs::Raw] {
+            let sampling = Sampling {
+                temperature: number("temperature"),
+                top_k: number("top_k") as usize,
+                top_p: number("top_p"),
+                min_p: number("min_p"),
+                repetition_penalty: number("repetition_penalty"),
+                logprobs,
+                ..SAMPLING
+            };
+            let processed = &case["processed_logprobs"];
+            let expected = if logprobs == Logprobs::Raw { &case["raw_logprobs"] } else { processed };
+            let mut found = vec![false; logits.len()];
+            for draw in 0..2000 {
+                let changes = Changes { repeated: &repeated, forbidden: &forbidden };
+                let drawn = sample(&mut logits.clone(), &sampling, changes, || (f64::from(draw) + 0.5) / 2000.0);
+                let token = drawn.token as usize;
+                assert!(!processed[token].is_null(), "{token} is not kept: {case}");
+                let expected = expected[token].as_f64().unwrap();
+                let error = (f64::from(drawn.rollout_log_prob) - expected).abs();
+                assert!(error < 1e-5, "{logprobs:?}, token {token}: {drawn:?} for {expected}; {case}");
+                found[token] = true;
+                checked += 1;
+            }
+            let likely = |x: &Value| sampling.temperature > 0.0 && x.as_f64().is_some_and(|x| x > -6.0);
+            let missed = (0..logits.len()).filter(|&token| likely(&processed[token]) && !found[token]).count();
+            assert_eq!(missed, 0, "{case}");
+        }
+    }
+    assert!(checked > 0);
 }

@@ -3,7 +3,7 @@
 //! The weights come from the counts of the *whole mini-batch* and are computed before its first micro-batch. After that the
 //! loss is a plain sum: cutting the mini-batch in any way, into micro-batches or over ranks, gives the same loss and gradient.
 //! (verl's older workers normalise per micro-batch, which weights tokens by the accident of their neighbours; the numbers
-//! here are those of its newer `agg_loss` with global counts.)
+//! here are those of verl 0.9, which hands `agg_loss` the counts of the mini-batch, and of TRL's means over responses.)
 
 use super::sequences;
 
@@ -11,7 +11,7 @@ use super::sequences;
 struct Counts {
     /// Trained tokens.
     tokens: f64,
-    /// Sequences with at least one trained token.
+    /// All sequences, those without a trained token too.
     sequences: f64,
     /// The constant of `seq-mean-token-sum-norm`.
     scale: f64,
@@ -26,7 +26,7 @@ pub struct Aggregation {
     weight: fn(counts: &Counts, length: f64) -> f64,
 }
 
-/// Every mode `actor.loss_agg_mode` can name. N counts trained tokens, S sequences that have any.
+/// Every mode `actor.loss_agg_mode` can name. N counts trained tokens, S all sequences.
 pub static AGGREGATIONS: &[Aggregation] = &[
     Aggregation {
         name: "token-mean",
@@ -71,19 +71,21 @@ pub fn names() -> Vec<&'static str> {
 
 /// The weight of every token of a mini-batch; 0 where the mask is 0.
 ///
+/// `all_sequences` are those of the mini-batch, whatever is masked: a mean over sequences counts one that was cut, rejected or left
+/// out of `offsets` because nothing of it is trained, so that taking it out makes the update smaller and not the others louder.
 /// `scale_factor` is `actor.loss_scale_factor`; without it `seq-mean-token-sum-norm` divides by `max_response_length`.
-/// Sequences without a trained token do not count.
 pub fn token_weights(
     mode: &Aggregation,
     offsets: &[usize],
     mask: &[f32],
+    all_sequences: usize,
     scale_factor: Option<f64>,
     max_response_length: usize,
 ) -> Vec<f32> {
     let lengths: Vec<f64> = sequences(offsets).map(|tokens| mask[tokens].iter().map(|&m| f64::from(m)).sum()).collect();
     let counts = Counts {
         tokens: lengths.iter().sum(),
-        sequences: lengths.iter().filter(|&&length| length > 0.0).count() as f64,
+        sequences: all_sequences as f64,
         scale: scale_factor.unwrap_or(max_response_length as f64),
     };
     let mut weights = vec![0.0; mask.len()];
@@ -94,4 +96,9 @@ pub fn token_weights(
         }
     }
     weights
+}
+
+/// Sequences with a trained token.
+pub fn trained_sequences(offsets: &[usize], mask: &[f32]) -> usize {
+    sequences(offsets).filter(|tokens| mask[tokens.clone()].iter().any(|&m| m != 0.0)).count()
 }

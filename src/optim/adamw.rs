@@ -3,7 +3,8 @@
 //! w ← w·(1 − lr·λ);  m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;
 //! w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
 //!
-//! One threaded pass over each parameter on CPU; ordinary tensor ops elsewhere. All parameters decay, as in verl and TRL.
+//! One threaded pass over each parameter on CPU; ordinary tensor ops elsewhere. All parameters decay, as in verl. TRL's optimizer is that
+//! of transformers' Trainer, which leaves biases and the weights of norms out.
 
 use std::collections::BTreeMap;
 
@@ -47,16 +48,7 @@ impl AdamW {
     pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
         self.step += 1;
         let c = &self.config;
-        let constants = AdamwStep {
-            lr: lr as f32,
-            beta1: c.beta1 as f32,
-            beta2: c.beta2 as f32,
-            eps: c.eps as f32,
-            keep: (1.0 - lr * c.weight_decay) as f32,
-            correction1: (1.0 - c.beta1.powi(self.step as i32)) as f32,
-            correction2_sqrt: (1.0 - c.beta2.powi(self.step as i32)).sqrt() as f32,
-            grad_scale: grad_scale as f32,
-        };
+        let constants = constants(c, lr, self.step, grad_scale);
         net.map(&mut Update { constants, gradients, state: &mut self.state, path: Vec::new() })
     }
 
@@ -95,6 +87,21 @@ impl AdamW {
             None => Ok(()),
             Some(name) => bail!("optimizer state: `{name}` belongs to no trained parameter of this model"),
         }
+    }
+}
+
+/// Every constant is made in f64 and then rounded, as in torch.
+fn constants(c: &AdamWConfig, lr: f64, step: u64, grad_scale: f64) -> AdamwStep {
+    AdamwStep {
+        lr: lr as f32,
+        gain1: (1.0 - c.beta1) as f32,
+        gain2: (1.0 - c.beta2) as f32,
+        beta2: c.beta2 as f32,
+        eps: c.eps as f32,
+        keep: (1.0 - lr * c.weight_decay) as f32,
+        correction1: (1.0 - c.beta1.powi(step as i32)) as f32,
+        correction2_sqrt: (1.0 - c.beta2.powi(step as i32)).sqrt() as f32,
+        grad_scale: grad_scale as f32,
     }
 }
 
@@ -137,8 +144,8 @@ fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: AdamwStep) ->
         return (w, m, v);
     }
     let g = g * s.grad_scale;
-    let m = m * s.beta1 + g.clone() * (1.0 - s.beta1);
-    let v = v * s.beta2 + g.square() * (1.0 - s.beta2);
+    let m = m.clone() + (g.clone() - m) * s.gain1;
+    let v = v * s.beta2 + g.square() * s.gain2;
     let denominator = v.clone().sqrt() / s.correction2_sqrt + s.eps;
     (w * s.keep - m.clone() / denominator * (s.lr / s.correction1), m, v)
 }
@@ -161,7 +168,8 @@ mod tests {
     fn composed_equals_fused() {
         let constants = AdamwStep {
             lr: 1e-2,
-            beta1: 0.9,
+            gain1: 0.1,
+            gain2: 0.01,
             beta2: 0.99,
             eps: 1e-8,
             keep: 0.999,
@@ -176,6 +184,26 @@ mod tests {
         for (a, b) in [(fused.0, composed.0), (fused.1, composed.1), (fused.2, composed.2)] {
             let error: f32 = (a - b.cast(F32)).abs().max().into_scalar();
             assert!(error < 1e-6, "{error}");
+        }
+    }
+    /// The first step of AdamW is lr in the direction of the gradient, whatever the betas: m is (1−β₁)g and v is (1−β₂)g², and the
+    /// corrections divide both out. In float32, where the fused body runs, and in float64, where the composed one does.
+    #[test]
+    fn the_first_step_is_the_learning_rate_for_betas_near_one() {
+        let gradients: Vec<f32> = (1..=64).map(|i| 1e-3 * (i as f32) * if i % 2 == 0 { -1.0 } else { 1.0 }).collect();
+        for beta2 in [0.0, 0.95, 0.999, 0.999999, 0.99999999, 1.0 - 1e-12] {
+            for beta1 in [0.0, 0.9, 0.9999999] {
+                let config = AdamWConfig { beta1, beta2, eps: 1e-15, weight_decay: 0.0 };
+                let constants = constants(&config, 1e-4, 1, 1.0);
+                for dtype in [F32, F64] {
+                    let column = |values: Vec<f32>| tensor_from_vec(values, [64], &Device::flex()).cast(dtype);
+                    let zeros = || column(vec![0.0; 64]);
+                    let (weights, ..) = step(zeros(), zeros(), zeros(), column(gradients.clone()), constants);
+                    for (w, g) in to_host(weights.cast(F32)).into_iter().zip(&gradients) {
+                        assert!((w + 1e-4 * g.signum()).abs() < 1e-9, "betas {beta1} {beta2}, {dtype:?}: {w}");
+                    }
+                }
+            }
         }
     }
 }

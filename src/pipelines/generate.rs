@@ -45,6 +45,7 @@ impl Generation {
             repetition_penalty: rollout.repetition_penalty as f32,
             min_tokens: rollout.min_tokens,
             max_tokens: rollout.response_length,
+            ..Sampling::default()
         };
         let mut engine = NativeEngine {
             max_num_seqs: rollout.max_num_seqs,

@@ -9,7 +9,7 @@ pub mod sampling;
 use anyhow::Result;
 
 pub use native::NativeEngine;
-pub use sampling::Sampling;
+pub use sampling::{Logprobs, Sampling};
 
 use crate::model::CausalLm;
 use crate::util::rng::Stream;
@@ -28,8 +28,10 @@ pub enum Finish {
 pub struct Response {
     pub ids: Vec<u32>,
     /// log π(token) under the sampling temperature, over the whole vocabulary: nothing that is kept from being drawn, and no
-    /// penalty, changes it.
+    /// penalty, changes it. What training computes.
     pub log_probs: Vec<f32>,
+    /// log π(token) of generation, see [`Logprobs`]: what rollout correction compares training with.
+    pub rollout_log_probs: Vec<f32>,
     pub finish: Finish,
 }
 

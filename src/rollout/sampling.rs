@@ -21,6 +21,19 @@ pub struct Sampling {
     pub max_tokens: usize,
     /// Neither stop tokens nor stop strings end a response before it has so many tokens.
     pub min_tokens: usize,
+    /// Which log-probabilities are those of generation.
+    pub logprobs: Logprobs,
+}
+
+/// Which distribution the log-probabilities of generation are of (`rollout.logprobs_mode`, in vLLM's names).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Logprobs {
+    /// The one that tokens are drawn from: after penalties, temperature, min-p, top-k and top-p, over the tokens that are kept.
+    /// Greedy: at temperature 1, over all tokens that may come.
+    #[default]
+    Processed,
+    /// The model's own, before all of that: at temperature 1.
+    Raw,
 }
 
 impl Sampling {
@@ -37,11 +50,20 @@ impl Sampling {
 impl Default for Sampling {
     /// The model's own distribution, one token.
     fn default() -> Self {
-        Self { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, max_tokens: 1, min_tokens: 0 }
+        Self {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            max_tokens: 1,
+            min_tokens: 0,
+            logprobs: Logprobs::Processed,
+        }
     }
 }
 
-/// What changes the logits of single tokens, and not the reported log-probabilities.
+/// What changes the logits of single tokens.
 #[derive(Clone, Copy, Default)]
 pub struct Changes<'a> {
     /// Tokens under the repetition penalty, each once.
@@ -53,16 +75,25 @@ pub struct Changes<'a> {
 /// Tokens whose probabilities are summed together: what one uniform number is looked up in first.
 const BLOCK: usize = 1024;
 
-/// The token for the uniform number `u` in [0, 1), and its log-probability under the temperature. `logits` is scratch.
-///
-/// The log-probability is log softmax(logits / temperature), whatever was kept, penalised or forbidden: training computes the
-/// same. Greedy picks the first of equal maxima and reports log-probabilities at temperature 1.
-pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: Changes, u: impl FnOnce() -> f64) -> (u32, f32) {
+/// A token that was drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawn {
+    pub token: u32,
+    /// log softmax(logits / temperature), whatever was kept, penalised or forbidden: training computes the same. Greedy: at
+    /// temperature 1.
+    pub log_prob: f32,
+    /// Its log-probability in generation, see [`Logprobs`].
+    pub rollout_log_prob: f32,
+}
+
+/// The token for the uniform number `u` in [0, 1). `logits` is scratch. Greedy picks the first of equal maxima.
+pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: Changes, u: impl FnOnce() -> f64) -> Drawn {
     let greedy = sampling.temperature <= 0.0;
+    let raw = sampling.logprobs == Logprobs::Raw;
     let scale = if greedy { 1.0 } else { 1.0 / sampling.temperature };
     let penalised = sampling.repetition_penalty != 1.0 && !changes.repeated.is_empty();
     let mut distribution = Distribution::default();
-    let original = (penalised || !changes.forbidden.is_empty()).then(|| {
+    let original = (penalised || !changes.forbidden.is_empty() || raw && scale != 1.0).then(|| {
         let original = logits.to_vec();
         let log_sum = distribution.fill(logits, scale);
         logits.copy_from_slice(&original);
@@ -82,15 +113,26 @@ pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: Changes, u: impl
         logits.iter().position(|&x| x == max).unwrap_or(0)
     });
     let (_, log_sum) = distribution.fill(logits, scale);
-    let token = likeliest.unwrap_or_else(|| {
-        let all = sampling.keeps_all(logits.len());
-        if all { distribution.inverse_cdf(logits, u()) } else { filtered(logits, sampling, distribution.total(), u()) }
-    });
-    let log_prob = match original {
+    let (token, kept_log_sum) = match likeliest {
+        Some(token) => (token, log_sum),
+        None if sampling.keeps_all(logits.len()) => (distribution.inverse_cdf(logits, u()), log_sum),
+        None => filtered(logits, sampling, distribution.total(), u()),
+    };
+    let processed = logits[token].ln() - kept_log_sum;
+    let log_prob = match &original {
         Some((original, (max, log_sum))) => (original[token] * scale - max) - log_sum,
         None => logits[token].ln() - log_sum,
     };
-    (token as u32, log_prob)
+    let rollout_log_prob = match original {
+        _ if !raw => processed,
+        Some((mut original, _)) if scale != 1.0 => {
+            let logit = original[token];
+            let (max, log_sum) = distribution.fill(&mut original, 1.0);
+            (logit - max) - log_sum
+        }
+        _ => log_prob,
+    };
+    Drawn { token: token as u32, log_prob, rollout_log_prob }
 }
 
 /// Sums of a row of probabilities, which need not sum to 1, by [`BLOCK`].
@@ -138,8 +180,9 @@ fn block_of(sums: &[f64], u: f64) -> (usize, f64) {
 
 /// [`sample`] of every row of logits [rows, vocab] where they are, with nothing filtered, penalised or forbidden and a
 /// temperature above 0: the host gets the sums of the blocks, and then of each row the one block that its number `u` is in.
-pub fn sample_on_device(logits: Tensor<2>, temperature: f32, u: &[f64]) -> Vec<(u32, f32)> {
-    let ([rows, vocab], device) = (logits.dims(), logits.device());
+pub fn sample_on_device(logits: Tensor<2>, sampling: &Sampling, u: &[f64]) -> Vec<Drawn> {
+    let ([rows, vocab], device, temperature) = (logits.dims(), logits.device(), sampling.temperature);
+    let raw = (sampling.logprobs == Logprobs::Raw && temperature != 1.0).then(|| logits.clone());
     let scaled = logits / temperature;
     let max = scaled.clone().max_dim(1);
     let p = (scaled - max).exp();
@@ -153,12 +196,22 @@ pub fn sample_on_device(logits: Tensor<2>, temperature: f32, u: &[f64]) -> Vec<(
     let found: Vec<(usize, f64)> = sums.chunks_exact(blocks).zip(u).map(|(sums, &u)| block_of(sums, u)).collect();
     let chosen = index(found.iter().enumerate().map(|(row, (block, _))| row * blocks + block), &device);
     let p = to_host(p.select(0, chosen));
-    let rows = found.into_iter().zip(p.chunks_exact(BLOCK)).zip(sums.chunks_exact(blocks));
-    rows.map(|(((block, left), p), sums)| {
-        let (token, total) = (inverse_cdf(0..BLOCK, p, left), sums.iter().sum::<f64>());
-        ((block * BLOCK + token) as u32, p[token].ln() - total.ln() as f32)
-    })
-    .collect()
+    let of_rows = found.into_iter().zip(p.chunks_exact(BLOCK)).zip(sums.chunks_exact(blocks));
+    let mut drawn: Vec<Drawn> = of_rows
+        .map(|(((block, left), p), sums)| {
+            let (token, total) = (inverse_cdf(0..BLOCK, p, left), sums.iter().sum::<f64>());
+            let log_prob = p[token].ln() - total.ln() as f32;
+            Drawn { token: (block * BLOCK + token) as u32, log_prob, rollout_log_prob: log_prob }
+        })
+        .collect();
+    if let Some(logits) = raw {
+        let max = logits.clone().max_dim(1);
+        let log_sum = (logits.clone() - max.clone()).exp().sum_dim(1).log() + max;
+        let tokens = index(drawn.iter().map(|one| one.token as usize), &device).reshape([rows, 1]);
+        let log_probs = to_host(logits.gather(1, tokens) - log_sum);
+        drawn.iter_mut().zip(log_probs).for_each(|(one, log_prob)| one.rollout_log_prob = log_prob);
+    }
+    drawn
 }
 
 /// The first of `tokens` at which the cumulative probability exceeds `left`, else the last with any.
@@ -174,7 +227,8 @@ fn inverse_cdf(tokens: impl Iterator<Item = usize>, p: &[f32], mut left: f64) ->
     last
 }
 
-fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> usize {
+/// The token, and the logarithm of the sum over those that were kept.
+fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> (usize, f32) {
     let sum = |tokens: &[usize]| tokens.iter().map(|&i| f64::from(p[i])).sum::<f64>();
     let mut kept: Vec<usize> = (0..p.len()).collect();
     let mut kept_sum = total;
@@ -204,7 +258,7 @@ fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> usize {
         kept.truncate(reached.map_or(kept.len(), |i| i + 1));
     }
     let total = sum(&kept);
-    inverse_cdf(kept.into_iter(), p, u * total)
+    (inverse_cdf(kept.into_iter(), p, u * total), total.ln() as f32)
 }
 
 #[cfg(test)]
@@ -217,7 +271,7 @@ mod tests {
     fn counts_of(sampling: Sampling, changes: Changes) -> [usize; 4] {
         let mut counts = [0; 4];
         for i in 0..1000 {
-            let (token, log_prob) = sample(&mut LOGITS.clone(), &sampling, changes, || (i as f64 + 0.5) / 1000.0);
+            let Drawn { token, log_prob, .. } = sample(&mut LOGITS.clone(), &sampling, changes, || (i as f64 + 0.5) / 1000.0);
             counts[token as usize] += 1;
             let t = sampling.temperature;
             let lse = LOGITS.iter().map(|x| (x / t).exp()).sum::<f32>().ln();
@@ -260,8 +314,9 @@ mod tests {
         assert_eq!(counts_of(Sampling::default(), changes)[3], 0);
         let greedy = Sampling { temperature: 0.0, ..penalty };
         let changes = Changes { repeated: &[3], forbidden: &[2] };
-        assert_eq!(sample(&mut LOGITS.clone(), &greedy, changes, || unreachable!()).0, 3);
-        let (token, log_prob) = sample(&mut [-1.0, -1.5], &greedy, Changes { repeated: &[0], forbidden: &[] }, || unreachable!());
+        assert_eq!(sample(&mut LOGITS.clone(), &greedy, changes, || unreachable!()).token, 3);
+        let Drawn { token, log_prob, .. } =
+            sample(&mut [-1.0, -1.5], &greedy, Changes { repeated: &[0], forbidden: &[] }, || unreachable!());
         assert_eq!(token, 1, "a negative logit is multiplied");
         assert!((log_prob - (-1.5 - ((-1f32).exp() + (-1.5f32).exp()).ln())).abs() < 1e-6);
     }
@@ -274,9 +329,9 @@ mod tests {
             logits[token] = 0.0;
         }
         for (u, expected) in [(0.0, 3), (0.33, 3), (0.34, BLOCK), (0.66, BLOCK), (0.67, 3 * BLOCK + 1), (1.0, 3 * BLOCK + 1)] {
-            let (token, log_prob) = sample(&mut logits.clone(), &Sampling::default(), Changes::default(), || u);
-            assert_eq!(token as usize, expected, "u = {u}");
-            assert!((log_prob + 3f32.ln()).abs() < 1e-6);
+            let drawn = sample(&mut logits.clone(), &Sampling::default(), Changes::default(), || u);
+            assert_eq!(drawn.token as usize, expected, "u = {u}");
+            assert!((drawn.log_prob + 3f32.ln()).abs() < 1e-6);
         }
     }
 
@@ -286,20 +341,24 @@ mod tests {
         let (rows, vocab) = (40, 2 * BLOCK + 77);
         let logits: Vec<f32> = (0..rows * vocab).map(|i| 9.0 * (i as f32 * 0.7131).sin()).collect();
         let u: Vec<f64> = (0..rows).map(|row| row as f64 / rows as f64).collect();
-        let sampling = Sampling { temperature: 0.8, ..Sampling::default() };
-        let tensor = tensor_from_vec(logits.clone(), [rows, vocab], &burn::tensor::Device::flex());
-        let drawn = sample_on_device(tensor, sampling.temperature, &u);
-        for ((row, (token, log_prob)), u) in logits.chunks_exact(vocab).zip(drawn).zip(u) {
-            let (want, want_log_prob) = sample(&mut row.to_vec(), &sampling, Changes::default(), || u);
-            assert_eq!(token, want, "u = {u}");
-            assert!((log_prob - want_log_prob).abs() < 1e-5, "{log_prob} for {want_log_prob}");
+        for logprobs in [Logprobs::Processed, Logprobs::Raw] {
+            let sampling = Sampling { temperature: 0.8, logprobs, ..Sampling::default() };
+            let tensor = tensor_from_vec(logits.clone(), [rows, vocab], &burn::tensor::Device::flex());
+            let drawn = sample_on_device(tensor, &sampling, &u);
+            for ((row, got), u) in logits.chunks_exact(vocab).zip(drawn).zip(&u) {
+                let want = sample(&mut row.to_vec(), &sampling, Changes::default(), || *u);
+                assert_eq!(got.token, want.token, "u = {u}");
+                assert!((got.log_prob - want.log_prob).abs() < 1e-5, "{got:?} for {want:?}");
+                assert!((got.rollout_log_prob - want.rollout_log_prob).abs() < 1e-5, "{got:?} for {want:?}");
+                assert_eq!(got.log_prob == got.rollout_log_prob, logprobs == Logprobs::Processed);
+            }
         }
     }
 
     #[test]
     fn greedy_is_the_first_maximum() {
         let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
-        let (token, log_prob) = sample(&mut [1.0, 5.0, 5.0], &greedy, Changes::default(), || unreachable!());
+        let Drawn { token, log_prob, .. } = sample(&mut [1.0, 5.0, 5.0], &greedy, Changes::default(), || unreachable!());
         assert_eq!(token, 1);
         assert!((log_prob - (5f32 - (1f32.exp() + 2.0 * 5f32.exp()).ln())).abs() < 1e-5);
     }

@@ -22,6 +22,8 @@ pub struct Record {
     begun: Instant,
     watched: Watched,
     last: Option<f64>,
+    /// See [`Record::silent`].
+    silent: Option<(u64, &'static str)>,
     /// The time that the last row took, with its samples; and that samples of the next have taken.
     spent: Option<Duration>,
     spent_on_samples: Duration,
@@ -90,6 +92,7 @@ impl Record {
             begun: Instant::now(),
             watched,
             last: None,
+            silent: None,
             spent: None,
             spent_on_samples: Duration::ZERO,
             folder: None,
@@ -142,6 +145,12 @@ impl Record {
         }
     }
 
+    /// Notes since which step the scores have taught the policy nothing, and why: [`end`](Record::end) then says so, and recommends the
+    /// last checkpoint only where validation found none better.
+    pub fn silent(&mut self, since: Option<(u64, &'static str)>) {
+        self.silent = since;
+    }
+
     /// Ends the record of a run of which `step` steps are done, the last checkpoint at `saved`. What cannot be written is logged: the
     /// run has ended all the same.
     pub fn end(&mut self, step: u64, saved: Option<&Path>, result: &Result<()>) {
@@ -153,10 +162,11 @@ impl Record {
         };
         self.trackers.finish(exit);
         let (last, seconds, at) = (self.last, self.begun.elapsed(), self.stage.now());
+        let silent = self.silent;
         let Some(folder) = &mut self.folder else { return };
         folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
         match result {
-            Ok(()) => folder.summary(step, saved, last).into_iter().for_each(|line| tracing::info!("{line}")),
+            Ok(()) => folder.summary(step, saved, last, silent).into_iter().for_each(|line| tracing::info!("{line}")),
             Err(_) => tracing::info!("{} after {step} steps in {}, in phase {}", state.name(), human(seconds), at.phase),
         }
     }
@@ -180,20 +190,40 @@ impl Folder {
     }
 
     /// What came out, where it is, and what to do next.
-    fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>) -> Vec<String> {
+    fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>, silent: Option<(u64, &str)>) -> Vec<String> {
         let Self { dir, info, .. } = self;
         let took = human(Duration::from_secs_f64((unix_time() - info.started).max(0.0)));
         let mut lines = vec![format!("finished {step} steps in {took}")];
         if let (Some(best), Some(last)) = (&info.best, last) {
             lines.push(format!("{}: best {} at step {}, last {last}", best.metric, best.value, best.step));
         }
+        let mut saved = saved.map(Path::to_owned);
+        if let Some((since, why)) = silent {
+            let (checkpoint, advice) = worth_exporting(saved, info.best.as_ref(), last);
+            lines.push(format!("no signal since step {since}: {why}; {advice}"));
+            saved = checkpoint;
+        }
         lines.push(format!("metrics: {}; log and samples: {}", info.metrics.display(), dir.display()));
-        let next = match saved {
+        let next = match &saved {
             Some(saved) => format!("trainer report {}; trainer export {} --output FOLDER", dir.display(), saved.display()),
             None => format!("trainer report {}", dir.display()),
         };
         lines.push(format!("next: {next}"));
         lines
+    }
+}
+
+/// Which checkpoint to take of a run that learned nothing in the end, and what to say about it. `saved` is the last one; `last` is what
+/// validation measured last.
+fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Option<f64>) -> (Option<PathBuf>, String) {
+    let Some(best) = best else { return (None, "no validation tells which checkpoint is worth having".to_owned()) };
+    if last == Some(best.value) {
+        return (saved, "the last validation is as good as the best".to_owned());
+    }
+    let folder = saved.and_then(|last| Some(last.parent()?.join(format!("global_step_{}", best.step))));
+    match folder.filter(|folder| folder.is_dir()) {
+        Some(folder) => (Some(folder), format!("the best validation was at step {}, whose checkpoint is there", best.step)),
+        None => (None, format!("the best validation was at step {}, of which there is no checkpoint", best.step)),
     }
 }
 
@@ -275,5 +305,29 @@ mod tests {
         }));
         assert!(panicking.is_err());
         assert_eq!(left("panicked"), (State::Failed, 6, "update_actor".to_owned()));
+    }
+    #[test]
+    fn a_run_without_a_signal_recommends_its_best_checkpoint_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut record = begin(dir.path(), None);
+        let lines = |record: &Record, silent| {
+            let saved = dir.path().join("global_step_20");
+            record.folder.as_ref().unwrap().summary(20, Some(&saved), record.last, silent).join("\n")
+        };
+        let silent = Some((4, "every advantage was 0"));
+        assert!(lines(&record, None).contains("export") && lines(&record, None).contains("global_step_20"));
+        let unknown = lines(&record, silent);
+        assert!(unknown.contains("no signal since step 4: every advantage was 0") && !unknown.contains("export"), "{unknown}");
+        for (step, value) in [(2, 0.75), (20, 0.0)] {
+            record.log(step, validated(value));
+        }
+        let gone = lines(&record, silent);
+        assert!(gone.contains("best validation was at step 2") && !gone.contains("export"), "{gone}");
+        std::fs::create_dir(dir.path().join("global_step_2")).unwrap();
+        let best = lines(&record, silent);
+        assert!(best.contains("global_step_2 ") && !best.contains("global_step_20"), "{best}");
+        record.log(20, validated(0.75));
+        assert!(lines(&record, silent).contains("global_step_20"), "as good as the best");
+        record.end(20, None, &Ok(()));
     }
 }

@@ -42,7 +42,9 @@ impl Trainer {
 
     /// Rewards: scores, less the KL term.
     fn rewards(&mut self, batch: &mut Batch, scores: &[f32], metrics: &mut Metrics) {
-        let old = batch.old_log_prob.as_ref().filter(|_| !self.bypass).unwrap_or(&batch.rollout_log_prob);
+        // Without a pass of its own the policy before the update is the one that generated; in bypass mode what was sampled from is.
+        let generated = if self.bypass { &batch.rollout_log_prob } else { &batch.sampled_log_prob };
+        let old = batch.old_log_prob.as_ref().filter(|_| !self.bypass).unwrap_or(generated);
         batch.rewards = match (&mut self.kl_in_reward, &batch.ref_log_prob) {
             (Some((penalty, controller)), Some(reference)) => {
                 let full = batch.full_kl.as_deref();

@@ -26,7 +26,10 @@ pub struct Batch {
     pub offsets: Vec<usize>,
     /// 1 where the policy wrote the token.
     pub mask: Vec<f32>,
+    /// What generation reports (`rollout.logprobs_mode`).
     pub rollout_log_prob: Vec<f32>,
+    /// What it says of the policy that is trained: at its temperature, over the whole vocabulary.
+    pub sampled_log_prob: Vec<f32>,
     /// None where the old policy is the current one, and was not needed for anything else.
     pub old_log_prob: Option<Vec<f32>>,
     pub ref_log_prob: Option<Vec<f32>>,
@@ -67,7 +70,8 @@ impl Batch {
         }));
         let tokens = offsets[responses.len()];
         Self {
-            rollout_log_prob: responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect(),
+            rollout_log_prob: responses.iter().flat_map(|r| r.rollout_log_probs.iter().copied()).collect(),
+            sampled_log_prob: responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect(),
             group: (0..responses.len()).map(|i| i / n).collect(),
             scored: vec![true; responses.len()],
             preds: vec![None; responses.len()],
@@ -121,6 +125,7 @@ impl Batch {
             offsets: gather_offsets(&self.offsets, trajectories),
             mask: tokens(&self.mask),
             rollout_log_prob: tokens(&self.rollout_log_prob),
+            sampled_log_prob: tokens(&self.sampled_log_prob),
             old_log_prob: optional(&self.old_log_prob),
             ref_log_prob: optional(&self.ref_log_prob),
             values: optional(&self.values),
@@ -153,6 +158,7 @@ impl Batch {
         self.notes.extend(other.notes);
         self.mask.extend(other.mask);
         self.rollout_log_prob.extend(other.rollout_log_prob);
+        self.sampled_log_prob.extend(other.sampled_log_prob);
         self.scores.extend(other.scores);
         for (own, others) in self.components.iter_mut().zip(other.components) {
             own.values.extend(others.values);
@@ -265,6 +271,7 @@ impl Batch {
         let always = [
             &mut self.mask,
             &mut self.rollout_log_prob,
+            &mut self.sampled_log_prob,
             &mut self.scores,
             &mut self.rewards,
             &mut self.advantages,
@@ -333,7 +340,8 @@ pub mod tests {
             columns: Default::default(),
             index: 0,
         };
-        let response = |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], finish };
+        let response =
+            |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], rollout_log_probs: vec![-0.5, -1.5], finish };
         let responses = vec![response(Finish::Stop), response(Finish::Length)];
         Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2])
     }

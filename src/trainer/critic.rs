@@ -53,7 +53,7 @@ impl Trainer {
             let own = |column: &[f32]| gather(column, &batch.offsets, &mini_batch.trajectories);
             let (offsets, mask) = (gather_offsets(&batch.offsets, &mini_batch.trajectories), own(&mask));
             let (old_values, returns) = (own(old_values), own(&batch.returns));
-            let weights = token_weights(aggregation, &offsets, &mask, config.loss_scale_factor, width);
+            let weights = token_weights(aggregation, &offsets, &mask, mini_batch.size, config.loss_scale_factor, width);
             let sequences: Vec<_> = mini_batch.trajectories.iter().map(|&i| batch.sequence(i)).collect();
             let (mut gradients, mut fault) = (Gradients::default(), None);
             for micro in micro_cut(&plan).micro_batches(&sequences) {

@@ -40,7 +40,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let settings = (&loaded.tree, loaded_of(&config));
     let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
 
-    let per_epoch = inputs.sampler.batches_per_epoch();
+    let per_epoch = inputs.steps_per_epoch.max(1);
     let response = config.data.max_response_length;
     let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let Estimate { memory, critic: critic_line } = estimate(&config, &inputs)?;
@@ -81,7 +81,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(config)?;
     let (response, plan) = (config.data.max_response_length, inputs.plan);
-    let prompt = longest_trained(inputs);
+    let prompt = longest_trained(inputs, config.algorithm.filter_groups.enable);
     let longest = prompt + response;
     // A prompt goes through the trunk once for its responses in a micro-batch, which shuffling may part.
     let together = if parts.actor.shuffle { 1 } else { plan.samples_per_prompt };
@@ -157,10 +157,11 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     Ok(Estimate { memory, critic: critic_line })
 }
 
-/// Tokens of the longest prompt that the run will train on: an epoch cut short does not see them all.
-fn longest_trained(inputs: &Inputs) -> usize {
+/// Tokens of the longest prompt that the run will train on: an epoch cut short does not see them all, as long as each step takes one
+/// batch of them.
+fn longest_trained(inputs: &Inputs, is_filtered: bool) -> usize {
     let length = |i: usize| inputs.train[i].ids.len();
-    if inputs.total_steps >= inputs.sampler.batches_per_epoch() {
+    if is_filtered || inputs.total_steps >= inputs.sampler.batches_per_epoch() {
         return (0..inputs.train.len()).map(length).max().unwrap_or(0);
     }
     let mut sampler = inputs.sampler.clone();

@@ -12,7 +12,7 @@ use super::scoring::Scoring;
 use crate::algorithm::filter_groups::keep_groups;
 use crate::data::{Prompt, completes_stop};
 use crate::reward::Begun;
-use crate::rollout::{Request, Sampling};
+use crate::rollout::{Request, Response, Sampling};
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
@@ -21,7 +21,7 @@ impl Trainer {
     /// sampling) those whose responses differ, sampling further prompts until there are enough.
     ///
     /// # Errors
-    /// What generation or scoring fails with, and `max_num_gen_batches` batches without enough such prompts.
+    /// What generation or scoring fails with, and `max_num_gen_batches` batches without enough such prompts; 0 never gives up.
     pub(super) fn rollout(&mut self, clock: &mut Clock, metrics: &mut Metrics) -> Result<Batch> {
         let filter = self.config.algorithm.filter_groups.clone();
         let wanted = self.plan.prompts_per_step;
@@ -56,16 +56,24 @@ impl Trainer {
                 metrics.set("training/filter_groups/discarded_surplus_samples", (found - wanted) as f64);
                 return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < wanted).collect::<Vec<_>>()));
             }
-            let hopeless = found == 0 && sampled >= self.train.len();
-            if hopeless || round == filter.max_num_gen_batches as u64 {
+            if round == filter.max_num_gen_batches as u64 {
                 bail!(
                     "{round} batches gave {found} of {wanted} prompts that algorithm.filter_groups keeps by {metric}: the task may be \
                      too easy or too hard for the model; raise algorithm.filter_groups.max_num_gen_batches (0 = no limit), \
                      data.gen_batch_size or actor_rollout_ref.rollout.n"
                 );
             }
-            if round % 10 == 0 {
-                tracing::warn!("step {}: {found} of {wanted} prompts after {round} batches of dynamic sampling", self.step);
+            if is_told(round) {
+                let times = sampled as f64 / self.train.len() as f64;
+                let limit = match filter.max_num_gen_batches {
+                    0 => "it goes on without limit (algorithm.filter_groups.max_num_gen_batches=0)".to_owned(),
+                    limit => format!("it gives up after {limit}"),
+                };
+                tracing::warn!(
+                    "step {}: {found} of {wanted} prompts after {round} batches of dynamic sampling, {times:.1} times the data; {limit}; \
+                     prompts whose responses all have the same {metric} are too easy or too hard for the model",
+                    self.step
+                );
             }
             kept = Some(batch);
         }
@@ -87,7 +95,7 @@ impl Trainer {
     }
 
     /// Samples n responses to each prompt, and begins to score each when it ends. The stream of a response is keyed by purpose, step,
-    /// row, sample and `keys`.
+    /// row, sample and `keys`. Greedy ones to a prompt are all the same, and generated once.
     pub(super) fn sample(
         &mut self,
         purpose: &str,
@@ -106,9 +114,10 @@ impl Trainer {
         let stops = |ids: &[u32]| completes_stop(&self.tokenizer, stop, ids);
         let (rewards, tokenizer) = (&self.rewards, &self.tokenizer);
         let scoring = Scoring { rewards, tokenizer, prompts: &prompts, n, step };
+        let copies = if sampling.temperature <= 0.0 { n } else { 1 };
         let request = Request {
             prompts: &ids,
-            n,
+            n: n / copies,
             sampling,
             eos: &self.stop_ids,
             stops: if stop.is_empty() { None } else { Some(&stops) },
@@ -118,7 +127,10 @@ impl Trainer {
         };
         let (engine, model) = (&mut self.engine, &self.actor.model);
         let (responses, ended, waited) = scoring.run(self.config.reward.num_workers, |finished| {
-            engine.generate(model, &Request { finished: Some(finished), ..request })
+            let each =
+                |output: usize, response: &Response| (0..copies).for_each(|copy| finished(output * copies + copy, response));
+            let responses = engine.generate(model, &Request { finished: Some(&each), ..request })?;
+            Ok(responses.into_iter().flat_map(|response| std::iter::repeat_n(response, copies)).collect())
         })?;
         let (mut texts, mut raws, mut begun) = (Vec::new(), Vec::new(), Vec::new());
         for ended in ended {
@@ -128,6 +140,11 @@ impl Trainer {
         }
         Ok(Sampled { batch: Batch::new(prompts, n, responses, texts), raws, begun, waited })
     }
+}
+
+/// Whether a search that has taken so many batches is worth a line: after 10, and each time that it has taken twice as many.
+fn is_told(batches: u64) -> bool {
+    batches.is_multiple_of(10) && (batches / 10).is_power_of_two()
 }
 
 /// Responses whose scores have been begun.

@@ -129,6 +129,7 @@ impl Trainer {
 fn columns(batch: &Batch) -> Vec<(&'static str, &[f32])> {
     let columns = [
         ("rollout_log_prob", Some(&batch.rollout_log_prob)),
+        ("sampled_log_prob", Some(&batch.sampled_log_prob)),
         ("old_log_prob", batch.old_log_prob.as_ref()),
         ("ref_log_prob", batch.ref_log_prob.as_ref()),
         ("values", batch.values.as_ref()),

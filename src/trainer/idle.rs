@@ -118,7 +118,10 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let greedy = (!rollout.do_sample, "rollout.do_sample is false");
     let no_stops = rollout.stop.is_empty() && rollout.stop_token_ids.is_empty();
     let never_stops = (rollout.ignore_eos && no_stops, "rollout.ignore_eos is true, and nothing else stops a response");
-    let all_greedy = (!rollout.do_sample && !rollout.val_kwargs.do_sample, "nothing samples");
+    let greedy_validation = (rollout.val_kwargs.temperature == 0.0, "rollout.val_kwargs.temperature is 0");
+    let all_greedy = (!rollout.do_sample && greedy_validation.0, "nothing samples");
+    let unread = algorithm.rollout_correction.is_none() && !rollout.calculate_log_probs;
+    let unread = (unread, "neither rollout_correction nor calculate_log_probs reads it");
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
@@ -157,6 +160,9 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (greedy, "actor_rollout_ref.rollout.top_k"),
         (greedy, "actor_rollout_ref.rollout.top_p"),
         (all_greedy, "actor_rollout_ref.rollout.min_p"),
+        (greedy_validation, "actor_rollout_ref.rollout.val_kwargs.top_k"),
+        (greedy_validation, "actor_rollout_ref.rollout.val_kwargs.top_p"),
+        (unread, "actor_rollout_ref.rollout.logprobs_mode"),
         (never_stops, "actor_rollout_ref.rollout.min_tokens"),
         (no_loss_kl, "actor_rollout_ref.actor.kl_loss_coef"),
         (no_loss_kl, "actor_rollout_ref.actor.kl_loss_type"),

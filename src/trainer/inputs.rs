@@ -21,6 +21,8 @@ pub struct Inputs {
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
     pub sampler: Sampler,
+    /// Steps that are called an epoch: rows / data.train_batch_size, however many prompts dynamic sampling takes for each.
+    pub steps_per_epoch: u64,
     pub total_steps: u64,
     pub reward_model: Option<reward_model::Plan>,
 }
@@ -51,16 +53,26 @@ impl Inputs {
         let val = prompts(config, rewards.needs, &tokenizer, false)?;
         let rewards = rewards.rewards(&train.iter().chain(&val).map(|p| p.data_source.as_str()).collect())?;
         let seed = config.data.seed.unwrap_or(config.trainer.seed);
-        let (size, key) = match config.data.gen_batch_size.filter(|_| config.algorithm.filter_groups.enable) {
+        let is_filtered = config.algorithm.filter_groups.enable;
+        let (size, key) = match config.data.gen_batch_size.filter(|_| is_filtered) {
             Some(size) => (size, "data.gen_batch_size"),
+            None if is_filtered => (config.data.train_batch_size, "data.gen_batch_size=null, which is data.train_batch_size"),
             None => (config.data.train_batch_size, "data.train_batch_size"),
         };
         let sampler = Sampler::new(train.len(), size, config.data.shuffle, seed, true).context(key)?;
+        let steps_per_epoch = (train.len() / config.data.train_batch_size) as u64;
         let total_steps = match config.trainer.total_training_steps {
             Some(steps) => steps as u64,
-            None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
+            None => steps_per_epoch * config.trainer.total_epochs as u64,
         };
-        let mut inputs = Self { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model: None };
+        ensure!(
+            total_steps > 0,
+            "data.train_batch_size={}: {} rows make no step of an epoch; set trainer.total_training_steps, and they are gone \
+             through again and again",
+            config.data.train_batch_size,
+            train.len()
+        );
+        let mut inputs = Self { plan, rewards, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model: None };
         inputs
             .check_model(&inputs.decoder(config)?, config)
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;

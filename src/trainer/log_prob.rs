@@ -5,7 +5,7 @@ use super::Trainer;
 use super::algorithms;
 use super::batch::Batch;
 use super::mini_batch::forward_cut;
-use crate::algorithm::aggregate::token_weights;
+use crate::algorithm::aggregate::{token_weights, trained_sequences};
 use crate::algorithm::scatter;
 use crate::model::{CausalLm, Cut, TokenStats};
 use crate::tracking::Metrics;
@@ -22,7 +22,9 @@ impl Trainer {
         let stats = token_stats(&self.actor.model.frozen(), None, batch, cut, self.temperature);
         let actor = &self.config.actor_rollout_ref.actor;
         let width = self.config.data.max_response_length;
-        let weights = token_weights(self.aggregation, &batch.offsets, &batch.mask, actor.loss_scale_factor, width);
+        // A mean over responses here is of those that have a trained token, as verl's, which gives this metric no other count.
+        let count = trained_sequences(&batch.offsets, &batch.mask);
+        let weights = token_weights(self.aggregation, &batch.offsets, &batch.mask, count, actor.loss_scale_factor, width);
         let entropy: f64 = stats.entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
         metrics.set("actor/entropy", entropy);
         if rollout.calculate_log_probs {

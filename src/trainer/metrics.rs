@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::batch::Batch;
+use super::signal::equal_groups;
 use crate::tracking::Metrics;
 
 /// verl counts messages: every conversation is a prompt and a response.
 pub const TURNS: f64 = 2.0;
 
-/// Scores and rewards per trajectory, advantages and returns over trained tokens, lengths per trajectory.
+/// Scores and rewards per trajectory (of scores the deviation too, and the share of groups without any, as TRL), advantages and returns over trained tokens, lengths per trajectory.
 pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: usize, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch.mask).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
@@ -17,7 +18,12 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     let scored = |column: &[f32]| -> Vec<f64> {
         batch.totals(column).into_iter().zip(&batch.scored).filter(|(_, scored)| **scored).map(|(total, _)| total).collect()
     };
-    spread("critic/score", &scored(&batch.scores), metrics);
+    let scores = scored(&batch.scores);
+    spread("critic/score", &scores, metrics);
+    if !scores.is_empty() {
+        metrics.set("critic/score/std", variance(&scores).sqrt());
+    }
+    metrics.extend(equal_groups(batch).map(|share| ("reward/zero_std_ratio", share)));
     spread("critic/rewards", &scored(&batch.rewards), metrics);
     of_sources(batch, metrics);
     let abstained = batch.scored.iter().filter(|scored| !**scored).count();

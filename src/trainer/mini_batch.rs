@@ -11,6 +11,8 @@ pub struct MiniBatch {
     /// Its number in the epoch.
     pub place: usize,
     pub trajectories: Vec<usize>,
+    /// How many there were before those that train nothing were left out: means over responses divide by it.
+    pub size: usize,
 }
 
 /// The updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` takes the trajectories as they
@@ -28,7 +30,7 @@ pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Opt
         updates.extend(chunks.map(|(place, chunk)| {
             let trained: Vec<usize> = chunk.iter().copied().filter(is_trained).collect();
             let trajectories = if trained.is_empty() { chunk.to_vec() } else { trained };
-            MiniBatch { epoch, place, trajectories }
+            MiniBatch { epoch, place, trajectories, size: chunk.len() }
         }));
     }
     updates
@@ -63,7 +65,9 @@ mod tests {
             updates_per_step: 2,
         };
         let cut = |mask: &[f32], shuffle| {
-            mini_batches(&plan, &batch, mask, shuffle, 1).into_iter().map(|mini| mini.trajectories).collect::<Vec<_>>()
+            let mini_batches = mini_batches(&plan, &batch, mask, shuffle, 1);
+            assert!(mini_batches.iter().all(|mini| mini.size == 2), "what is left out counts");
+            mini_batches.into_iter().map(|mini| mini.trajectories).collect::<Vec<_>>()
         };
         assert_eq!(cut(&[1.0, 0.0, 0.0, 1.0], None), [vec![0, 1], vec![0, 1]]);
         assert_eq!(cut(&[0.0, 0.0, 0.0, 1.0], None), [vec![1], vec![1]]);

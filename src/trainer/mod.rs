@@ -30,6 +30,7 @@ mod samples;
 mod score;
 mod scoring;
 mod setup;
+mod signal;
 mod state;
 mod totals;
 mod trl_metrics;
@@ -52,6 +53,7 @@ pub use self::resume::{check_step, find_checkpoint, goes_on, note_finished, repo
 pub use self::rewards::RewardPlan;
 use self::score::Unscored;
 pub use self::setup::{check_model, choices, learner, model_init, open_device, truncation};
+use self::signal::Signal;
 use crate::algorithm::advantage::{AdvantageOptions, Estimator, Need};
 use crate::algorithm::aggregate::Aggregation;
 use crate::algorithm::kl::{KlController, KlPenalty};
@@ -118,6 +120,7 @@ pub struct Trainer {
     /// KL estimator and coefficient of the KL term in the rewards.
     kl_in_reward: Option<(KlPenalty, KlController)>,
     record: Record,
+    signal: Signal,
     gpu: Option<DeviceMemory>,
     progress: Progress,
     checkpoints: Checkpoints,
@@ -129,6 +132,8 @@ pub struct Trainer {
     interrupt: Interrupt,
     /// Steps done.
     step: u64,
+    /// See [`Inputs`](inputs::Inputs); at least 1.
+    steps_per_epoch: u64,
     total_steps: u64,
 }
 
@@ -141,6 +146,7 @@ impl Trainer {
     pub fn run(mut self) -> Result<()> {
         let result = self.train();
         let saved = self.saved.map(|step| self.checkpoints.path(step));
+        self.record.silent(self.signal.verdict(self.step));
         self.record.end(self.step, saved.as_deref(), &result);
         result
     }
@@ -252,7 +258,7 @@ impl Trainer {
         let mut metrics = Metrics::new();
         metrics.set("training/global_step", self.step as f64);
         let mut batch = self.rollout(&mut clock, &mut metrics)?;
-        metrics.set("training/epoch", self.sampler.state().epoch as f64);
+        metrics.set("training/epoch", ((self.step - 1) / self.steps_per_epoch) as f64);
         if self.estimator.needs(Need::GreedyBaseline) {
             clock.time("gen_max", || self.greedy_baselines(&mut batch))?;
             self.interrupt.check()?;
@@ -294,6 +300,9 @@ impl Trainer {
         let grad_norm = metrics.get("actor/grad_norm").filter(|_| self.config.actor_rollout_ref.actor.calculate_sum_pi_squared);
         if let Some(grad_norm) = grad_norm {
             metrics::variance_proxy(&batch, grad_norm, &mut metrics);
+        }
+        if self.step >= self.first_actor_step() {
+            self.signal.follow(self.step, signal::missing(&batch, self.estimator, &metrics), &metrics);
         }
         clock.report_step(&batch, self.gpu.as_ref(), &mut metrics);
         trl_metrics::of_batch(&batch, self.step * self.plan.trajectories_per_step as u64, &mut metrics);

@@ -17,7 +17,7 @@ use crate::data::{Tokenizer, Truncation};
 use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use crate::reward;
-use crate::rollout::{NativeEngine, Sampling};
+use crate::rollout::{Logprobs, NativeEngine, Sampling};
 use crate::run::{Output, Record, RunInfo, Watched};
 use crate::tracking::{Session, TRACKERS};
 use crate::util::interrupt::Interrupt;
@@ -51,7 +51,7 @@ impl Trainer {
             None => None,
         };
         let (needed, phase) = dry_run::estimate(&config, &inputs)?.memory.peak();
-        let Inputs { plan, rewards, tokenizer, train, val, sampler, total_steps, reward_model } = inputs;
+        let Inputs { plan, rewards, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model } = inputs;
         idle::warn(&loaded.tree, &config, &rewards)?;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;
@@ -112,6 +112,10 @@ impl Trainer {
                 min_p: rollout.min_p as f32,
                 repetition_penalty: rollout.repetition_penalty as f32,
                 min_tokens: rollout.min_tokens,
+                logprobs: match rollout.logprobs_mode {
+                    schema::LogprobsMode::Processed => Logprobs::Processed,
+                    schema::LogprobsMode::Raw => Logprobs::Raw,
+                },
                 max_tokens: config.data.max_response_length,
             },
             temperature: rollout.temperature as f32,
@@ -147,6 +151,7 @@ impl Trainer {
             objective,
             kl_in_reward,
             record: Record::none(&session, watched.clone(), &output)?,
+            signal: Default::default(),
             gpu: DeviceMemory::watch(&device),
             progress: output.progress.clone(),
             checkpoints,
@@ -154,6 +159,7 @@ impl Trainer {
             saved: None,
             interrupt,
             step: 0,
+            steps_per_epoch: steps_per_epoch.max(1),
             total_steps,
             config_yaml: loaded.tree.to_yaml(),
             config,
@@ -201,7 +207,7 @@ impl Trainer {
             "{}; {} steps, {} per epoch of {} prompts",
             self.plan,
             self.total_steps,
-            self.sampler.batches_per_epoch(),
+            self.steps_per_epoch,
             self.train.len()
         );
         if self.config.trainer.save_freq <= 0 {
@@ -225,11 +231,23 @@ impl Trainer {
             );
         }
         let val = &self.config.actor_rollout_ref.rollout.val_kwargs;
-        if !val.do_sample && (val.temperature > 0.0 || val.top_k > 0 || val.top_p < 1.0) {
-            tracing::warn!("rollout.val_kwargs.do_sample=false: its temperature, top_k and top_p have no effect");
+        let greedy = val.temperature == 0.0;
+        if !val.do_sample && !greedy {
+            tracing::warn!(
+                "rollout.val_kwargs.do_sample=false has no effect beside temperature={}: validation samples, as in verl since 0.5; \
+                 val_kwargs.temperature=0 takes the likeliest tokens",
+                val.temperature
+            );
         }
-        if val.do_sample && val.temperature == 0.0 {
+        if val.do_sample && greedy {
             tracing::warn!("rollout.val_kwargs.do_sample=true has no effect with temperature=0: set a temperature above 0");
+        }
+        if val.n > 1 && greedy {
+            tracing::warn!(
+                "rollout.val_kwargs.n={} with temperature=0: the responses to a prompt are all the same, and best@, worst@ and maj@ are the \
+                 mean; set val_kwargs.temperature above 0, or n=1",
+                val.n
+            );
         }
         if self.config.algorithm.use_kl_in_reward && self.config.actor_rollout_ref.actor.use_kl_loss {
             tracing::warn!("both algorithm.use_kl_in_reward and actor.use_kl_loss are set: the KL term counts twice");

@@ -1,4 +1,4 @@
-//! The metrics of TRL's original RLOO trainer (0.9 to 0.21), for `trainer.metric_names: trl`.
+//! The metrics of TRL's original RLOO trainer (0.9 to 0.21), and two of today's, for `trainer.metric_names: trl`.
 //!
 //! Names and meanings are TRL's, but for what it got wrong: masked tokens count nowhere (it adds −1 to the entropy for each
 //! padded position, and averages padding into `policy/entropy_avg` and `val/ratio`), scores are reported before they are
@@ -20,6 +20,9 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("objective/non_score_reward", None),
     ("objective/rlhf_reward", Some("critic/rewards/mean")),
     ("objective/scores", Some("critic/score/mean")),
+    // Of TRL today: the deviation of the scores, and the share of prompts whose responses all have the same.
+    ("reward_std", Some("critic/score/std")),
+    ("frac_reward_zero_std", Some("reward/zero_std_ratio")),
     ("policy/approxkl_avg", None),
     ("policy/clipfrac_avg", Some("actor/pg_clipfrac")),
     ("policy/entropy_avg", Some("actor/entropy")),
@@ -37,7 +40,7 @@ pub fn of_batch(batch: &Batch, episode: u64, metrics: &mut Metrics) {
         let trained = (0..batch.mask.len()).filter(|&t| batch.mask[t] != 0.0);
         trained.map(term).sum::<f64>() / count
     };
-    let old = batch.old_log_prob.as_ref().unwrap_or(&batch.rollout_log_prob);
+    let old = batch.old_log_prob.as_ref().unwrap_or(&batch.sampled_log_prob);
     metrics.set("episode", episode as f64);
     metrics.extend(metrics.get("perf/time_per_step").map(|seconds| ("eps", count / seconds)));
     metrics.set("objective/entropy", mean(&|t| -f64::from(old[t])));

@@ -29,9 +29,13 @@ impl Trainer {
         let actor = &self.config.actor_rollout_ref.actor;
         let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = actor.shuffle.then_some(("mini-batches", seed));
-        for MiniBatch { epoch, place, trajectories } in mini_batches(&self.plan.actor, batch, &batch.mask, shuffle, self.step) {
+        for MiniBatch { epoch, place, trajectories, size } in
+            mini_batches(&self.plan.actor, batch, &batch.mask, shuffle, self.step)
+        {
             let mut gradients = Gradients::default();
-            let fault = self.accumulate(batch, &trajectories, &[epoch as u64, place as u64], &mut gradients, &mut totals);
+            let columns = Columns::new(self, batch, &trajectories, size);
+            let place = [epoch as u64, place as u64];
+            let fault = self.accumulate(batch, &columns, &trajectories, &place, &mut gradients, &mut totals);
             let update = match &fault {
                 None => self.actor.update(gradients, lr),
                 Some(_) => Update::skipped(),
@@ -57,12 +61,12 @@ impl Trainer {
     fn accumulate(
         &self,
         batch: &Batch,
+        columns: &Columns,
         trajectories: &[usize],
         place: &[u64],
         gradients: &mut Gradients,
         totals: &mut Totals,
     ) -> Option<Fault> {
-        let columns = Columns::new(self, batch, trajectories);
         let micro_batches =
             micro_cut(&self.plan.actor).micro_batches(&trajectories.iter().map(|&i| batch.sequence(i)).collect::<Vec<_>>());
         let sequences = |micro: &[usize]| -> Vec<Sequence> { micro.iter().map(|&j| batch.sequence(trajectories[j])).collect() };
@@ -76,7 +80,7 @@ impl Trainer {
                 scatter(&mut log_prob, &stats.log_prob, &columns.offsets, micro);
                 scatter(&mut entropy, &stats.entropy, &columns.offsets, micro);
             }
-            prepared = Some(self.prepare(&columns, &TokenStats { log_prob, entropy, ..TokenStats::default() }, place, totals));
+            prepared = Some(self.prepare(columns, &TokenStats { log_prob, entropy, ..TokenStats::default() }, place, totals));
         }
         let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
         let reference = self.reference.as_ref().filter(|_| full_kl);
@@ -89,7 +93,7 @@ impl Trainer {
                         entropy: columns.in_order(&stats.entropy, micro),
                         ..TokenStats::default()
                     };
-                    prepared = Some(self.prepare(&columns, &order, place, totals));
+                    prepared = Some(self.prepare(columns, &order, place, totals));
                 }
                 let own = |column: &Vec<f32>| gather(column, &columns.offsets, micro);
                 let optional = |column: Option<&Vec<f32>>| column.map(own);
@@ -170,12 +174,13 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(trainer: &Trainer, batch: &Batch, trajectories: &[usize]) -> Self {
+    /// `size`: trajectories of the mini-batch, with those left out.
+    fn new(trainer: &Trainer, batch: &Batch, trajectories: &[usize], size: usize) -> Self {
         let own = |column: &Vec<f32>| gather(column, &batch.offsets, trajectories);
         let (offsets, mask) = (gather_offsets(&batch.offsets, trajectories), own(&batch.mask));
         let scale = trainer.config.actor_rollout_ref.actor.loss_scale_factor;
         let width = trainer.config.data.max_response_length;
-        let weights = |mode| token_weights(mode, &offsets, &mask, scale, width);
+        let weights = |mode| token_weights(mode, &offsets, &mask, size, scale, width);
         let old = if trainer.bypass { Some(&batch.rollout_log_prob) } else { batch.old_log_prob.as_ref() };
         Self {
             weights: weights(trainer.objective.policy_loss.aggregation(trainer.aggregation)),

@@ -12,11 +12,12 @@ use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
 impl Trainer {
-    /// See [`val_metrics::metrics`]; and verl's `val-aux/num_turns/*`.
+    /// See [`val_metrics::metrics`]; and verl's `val-aux/num_turns/*`. The temperature alone says whether responses are sampled, as in verl
+    /// since its agent loops (0.5); before, `do_sample=false` was greedy.
     pub(super) fn validate(&mut self) -> Result<Metrics> {
         let kwargs = &self.config.actor_rollout_ref.rollout.val_kwargs;
         let sampling = Sampling {
-            temperature: if kwargs.do_sample { kwargs.temperature as f32 } else { 0.0 },
+            temperature: kwargs.temperature as f32,
             top_k: usize::try_from(kwargs.top_k).unwrap_or(0),
             top_p: kwargs.top_p as f32,
             ..self.sampling

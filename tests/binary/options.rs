@@ -280,6 +280,79 @@ fn dynamic_sampling_trains_on_prompts_whose_responses_differ() {
     assert!(message.contains("3 batches gave ") && message.contains("max_num_gen_batches"), "{message}");
 }
 
+/// However many prompts are sampled for a step, an epoch is as many steps as without dynamic sampling.
+#[test]
+fn dynamic_sampling_counts_steps_by_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let filter = ["algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=acc", "trainer.total_epochs=2"];
+    let run = |size: usize, more: &[&str]| {
+        let at = folder.path().join(size.to_string());
+        let mut command = small_run(&at, &filter);
+        command.args(["data.train_max_samples=16", &format!("data.gen_batch_size={size}")]).args(more);
+        (at, command)
+    };
+    for size in [1, 3, 8, 16] {
+        let (_, command) = run(size, &["--dry-run"]);
+        let report = String::from_utf8(succeed(command).stdout).unwrap();
+        assert!(report.contains("4, 2 per epoch, 2 epochs"), "gen_batch_size={size}:\n{report}");
+    }
+    let (at, command) = run(3, &["trainer.val_before_train=false", "trainer.test_freq=-1"]);
+    succeed(command);
+    let epochs: Vec<f64> = rows(&at).iter().map(|(_, row)| number(row, "training/epoch")).collect();
+    assert_eq!(epochs, [0.0, 0.0, 1.0, 1.0]);
+}
+
+/// Training on a single prompt: it comes again until there are enough groups whose responses differ, without a limit.
+#[test]
+fn one_prompt_is_sampled_until_its_responses_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = [
+        "algorithm.filter_groups.enable=true",
+        "algorithm.filter_groups.metric=acc",
+        "algorithm.filter_groups.max_num_gen_batches=0",
+        "data.train_max_samples=1",
+        "data.gen_batch_size=1",
+        "actor_rollout_ref.rollout.n=2",
+        "actor_rollout_ref.rollout.temperature=ONE_PROMPT_TEMPERATURE",
+    ];
+    let row = last_step(folder.path(), "one", &one);
+    let rounds = number(&row, "train/num_gen_batches");
+    assert_eq!(rounds - number(&row, "training/filter_groups/evicted_samples"), 8.0, "{rounds} times the prompt");
+
+    // Without a number of steps there is none to be made of less than a batch.
+    let mut endless = small_run(&folder.path().join("endless"), &one);
+    let output = endless.arg("--dry-run").output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && message.contains("trainer.total_training_steps"), "{message}");
+}
+
+/// What is kept from being drawn is part of the policy that generated, and not of the one that is trained.
+#[test]
+fn filters_are_seen_by_what_compares_generation_and_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let once = ["trainer.total_training_steps=1", "actor_rollout_ref.actor.ppo_mini_batch_size=8"];
+    let measured = |name: &str, metric: &str, options: &[&str]| {
+        number(&last_step(folder.path(), name, &[&once[..], options].concat()), metric)
+    };
+    let bypass = "algorithm.rollout_correction.bypass_mode=true";
+    let (top_p, hot) = ("actor_rollout_ref.rollout.top_p=0.6", "actor_rollout_ref.rollout.temperature=2");
+    let raw = "actor_rollout_ref.rollout.logprobs_mode=raw_logprobs";
+    let kl = |name: &str, options: &[&str]| measured(name, "rollout_corr/kl", &[&[bypass], options].concat());
+    assert!(kl("plain", &[hot]).abs() < 1e-5);
+    // The logarithm of the share of probability that is kept, on the average of tokens.
+    assert!(kl("filtered", &[hot, top_p]) > 0.05);
+    assert!(kl("penalised", &["actor_rollout_ref.rollout.repetition_penalty=2"]).abs() > 1e-3);
+    // The model's own say nothing of filters, and are at temperature 1.
+    assert!(kl("raw", &[raw, top_p]).abs() < 1e-5 && kl("raw and hot", &[raw, hot]).abs() > 0.05);
+    let report = ["actor_rollout_ref.rollout.calculate_log_probs=true", hot];
+    let difference =
+        |name: &str, more: &[&str]| measured(name, "training/rollout_probs_diff_mean", &[&report[..], more].concat());
+    assert!(difference("same", &[]) < 1e-5 && difference("different", &[top_p]) > 0.01);
+    // The policy before its first update is its own reference, however its responses were filtered.
+    let reward_kl = ["algorithm.use_kl_in_reward=true", hot, top_p];
+    assert!(measured("kl", "actor/reward_kl_penalty", &reward_kl).abs() < 1e-5);
+}
+
 /// Whether a response ended is what generation says, not whether it holds the end of sequence.
 #[test]
 fn a_response_that_stops_at_another_token_is_not_punished() {

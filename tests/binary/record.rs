@@ -52,9 +52,28 @@ fn a_run_says_what_it_is_and_how_it_ended() {
 
     // What is on standard error is in the log.
     let (said, log) = (String::from_utf8(output.stderr).unwrap(), fs::read_to_string(run.join("trainer.log")).unwrap());
+    assert!(!said.contains("signal") && !said.contains("taught"), "{said}");
     for word in ["each step: ", "memory: about ", "finished 4 steps in ", "next: trainer report "] {
         assert!(said.contains(word) && log.contains(word), "{word}\n{said}\n{log}");
     }
+}
+
+/// Answers of one digit are never right: no response has another score, and nothing is learned.
+#[test]
+fn a_run_without_a_signal_says_so_once_and_at_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut command = small_run(&run, &["trainer.total_training_steps=12", "trainer.metric_names=trl", "trainer.save_freq=12"]);
+    command.args(["data.max_response_length=1", "trainer.val_before_train=false", "trainer.test_freq=-1"]);
+    let said = String::from_utf8(succeed(command).stderr).unwrap();
+    assert_eq!(said.matches("steps 1 to 10 taught the policy nothing: every advantage was 0").count(), 1, "{said}");
+    assert_eq!(said.matches("taught the policy").count(), 1, "{said}");
+    assert!(said.contains("no signal since step 1: every advantage was 0; no validation tells which checkpoint"), "{said}");
+    assert!(said.contains("next: trainer report") && !said.contains("trainer export"), "{said}");
+    let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let row: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&row["data"]["frac_reward_zero_std"], &row["data"]["reward_std"]), (&1.0.into(), &0.0.into()), "{row}");
+    assert_eq!(json(&run, "run.json")["state"], "finished");
 }
 
 #[test]

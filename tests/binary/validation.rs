@@ -72,3 +72,33 @@ fn samples_are_measured_shown_and_kept() {
         assert_eq!((of("log_probs").len(), of("advantages").len()), (of("tokens").len(), of("tokens").len()));
     }
 }
+
+/// Whether validation samples is for the temperature to say. Greedy responses are all the same, however many are asked for.
+#[test]
+fn the_temperature_decides_whether_validation_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let validated = |name: &str, options: &[&str]| {
+        let run = folder.path().join(name);
+        let mut command = small_run(&run, &["trainer.total_training_steps=1", "trainer.test_freq=-1"]);
+        command.args(options.iter().map(|option| format!("actor_rollout_ref.rollout.val_kwargs.{option}")));
+        let said = String::from_utf8(succeed(command).stderr).unwrap();
+        (rows(&run).swap_remove(0).1, said)
+    };
+    let number =
+        |row: &serde_json::Map<String, Value>, name: &str| row[&format!("val-core/burnish/arithmetic/acc/{name}")].as_f64();
+    let (sampled, said) = validated("sampled", &["n=4", "temperature=1"]);
+    assert!(number(&sampled, "best@4/mean") > number(&sampled, "mean@4"), "{sampled:?}");
+    assert!(said.contains("val_kwargs.do_sample=false has no effect beside temperature=1"), "{said}");
+    let (asked, said) = validated("asked", &["n=4", "temperature=1", "do_sample=true"]);
+    assert!(asked == sampled && !said.contains("val_kwargs."), "{said}");
+
+    let (one, said) = validated("one", &["n=1"]);
+    assert!(!said.contains("val_kwargs."), "{said}");
+    let (four, said) = validated("four", &["n=4", "top_p=0.5"]);
+    assert_eq!((number(&four, "mean@4"), number(&four, "best@4/mean")), (number(&one, "mean@1"), number(&one, "mean@1")));
+    assert!(
+        said.contains("val_kwargs.n=4 with temperature=0")
+            && said.contains("ignored: actor_rollout_ref.rollout.val_kwargs.top_p"),
+        "{said}"
+    );
+}

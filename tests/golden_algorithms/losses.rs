@@ -1,13 +1,13 @@
 //! Losses, gradients and metrics of every policy loss.
 
-use burnish::algorithm::aggregate::{self, token_weights};
+use burnish::algorithm::aggregate::{self, AGGREGATIONS, token_weights, trained_sequences};
 use burnish::algorithm::kl;
 use burnish::algorithm::loss::PolicyObjective;
 use burnish::algorithm::policy_loss::{self, ClipOptions, LossOptions, PolicyLoss};
 use burnish::algorithm::value_loss::{ValueColumns, value_loss};
 use serde_json::Value;
 
-use super::{Case, Loss, assert_close, assert_number, golden_file, goldens, number};
+use super::{Case, Loss, assert_close, assert_number, golden_file, goldens, number, rows};
 
 /// Losses that verl's goldens do not have: those of TRL, and those with chance or a mode of their own.
 const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode"];
@@ -69,7 +69,7 @@ fn golden_policy_losses() {
                 let ratio = old.iter().zip(&rollout).zip(&case.mask);
                 ratio.map(|((o, r), m)| (o - r).exp().min(most) * m).collect::<Vec<f32>>()
             });
-            let weights = token_weights(mode, &case.offsets, &case.mask, None, case.width());
+            let weights = token_weights(mode, &case.offsets, &case.mask, case.rows(), None, case.width());
             let objective = objective(policy_loss, options);
             let ours = case.loss(&objective, &case.input("advantages_in"), &weights, is_weights.as_deref());
             check(&what, &case, &ours, result);
@@ -88,7 +88,8 @@ fn golden_value_losses() {
     for case in Case::all(&goldens) {
         for (mode, golden) in case.json["value_loss"].as_object().unwrap() {
             let what = format!("{} value_loss/{mode}", case.name);
-            let weights = token_weights(aggregate::find(mode).unwrap(), &case.offsets, &case.mask, None, case.width());
+            let mode = aggregate::find(mode).unwrap();
+            let weights = token_weights(mode, &case.offsets, &case.mask, case.rows(), None, case.width());
             let columns = ValueColumns {
                 mask: &case.mask,
                 values: &case.input("vpreds"),
@@ -139,7 +140,9 @@ fn golden_losses_of_trl_and_openrlhf() {
             let mode = result["loss_agg_mode"].as_str().unwrap();
             assert!(policy_loss.aggregation.is_none_or(|forced| forced == mode), "{what}");
             let mode = aggregate::find(mode).unwrap();
-            let weights = token_weights(mode, &case.offsets, &case.mask, scale, case.width());
+            // A mean over responses is one over those with a token in OpenRLHF, over all elsewhere.
+            let rows = if key.starts_with("OpenRLHF") { trained_sequences(&case.offsets, &case.mask) } else { case.rows() };
+            let weights = token_weights(mode, &case.offsets, &case.mask, rows, scale, case.width());
             let objective = PolicyObjective { kl_loss: k3, top_entropy_quantile, ..objective(policy_loss, options) };
             let is_weights = weighted.then(|| case.input("rollout_is_weights"));
             let ours = case.loss(&objective, &case.input("advantages_in"), &weights, is_weights.as_deref());
@@ -148,4 +151,27 @@ fn golden_losses_of_trl_and_openrlhf() {
         }
     }
     assert!(checked > 30);
+}
+
+/// Every aggregation over responses of which some are masked as a whole, as verl 0.9 and TRL weigh them: what is masked counts among
+/// the responses. From scripts/golden_aggregations.py.
+#[test]
+fn golden_aggregations_with_masked_responses() {
+    let goldens = golden_file("aggregations.json");
+    let mut checked = Vec::new();
+    for (index, case) in goldens["cases"].as_array().unwrap().iter().enumerate() {
+        let flat = |name: &str| rows(&case[name]).concat();
+        let (mask, loss): (Vec<f32>, Vec<f64>) =
+            (flat("response_mask").iter().map(|&m| m as f32).collect(), flat("per_token_loss"));
+        let (rows, width) = (rows(&case["response_mask"]).len(), rows(&case["response_mask"])[0].len());
+        let offsets: Vec<usize> = (0..=rows).map(|row| row * width).collect();
+        for (key, result) in case["results"].as_object().unwrap() {
+            let mode = aggregate::find(result["loss_agg_mode"].as_str().unwrap()).unwrap();
+            let weights = token_weights(mode, &offsets, &mask, rows, result["loss_scale_factor"].as_f64(), width);
+            let ours = weights.iter().zip(&loss).map(|(w, l)| f64::from(*w) * l).sum();
+            assert_number(&format!("case {index}, {key}"), ours, number(&result["loss"]));
+            checked.push(mode.name);
+        }
+    }
+    assert!(AGGREGATIONS.iter().all(|mode| checked.contains(&mode.name)), "{checked:?}");
 }

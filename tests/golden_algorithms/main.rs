@@ -1,5 +1,5 @@
 //! Our algorithms against the numbers that verl, TRL and OpenRLHF returned, values and gradients, for every case in
-//! `algorithms.json` (verl), `losses-trl-openrlhf.json` and `schedules.json` (verl).
+//! `algorithms.json` (verl), `losses-trl-openrlhf.json`, `aggregations.json` and `schedules.json` (verl).
 
 mod advantages;
 mod advantages_trl_openrlhf;
@@ -70,6 +70,10 @@ impl<'a> Case<'a> {
 
     fn input(&self, key: &str) -> Vec<f32> {
         self.column(&self.json[key])
+    }
+
+    fn rows(&self) -> usize {
+        self.exists.len()
     }
 
     fn width(&self) -> usize {

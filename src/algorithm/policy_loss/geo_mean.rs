@@ -13,8 +13,8 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           every token of a response has L = −mean_t(A)·exp(mean_t(δ')); importance weights by their geometric mean.\n\
           Paper: Zhao et al. 2025, GMPO, arXiv:2507.20673.\n\
           verl: compute_policy_loss_geo_mean.\n\
-          Deviation: the mean is over the responses of the mini-batch that have a trained token, in verl over all rows of a \
-          micro-batch; mean_t(δ') is held below 20.\n\
+          Deviation: the mean is over the responses of the mini-batch, in verl over those of a micro-batch; mean_t(δ') is held \
+          below 20.\n\
           When: token ratios with heavy tails; with a wide clip range, such as 0.4. The clip range is one of log-ratios.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,

@@ -79,7 +79,7 @@ fn update(objective: &PolicyObjective, mode: &Aggregation, c: &Columns, weighted
         options: &objective.options,
     };
     let prepared = objective.prepare(&mini_batch, &mut || 0.5);
-    let weights = token_weights(mode, &c.offsets, &c.mask, None, 6);
+    let weights = token_weights(mode, &c.offsets, &c.mask, 8, None, 6);
     let mut all = LossResult::default();
     for bounds in c.offsets.windows(2).collect::<Vec<_>>().chunks(size) {
         let (start, end) = (bounds[0][0], bounds[bounds.len() - 1][1]);
@@ -232,7 +232,7 @@ proptest! {
             objective.options.clip_cov_ub = 0.0;
             let name = objective.policy_loss.name;
             let aggregation = mode(objective.policy_loss.aggregation.unwrap_or("token-mean"));
-            let weights = token_weights(aggregation, &c.offsets, &c.mask, None, 6);
+            let weights = token_weights(aggregation, &c.offsets, &c.mask, 8, None, 6);
             let mut expected: Vec<f32> = c.values[4].iter().zip(&weights).map(|(a, w)| -a * w).collect();
             if name == "rloo" {
                 for tokens in sequences(&c.offsets) {

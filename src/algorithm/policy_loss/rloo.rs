@@ -11,8 +11,8 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           L = max(−Aρ, −A·clamp(ρ, 1−low, 1+high)).\n\
           Paper: Ahmadian et al. 2024, Back to basics, arXiv:2402.14740; the clip: Schulman et al. 2017, PPO, arXiv:1707.06347.\n\
           TRL: RLOOTrainer._compute_loss.\n\
-          Deviation: the mean is over the responses with a trained token, in TRL over all; TRL does not hold log ρ, whose \
-          exponential then overflows, and has no importance weights: ours weigh each token's part of its response. \
+          Deviation: TRL does not hold log ρ, whose exponential then overflows, and has no importance weights: ours weigh \
+          each token's part of its response. \
           actor/pg_clipfrac is of responses, as TRL's clip_ratio/region_mean.\n\
           When: with the estimator of the same name and an outcome reward. The gradient is that of the sum over tokens, so \
           long responses weigh more, and off-policy ratios leave the clip range soon.",

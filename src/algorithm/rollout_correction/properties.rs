@@ -120,7 +120,7 @@ proptest! {
     fn bypass_mode_does_not_depend_on_micro_batches(batch in batch()) {
         let c = columns(&batch);
         let [log_prob, rollout, advantages] = &c.values;
-        let weights = token_weights(aggregate::find("seq-mean-token-mean").unwrap(), &c.offsets, &c.mask, None, 6);
+        let weights = token_weights(aggregate::find("seq-mean-token-mean").unwrap(), &c.offsets, &c.mask, c.offsets.len() - 1, None, 6);
         let losses = [BypassLoss::Reinforce, BypassLoss::PpoClip, BypassLoss::Reinforce];
         for (correction, bypass_loss) in corrections().into_iter().zip(losses) {
             let options = LossOptions { rollout_correction: Some(correction.clone()), bypass_loss, ..Default::default() };

@@ -168,7 +168,6 @@ macro_rules! engine {
             (concat!($at, "multi_stage_wake_up"), Ignored(NATIVE)),
             (concat!($at, "disable_log_stats"), Ignored(NATIVE)),
             (concat!($at, "skip_tokenizer_init"), Ignored(NATIVE)),
-            (concat!($at, "logprobs_mode"), Ignored(NATIVE)),
             (concat!($at, "router_config_path"), Ignored(NATIVE)),
             (concat!($at, "update_weights_bucket_megabytes"), Ignored(NATIVE)),
             (concat!($at, "use_fire_sampling"), Refused("all tokens of a response are sampled alike")),
@@ -364,6 +363,7 @@ const GENERATION: &[(&str, Fate)] = &[
     ("rollout.n", Ignored("data.n_samples counts the responses")),
     ("rollout.val_kwargs.**", Ignored(GENERATION_READS)),
     ("rollout.calculate_log_probs", Ignored("generation writes texts")),
+    ("rollout.logprobs_mode", Ignored("generation writes texts")),
     ("rollout.log_prob_*", Ignored("generation writes texts")),
 ];
 

@@ -25,6 +25,7 @@ pub struct RolloutConfig {
     pub max_num_batched_tokens: usize,
     pub max_model_len: Option<usize>,
     pub calculate_log_probs: bool,
+    pub logprobs_mode: LogprobsMode,
     pub log_prob_micro_batch_size_per_gpu: Option<usize>,
     pub log_prob_use_dynamic_bsz: bool,
     pub log_prob_max_token_len_per_gpu: usize,
@@ -38,6 +39,14 @@ choices! {
         Hf = "hf",
         Vllm = "vllm",
         Sglang = "sglang",
+    }
+}
+
+choices! {
+    /// Which log-probabilities generation reports, in vLLM's names.
+    pub enum LogprobsMode {
+        Processed = "processed_logprobs",
+        Raw = "raw_logprobs",
     }
 }
 

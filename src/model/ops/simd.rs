@@ -528,7 +528,10 @@ fn sum_squares_<const F: bool>(x: &[f32]) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub struct AdamwStep {
     pub lr: f32,
-    pub beta1: f32,
+    /// What m and v take of the gradient: 1 − beta, of which near a beta of 1 little is left once that is rounded to f32.
+    pub gain1: f32,
+    pub gain2: f32,
+    /// beta2
     pub beta2: f32,
     pub eps: f32,
     /// 1 − lr · weight_decay
@@ -547,8 +550,8 @@ fn adamw_row_<const F: bool>(w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f
     let step = s.lr / s.correction1;
     for (((w, m), v), g) in w.iter_mut().zip(m).zip(v).zip(g) {
         let g = g * s.grad_scale;
-        *m = fma::<F>(g - *m, 1.0 - s.beta1, *m);
-        *v = fma::<F>(g * g, 1.0 - s.beta2, *v * s.beta2);
+        *m = fma::<F>(g - *m, s.gain1, *m);
+        *v = fma::<F>(g * g, s.gain2, *v * s.beta2);
         *w = *w * s.keep - step * *m / (v.sqrt() / s.correction2_sqrt + s.eps);
     }
 }

@@ -210,9 +210,9 @@ impl Generation<'_> {
         // From a GPU, all logits would take longer to come than they take to be made.
         if plain && !is_cpu(&self.model.device) {
             let u: Vec<f64> = self.running.iter_mut().map(Running::uniform).collect();
-            let drawn = sample_on_device(self.model.logits_on_device(hidden), request.sampling.temperature, &u);
+            let drawn = sample_on_device(self.model.logits_on_device(hidden), &request.sampling, &u);
             let rows = self.running.iter_mut().zip(drawn);
-            rows.for_each(|(sequence, (token, log_prob))| sequence.push(token, log_prob, request));
+            rows.for_each(|(sequence, drawn)| sequence.push(drawn, request));
             return;
         }
         self.model.logits(hidden, &mut self.logits);

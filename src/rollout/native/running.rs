@@ -1,7 +1,7 @@
 //! A sequence that is being generated.
 
 use crate::model::kv_cache::Table;
-use crate::rollout::sampling::{Changes, sample};
+use crate::rollout::sampling::{Changes, Drawn, sample};
 use crate::rollout::{Finish, Request, Response, Stops};
 use crate::util::rng::Stream;
 
@@ -19,6 +19,7 @@ pub struct Running {
     repeated: Vec<u32>,
     ids: Vec<u32>,
     log_probs: Vec<f32>,
+    rollout_log_probs: Vec<f32>,
     /// Set when the response is complete.
     pub finish: Option<Finish>,
 }
@@ -38,6 +39,7 @@ impl Running {
             repeated,
             ids: Vec::new(),
             log_probs: Vec::new(),
+            rollout_log_probs: Vec::new(),
             finish: None,
         }
     }
@@ -56,8 +58,8 @@ impl Running {
     pub fn draw(&mut self, logits: &mut [f32], request: &Request) {
         let forbidden = if self.forbids(request) { request.eos } else { &[] };
         let changes = Changes { repeated: &self.repeated, forbidden };
-        let (token, log_prob) = sample(logits, &request.sampling, changes, || self.stream.uniform());
-        self.push(token, log_prob, request);
+        let drawn = sample(logits, &request.sampling, changes, || self.stream.uniform());
+        self.push(drawn, request);
     }
 
     /// Whether stop tokens may not be drawn yet.
@@ -71,11 +73,12 @@ impl Running {
     }
 
     /// Appends a token that was drawn.
-    pub fn push(&mut self, token: u32, log_prob: f32, request: &Request) {
+    pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, request: &Request) {
         let sampling = &request.sampling;
         let may_stop = self.ids.len() >= sampling.min_tokens;
         self.ids.push(token);
         self.log_probs.push(log_prob);
+        self.rollout_log_probs.push(rollout_log_prob);
         if sampling.repetition_penalty != 1.0
             && let Err(at) = self.repeated.binary_search(&token)
         {
@@ -92,6 +95,6 @@ impl Running {
 
     /// The complete response.
     pub fn response(self, finish: Finish) -> Response {
-        Response { ids: self.ids, log_probs: self.log_probs, finish }
+        Response { ids: self.ids, log_probs: self.log_probs, rollout_log_probs: self.rollout_log_probs, finish }
     }
 }

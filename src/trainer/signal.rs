@@ -1,0 +1,129 @@
+//! Whether a run still learns from its scores. A run whose every advantage is 0 goes on and finishes like any other, with a loss of 0, a
+//! KL of 0 and no clipped token, which look like health: so it is said, once, when it has lasted, and again at the end.
+
+use super::batch::Batch;
+use crate::algorithm::advantage::{Estimator, Need};
+use crate::tracking::Metrics;
+
+/// Steps in a row that make it worth saying.
+const LONG: u64 = 10;
+
+/// Steps without a signal.
+#[derive(Default)]
+pub struct Signal {
+    /// The first of the last ones in a row, and why.
+    since: Option<(u64, &'static str)>,
+    /// The first step of this process.
+    first: Option<u64>,
+    warned: bool,
+}
+
+impl Signal {
+    /// Follows a step, for which `why` says that it had no signal.
+    pub fn follow(&mut self, step: u64, why: Option<&'static str>, metrics: &Metrics) {
+        self.first.get_or_insert(step);
+        self.since = why.map(|why| self.since.unwrap_or((step, why)));
+        let Some((since, why)) = self.since.filter(|(since, _)| !self.warned && step + 1 - since >= LONG) else { return };
+        self.warned = true;
+        let number = |name: &str, what: &str| metrics.get(name).map_or(String::new(), |value| format!(", {what} {value:.3}"));
+        tracing::warn!(
+            "steps {since} to {step} taught the policy nothing: {why}{}{}{}. Unless the scores are as good as they can be, look at the \
+             responses (trainer report), at the reward function (does any response get another score?), at data.max_response_length, and \
+             at the learning rate (too high, and the policy collapses)",
+            number("critic/score/mean", "mean score"),
+            number("response/truncated_ratio", "share of responses cut by the length limit"),
+            number("actor/entropy", "entropy"),
+        );
+    }
+
+    /// The step since which a run that has ended after `step` had none, and why, where that is long enough to be said: [`LONG`] steps, or
+    /// all that it made.
+    pub fn verdict(&self, step: u64) -> Option<(u64, &'static str)> {
+        let (since, why) = self.since?;
+        let steps = (step + 1).saturating_sub(since);
+        (steps >= LONG || steps > 1 && self.first == Some(since)).then_some((since, why))
+    }
+}
+
+/// Why a step that is done teaches nothing, or `None` where it does. KL terms and an entropy bonus may still move the policy.
+pub fn missing(batch: &Batch, estimator: &Estimator, metrics: &Metrics) -> Option<&'static str> {
+    let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
+    let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
+    let trained = batch.advantages.iter().zip(&batch.mask).filter(|(_, m)| **m != 0.0);
+    let largest = trained.map(|(a, _)| f64::from(a.abs())).reduce(f64::max);
+    let Some(largest) = largest else { return Some("no token was trained") };
+    // Scores that only rounding tells from their mean leave advantages like 1e-9.
+    if largest <= 1e-6 * size {
+        return Some("every advantage was 0");
+    }
+    if metrics.get("actor/grad_norm") == Some(0.0) {
+        return Some("the gradient was 0");
+    }
+    let equal = estimator.needs(Need::Critic) && scores.len() > 1 && scores.iter().all(|score| *score == scores[0]);
+    if equal {
+        return Some("all responses had the same score");
+    }
+    let alike = estimator.needs(Need::Group) && equal_groups(batch) == Some(1.0);
+    alike.then_some("all responses to each prompt had the same score")
+}
+
+/// The share of groups of several scored responses that all have the same score (TRL's `frac_reward_zero_std`, which compares the
+/// computed deviation with 1e-8); `None` without such a group.
+pub fn equal_groups(batch: &Batch) -> Option<f64> {
+    let mut groups: Vec<Vec<f64>> = vec![Vec::new(); batch.prompts.len()];
+    for (score, &group) in batch.trajectory_scores().into_iter().zip(&batch.group) {
+        groups[group].extend(score);
+    }
+    groups.retain(|scores| scores.len() > 1);
+    let equal = groups.iter().filter(|scores| scores.iter().all(|score| *score == scores[0])).count();
+    (!groups.is_empty()).then(|| equal as f64 / groups.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::advantage::find;
+    use crate::trainer::batch::tests::two_responses;
+
+    #[test]
+    fn long_silence_is_said_and_a_short_one_is_not() {
+        let why = Some("every advantage was 0");
+        let mut signal = Signal::default();
+        for step in 1..=30 {
+            signal.follow(step, why.filter(|_| step == 3 || step > 15), &Metrics::new());
+            assert_eq!(signal.verdict(step).is_some(), step >= 25, "step {step}");
+            assert_eq!(signal.warned, step >= 25);
+        }
+        assert_eq!(signal.verdict(30), why.map(|why| (16, why)));
+        signal.follow(31, None, &Metrics::new());
+        assert_eq!(signal.verdict(31), None);
+
+        let mut all = Signal::default();
+        all.follow(5, why, &Metrics::new());
+        assert_eq!(all.verdict(5), None, "one step says little");
+        all.follow(6, why, &Metrics::new());
+        assert_eq!(all.verdict(6), why.map(|why| (5, why)));
+    }
+
+    #[test]
+    fn what_a_step_lacks() {
+        let (rloo, gae, reinforce) = (find("rloo").unwrap(), find("gae").unwrap(), find("reinforce").unwrap());
+        let mut batch = two_responses();
+        let lacks = |batch: &Batch, estimator: &Estimator| missing(batch, estimator, &Metrics::new());
+        batch.scores = vec![0.0, 1.0, 0.0, 1.0];
+        batch.advantages = vec![0.0, 3.7e-9, 0.0, -3.7e-9];
+        assert_eq!(lacks(&batch, rloo), Some("every advantage was 0"));
+        // A KL term in the rewards moves the advantages, and the scores still say nothing.
+        batch.advantages = vec![0.01, -0.01, 0.0, 0.0];
+        assert_eq!((lacks(&batch, rloo).is_some(), lacks(&batch, gae).is_some(), lacks(&batch, reinforce)), (true, true, None));
+        assert_eq!(equal_groups(&batch), Some(1.0));
+        batch.scores[3] = 0.0;
+        assert_eq!((lacks(&batch, rloo), lacks(&batch, gae), equal_groups(&batch)), (None, None, Some(0.0)));
+        let still: Metrics = [("actor/grad_norm", 0.0)].into_iter().collect();
+        assert_eq!(missing(&batch, rloo, &still), Some("the gradient was 0"));
+        batch.mask = vec![0.0; 4];
+        assert_eq!(lacks(&batch, rloo), Some("no token was trained"));
+        batch.scored[0] = false;
+        assert_eq!(equal_groups(&batch), None, "one response is no group");
+    }
+}
