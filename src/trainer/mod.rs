@@ -136,6 +136,7 @@ impl Trainer {
     /// What a step fails with, and [`Interrupted`] once the run was asked to stop: before a step has updated anything it is left as
     /// if it had not begun, later it is finished; then the state is saved where `trainer.save_freq` saves at all.
     pub fn run(mut self) -> Result<()> {
+        self.record.heed(&self.interrupt);
         let result = self.train();
         let saved = self.saved.map(|step| self.checkpoints.path(step));
         self.record.end(self.step, saved.as_deref(), &result);
