@@ -224,7 +224,7 @@ def run_of(kind, steps, every, variant, state, samples, seed):
         "name": NAMES[variant], "dir": f"checkpoints/burnish/{NAMES[variant]}", "id": f"k{variant}x3v9q2"[:8], "state": state, "resumable": state not in ("finished", "running"),
         "error": "step 2000: the gradient of `layers.3.attention.query` is not finite; see trainer.on_nonfinite" if failed else None,
         "phase": "update_actor" if state in ("failed", "running", "killed") else None, "started": 1790000000 + 86400 * variant,
-        "ended": None if state in ("running", "killed") else 1790000000 + 86400 * variant + int(4.2 * steps) + 60, "step": at[-1], "total_steps": at[-1] + (0 if state == "finished" else steps // 2),
+        "ended": None if state in ("running", "killed") else 1790000000 + 86400 * variant + int(4.2 * steps) + 60, "worked": int(4.2 * steps) + 60, "problems": [], "step": at[-1], "total_steps": at[-1] + (0 if state == "finished" else steps // 2),
         "device": "cpu, 2 threads", "model": "burnish-arithmetic 0.9M",
         "command": f"trainer --config recipes/arithmetic/grpo.yaml trainer.experiment_name={NAMES[variant]} actor_rollout_ref.actor.optim.lr=1e-6", "burnish": "0.1.0",
         "best": best and {"metric": ACCURACY, "value": best[0], "step": best[1]}, "metrics": {"steps": at, "series": series},

@@ -1,11 +1,13 @@
 //! `trainer`: parse, set up logging, run, and turn a failure into a message and an exit code.
 
-use std::io::IsTerminal;
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
-use burnish::cli::{Cli, Failure, run};
+use burnish::cli::{Cli, Failure, check_command, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
+use burnish::util::terminal;
 use clap::Parser;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -16,6 +18,10 @@ use tracing_subscriber::{EnvFilter, fmt};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Err(Failure::Setup(message)) = check_command(std::env::args_os().nth(1).as_deref()) {
+        terminal::say(format!("error: {message}\n").as_bytes());
+        return ExitCode::from(2);
+    }
     let cli = Cli::parse();
     let output = Output { progress: Progress::hidden(), log: LogFile::default() };
     log_to(&output);
@@ -27,8 +33,8 @@ fn main() -> ExitCode {
         Err(Failure::Interrupted(message)) => (ExitCode::from(3), message),
         Err(Failure::Different) => return ExitCode::FAILURE,
     };
-    eprintln!("{message}");
     log.line(&message);
+    terminal::say(format!("{message}\n").as_bytes());
     code
 }
 
@@ -40,7 +46,7 @@ fn log_to(output: &Output) {
         .with_writer(move || progress.stderr())
         .without_time()
         .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(terminal::colours_on_stderr());
     let written = fmt::layer().with_writer(move || log.writer()).with_target(false).with_ansi(false);
     tracing_subscriber::registry().with(filter).with(shown).with(written).init();
     let log = output.log.clone();

@@ -10,6 +10,7 @@ use crate::util::suggest::did_you_mean;
 pub struct Best {
     /// The metric that was compared.
     pub metric: String,
+    #[serde(with = "crate::util::nonfinite")]
     pub value: f64,
     pub step: u64,
 }
@@ -37,6 +38,8 @@ impl Best {
     pub fn replaces(&self, earlier: Option<&Self>, greater_is_better: bool) -> bool {
         match earlier {
             _ if self.value.is_nan() => false,
+            // Of a checkpoint in which it could not be written.
+            Some(earlier) if earlier.value.is_nan() => true,
             Some(earlier) if earlier.metric == self.metric && greater_is_better => self.value > earlier.value,
             Some(earlier) if earlier.metric == self.metric => self.value < earlier.value,
             _ => true,

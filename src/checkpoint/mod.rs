@@ -199,6 +199,48 @@ pub fn step_of(path: &Path) -> Result<u64> {
     }
 }
 
+/// What somebody may have meant who names this folder as a checkpoint: those that are in it, the last first, if it is that of a run.
+pub fn inside(path: &Path) -> Option<String> {
+    let saved = Checkpoints::look(path).list().ok().filter(|saved| !saved.is_empty())?;
+    let named = |file: &str| fs::read_to_string(path.join(file)).ok().and_then(|step| step.trim().parse::<u64>().ok());
+    let (latest, best) = (named(TRACKER_FILE), named(BEST_FILE));
+    let name = |saved: &Listed| {
+        let notes = [
+            (saved.bytes.is_none(), "damaged"),
+            (latest == Some(saved.step), "the latest"),
+            (best == Some(saved.step), "the best"),
+        ];
+        let notes: Vec<&str> = notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        format!("{}{notes}", saved.dir.display())
+    };
+    let mut names: Vec<String> = saved.iter().take(MOST_NAMED).map(name).collect();
+    names.extend((saved.len() > MOST_NAMED).then(|| format!("{} more", saved.len() - MOST_NAMED)));
+    Some(format!("{} is the folder of a run; its checkpoints are {}", path.display(), names.join(", ")))
+}
+
+/// How many checkpoints [`inside`] names.
+const MOST_NAMED: usize = 8;
+
+/// Refuses to write into a checkpoint, which is what its manifest says and nothing else.
+///
+/// # Errors
+/// `path` is one or is in one.
+pub fn refuse_inside(path: &Path) -> Result<()> {
+    let whole = std::path::absolute(path).with_context(|| format!("no such path: {}", path.display()))?;
+    // Through links, as far as it is there.
+    let real = whole.ancestors().find_map(|above| {
+        let rest = whole.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(rest))
+    });
+    for path in [Some(&whole), real.as_ref()].into_iter().flatten() {
+        if let Some(checkpoint) = path.ancestors().find(|above| step_of(above).is_ok() && Manifest::read(above).is_ok()) {
+            bail!("{} is in the checkpoint {}: name a folder outside of it", path.display(), checkpoint.display());
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a checkpoint that is truncated or altered, with the name of the file at fault. Reads every byte.
 pub fn verify(dir: &Path) -> Result<Manifest> {
     let manifest = Manifest::read(dir)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Checkpoints, TRACKER_FILE, step_of, verify};
+use super::{Checkpoints, TRACKER_FILE, inside, step_of, verify};
 
 /// `trainer.resume_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,9 @@ impl Checkpoints {
                 bail!("resume_from_path: there is no directory '{}'", path.display())
             }
             (ResumeMode::Path, Some(path)) => {
+                if let (Err(_), Some(inside)) = (step_of(path), inside(path)) {
+                    bail!("resume_from_path: {inside}");
+                }
                 step_of(path).context("resume_from_path")?;
                 verify(path)
                     .with_context(|| format!("cannot resume from {}; choose another with resume_from_path", path.display()))?;

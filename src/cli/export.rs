@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use safetensors::Dtype;
 
 use super::Failure;
+use crate::checkpoint::refuse_inside;
 use crate::optim::learner::ADAPTER;
 use crate::pipelines::export::{Form, export, find_part};
 
@@ -70,6 +71,7 @@ fn resolve(args: &ExportArgs) -> Result<(PathBuf, Form)> {
         }),
     )?;
     ensure!(!args.output.exists(), "{} exists already", args.output.display());
+    refuse_inside(&args.output).context("--output")?;
     let adapted = part.join(ADAPTER).is_dir();
     ensure!(adapted || args.lora.is_none(), "--lora: {} holds no LoRA adapter", part.display());
     if args.lora == Some(LoraArg::Keep) {

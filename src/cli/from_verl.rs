@@ -11,6 +11,7 @@ use crate::config::from_verl::{self, Converted, Source};
 use crate::config::kinds::KINDS;
 use crate::config::{ConfigError, Request};
 use crate::util::fs::write_atomic;
+use crate::util::shell::{command_line, word};
 
 /// Prints the recipe on standard output and what is to be known about it on standard error.
 #[derive(Args)]
@@ -41,7 +42,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         Some(path) if path.exists() => return Err(Failure::setup(anyhow!("{} exists already", path.display()))),
         Some(path) => {
             write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::run)?;
-            super::print(&format!("trainer {subcommand}--config {}\n", path.display()))?;
+            super::print(&format!("trainer {subcommand}--config {}\n", word(path)))?;
         }
         None => super::print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
     }
@@ -65,8 +66,5 @@ fn check(converted: &Converted) -> Result<(), ConfigError> {
 
 /// The same as one command line, with the overrides as they were.
 fn command(converted: &Converted, subcommand: &str) -> String {
-    let is_plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-+./:=@%,".contains(c));
-    let quoted = |word: &String| if is_plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
-    let words: Vec<String> = converted.overrides.iter().map(quoted).collect();
-    format!("trainer {subcommand}--config {} {}", converted.preset, words.join(" "))
+    format!("trainer {subcommand}--config {} {}", converted.preset, command_line(&converted.overrides))
 }

@@ -22,13 +22,15 @@ pub use args::ConfigArgs;
 pub use failure::Failure;
 pub use kinds::with_choices;
 
-use std::io::{self, Write};
+use std::ffi::OsStr;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::config::compat::summary;
 use crate::config::{Ignored, Renamed};
 use crate::run::Output;
+use crate::util::suggest::did_you_mean;
+use crate::util::terminal;
 
 /// Reinforcement-learning post-training of language models.
 ///
@@ -73,6 +75,26 @@ enum Command {
     Complete(completions::CompleteArgs),
 }
 
+/// Refuses a first word that is neither a command nor a flag nor an override, which clap would take for the latter.
+///
+/// # Errors
+/// The command that may have been meant, and all there are.
+pub fn check_command(first: Option<&OsStr>) -> Result<(), Failure> {
+    let Some(word) = first.and_then(OsStr::to_str).filter(|word| !word.contains('=') && !word.starts_with(['-', '+', '~']))
+    else {
+        return Ok(());
+    };
+    let root = Cli::command();
+    let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).chain(["help"]).collect();
+    if names.contains(&word) {
+        return Ok(());
+    }
+    let shown: Vec<&str> = root.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name).collect();
+    let meant = did_you_mean(word, shown.iter().copied());
+    let all = format!("The commands are {}; without one, trainer trains, and each further word is a key=value", shown.join(", "));
+    Err(Failure::Setup(format!("there is no command `{word}`.{meant} {all}")))
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -105,10 +127,5 @@ fn report(renamed: &[Renamed], ignored: &[Ignored]) {
 
 /// Prints on standard output. A reader that has seen enough, such as `head`, is no failure.
 fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Run(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
+    terminal::print(text).map_err(|error| Failure::Run(format!("cannot write to standard output: {error}")))
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use super::{Failure, print};
+use crate::checkpoint::refuse_inside;
 use crate::report::folder::resolve;
 use crate::report::gather::Gather;
 use crate::report::page::page;
@@ -30,6 +31,9 @@ pub struct ReportArgs {
 }
 
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+    if let Some(output) = &args.output {
+        refuse_inside(output).context("--output").map_err(Failure::setup)?;
+    }
     let dirs = runs(&args.runs).map_err(Failure::setup)?;
     if args.watch { watch(dirs, args.port) } else { write(dirs, args.output.clone()) }
 }

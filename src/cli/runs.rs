@@ -13,6 +13,7 @@ use crate::report::folder::{find, resolve};
 use crate::report::record::Record;
 use crate::report::series::{Series, read_end};
 use crate::report::show::show;
+use crate::util::nonfinite;
 use crate::util::number::short;
 use crate::util::time::{human, unix_time};
 
@@ -80,7 +81,7 @@ impl Row {
         let record = Record::read(dir);
         let mut series = Series::default();
         let read = read_end(&record.metrics, &mut series).err().map(|error| format!("{error:#}"));
-        record.problem.iter().chain(&read).for_each(|problem| tracing::warn!("{problem}"));
+        record.problems.iter().chain(&read).for_each(|problem| tracing::warn!("{problem}"));
         Self { record, series }
     }
 
@@ -93,15 +94,10 @@ impl Row {
         REWARDS.iter().find_map(|name| Some((*name, self.series.last(name)?.1)))
     }
 
-    /// Of the processes until now, the time between them included.
-    fn duration(&self) -> Option<f64> {
-        Some(self.record.ended().unwrap_or_else(unix_time) - self.record.started()?)
-    }
-
     fn json(&self) -> serde_json::Value {
         let mut json = self.record.head(&self.series);
-        json["reward"] = json!(self.reward().map(|(metric, value)| json!({"metric": metric, "value": value})));
-        json["duration_s"] = json!(self.duration());
+        json["reward"] = json!(self.reward().map(|(metric, value)| json!({"metric": metric, "value": nonfinite::json(value)})));
+        json["duration_s"] = json!(self.record.worked());
         json
     }
 
@@ -110,7 +106,7 @@ impl Row {
         let unknown = || "-".to_owned();
         let step = record.step(series).map_or_else(unknown, |step| step.to_string());
         let best = record.info.as_ref().and_then(|info| info.best.as_ref());
-        let duration = |seconds: f64| human(Duration::from_secs_f64(seconds.max(0.0)));
+        let duration = |seconds: f64| human(Duration::try_from_secs_f64(seconds).unwrap_or_default());
         [
             record.name(),
             record.in_words(),
@@ -121,7 +117,7 @@ impl Row {
             }),
             best.map_or_else(unknown, |best| format!("{} at {}", short(best.value), best.step)),
             record.started().map_or_else(unknown, |started| format!("{} ago", duration(unix_time() - started))),
-            self.duration().map_or_else(unknown, duration),
+            record.worked().map_or_else(unknown, duration),
             record.dir.display().to_string(),
         ]
     }

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use safetensors::Dtype;
 
 use crate::checkpoint;
@@ -39,6 +39,9 @@ pub enum Form {
 /// # Errors
 /// No checkpoint, one that is damaged, or none of that part.
 pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
+    if let (Err(_), Some(inside)) = (checkpoint::step_of(path), checkpoint::inside(path)) {
+        bail!("{inside}");
+    }
     let holds_model = |folder: &Path| [HUGGINGFACE, ADAPTER].iter().any(|name| folder.join(name).is_dir());
     let path = fs::canonicalize(path).with_context(|| format!("no checkpoint at {}", path.display()))?;
     // A part may be named itself: its checkpoint is above it.

@@ -70,6 +70,7 @@ impl Sft {
     /// # Errors
     /// What a step fails with, and [`Interrupted`] once `interrupt` was asked: the step is finished and saved.
     pub fn run(mut self, interrupt: Interrupt) -> Result<()> {
+        self.record.heed(&interrupt);
         let result = self.train(&interrupt);
         let saved = self.saved.map(|step| self.checkpoints.path(step));
         self.record.end(self.step, saved.as_deref(), &result);

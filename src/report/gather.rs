@@ -102,7 +102,7 @@ impl Gather {
             let share = room / (records.len() - i);
             source.write(record, name, share, &mut json)?;
             room -= source.samples.bytes().min(share);
-            problems.extend(record.problem.clone());
+            problems.extend(record.problems.iter().map(|problem| format!("{name}: {problem}")));
             problems.extend([&source.metrics, &source.samples_file].into_iter().filter_map(damage));
         }
         json.push_str("]}");

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use super::folder::METRICS;
 use super::series::{Series, read_end};
 use crate::checkpoint::{Checkpoints, Listed};
-use crate::run::{INFO, PHASE, Phase, RunInfo, State};
+use crate::run::{Found, INFO, PHASE, Phase, RunInfo, State};
 use crate::util::lock::is_locked;
+use crate::util::shell::command_line;
+use crate::util::time::unix_time;
 
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -23,6 +25,8 @@ pub enum Standing {
     Failed,
     /// Its process ended without a word.
     Killed,
+    /// Its record is damaged.
+    Unknown,
 }
 
 /// What the folder of a run says.
@@ -40,28 +44,37 @@ pub struct Record {
     pub checkpoints: Vec<Listed>,
     /// The last sign of life, in seconds since 1970.
     pub touched: Option<f64>,
+    /// When its last phase began, in seconds since 1970.
+    seen: Option<f64>,
     /// What could not be read.
-    pub problem: Option<String>,
+    pub problems: Vec<String>,
 }
 
 impl Record {
     pub fn read(dir: &Path) -> Self {
-        let (info, problem) = match RunInfo::read(dir) {
-            Ok(info) => (Some(info), None),
-            Err(_) if !dir.join(INFO).exists() => (None, None),
-            Err(error) => (None, Some(format!("{error:#}; what it says is left out"))),
-        };
+        let Found { info, state, problem } = RunInfo::look(dir);
+        let damaged = problem.is_some() && state.is_none();
+        let mut problems: Vec<String> = problem.into_iter().collect();
         let phase = Phase::read(dir);
+        let seen = phase.as_ref().map(|at| at.time);
         let metrics = metrics(dir, info.as_ref());
+        // A run makes it before anything else.
+        if let Err(error) = fs::metadata(&metrics) {
+            problems.push(format!("no metrics: {}: {error}", metrics.display()));
+        }
         let touched =
             [dir.join(INFO), dir.join(PHASE), metrics.clone()].iter().filter_map(|file| modified(file)).reduce(f64::max);
         let checkpoints = Checkpoints::look(dir).list().unwrap_or_default();
-        let standing = standing(info.as_ref().map(|info| info.state), is_locked(dir), &checkpoints, &metrics);
+        let standing = match (damaged, is_locked(dir)) {
+            (true, Some(true)) => Standing::Running,
+            (true, _) => Standing::Unknown,
+            (false, locked) => standing(state, locked, &checkpoints, &metrics),
+        };
         let phase = match standing {
-            Standing::Running | Standing::Killed => phase.map(|at| at.phase),
+            Standing::Running | Standing::Killed | Standing::Unknown => phase.map(|at| at.phase),
             _ => info.as_ref().and_then(|info| info.phase.clone()),
         };
-        Self { dir: dir.to_owned(), info, standing, phase, metrics, checkpoints, touched, problem }
+        Self { dir: dir.to_owned(), info, standing, phase, metrics, checkpoints, touched, seen, problems }
     }
 
     /// The experiment, or the folder's name.
@@ -81,6 +94,7 @@ impl Record {
             Standing::Interrupted => "interrupted",
             Standing::Failed => "failed",
             Standing::Killed => "killed",
+            Standing::Unknown => "unknown",
         };
         let phase = self.phase.as_ref().map_or_else(String::new, |phase| format!(" in {phase}"));
         format!("{state}{phase}{}", if self.resumable() { ", resumable" } else { "" })
@@ -111,7 +125,17 @@ impl Record {
 
     /// When it began, in seconds since 1970.
     pub fn started(&self) -> Option<f64> {
-        self.info.as_ref().map(|info| info.started)
+        self.info.as_ref().map(|info| info.started).filter(|time| *time > 0.0)
+    }
+
+    /// How long its processes have worked, in seconds.
+    pub fn worked(&self) -> Option<f64> {
+        let info = self.info.as_ref().filter(|_| self.started().is_some())?;
+        let until = match self.standing {
+            Standing::Running => unix_time(),
+            _ => info.ended.or(self.seen).or(self.touched)?,
+        };
+        Some(info.worked(until))
     }
 
     /// When it ended, or was last seen alive; nothing while it runs.
@@ -133,10 +157,12 @@ impl Record {
             "kind": text(|info| &info.kind),
             "state": self.standing,
             "resumable": self.resumable(),
+            "problems": self.problems,
             "error": info.and_then(|info| info.error.as_ref()),
             "phase": self.phase,
             "started": self.started(),
             "ended": self.ended(),
+            "worked": self.worked(),
             "step": self.step(series),
             "total_steps": self.total_steps(),
             "device": text(|info| &info.device),
@@ -148,11 +174,13 @@ impl Record {
     }
 }
 
-/// That of the record. A folder that was moved has its metrics in it, whatever the record says.
+/// That of the record, as seen from where the run was started. A folder that was moved has its metrics in it, whatever the record says.
 fn metrics(dir: &Path, info: Option<&RunInfo>) -> PathBuf {
     let own = dir.join(METRICS);
-    match info.map(|info| &info.metrics) {
-        Some(recorded) if recorded.is_file() && !(recorded.ends_with(METRICS) && own.is_file()) => recorded.clone(),
+    match info.filter(|info| !info.metrics.as_os_str().is_empty()).map(|info| info.cwd.join(&info.metrics)) {
+        Some(recorded) if recorded.is_file() && !(recorded.ends_with(METRICS) && own.is_file()) => recorded,
+        // One that was kept elsewhere and is not there any more is still the one to look for.
+        Some(recorded) if !recorded.ends_with(METRICS) && !own.is_file() => recorded,
         _ => own,
     }
 }
@@ -179,20 +207,17 @@ fn modified(file: &Path) -> Option<f64> {
     Some(modified.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())
 }
 
-/// Words as a shell reads them.
-pub fn command_line(words: &[String]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
-    let quoted = words.iter().map(|word| match word.chars().all(plain) && !word.is_empty() {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    });
-    quoted.collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
+    use crate::report::gather::Gather;
+    use crate::report::show::show;
+    use crate::run::{LogFile, Output, Record as RunRecord, Watched};
+    use crate::tracking::{Metrics, Progress, Session};
     use crate::util::fs::write_atomic;
+    use crate::util::interrupt::Interrupted;
     use crate::util::lock::lock;
 
     /// A run of 9 steps that says it is in this state.
@@ -238,7 +263,8 @@ mod tests {
         save(dir, 4);
         assert_eq!(seen(None), ("finished".into(), Some(4), true));
         fs::write(dir.join(INFO), "{").unwrap();
-        assert!(record(dir, None).problem.unwrap().contains("run.json is damaged"));
+        let damaged = record(dir, None);
+        assert!(damaged.problems[0].contains("run.json is damaged") && damaged.in_words() == "unknown in gen, resumable");
     }
 
     #[test]
@@ -257,8 +283,148 @@ mod tests {
     }
 
     #[test]
-    fn shells_read_the_words_back() {
-        let words = ["trainer", "a.b=[1,2]", "it's", "", "x=$HOME", "ü"].map(str::to_owned);
-        assert_eq!(command_line(&words), r"trainer 'a.b=[1,2]' 'it'\''s' '' 'x=$HOME' ü");
+    fn metrics_kept_elsewhere_are_found_from_where_the_run_was_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let (run, cwd) = (dir.path().join("run"), dir.path().join("there"));
+        let info = RunInfo { cwd: cwd.clone(), metrics: "logs/p/e.jsonl".into(), ..RunInfo::new("ppo", "p", "e") };
+        fs::create_dir(&run).unwrap();
+        info.write(&run).unwrap();
+        let record = Record::read(&run);
+        assert_eq!(record.metrics, cwd.join("logs/p/e.jsonl"));
+        assert!(record.problems[0].contains("no metrics: ") && record.problems[0].contains("there/logs/p/e.jsonl"), "{record:?}");
+        write_atomic(&cwd.join("logs/p/e.jsonl"), b"{\"step\":4,\"data\":{}}\n").unwrap();
+        let record = Record::read(&run);
+        assert_eq!((record.metrics, record.problems), (cwd.join("logs/p/e.jsonl"), vec![]));
+    }
+
+    /// How a run is made to end: begun, told of a step or not, and what becomes of it.
+    struct Case {
+        name: &'static str,
+        end: fn(RunRecord),
+        /// Steps of whole checkpoints.
+        saved: &'static [u64],
+        words: &'static str,
+        /// In `runs show`, the page and `--json`.
+        error: Option<&'static str>,
+    }
+
+    const CASES: &[Case] = &[
+        Case { name: "finished", end: |mut run| run.end(3, None, &Ok(())), saved: &[3], words: "finished", error: None },
+        Case {
+            name: "failed",
+            end: |mut run| run.end(2, None, &Err(anyhow!("no server"))),
+            saved: &[],
+            words: "failed in reward",
+            error: Some("no server"),
+        },
+        Case {
+            name: "failed, saved",
+            end: |mut run| run.end(2, None, &Err(anyhow!("no server"))),
+            saved: &[2],
+            words: "failed in reward, resumable",
+            error: Some("no server"),
+        },
+        Case {
+            name: "interrupted before the first step",
+            end: |mut run| run.end(0, None, &stop("before the first step")),
+            saved: &[],
+            words: "interrupted",
+            error: Some("before the first step"),
+        },
+        Case {
+            name: "interrupted without a checkpoint",
+            end: |mut run| run.end(2, None, &stop("nothing is saved")),
+            saved: &[],
+            words: "interrupted",
+            error: Some("nothing is saved"),
+        },
+        Case {
+            name: "interrupted",
+            end: |mut run| run.end(2, None, &stop("after step 2")),
+            saved: &[2],
+            words: "interrupted, resumable",
+            error: Some("after step 2"),
+        },
+        Case { name: "killed", end: std::mem::forget, saved: &[], words: "killed in reward", error: None },
+        Case { name: "killed, saved", end: std::mem::forget, saved: &[1], words: "killed in reward, resumable", error: None },
+        Case { name: "panicked", end: panic_with, saved: &[], words: "failed in reward", error: Some("the program panicked") },
+        Case {
+            name: "NaN, and failed",
+            end: |mut run| {
+                run.log(3, nan());
+                run.end(3, None, &Err(anyhow!("not finite")))
+            },
+            saved: &[],
+            words: "failed in reward",
+            error: Some("not finite"),
+        },
+        Case {
+            name: "NaN, and finished",
+            end: |mut run| {
+                run.log(3, nan());
+                run.end(3, None, &Ok(()))
+            },
+            saved: &[3],
+            words: "finished",
+            error: None,
+        },
+    ];
+
+    fn stop(why: &str) -> anyhow::Result<()> {
+        Err(Interrupted(why.to_owned()).into())
+    }
+
+    fn nan() -> Metrics {
+        [("val-core/a", f64::NAN), ("critic/score/mean", f64::INFINITY)].into_iter().collect()
+    }
+
+    fn panic_with(run: RunRecord) {
+        let panicking = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _run = run;
+            panic!("for the test");
+        }));
+        assert!(panicking.is_err());
+    }
+
+    #[test]
+    fn every_end_is_told_alike_by_all_who_tell_it() {
+        for Case { name, end, saved, words, error } in CASES {
+            let dir = tempfile::tempdir().unwrap();
+            let dir = dir.path();
+            let output = Output { progress: Progress::hidden(), log: LogFile::default() };
+            let watched = Watched { metric: None, greater_is_better: true };
+            let info = RunInfo::new("ppo", "p", "e");
+            let run = RunRecord::begin(info.clone(), Session::sample(dir.to_owned(), None), &[], watched, &output).unwrap();
+            run.stage().step(3);
+            run.stage().enter("reward");
+            end(run);
+            saved.iter().for_each(|step| save(dir, *step));
+
+            let record = Record::read(dir);
+            assert_eq!((record.in_words().as_str(), &record.problems), (*words, &vec![]), "{name}");
+            let head = record.head(&Series::default());
+            assert_eq!((head["state"].as_str(), &head["id"]), (words.split([' ', ',']).next(), &json!(info.id)), "{name}");
+            assert_eq!(
+                head["error"].as_str().map(|text| error.is_some_and(|error| text.contains(error))),
+                error.map(|_| true),
+                "{name}"
+            );
+            assert!(head["worked"].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {head}");
+            let shown = show(dir);
+            assert!(shown.contains(&format!("state        {words}\n")) && shown.contains(error.unwrap_or("")), "{name}: {shown}");
+            let page = Gather::new(vec![dir.to_owned()]).data(false).unwrap().json;
+            let page: Value = serde_json::from_str(&page).unwrap();
+            for key in ["state", "resumable", "error", "phase", "best", "step"] {
+                assert_eq!(page["runs"][0][key], head[key], "{name}: {key}");
+            }
+
+            // A record that cannot be read is never one of a run that finished.
+            fs::write(dir.join(INFO), "{\"state\": \"fin").unwrap();
+            let record = Record::read(dir);
+            let resumable = if saved.is_empty() { "" } else { ", resumable" };
+            assert_eq!(record.in_words(), format!("unknown in reward{resumable}"), "{name}");
+            assert!(show(dir).contains("run.json is damaged"), "{name}");
+            assert_eq!(record.head(&Series::default())["state"], "unknown");
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! Everything of one run as text: `trainer runs show`.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::record::{Record, command_line};
+use super::record::Record;
 use super::series::{Series, read_end};
 use crate::checkpoint::{BEST_FILE, TRACKER_FILE};
 use crate::run::RunInfo;
+use crate::util::shell::command_line;
 use crate::util::strftime::strftime;
 use crate::util::time::{human, unix_time};
 
@@ -25,7 +27,7 @@ pub fn show(dir: &Path) -> String {
     for (name, value) in lines(&record, &series) {
         _ = writeln!(text, "{name:WIDTH$}{value}");
     }
-    for problem in record.problem.iter().chain(&unread) {
+    for problem in record.problems.iter().chain(&unread) {
         _ = writeln!(text, "{:WIDTH$}{problem}", "problem");
     }
     section(&mut text, "checkpoints", &checkpoints(&record));
@@ -45,7 +47,7 @@ fn lines(record: &Record, series: &Series) -> Vec<(&'static str, String)> {
     let Some(info) = &record.info else { return lines };
     let at = |time: f64| {
         let date = strftime("%F %T UTC", time as i64, 0).unwrap_or_default();
-        format!("{date}, {} ago", human(Duration::from_secs_f64((unix_time() - time).max(0.0))))
+        format!("{date}, {} ago", human(Duration::try_from_secs_f64(unix_time() - time).unwrap_or_default()))
     };
     let further = [
         ("error", info.error.clone()),
@@ -55,11 +57,12 @@ fn lines(record: &Record, series: &Series) -> Vec<(&'static str, String)> {
         ("model", Some(info.model.clone())),
         ("device", Some(info.device.clone())),
         ("burnish", Some(info.version.clone())),
-        ("started", Some(at(info.started))),
+        ("started", record.started().map(at)),
         ("ended", record.ended().map(at)),
+        ("took", record.worked().map(|seconds| human(Duration::try_from_secs_f64(seconds).unwrap_or_default()))),
         ("resumed", Some(info.resumed.iter().map(|step| format!("after step {step}")).collect::<Vec<_>>().join(", "))),
         ("best", info.best.as_ref().map(|best| format!("{} {} at step {}", best.metric, best.value, best.step))),
-        ("process", Some(format!("{} on {}", info.pid, info.host))),
+        ("process", (info.pid > 0).then(|| format!("{} on {}", info.pid, info.host))),
         ("command", Some(command_line(&info.command))),
         ("to resume", record.resumable().then(|| resume(info))),
     ];
@@ -72,11 +75,7 @@ fn resume(info: &RunInfo) -> String {
     let resumes = info.config.iter().find(|setting| setting.key == RESUME).is_none_or(|setting| setting.value == "auto");
     let further = if resumes { String::new() } else { format!(" {RESUME}=auto") };
     let elsewhere = std::env::current_dir().is_ok_and(|here| here != info.cwd);
-    let cd = if elsewhere {
-        format!("{} && ", command_line(&["cd".to_owned(), info.cwd.display().to_string()]))
-    } else {
-        String::new()
-    };
+    let cd = if elsewhere { format!("{} && ", command_line(&[OsStr::new("cd"), info.cwd.as_os_str()])) } else { String::new() };
     format!("{cd}{}{further}", command_line(&info.command))
 }
 
@@ -159,7 +158,7 @@ mod tests {
             phase: Some("gen".into()),
             step: 3,
             total_steps: 9,
-            started: 0.0,
+            started: 1.0,
             command: vec!["trainer".into(), RESUME.to_owned() + "=disable"],
             config: vec![Setting { key: RESUME.into(), value: json!("disable"), from: "x".into() }],
             ..RunInfo::new("ppo", "p", "e")
@@ -181,7 +180,7 @@ mod tests {
         for part in [
             "state        failed in gen, resumable\nstep         3 of 9\n",
             "error        no memory\n",
-            "started      1970-01-01 00:00:00 UTC, ",
+            "started      1970-01-01 00:00:01 UTC, ",
             "to resume    trainer trainer.resume_mode=disable trainer.resume_mode=auto\n",
             "\ncheckpoints\n  global_step_2  0 B, the latest\n  global_step_1  damaged\n",
             "  wandb/                             7 B\n",

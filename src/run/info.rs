@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::util::fs::{read_json, write_atomic};
 use crate::util::time::unix_time;
@@ -27,10 +27,19 @@ pub struct RunInfo {
     /// The command line of the last process.
     pub command: Vec<String>,
     /// Where it was typed.
+    #[serde(with = "crate::util::path_text")]
     pub cwd: PathBuf,
     /// When the first process began, in seconds since 1970.
+    #[serde(with = "crate::util::nonfinite")]
     pub started: f64,
+    /// When the last process began; records of old versions have neither this nor the next.
+    #[serde(default, with = "crate::util::nonfinite")]
+    pub process_started: Option<f64>,
+    /// Seconds that the processes before it worked.
+    #[serde(default, with = "crate::util::nonfinite")]
+    pub worked_before: f64,
     /// When the last one ended.
+    #[serde(default, with = "crate::util::nonfinite")]
     pub ended: Option<f64>,
     /// The steps after which later processes went on.
     pub resumed: Vec<u64>,
@@ -42,7 +51,8 @@ pub struct RunInfo {
     pub device: String,
     /// The model and its size.
     pub model: String,
-    /// The metrics file.
+    /// The metrics file, as seen from `cwd`.
+    #[serde(with = "crate::util::path_text")]
     pub metrics: PathBuf,
     pub state: State,
     /// Why it failed.
@@ -53,6 +63,17 @@ pub struct RunInfo {
     pub best: Option<BestSoFar>,
     /// Every setting, and where it was written.
     pub config: Vec<Setting>,
+}
+
+/// What is there of a record.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// All that can be read.
+    pub info: Option<RunInfo>,
+    /// What it says of how the run stands, where that can be read.
+    pub state: Option<State>,
+    /// What cannot be read, and why.
+    pub problem: Option<String>,
 }
 
 /// How a run stands. One that was killed still says that it is running, while nobody holds the lock of its folder.
@@ -81,6 +102,7 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BestSoFar {
     pub metric: String,
+    #[serde(with = "crate::util::nonfinite")]
     pub value: f64,
     pub step: u64,
 }
@@ -98,6 +120,7 @@ pub struct Setting {
 impl RunInfo {
     /// A run that begins now, with nothing known of what it trains.
     pub fn new(kind: &str, project: &str, experiment: &str) -> Self {
+        let now = unix_time();
         Self {
             id: new_id(),
             project: project.to_owned(),
@@ -106,7 +129,9 @@ impl RunInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             cwd: std::env::current_dir().unwrap_or_default(),
-            started: unix_time(),
+            started: now,
+            process_started: Some(now),
+            worked_before: 0.0,
             ended: None,
             resumed: Vec::new(),
             pid: std::process::id(),
@@ -122,6 +147,13 @@ impl RunInfo {
             best: None,
             config: Vec::new(),
         }
+    }
+
+    /// Of which nothing is known.
+    pub(super) fn nothing() -> Self {
+        let [id, version, host] = [const { String::new() }; 3];
+        let (command, cwd) = (Vec::new(), PathBuf::new());
+        Self { id, version, host, command, cwd, pid: 0, started: 0.0, process_started: None, ..Self::new("", "", "") }
     }
 
     /// With every setting: its key, its value, and where it was written.
@@ -146,12 +178,60 @@ impl RunInfo {
         write_atomic(&dir.join(INFO), &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Takes over what stays of a run that goes on after `step`.
-    pub(super) fn go_on_from(&mut self, before: Self, step: u64) {
-        self.id = before.id;
-        self.started = before.started;
+    /// What is there of the run in this folder, be its file damaged.
+    pub fn look(dir: &Path) -> Found {
+        let error = match Self::read(dir) {
+            Ok(info) => return Found { state: Some(info.state), info: Some(info), problem: None },
+            Err(_) if !dir.join(INFO).exists() => return Found::default(),
+            Err(error) => error,
+        };
+        let (info, lost) = fs::read(dir.join(INFO)).ok().and_then(|text| Self::salvage(&text)).unzip();
+        let lost = lost.unwrap_or_default();
+        let left_out = if info.is_some() { lost.join(", ") } else { "all of it".to_owned() };
+        let state = info.as_ref().filter(|_| !lost.contains(&"state".to_owned())).map(|info| info.state);
+        Found { info, state, problem: Some(format!("{error:#}; left out: {left_out}")) }
+    }
+
+    /// Every part of a damaged file that can be read, and the names of the others, in whose place there is nothing.
+    fn salvage(text: &[u8]) -> Option<(Self, Vec<String>)> {
+        let found: Map<String, Value> = serde_json::from_slice(text).ok()?;
+        let Ok(Value::Object(mut whole)) = serde_json::to_value(Self::nothing()) else { return None };
+        let mut lost = Vec::new();
+        for key in whole.keys().cloned().collect::<Vec<_>>() {
+            let mut tried = whole.clone();
+            // What a record of an old version lacks, none has to have.
+            match found.get(&key) {
+                Some(value) => tried.insert(key.clone(), value.clone()),
+                None => tried.shift_remove(&key),
+            };
+            match serde_json::from_value::<Self>(Value::Object(tried.clone())) {
+                Ok(_) => whole = tried,
+                Err(_) => lost.push(key),
+            }
+        }
+        Some((serde_json::from_value(Value::Object(whole)).ok()?, lost))
+    }
+
+    /// The seconds that processes have worked until a time; pauses between them are none of it.
+    pub fn worked(&self, until: f64) -> f64 {
+        let began = self.process_started.unwrap_or(self.started);
+        // Of a damaged record.
+        let now = if began > 0.0 { (until - began).max(0.0) } else { 0.0 };
+        self.worked_before + now
+    }
+
+    /// Takes over what stays of a run that goes on after `step`, of which the last sign of life was at `seen`.
+    pub(super) fn go_on_from(&mut self, before: Self, step: u64, seen: Option<f64>) {
+        self.worked_before = before.ended.or(seen).map_or(before.worked_before, |until| before.worked(until));
+        // What was lost of a damaged record begins anew.
+        if !before.id.is_empty() {
+            self.id = before.id;
+        }
+        if before.started > 0.0 {
+            self.started = before.started;
+        }
         self.resumed = [before.resumed, vec![step]].concat();
-        self.best = before.best.filter(|best| best.step <= step);
+        self.best = before.best.filter(|best| best.step <= step && !best.value.is_nan());
     }
 }
 

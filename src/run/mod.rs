@@ -16,13 +16,15 @@ mod phase;
 mod record;
 mod sample;
 mod stage;
+mod watched;
 
-pub use info::{BestSoFar, INFO, RunInfo, Setting, State};
+pub use info::{BestSoFar, Found, INFO, RunInfo, Setting, State};
 pub use log_file::{LOG, LogFile, LogLine};
 pub use phase::{PHASE, Phase};
-pub use record::{Record, Watched};
+pub use record::Record;
 pub use sample::{SAMPLES, Sample};
 pub use stage::Stage;
+pub use watched::Watched;
 
 use crate::tracking::Progress;
 

@@ -19,6 +19,7 @@ pub struct Phase {
     /// As in `timing_s/PHASE`.
     pub phase: String,
     /// When it began, in seconds since 1970.
+    #[serde(with = "crate::util::nonfinite")]
     pub time: f64,
 }
 

@@ -8,9 +8,11 @@ use anyhow::Result;
 use super::info::{BestSoFar, RunInfo, State};
 use super::sample::{Sample, Samples};
 use super::stage::Stage;
-use super::{LOG, Output};
-use crate::tracking::{Exit, Metrics, Progress, Session, Table, Trackers, metrics_file};
-use crate::util::interrupt::Interrupted;
+use super::watched::{Validations, Watched};
+use super::{LOG, Output, Phase};
+use crate::tracking::{Ending, Exit, Metrics, Progress, Session, Table, Trackers, metrics_file};
+use crate::util::interrupt::{Interrupt, Interrupted};
+use crate::util::shell;
 use crate::util::time::{human, unix_time};
 
 /// The record of a run.
@@ -19,9 +21,9 @@ pub struct Record {
     trackers: Trackers,
     stage: Stage,
     progress: Progress,
-    begun: Instant,
+    interrupt: Interrupt,
     watched: Watched,
-    last: Option<f64>,
+    validations: Validations,
     /// See [`Record::silent`].
     silent: Option<(u64, &'static str)>,
     /// The time that the last row took, with its samples; and that samples of the next have taken.
@@ -40,14 +42,6 @@ struct Folder {
     ended: bool,
 }
 
-/// The metric of validation whose best value is noted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Watched {
-    /// `None` is the first that begins with `val-core/`, or `val/loss`, whose least value is the best.
-    pub metric: Option<String>,
-    pub greater_is_better: bool,
-}
-
 impl Record {
     /// Begins the record of a run, or goes on with it. A fresh run (`session.resumed_step` is `None`) gets a new id and an empty record; one
     /// that goes on keeps the id, the time of its start and what it had written up to that step.
@@ -56,8 +50,13 @@ impl Record {
     /// A tracker refuses, or a file of the record cannot be written.
     pub fn begin(mut info: RunInfo, mut session: Session, loggers: &[String], watched: Watched, output: &Output) -> Result<Self> {
         let dir = session.dir.clone();
-        if let Some((step, before)) = session.resumed_step.zip(RunInfo::read(&dir).ok()) {
-            info.go_on_from(before, step);
+        if let Some(step) = session.resumed_step {
+            let found = RunInfo::look(&dir);
+            if let Some(problem) = found.problem {
+                tracing::warn!("{problem}; the run begins that anew");
+            }
+            let seen = Phase::read(&dir).map(|at| at.time);
+            info.go_on_from(found.info.unwrap_or_else(RunInfo::nothing), step, seen);
         }
         info.step = session.resumed_step.unwrap_or(0);
         info.total_steps = session.total_steps;
@@ -65,6 +64,13 @@ impl Record {
         session.run_id = info.id.clone();
         // First: it may refuse, and then the record stays that of the run before.
         let trackers = Trackers::open(loggers, &session)?;
+        let mut validations = match session.resumed_step {
+            Some(step) => watched.in_file(&info.metrics, step),
+            None => Validations::default(),
+        };
+        // A metrics file that was kept elsewhere says nothing of earlier steps.
+        validations.best = validations.best.or(info.best.take());
+        info.best.clone_from(&validations.best);
         let samples = Samples::open(&dir, session.resumed_step)?;
         output.log.open(&dir, session.resumed_step.is_some())?;
         info.write(&dir)?;
@@ -72,8 +78,9 @@ impl Record {
         stage.record(&dir)?;
         stage.step(info.step);
         stage.enter("start");
+        output.progress.worked(Duration::try_from_secs_f64(info.worked_before).unwrap_or_default());
         let folder = Folder { dir, info, samples, stage: stage.clone(), ended: false };
-        Ok(Self { trackers, stage, folder: Some(folder), ..Self::of(watched, output) })
+        Ok(Self { trackers, stage, validations, folder: Some(folder), ..Self::of(watched, output) })
     }
 
     /// Of what leaves a run's folder as it is: the console alone.
@@ -89,14 +96,19 @@ impl Record {
             trackers: Trackers::default(),
             stage: Stage::unrecorded(output.progress.clone()),
             progress: output.progress.clone(),
-            begun: Instant::now(),
+            interrupt: Interrupt::default(),
             watched,
-            last: None,
+            validations: Validations::default(),
             silent: None,
             spent: None,
             spent_on_samples: Duration::ZERO,
             folder: None,
         }
+    }
+
+    /// Whoever asks through this does not want to wait for trackers at the end.
+    pub fn heed(&mut self, interrupt: &Interrupt) {
+        self.interrupt = interrupt.clone();
     }
 
     /// For what reports phases.
@@ -126,20 +138,9 @@ impl Record {
     }
 
     fn watch(&mut self, step: u64, metrics: &Metrics) {
-        let Watched { metric, greater_is_better } = &self.watched;
-        let found = match metric {
-            Some(metric) => metrics.get(metric).map(|value| (metric.as_str(), value, *greater_is_better)),
-            None => metrics.iter().find_map(|(name, value)| match name {
-                "val/loss" => Some((name, value, false)),
-                _ => name.starts_with("val-core/").then_some((name, value, true)),
-            }),
-        };
-        let Some((name, value, greater)) = found else { return };
-        self.last = Some(value);
-        let Some(folder) = &mut self.folder else { return };
-        let better = |best: &BestSoFar| if greater { value > best.value } else { value < best.value };
-        if folder.info.best.as_ref().is_none_or(|best| best.metric != name || better(best)) {
-            folder.info.best = Some(BestSoFar { metric: name.to_owned(), value, step });
+        let is_best = self.watched.take(step, metrics.iter(), &mut self.validations);
+        if let Some(folder) = self.folder.as_mut().filter(|_| is_best) {
+            folder.info.best.clone_from(&self.validations.best);
             folder.info.step = step;
             folder.write("the best validation");
         }
@@ -152,7 +153,7 @@ impl Record {
     }
 
     /// Ends the record of a run of which `step` steps are done, the last checkpoint at `saved`. What cannot be written is logged: the
-    /// run has ended all the same.
+    /// run has ended all the same, and whoever has to be told of it, such as a server, is told last.
     pub fn end(&mut self, step: u64, saved: Option<&Path>, result: &Result<()>) {
         self.progress.finish();
         let (exit, state) = match result {
@@ -160,15 +161,15 @@ impl Record {
             Err(error) if error.is::<Interrupted>() => (Exit::Interrupted, State::Interrupted),
             Err(_) => (Exit::Failed, State::Failed),
         };
-        self.trackers.finish(exit);
-        let (last, seconds, at) = (self.last, self.begun.elapsed(), self.stage.now());
-        let silent = self.silent;
-        let Some(folder) = &mut self.folder else { return };
-        folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
-        match result {
-            Ok(()) => folder.summary(step, saved, last, silent).into_iter().for_each(|line| tracing::info!("{line}")),
-            Err(_) => tracing::info!("{} after {step} steps in {}, in phase {}", state.name(), human(seconds), at.phase),
+        let (at, last, silent) = (self.stage.now(), self.validations.last, self.silent);
+        if let Some(folder) = &mut self.folder {
+            folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
+            match result {
+                Ok(()) => folder.summary(step, saved, last, silent).into_iter().for_each(|line| tracing::info!("{line}")),
+                Err(_) => tracing::info!("{} after {step} steps in {}, in phase {}", state.name(), folder.worked(), at.phase),
+            }
         }
+        self.trackers.finish(&Ending::new(exit, &self.interrupt));
     }
 }
 
@@ -189,11 +190,16 @@ impl Folder {
         }
     }
 
+    /// How long the run has worked.
+    fn worked(&self) -> String {
+        let seconds = self.info.worked(self.info.ended.unwrap_or_else(unix_time));
+        human(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+    }
+
     /// What came out, where it is, and what to do next.
     fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>, silent: Option<(u64, &str)>) -> Vec<String> {
         let Self { dir, info, .. } = self;
-        let took = human(Duration::from_secs_f64((unix_time() - info.started).max(0.0)));
-        let mut lines = vec![format!("finished {step} steps in {took}")];
+        let mut lines = vec![format!("finished {step} steps in {}", self.worked())];
         if let (Some(best), Some(last)) = (&info.best, last) {
             lines.push(format!("{}: best {} at step {}, last {last}", best.metric, best.value, best.step));
         }
@@ -205,8 +211,8 @@ impl Folder {
         }
         lines.push(format!("metrics: {}; log and samples: {}", info.metrics.display(), dir.display()));
         let next = match &saved {
-            Some(saved) => format!("trainer report {}; trainer export {} --output FOLDER", dir.display(), saved.display()),
-            None => format!("trainer report {}", dir.display()),
+            Some(saved) => format!("trainer report {}; trainer export {} --output FOLDER", shell::word(dir), shell::word(saved)),
+            None => format!("trainer report {}", shell::word(dir)),
         };
         lines.push(format!("next: {next}"));
         lines
@@ -239,12 +245,16 @@ impl Drop for Folder {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::{Arc, Mutex};
 
     use anyhow::anyhow;
 
     use super::*;
-    use crate::run::{LogFile, Phase, SAMPLES};
+    use crate::run::{LogFile, SAMPLES};
+    use crate::tracking::Tracker;
 
     fn begin(dir: &Path, resumed_step: Option<u64>) -> Record {
         let output = Output { progress: Progress::hidden(), log: LogFile::default() };
@@ -274,11 +284,155 @@ mod tests {
         assert_eq!((&resumed.id, resumed.started, resumed.resumed), (&recorded.id, recorded.started, vec![4]));
         assert_eq!((resumed.state, &resumed.best), (State::Running, &recorded.best));
         begin(dir.path(), Some(2));
-        assert_eq!(RunInfo::read(dir.path()).unwrap().best, None, "that step is done again");
+        let rewound = RunInfo::read(dir.path()).unwrap();
+        assert_eq!(rewound.best.map(|best| (best.value, best.step)), Some((0.25, 1)), "step 3 is done again");
         assert_eq!(std::fs::read_to_string(dir.path().join("metrics.jsonl")).unwrap().lines().count(), 1);
         begin(dir.path(), None);
         let fresh = RunInfo::read(dir.path()).unwrap();
         assert!(fresh.id != recorded.id && fresh.resumed.is_empty() && dir.path().join(SAMPLES).is_file());
+    }
+
+    #[test]
+    fn a_damaged_record_gives_what_can_be_read_to_the_run_that_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(crate::run::INFO);
+        let mut first = begin(dir.path(), None);
+        first.log(1, validated(0.25));
+        drop(first);
+        let before = RunInfo::read(dir.path()).unwrap();
+        let mut damaged = serde_json::to_value(&before).unwrap();
+        (damaged["state"], damaged["best"], damaged["project"]) = ("lost".into(), serde_json::json!([]), serde_json::json!(7));
+        std::fs::write(&path, damaged.to_string()).unwrap();
+        let found = RunInfo::look(dir.path());
+        let problem = found.problem.unwrap();
+        assert!(problem.contains("run.json is damaged") && problem.ends_with("left out: project, state, best"), "{problem}");
+        assert_eq!((found.state, found.info.unwrap().experiment), (None, "experiment".to_owned()));
+        drop(begin(dir.path(), Some(1)));
+        let resumed = RunInfo::read(dir.path()).unwrap();
+        assert_eq!((&resumed.id, resumed.started, resumed.resumed), (&before.id, before.started, vec![1]));
+        assert_eq!(resumed.best, before.best, "metrics.jsonl has it");
+
+        for nothing in ["", "{", "[]", "null"] {
+            std::fs::write(&path, nothing).unwrap();
+            let found = RunInfo::look(dir.path());
+            assert!(found.info.is_none() && found.problem.unwrap().ends_with("left out: all of it"), "{nothing:?}");
+            drop(begin(dir.path(), Some(1)));
+            assert_eq!(RunInfo::read(dir.path()).unwrap().resumed, [1], "{nothing:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_time_that_the_run_worked_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |change: &dyn Fn(&mut RunInfo)| {
+            let mut info = RunInfo { started: 1000.0, process_started: Some(1000.0), ..RunInfo::new("ppo", "p", "e") };
+            change(&mut info);
+            info.write(dir.path()).unwrap();
+        };
+        let before = || {
+            drop(begin(dir.path(), Some(1)));
+            let info = RunInfo::read(dir.path()).unwrap();
+            assert!(info.started == 1000.0 && info.process_started > Some(1.0e9) && info.ended.is_none());
+            assert_eq!(info.worked(info.process_started.unwrap() + 5.0), info.worked_before + 5.0);
+            info.worked_before
+        };
+        write(&|info| info.ended = Some(1029.0));
+        assert_eq!(before(), 29.0);
+        write(&|info| (info.process_started, info.worked_before, info.ended) = (Some(3000.0), 29.0, Some(3011.0)));
+        assert_eq!(before(), 40.0);
+        // Killed: its last phase began then.
+        write(&|info| (info.process_started, info.worked_before) = (Some(3000.0), 29.0));
+        std::fs::write(dir.path().join(crate::run::PHASE), r#"{"step":5,"phase":"gen","time":3021.5}"#).unwrap();
+        assert_eq!(before(), 50.5);
+        // An old version noted less.
+        let mut old = serde_json::to_value(RunInfo { ended: Some(1700.0), ..RunInfo::read(dir.path()).unwrap() }).unwrap();
+        old.as_object_mut().unwrap().retain(|key, _| !["process_started", "worked_before"].contains(&key.as_str()));
+        std::fs::write(dir.path().join(crate::run::INFO), old.to_string()).unwrap();
+        assert_eq!(before(), 700.0);
+    }
+
+    /// Everything that a run writes of itself, with numbers that JSON lacks.
+    #[test]
+    fn record_files_come_back_with_every_number() {
+        fn read<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> String {
+            let text = serde_json::to_string(value).unwrap();
+            let back: T = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            // By text, since NaN equals nothing.
+            assert_eq!(serde_json::to_string(&back).unwrap(), text);
+            text
+        }
+        let dir = tempfile::tempdir().unwrap();
+        for (number, word) in
+            [(f64::NAN, "\"NaN\""), (f64::INFINITY, "\"Infinity\""), (f64::NEG_INFINITY, "\"-Infinity\""), (0.5, "0.5")]
+        {
+            let best = BestSoFar { metric: "m".into(), value: number, step: 1 };
+            let info = RunInfo {
+                started: number,
+                process_started: Some(number),
+                worked_before: number,
+                ended: Some(number),
+                best: Some(best),
+                cwd: OsString::from_vec(vec![b'/', 0xff]).into(),
+                ..RunInfo::new("ppo", "p", "e")
+            };
+            let sample = Sample {
+                score: Some(number),
+                advantage: Some(number),
+                log_probs: vec![number as f32; 2],
+                advantages: Some(vec![number as f32]),
+                components: [("a".to_owned(), crate::util::nonfinite::json(number))].into_iter().collect(),
+                ..serde_json::from_value(
+                    serde_json::json!({"step": 1, "kind": "val", "prompt": "", "response": "", "score": null,
+                    "advantage": null, "ground_truth": null, "data_source": "", "components": {}, "finish": "stop", "tokens": [],
+                    "log_probs": [], "advantages": null}),
+                )
+                .unwrap()
+            };
+            let checkpoint = crate::checkpoint::Best { metric: "m".into(), value: number, step: 1 };
+            let phase = Phase { time: number, ..Phase::default() };
+            for (text, count) in [(read(&info), 5), (read(&sample), 6), (read(&checkpoint), 1), (read(&phase), 1)] {
+                assert_eq!(text.matches(word).count(), count, "{text}");
+            }
+            info.write(dir.path()).unwrap();
+            assert_eq!(RunInfo::read(dir.path()).unwrap().cwd, info.cwd);
+
+            // What a row of the metrics file says is what was logged.
+            let mut record = begin(dir.path(), None);
+            record.log(1, validated(number));
+            let watched = Watched { metric: None, greater_is_better: true };
+            let last = watched.in_file(&dir.path().join("metrics.jsonl"), 1).last.unwrap();
+            assert!(last == number || last.is_nan() && number.is_nan());
+            record.end(1, None, &Err(anyhow!("after it")));
+            let info = RunInfo::read(dir.path()).unwrap();
+            assert_eq!((info.state, info.error.as_deref()), (State::Failed, Some("after it")));
+            assert_eq!(info.best.is_some(), !number.is_nan(), "NaN is never the best");
+        }
+    }
+
+    /// A server that is away keeps who waits for it, not the record.
+    #[test]
+    fn the_end_is_recorded_before_anybody_is_told() {
+        struct Looks(PathBuf, Arc<Mutex<Vec<State>>>);
+        impl Tracker for Looks {
+            fn log(&mut self, _: u64, _: &Metrics) -> Result<()> {
+                Ok(())
+            }
+            fn table(&mut self, _: u64, _: &Table) -> Result<()> {
+                Ok(())
+            }
+            fn finish(&mut self, _: &Ending) -> Result<()> {
+                self.1.lock().unwrap().push(RunInfo::read(&self.0)?.state);
+                Ok(())
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let seen = Arc::default();
+        for result in [Ok(()), Err(anyhow!("no")), Err(Interrupted("stop".into()).into())] {
+            let mut record = begin(dir.path(), None);
+            record.trackers.add("looks", Box::new(Looks(dir.path().to_owned(), Arc::clone(&seen))));
+            record.end(1, None, &result);
+        }
+        assert_eq!(*seen.lock().unwrap(), [State::Finished, State::Failed, State::Interrupted]);
     }
 
     #[test]
@@ -312,7 +466,7 @@ mod tests {
         let mut record = begin(dir.path(), None);
         let lines = |record: &Record, silent| {
             let saved = dir.path().join("global_step_20");
-            record.folder.as_ref().unwrap().summary(20, Some(&saved), record.last, silent).join("\n")
+            record.folder.as_ref().unwrap().summary(20, Some(&saved), record.validations.last, silent).join("\n")
         };
         let silent = Some((4, "every advantage was 0"));
         assert!(lines(&record, None).contains("export") && lines(&record, None).contains("global_step_20"));

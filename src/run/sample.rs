@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::util::jsonl::StepLog;
@@ -12,7 +12,7 @@ use crate::util::jsonl::StepLog;
 pub const SAMPLES: &str = "samples.jsonl";
 
 /// A response, with what was made of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub step: u64,
     /// `train` or `val`.
@@ -20,20 +20,24 @@ pub struct Sample {
     pub prompt: String,
     pub response: String,
     /// `None` where every reward function abstained.
+    #[serde(with = "crate::util::nonfinite")]
     pub score: Option<f64>,
     /// Mean over the tokens that are trained on; `None` in validation.
+    #[serde(with = "crate::util::nonfinite")]
     pub advantage: Option<f64>,
     pub ground_truth: Value,
     pub data_source: String,
-    /// Where there are several reward functions, what each says, a number or null.
+    /// Where there are several reward functions, what each says, a number or null ([`crate::util::nonfinite`]).
     pub components: Map<String, Value>,
     /// `stop` or `length`.
     pub finish: String,
     /// The tokens of the response, each as its text.
     pub tokens: Vec<String>,
     /// log π of each.
+    #[serde(with = "crate::util::nonfinite")]
     pub log_probs: Vec<f32>,
     /// The advantage of each.
+    #[serde(with = "crate::util::nonfinite")]
     pub advantages: Option<Vec<f32>>,
 }
 
@@ -50,7 +54,7 @@ impl Samples {
         Ok(Self(StepLog::open(&dir.join(SAMPLES), resumed_step)?))
     }
 
-    /// Adds the samples of a step. Numbers that are not finite become null.
+    /// Adds the samples of a step.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use comfy_table::ContentArrangement;
 use console::{Style, Term};
 
-use super::{Cell, Entry, Exit, Metrics, Progress, Session, Table, Tracker};
+use super::{Cell, Ending, Entry, Metrics, Progress, Session, Table, Tracker};
 use crate::util::number::short;
 use crate::util::time::human;
 
@@ -94,7 +94,7 @@ impl Tracker for Console {
         self.progress.println(&drawn(step, table, width))
     }
 
-    fn finish(&mut self, _: Exit) -> Result<()> {
+    fn finish(&mut self, _: &Ending) -> Result<()> {
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{Entry, Exit, Metrics, Session, Table, Tracker};
+use super::{Ending, Entry, Metrics, Session, Table, Tracker};
 use crate::util::jsonl::StepLog;
 
 pub(super) const TRACKER: Entry = Entry {
@@ -30,7 +30,7 @@ impl Tracker for MetricsFile {
         Ok(())
     }
 
-    fn finish(&mut self, _: Exit) -> Result<()> {
+    fn finish(&mut self, _: &Ending) -> Result<()> {
         self.0.flush()
     }
 }

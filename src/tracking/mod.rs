@@ -6,6 +6,7 @@
 
 mod bridge;
 mod console;
+mod ending;
 mod file;
 mod metrics;
 mod mlflow;
@@ -21,6 +22,7 @@ use std::thread;
 use anyhow::{Error, Result, bail};
 
 use crate::util::suggest::did_you_mean;
+pub use ending::{Ending, Exit};
 pub use file::place as metrics_file;
 pub use metrics::Metrics;
 pub use progress::{AboveBar, Progress};
@@ -41,28 +43,17 @@ pub trait Tracker: Send {
     /// As of [`Self::log`].
     fn table(&mut self, step: u64, table: &Table) -> Result<()>;
 
-    /// Called once, at the end of a run however it ends, unless the process is killed.
+    /// Called once, at the end of a run however it ends, unless the process is killed. Whoever has to wait asks `ending` how long.
     ///
     /// # Errors
     /// As of [`Self::log`].
-    fn finish(&mut self, exit: Exit) -> Result<()>;
+    fn finish(&mut self, ending: &Ending) -> Result<()>;
 }
 
 impl std::fmt::Debug for Open {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(self.name)
     }
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// All steps are done.
-    Finished,
-    /// It was asked to stop, and can go on.
-    Interrupted,
-    /// An error ended it.
-    Failed,
 }
 
 /// One tracker of the registry.
@@ -131,6 +122,12 @@ impl Trackers {
         Ok(Self { open: entries.into_iter().map(open).collect::<Result<_>>()? })
     }
 
+    /// One more, for tests.
+    #[cfg(test)]
+    pub(crate) fn add(&mut self, name: &'static str, tracker: Box<dyn Tracker>) {
+        self.open.push(Open { name, tracker, failed: 0, last: None });
+    }
+
     /// See [`Tracker::log`].
     pub fn log(&mut self, step: u64, metrics: &Metrics) {
         self.each(|tracker| tracker.log(step, metrics));
@@ -142,11 +139,11 @@ impl Trackers {
     }
 
     /// See [`Tracker::finish`]. Says which trackers have failed, and how often.
-    pub fn finish(&mut self, exit: Exit) {
+    pub fn finish(&mut self, ending: &Ending) {
         // At once: each may have to wait for a server.
         thread::scope(|scope| {
             self.open.iter_mut().for_each(|open| {
-                scope.spawn(move || open.call(|tracker| tracker.finish(exit)));
+                scope.spawn(move || open.call(|tracker| tracker.finish(ending)));
             });
         });
         for Open { name, failed, last, .. } in self.open.drain(..) {
@@ -220,8 +217,8 @@ mod tests {
             Ok(())
         }
 
-        fn finish(&mut self, exit: Exit) -> Result<()> {
-            self.0.lock().unwrap().push(format!("{exit:?}"));
+        fn finish(&mut self, ending: &Ending) -> Result<()> {
+            self.0.lock().unwrap().push(format!("{:?}", ending.exit));
             Ok(())
         }
     }
@@ -233,7 +230,7 @@ mod tests {
         let mut trackers = Trackers { open: vec![open("first", &calls[0]), open("second", &calls[1])] };
         (1..=3).for_each(|step| trackers.log(step, &Metrics::new()));
         assert_eq!(trackers.open.iter().map(|open| open.failed).collect::<Vec<_>>(), [2, 2]);
-        trackers.finish(Exit::Interrupted);
+        trackers.finish(&Ending::of(Exit::Interrupted));
         assert!(calls.iter().all(|calls| *calls.lock().unwrap() == ["1", "2", "3", "Interrupted"]));
     }
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{Exit, Metrics, Table, Tracker};
+use super::{Ending, Exit, Metrics, Table, Tracker};
 
 /// Rows that wait at most; the oldest of more are lost.
 const MOST_ROWS: usize = 100_000;
-/// How long a row may lie in the queue before the thread sees it. Nobody is woken by a row: on a busy machine that costs who
+/// How long a row may lie in the queue before the thread sees it, and a signal before who waits does. Nobody is woken by a row: on a busy machine that costs who
 /// logs more than the row itself.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often somebody who waits for the end hears how many rows are left.
@@ -60,7 +60,7 @@ pub(super) struct Patience {
     /// The pause after the first of several failures; each further one is twice as long.
     pub first_pause: Duration,
     pub longest_pause: Duration,
-    /// How long the end of the run waits while nothing is delivered, or at all if the run was interrupted: who did that waits too.
+    /// How long the end of the run waits while nothing is delivered; less where it was asked to stop ([`Ending`]).
     pub finish: Duration,
     /// How long it waits while rows are delivered.
     pub whole: Duration,
@@ -123,8 +123,8 @@ impl Tracker for Outbox {
         self.push(step, Content::Table(table.clone()))
     }
 
-    fn finish(&mut self, exit: Exit) -> Result<()> {
-        self.wait(exit)
+    fn finish(&mut self, ending: &Ending) -> Result<()> {
+        self.wait(ending)
     }
 }
 
@@ -179,16 +179,15 @@ impl Outbox {
     ///
     /// # Errors
     /// Rows that were lost or are still waiting; the carrier could not be closed.
-    fn wait(&self, exit: Exit) -> Result<()> {
+    fn wait(&self, ending: &Ending) -> Result<()> {
         let Shared { name, patience, changed, .. } = &*self.shared;
-        self.shared.lock().exit = Some(exit);
+        self.shared.lock().exit = Some(ending.exit);
         changed.notify_all();
-        let begun = Instant::now();
-        let whole = if exit == Exit::Interrupted { patience.finish } else { patience.whole };
-        let (mut moved, mut before) = (begun, usize::MAX);
+        let mut told = Instant::now();
+        let (mut moved, mut before) = (told, usize::MAX);
         let mut state = loop {
-            let left = patience.finish.saturating_sub(moved.elapsed()).min(whole.saturating_sub(begun.elapsed()));
-            let state = self.shared.wait(left.min(NEWS), |state| state.done);
+            let left = ending.left(patience.whole).min(patience.finish.saturating_sub(moved.elapsed()));
+            let state = self.shared.wait(left.min(LOOK), |state| state.done);
             let waiting = state.rows.len() + state.under_way;
             if state.done || left.is_zero() {
                 break state;
@@ -196,13 +195,15 @@ impl Outbox {
             if waiting < before {
                 (moved, before) = (Instant::now(), waiting);
             }
-            if begun.elapsed() >= NEWS {
+            if told.elapsed() >= NEWS {
+                told = Instant::now();
                 let what = match waiting {
                     0 => "is coming to its end".to_owned(),
                     1 => "1 row is left to deliver".to_owned(),
                     rows => format!("{rows} rows are left to deliver"),
                 };
-                tracing::info!("{name}: {what}");
+                drop(state);
+                tracing::info!("{name}: {what}; Ctrl-C does not wait for it");
             }
         };
         let waiting = state.rows.len() + state.under_way;
@@ -211,7 +212,7 @@ impl Outbox {
             state.abandoned = true;
             changed.notify_all();
             let why = why.map_or(String::new(), |why| format!(": {why}"));
-            bail!("{} within {:.0?} of the run's end{why}", count(waiting + state.lost, "not delivered"), begun.elapsed());
+            bail!("{} within {:.0?} of the run's end{why}", count(waiting + state.lost, "not delivered"), ending.elapsed());
         }
         match (state.lost, why) {
             (0, None) => Ok(()),

@@ -1,9 +1,12 @@
 //! The progress bar: shown only when standard error is a terminal, and never torn by lines printed above it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::util::terminal;
 
 /// A handle to the run's one bar; clones share it. It exists, hidden, before its length is known, so that logging set up at
 /// the very start can already write above it.
@@ -32,11 +35,13 @@ impl Progress {
         Self { bar: ProgressBar::hidden() }
     }
 
-    /// Shows the bar at `done` of `total` steps, if standard error is a terminal.
+    /// Shows the bar at `done` of `total` steps, if standard error is a terminal whose lines can be written over.
     pub fn start(&self, done: u64, total: u64) {
-        if !io::stderr().is_terminal() {
+        if !terminal::has_bar() {
             return;
         }
+        // First: the style takes its colours as of what it is drawn on.
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
         let template = "{prefix:13.cyan} {wide_bar} {pos}/{len} steps  {msg}  {elapsed}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style);
@@ -45,7 +50,13 @@ impl Progress {
         self.bar.set_position(done);
         // Steps done by an earlier run say nothing about the time this one needs.
         self.bar.reset_eta();
-        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+
+    /// Counts the time that earlier processes of the run have worked as time that has passed.
+    pub fn worked(&self, before: Duration) {
+        if Instant::now().checked_sub(before).is_some() {
+            _ = self.bar.clone().with_elapsed(before);
+        }
     }
 
     /// Shows which phase of a step goes on.
@@ -75,7 +86,7 @@ impl Progress {
 
     /// Prints a line on standard output, above the bar.
     pub fn println(&self, line: &str) -> Result<()> {
-        self.bar.suspend(|| writeln!(io::stdout().lock(), "{line}")).context("cannot write to standard output")
+        self.bar.suspend(|| terminal::print(&format!("{line}\n"))).context("cannot write to standard output")
     }
 
     /// A writer to standard error that lifts the bar for every write, for `tracing_subscriber`:
@@ -93,10 +104,11 @@ pub struct AboveBar {
 
 impl Write for AboveBar {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bar.suspend(|| io::stderr().write(bytes))
+        self.bar.suspend(|| terminal::say(bytes));
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{Cell, Entry, Exit, Metrics, Session, Table, Tracker};
+use super::{Cell, Ending, Entry, Metrics, Session, Table, Tracker};
 use crate::util::crc::CASTAGNOLI;
 use crate::util::protobuf::Message;
 use crate::util::time::unix_time;
@@ -54,7 +54,7 @@ impl Tracker for EventFile {
         self.write(&event(unix_time(), step, |event| event.bytes(5, &text(table.name, &markdown(table)))))
     }
 
-    fn finish(&mut self, _: Exit) -> Result<()> {
+    fn finish(&mut self, _: &Ending) -> Result<()> {
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::config::schema::OnNonfinite;
 use crate::optim::Update;
 use crate::tracking::Metrics;
 use crate::util::fs::write_atomic;
+use crate::util::nonfinite;
 
 /// A number that is not finite.
 pub struct Fault {
@@ -167,7 +168,7 @@ fn row(batch: &Batch, i: usize) -> Value {
 
 /// Numbers as JSON, with those it lacks as text.
 pub fn numbers(values: &[f32]) -> Value {
-    values.iter().map(|x| if x.is_finite() { json!(x) } else { json!(x.to_string()) }).collect()
+    nonfinite::json(values.to_vec())
 }
 
 #[cfg(test)]
@@ -187,6 +188,6 @@ mod tests {
         let text = std::fs::read_to_string(dir.path().join("nonfinite/step_7.jsonl")).unwrap();
         let read: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(read[0]["advantages"], json!([0.5, "NaN"]));
-        assert_eq!((&read[1]["advantages"], &read[1]["response_ids"]), (&json!(["-inf", 1.0]), &json!([5, 2])));
+        assert_eq!((&read[1]["advantages"], &read[1]["response_ids"]), (&json!(["-Infinity", 1.0]), &json!([5, 2])));
     }
 }

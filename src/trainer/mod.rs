@@ -144,6 +144,7 @@ impl Trainer {
     /// What a step fails with, and [`Interrupted`] once the run was asked to stop: before a step has updated anything it is left as
     /// if it had not begun, later it is finished; then the state is saved, whatever `trainer.save_freq` is.
     pub fn run(mut self) -> Result<()> {
+        self.record.heed(&self.interrupt);
         let result = self.train();
         let saved = self.saved.map(|step| self.checkpoints.path(step));
         self.record.silent(self.signal.verdict(self.step));

@@ -1,7 +1,7 @@
 //! Samples of a run: some responses now and then, as a table for the trackers and token by token for `trainer report`.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Trainer;
 use super::batch::Batch;
@@ -9,6 +9,7 @@ use crate::algorithm::advantage::Component;
 use crate::rollout::Finish;
 use crate::run::Sample;
 use crate::tracking::{Cell, Table};
+use crate::util::nonfinite;
 use crate::util::rng::Stream;
 
 impl Trainer {
@@ -34,7 +35,7 @@ impl Trainer {
         let (prompt, response, tokens) = (batch.prompt(i), &batch.responses[i], batch.tokens(i));
         let trained = !batch.advantages.is_empty();
         let advantages = trained.then(|| batch.advantages[tokens.clone()].to_vec());
-        let component = |c: &Component| (c.name.clone(), json!(c.values[i]));
+        let component = |c: &Component| (c.name.clone(), nonfinite::json(c.values[i]));
         Ok(Sample {
             step: self.step,
             kind: kind.to_owned(),
@@ -61,6 +62,11 @@ impl Trainer {
     }
 }
 
+/// What a reward function said, unless it abstained.
+fn number(value: Option<&Value>) -> Option<f64> {
+    value.filter(|value| !value.is_null()).and_then(nonfinite::of_json)
+}
+
 /// Over the tokens that are trained on; an estimator that compares responses gives all the same.
 fn mean_advantage(batch: &Batch, i: usize) -> f64 {
     let trained: Vec<f32> = batch.tokens(i).filter(|&t| batch.mask[t] != 0.0).map(|t| batch.advantages[t]).collect();
@@ -77,7 +83,7 @@ fn table(samples: &[Sample], name: &'static str) -> Table {
     columns.extend(advantage.then(|| "advantage".to_owned()));
     let row = |sample: &Sample| {
         let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(sample.response.as_str()), Cell::from(sample.score)];
-        row.extend(components.iter().map(|name| Cell::from(sample.components.get(*name).and_then(Value::as_f64))));
+        row.extend(components.iter().map(|name| Cell::from(number(sample.components.get(*name)))));
         row.extend(sample.advantage.map(|advantage| Cell::from(Some(advantage))));
         row
     };

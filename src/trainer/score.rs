@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::{Error, Result, bail};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Trainer;
 use super::batch::{Batch, extra};
@@ -16,6 +16,7 @@ use crate::algorithm::advantage::Component;
 use crate::reward::{Begun, ScoreInput};
 use crate::util::fs::write_atomic;
 use crate::util::interrupt::Interrupted;
+use crate::util::nonfinite;
 
 /// An error that kept responses from being scored, before anything was made of them.
 #[derive(Debug)]
@@ -126,12 +127,12 @@ impl Trainer {
             row.insert("input".into(), prompt.text.clone().into());
             row.insert("output".into(), batch.texts[i].clone().into());
             row.insert("gts".into(), prompt.ground_truth.clone());
-            row.insert("score".into(), json!(batch.scored[i].then_some(score)));
+            row.insert("score".into(), nonfinite::json(batch.scored[i].then_some(*score)));
             row.insert("step".into(), self.step.into());
             row.extend(batch.preds[i].clone().map(|pred| ("pred".to_owned(), pred.into())));
-            row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), json!(c.values[i]))));
+            row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), nonfinite::json(c.values[i]))));
             row.extend(batch.notes[i].iter().cloned());
-            row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json!(values[i]?)))));
+            row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), nonfinite::json(values[i]?)))));
             lines.push_str(&Value::Object(row).to_string());
             lines.push('\n');
         }

@@ -1,7 +1,7 @@
 //! An append-only JSON-lines file of steps that a resumed run continues as if it had never stopped.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -72,6 +72,15 @@ impl StepLog {
             }
         }
     }
+}
+
+/// The lines of a file, of which the last may be torn; none where it cannot be read.
+pub fn lines(path: &Path) -> impl Iterator<Item = String> {
+    // A pipe keeps no lines, and opening one may wait for ever.
+    let file = fs::metadata(path).is_ok_and(|there| there.is_file()).then(|| File::open(path).ok()).flatten().map(BufReader::new);
+    file.into_iter()
+        .flat_map(|file| file.split(b'\n').map_while(Result::ok))
+        .map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
 /// The whole lines of `path` whose step is at most `last`; an absent file has none.

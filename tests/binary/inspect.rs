@@ -299,3 +299,93 @@ fn wrong_input_is_2_and_a_failure_while_running_is_1() {
     assert_eq!(code(&["export", "no/such/global_step_1", "--output", &at("c")]), Some(2));
     assert!(!Path::new(&at("a")).exists() && !Path::new(&at("c")).exists());
 }
+
+#[test]
+fn a_word_that_is_no_command_is_one_error_with_the_one_meant() {
+    for (args, meant) in [
+        (&["reprot", "x"][..], Some("report")),
+        (&["reprot", "x", "--watch"], Some("report")),
+        (&["evl", "--config", "evaluation.yaml"], Some("eval")),
+        (&["run", "ls"], Some("runs")),
+        (&["from_verl", "x"], Some("from-verl")),
+        (&["train", "data.seed=1"], None),
+        (&["algorithm.gamma"], None),
+    ] {
+        let output = trainer(args).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+        let expected = format!("error: there is no command `{}`.", args[0]);
+        assert!(
+            message.starts_with(&expected) && message.contains("sft, generate, eval") && message.lines().count() == 1,
+            "{message}"
+        );
+        assert_eq!(message.contains("Did you mean"), meant.is_some(), "{message}");
+        assert!(message.contains(&format!("\"{}\"", meant.unwrap_or(""))) || meant.is_none(), "{message}");
+    }
+    for args in [&["help"][..], &["help", "runs"], &["--help"], &["complete", "--", "conf"]] {
+        succeed(trainer(args));
+    }
+}
+
+#[test]
+fn the_folder_of_a_run_in_place_of_a_checkpoint_is_answered_with_its_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    for step in [2, 10] {
+        let checkpoint = run.join(format!("global_step_{step}"));
+        std::fs::create_dir_all(checkpoint.join("actor/huggingface")).unwrap();
+        let manifest = json!({"burnish": "0", "step": step, "sequence": step, "files": []});
+        std::fs::write(checkpoint.join("manifest.json"), manifest.to_string()).unwrap();
+    }
+    std::fs::write(run.join("latest_checkpointed_iteration.txt"), "10").unwrap();
+    std::fs::write(run.join("best_checkpointed_iteration.txt"), "2").unwrap();
+    let message = |args: &[String]| {
+        let output = trainer(&args.iter().map(String::as_str).collect::<Vec<_>>()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let at = |path: &str| run.join(path).display().to_string();
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<String>>();
+    let from = format!("trainer.resume_from_path={}", at(""));
+    let there = format!("trainer.default_local_dir={}", folder.path().join("other").display());
+    for args in [
+        words(&["export", &at(""), "--output", &folder.path().join("out").display().to_string()]),
+        words(&["trainer.resume_mode=resume_path", &from, &there]),
+    ] {
+        let message = message(&args);
+        let expected = format!("its checkpoints are {} (the latest), {} (the best)", at("global_step_10"), at("global_step_2"));
+        assert!(message.contains("is the folder of a run") && message.contains(&expected), "{message}");
+    }
+    // Nothing is written into one, by whatever name.
+    std::os::unix::fs::symlink(at("global_step_2"), folder.path().join("link")).unwrap();
+    for output in [at("global_step_2/sub"), at("global_step_2/actor/x/y"), folder.path().join("link/sub").display().to_string()] {
+        for command in [&["export", &at("global_step_2")][..], &["report", &at("")]] {
+            let message = message(&words(&[command, &["--output", &output]].concat()));
+            assert!(message.contains("--output: ") && message.contains("is in the checkpoint"), "{message}");
+        }
+    }
+    assert!(!run.join("global_step_2/sub").exists() && !run.join("global_step_2/actor/x").exists());
+}
+
+/// On a terminal, which `script` makes.
+#[cfg(target_os = "linux")]
+#[test]
+fn colours_are_left_out_for_whoever_says_so() {
+    let warned = "\"$TRAINER\" config show actor_rollout_ref.rollout.tensor_model_parallel_size=4 >/dev/null";
+    let refused = "\"$TRAINER\" runs";
+    for command in [warned, refused] {
+        let coloured = |name: &str, value: &str| {
+            let mut script = Command::new("script");
+            script.args(["-qec", command, "/dev/null"]).env("TRAINER", env!("CARGO_BIN_EXE_trainer"));
+            for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "RUST_LOG"] {
+                script.env_remove(name);
+            }
+            let said = script.env("TERM", "xterm").env(name, value).output().unwrap().stdout;
+            assert!(!said.is_empty(), "{command}");
+            String::from_utf8_lossy(&said).contains("\u{1b}[")
+        };
+        let seen = [("UNRELATED", "1"), ("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")]
+            .map(|(name, value)| coloured(name, value));
+        assert_eq!(seen, [true, false, false, false], "{command}");
+    }
+}

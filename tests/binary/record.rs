@@ -147,4 +147,59 @@ fn a_run_that_is_killed_leaves_its_phase_and_keeps_its_name() {
     assert_eq!((after["resumed"].as_array().map(Vec::len), &after["state"]), (Some(1), &"finished".into()));
     let log = fs::read_to_string(folder.path().join("trainer.log")).unwrap();
     assert_eq!(log.matches("each step: ").count(), 2, "both processes write the log:\n{log}");
+
+    // The time between the two is none of what the run took.
+    let number = |info: &Value, key: &str| info[key].as_f64().unwrap_or_else(|| panic!("{key}: {info}"));
+    assert_eq!(number(&after, "worked_before"), number(&phase, "time") - number(&before, "started"));
+    let took = number(&after, "worked_before") + number(&after, "ended") - number(&after, "process_started");
+    let listed = succeed(trainer(&["runs", "ls", folder.path().to_str().unwrap(), "--json"])).stdout;
+    let listed: Value = serde_json::from_slice(&listed).unwrap();
+    assert_eq!((number(&listed, "duration_s"), number(&listed, "worked")), (took, took));
+}
+
+/// Also where the name of the working folder is no text, and the metrics are kept beside it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_is_told_of_from_elsewhere() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().join(OsString::from_vec(b"a \xff'b".to_vec()));
+    fs::create_dir(&here).unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic");
+    let mut command = small_run(Path::new("my run"), STEPS);
+    command.args(["trainer.total_training_steps=1", "trainer.save_freq=1"]);
+    for (key, path) in
+        [("data.train_files", "train.parquet"), ("data.val_files", "test.parquet"), ("actor_rollout_ref.model.path", "model")]
+    {
+        command.arg(format!("{key}={}", data.join(path).display()));
+    }
+    let output = succeed({
+        command.current_dir(&here).env("VERL_FILE_LOGGER_ROOT", "logs");
+        command
+    });
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message.contains("next: trainer report 'my run'; trainer export 'my run/global_step_1' --output FOLDER"),
+        "{message}"
+    );
+    let run = here.join("my run");
+    let tell = |args: &[&str]| {
+        let mut command = trainer(args);
+        command.arg(&run);
+        String::from_utf8(succeed(command).stdout).unwrap()
+    };
+    let shown = tell(&["runs", "show"]);
+    assert!(shown.contains("\nstate        finished\n") && shown.contains("\nmetrics of step 1\n"), "{shown}");
+    assert!(tell(&["runs", "ls"]).contains("finished"), "{shown}");
+    tell(&["report"]);
+    assert!(fs::read_to_string(run.join("report.html")).unwrap().contains("\"actor/grad_norm\":["));
+
+    // Without them the rest is shown, and that they are not there is said.
+    fs::remove_dir_all(here.join("logs")).unwrap();
+    let mut report = trainer(&["report"]);
+    report.arg(&run);
+    let message = succeed(report).stderr;
+    assert!(String::from_utf8_lossy(&message).contains("no metrics: "), "{}", String::from_utf8_lossy(&message));
 }

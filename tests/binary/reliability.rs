@@ -53,6 +53,15 @@ fn wait_for(path: &Path) {
     }
 }
 
+/// Until the first row is written: training is under way.
+fn wait_for_rows(run: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while fs::metadata(run.join("metrics.jsonl")).map_or(0, |file| file.len()) == 0 {
+        assert!(Instant::now() < deadline, "no step was done");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
@@ -62,12 +71,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     succeed(small_run(&whole, &options));
     let start = || small_run(&stopped, &options).stderr(Stdio::piped()).spawn().unwrap();
     let child = start();
-    // The first row is written: training is under way.
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while fs::metadata(stopped.join("metrics.jsonl")).map_or(0, |file| file.len()) == 0 {
-        assert!(Instant::now() < deadline, "no step was done");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for_rows(&stopped);
     signal(&child, "TERM");
     let output = child.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
@@ -283,4 +287,75 @@ fn supervised_training_stops_and_goes_on() {
     assert_eq!(text(&stopped), text(&whole));
     let model = |run: &Path| fs::read(run.join("global_step_12/huggingface/model.safetensors")).unwrap();
     assert!(model(&stopped) == model(&whole), "other weights");
+}
+
+/// As behind `2>&1 | tee log`, which Ctrl-C ends first.
+#[cfg(target_os = "linux")]
+#[test]
+fn nobody_who_reads_is_no_reason_to_end_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut command = small_run(&run, &["trainer.save_freq=50", "trainer.val_before_train=false", "trainer.logger=console"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_rows(&run);
+    drop((child.stdout.take(), child.stderr.take()));
+    signal(&child, "INT");
+    let code = child.wait().unwrap().code();
+    let log = fs::read_to_string(run.join("trainer.log")).unwrap();
+    assert_eq!(code, Some(3), "{log}");
+    assert!(
+        log.trim_end().lines().last().unwrap().contains("the same command goes on from") && !log.contains("panicked"),
+        "{log}"
+    );
+
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let code = |args: &[&str], out: bool| {
+        let mut command = trainer(args);
+        command.stderr(full());
+        if out {
+            command.stdout(full());
+        }
+        command.status().unwrap().code()
+    };
+    assert_eq!(
+        [code(&["nosuch=1"], false), code(&["nosuch"], false), code(&["config", "show"], false)],
+        [Some(2), Some(2), Some(0)]
+    );
+    assert_eq!(
+        [code(&["config", "show"], true), code(&["completions", "bash"], true)],
+        [Some(1); 2],
+        "nothing of it was printed"
+    );
+    let closed = Command::new("sh")
+        .args(["-c", "\"$0\" config show | true; \"$0\" nosuch=1 2>&1 | true"])
+        .arg(env!("CARGO_BIN_EXE_trainer"));
+    let said = { closed }.output().unwrap();
+    assert!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+/// A server that is away is told last, and only as long as nobody minds.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_is_finished_before_its_trackers_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut command = small_run(&run, &["trainer.total_training_steps=1", "trainer.val_before_train=false"]);
+    // Nobody listens at the port for discarding.
+    command.arg("trainer.logger=[file,mlflow]").env("MLFLOW_TRACKING_URI", "http://127.0.0.1:9").stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let state = || -> Option<serde_json::Value> {
+        let info: serde_json::Value = serde_json::from_slice(&fs::read(run.join("run.json")).ok()?).ok()?;
+        Some(info["state"].clone())
+    };
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while state() != Some("finished".into()) {
+        assert!(Instant::now() < deadline, "{:?}", state());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), state()), (Some(0), Some("finished".into())), "{message}");
+    let (end, trackers) = (message.find("finished 1 steps in"), message.find("1 row was not delivered within"));
+    assert!(end.is_some() && end < trackers, "{message}");
 }

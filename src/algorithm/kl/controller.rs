@@ -53,7 +53,10 @@ impl KlController {
     /// Moves β after a batch of `trajectories` whose mean KL was `current_kl`:
     /// β ← β·(1 + clip(KL/target − 1, ±0.2)·trajectories/horizon).
     pub fn update(&mut self, current_kl: f64, trajectories: usize) {
-        if let Self::Adaptive { coef, target, horizon } = self {
+        // NaN would stay in β for good.
+        if let Self::Adaptive { coef, target, horizon } = self
+            && !current_kl.is_nan()
+        {
             let error = (current_kl / *target - 1.0).clamp(-0.2, 0.2);
             *coef *= 1.0 + error * trajectories as f64 / *horizon;
         }

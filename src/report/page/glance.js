@@ -1,15 +1,14 @@
 // The head of the page: who ran, how it ended, and the facts that are looked for first.
 
-const STATES = { running: "● running", finished: "✓ finished", failed: "✕ failed", interrupted: "‖ interrupted", killed: "✕ killed" };
+const STATES = { running: "● running", finished: "✓ finished", failed: "✕ failed", interrupted: "‖ interrupted", killed: "✕ killed", unknown: "? unknown" };
 
 function runCard(run) {
   const total = run.total_steps, share = total ? Math.min(1, run.step / total) : null;
-  const ended = run.ended || (run.state === "running" ? (generated || Date.now() / 1000) : null);
   const best = run.best, metric = validationMetric(run), last = metric && statistics(run, metric).last;
   const facts = [
     ["Step", `${run.step ?? "–"}${total ? ` of ${total}` : ""}`],
     ["Model", run.model], ["Device", run.device], ["Started", moment(run.started)],
-    [run.state === "running" ? "Running for" : "Took", run.started && ended ? duration(ended - run.started) : "–"],
+    [run.state === "running" ? "Running for" : "Took", typeof run.worked === "number" ? duration(run.worked) : "–"],
     metric && ["Last validation", last ? `${format(last.value)} at step ${last.step}` : "–", metric],
     best && ["Best validation", `${format(NAMED[best.value] ?? best.value)} at step ${best.step}`, best.metric],
     ["Version", run.burnish && `burnish ${run.burnish}`],
@@ -25,6 +24,7 @@ function runCard(run) {
       run.resumable && h("span", { class: "state", text: "can be resumed", title: "The same command goes on from its last checkpoint" })),
     share !== null && h("progress", { max: 1, value: share, "aria-label": `Step ${run.step} of ${total}` }),
     (run.error || run.state === "failed") && h("p", { class: "error" }, h("strong", { text: run.phase ? `Failed in phase ${run.phase}: ` : "Failed: " }), run.error || "no message was kept"),
+    (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Not all of it can be read: " }), text)),
     !run.error && run.phase && run.state !== "failed" && h("p", { class: "hint", text: `Phase: ${run.phase}` }),
     h("dl", { class: "facts" }, facts.map(([term, text, title]) => h("div", {}, h("dt", { text: term }), h("dd", { text, title })))),
     run.command && h("details", { class: "command" }, h("summary", { text: "Command" }), h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", { text: run.command })), copy));

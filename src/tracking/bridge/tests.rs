@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::super::Ending;
 use super::*;
 use crate::tracking::{Metrics, Table};
 
@@ -93,7 +94,7 @@ fn rows_tables_and_the_end_reach_the_package() {
     let rows = vec![vec!["1\n2".into(), Cell::Number(2.0), Cell::None]];
     let columns = ["query", "score", "other"].map(String::from).to_vec();
     tracker.table(1, &Table { name: "texts", columns, rows }).unwrap();
-    tracker.finish(Exit::Finished).unwrap();
+    tracker.finish(&Ending::of(Exit::Finished)).unwrap();
     let told = bench.told();
     assert!(told[0].starts_with("init project burnish {'seed': 1} {'experiment_name': 'experiment'} "), "{}", told[0]);
     assert!(told[0].ends_with(" ''"), "{}", told[0]);
@@ -106,7 +107,7 @@ fn rows_tables_and_the_end_reach_the_package() {
     assert_eq!(fs::read_to_string(bench.path("swanlab.log")).unwrap(), "printed by the package\n");
 
     let resumed = Session { resumed_step: Some(1), ..bench.session.clone() };
-    (super::SWANLAB.open)(&resumed).unwrap().finish(Exit::Interrupted).unwrap();
+    (super::SWANLAB.open)(&resumed).unwrap().finish(&Ending::of(Exit::Interrupted)).unwrap();
     let told = bench.told();
     assert!(told[4].contains("'id': 'id1', 'resume': 'allow'"), "{}", told[4]);
     assert_eq!(told[5], "finish aborted");
@@ -138,7 +139,7 @@ fn what_goes_wrong_in_the_package_costs_a_row() {
     let mut tracker = bench.open().unwrap();
     // The error of a row comes with a later one.
     let mut errors: Vec<_> = [2, 3, 4].into_iter().filter_map(|step| tracker.log(step, &metrics(&[("a", 1.0)])).err()).collect();
-    errors.extend(tracker.finish(Exit::Failed).err());
+    errors.extend(tracker.finish(&Ending::of(Exit::Failed)).err());
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(errors, ["1 row was lost: step 3: RuntimeError: not today"]);
     let told = bench.told();
@@ -151,7 +152,7 @@ fn a_package_that_dies_costs_the_rows_behind() {
     let mut tracker = bench.open().unwrap();
     let mut lost: Vec<String> =
         (65..=70).filter_map(|step| tracker.log(step, &metrics(&[("a", 1.0)])).err()).map(|e| e.to_string()).collect();
-    lost.extend(tracker.finish(Exit::Finished).err().map(|error| error.to_string()));
+    lost.extend(tracker.finish(&Ending::of(Exit::Finished)).err().map(|error| error.to_string()));
     let rows: usize = lost.iter().map(|error| error.split(' ').next().unwrap().parse::<usize>().unwrap_or(0)).sum();
     assert_eq!(rows, 5, "{lost:?}");
     assert!(lost[0].contains("step 66") && lost[0].contains("swanlab.log"), "{lost:?}");

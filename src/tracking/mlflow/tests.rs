@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tracking::{Cell, Exit, Metrics, Table};
+use crate::tracking::{Cell, Ending, Exit, Metrics, Table};
+use crate::util::interrupt::Interrupt;
 
 const QUICK: Patience = Patience {
     first_pause: Duration::from_millis(5),
@@ -127,7 +128,7 @@ fn a_run_has_its_settings_metrics_and_tables_within_the_limits_of_calls() {
     tracker.log(2, &many).unwrap();
     let rows = vec![vec!["1 + 1".into(), Cell::Number(f64::NAN)], vec!["1 + 2".into(), Cell::None]];
     tracker.table(2, &Table { name: "val/texts", columns: vec!["query".into(), "score".into()], rows }).unwrap();
-    tracker.finish(Exit::Interrupted).unwrap();
+    tracker.finish(&Ending::of(Exit::Interrupted)).unwrap();
 
     let created = &mock.calls("POST runs/create")[0];
     assert_eq!((&created.body["experiment_id"], &created.body["run_name"]), (&json!("7"), &json!("experiment")));
@@ -150,9 +151,9 @@ fn a_run_has_its_settings_metrics_and_tables_within_the_limits_of_calls() {
 fn a_resumed_run_goes_on_with_the_settings_it_has() {
     let mock = Mock::start(free(), usual);
     let (_dir, session) = sample(json!({"lr": 0.1, "steps": 20, "new": true}));
-    open(&mock.address, &session, None, QUICK).unwrap().finish(Exit::Failed).unwrap();
+    open(&mock.address, &session, None, QUICK).unwrap().finish(&Ending::of(Exit::Failed)).unwrap();
     let resumed = Session { resumed_step: Some(5), ..session };
-    open(&mock.address, &resumed, None, QUICK).unwrap().finish(Exit::Finished).unwrap();
+    open(&mock.address, &resumed, None, QUICK).unwrap().finish(&Ending::of(Exit::Finished)).unwrap();
     assert_eq!(mock.calls("POST runs/create").len(), 1);
     assert_eq!(mock.calls("GET runs/get")[0].line, "GET runs/get?run_id=r1");
     let updates = mock.calls("POST runs/update");
@@ -192,7 +193,7 @@ fn rows_wait_for_a_server_that_is_down() {
     (1..=500).for_each(|step| tracker.log(step, &row(step)).unwrap());
     let mock = Mock::start(TcpListener::bind(port).unwrap(), usual);
     (501..=900).for_each(|step| tracker.log(step, &row(step)).unwrap());
-    tracker.finish(Exit::Finished).unwrap();
+    tracker.finish(&Ending::of(Exit::Finished)).unwrap();
     let steps: Vec<u64> = mock.metrics().iter().filter(|(_, key, _)| key == "a").map(|(step, ..)| *step).collect();
     assert_eq!(steps, (1..=900).collect::<Vec<_>>());
 }
@@ -204,8 +205,23 @@ fn rows_that_nobody_takes_are_counted() {
     let patience = Patience { finish: Duration::from_millis(50), ..QUICK };
     let mut tracker = open(&address, &session, None, patience).unwrap();
     (1..=3).for_each(|step| tracker.log(step, &Metrics::new()).unwrap());
-    let error = tracker.finish(Exit::Finished).unwrap_err().to_string();
+    let error = tracker.finish(&Ending::of(Exit::Finished)).unwrap_err().to_string();
     assert!(error.starts_with("3 rows were not delivered"), "{error}");
+}
+
+#[test]
+fn the_first_signal_after_the_end_is_the_end_of_waiting() {
+    let address = format!("http://{}", free().local_addr().unwrap());
+    let (_dir, session) = sample(json!({}));
+    let hour = Duration::from_secs(3600);
+    let mut tracker = open(&address, &session, None, Patience { finish: hour, whole: hour, ..QUICK }).unwrap();
+    tracker.log(1, &Metrics::new()).unwrap();
+    let interrupt = Interrupt::default();
+    let ending = Ending::new(Exit::Finished, &interrupt);
+    let asked = thread::spawn(move || interrupt.ask());
+    let error = tracker.finish(&ending).unwrap_err().to_string();
+    asked.join().unwrap();
+    assert!(error.starts_with("1 row was not delivered within"), "{error}");
 }
 
 #[test]
@@ -215,7 +231,7 @@ fn a_metric_that_is_refused_costs_no_other() {
     let mut tracker = open(&mock.address, &session, None, QUICK).unwrap();
     let names = ["a", "b", "bad", "c", "d"];
     tracker.log(4, &names.map(|name| (name, 1.0)).into_iter().collect()).unwrap();
-    let error = tracker.finish(Exit::Finished).unwrap_err().to_string();
+    let error = tracker.finish(&Ending::of(Exit::Finished)).unwrap_err().to_string();
     assert!(error.starts_with("1 row was lost: \"bad\" of step 4: ") && error.contains("bad name"), "{error}");
     let accepted = mock.calls("POST runs/log-batch").into_iter().filter(|call| usual(call).0 == 200);
     let keys: Vec<String> = accepted

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::super::Ending;
+
 const SLICE: Duration = Duration::from_millis(20);
 /// How long one waits without being told for what.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -69,15 +71,16 @@ impl Live {
     /// Waits until everything is uploaded. Call when the exit is written.
     ///
     /// # Errors
-    /// It failed, or was killed after `bound`.
-    pub fn finish(mut self, bound: Duration) -> Result<()> {
+    /// It failed, or was killed after `bound`, or sooner where the run was asked to stop.
+    pub fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
         let (begun, mut said) = (Instant::now(), false);
         while self.check()? {
             if begun.elapsed() >= PATIENCE && !std::mem::replace(&mut said, true) {
-                tracing::info!("W&B: waiting for the upload, {} seconds at most", bound.as_secs());
+                let left = ending.left(bound).as_secs();
+                tracing::info!("W&B: waiting for the upload, {left} seconds at most; Ctrl-C does not wait for it");
             }
-            if begun.elapsed() >= bound {
-                bail!("it was not done after {} seconds (see {})", bound.as_secs(), self.log.display());
+            if ending.left(bound).is_zero() {
+                bail!("it was not done after {} seconds (see {})", begun.elapsed().as_secs(), self.log.display());
             }
             thread::sleep(SLICE);
         }
@@ -129,7 +132,9 @@ fn end(child: &mut Child) {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use super::super::super::Exit;
     use super::*;
+    use crate::util::interrupt::Interrupt;
 
     /// A client that runs `script`, on a run in `dir`.
     fn start(dir: &Path, script: &str) -> Live {
@@ -142,13 +147,20 @@ mod tests {
     #[test]
     fn the_client_gets_its_arguments_and_its_end_is_reported() {
         let dir = tempfile::tempdir().unwrap();
-        start(dir.path(), "echo \"$@\" $https_proxy").finish(Duration::from_secs(60)).unwrap();
+        let ending = Ending::of(Exit::Finished);
+        start(dir.path(), "echo \"$@\" $https_proxy").finish(Duration::from_secs(60), &ending).unwrap();
         let log = fs::read_to_string(dir.path().join("logs/sync.log")).unwrap();
         assert_eq!(log, format!("beta sync --live {} http://proxy\n", dir.path().display()));
-        let error = start(dir.path(), "echo no key; exit 3").finish(Duration::from_secs(60)).unwrap_err().to_string();
+        let error = start(dir.path(), "echo no key; exit 3").finish(Duration::from_secs(60), &ending).unwrap_err().to_string();
         assert!(error.contains("exit status: 3: no key"), "{error}");
-        let error = start(dir.path(), "sleep 60").finish(Duration::ZERO).unwrap_err().to_string();
+        let error = start(dir.path(), "sleep 60").finish(Duration::ZERO, &ending).unwrap_err().to_string();
         assert!(error.contains("not done after 0 seconds"), "{error}");
+        // A signal after the end of the run: nobody waits the hour.
+        let interrupt = Interrupt::default();
+        let ending = Ending::new(Exit::Finished, &interrupt);
+        interrupt.ask();
+        let error = start(dir.path(), "sleep 3600").finish(Duration::from_secs(3600), &ending).unwrap_err().to_string();
+        assert!(error.contains("not done after"), "{error}");
     }
 
     #[test]

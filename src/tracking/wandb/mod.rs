@@ -22,8 +22,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Error, Result};
 
-use super::{Entry, Exit, Metrics, Session, Table, Tracker};
+use super::{Ending, Entry, Exit, Metrics, Session, Table, Tracker};
 use crate::util::protobuf::{Message, bytes_of};
+use crate::util::shell::word;
 use crate::util::strftime::strftime;
 use live::Live;
 use log::Log;
@@ -63,7 +64,7 @@ impl Tracker for Disabled {
         Ok(())
     }
 
-    fn finish(&mut self, _: Exit) -> Result<()> {
+    fn finish(&mut self, _: &Ending) -> Result<()> {
         Ok(())
     }
 }
@@ -167,7 +168,7 @@ impl Tracker for Wandb {
         tables::items(items, table, &path, size)
     }
 
-    fn finish(&mut self, exit: Exit) -> Result<()> {
+    fn finish(&mut self, ending: &Ending) -> Result<()> {
         let flushed = self.flush_tables();
         if let Some(sampler) = self.sampler.take() {
             sampler.stop();
@@ -176,14 +177,14 @@ impl Tracker for Wandb {
         let mut summary = Message::default();
         records::item(&mut summary, &["_wandb", "runtime"], &runtime.as_secs().to_string());
         let summary = summary.into_bytes();
-        let code = match exit {
+        let code = match ending.exit {
             Exit::Finished => 0,
             Exit::Interrupted => INTERRUPTED,
             Exit::Failed => FAILED,
         };
         let exit_record = records::exit(code, runtime);
         let mut bodies: Vec<(u64, &[u8])> = vec![(kind::SUMMARY, &summary), (kind::EXIT, &exit_record)];
-        if matches!(exit, Exit::Interrupted) {
+        if ending.exit == Exit::Interrupted {
             // As of a machine that is taken away: the server then knows that the run is to go on.
             bodies.insert(0, (kind::PREEMPTING, &[]));
         }
@@ -191,8 +192,8 @@ impl Tracker for Wandb {
         let written =
             writer.write(&bodies).and_then(|()| Ok(writer.log.file().sync_data()?)).context("the end of the run is lost");
         drop(writer);
-        let command = format!("wandb sync {}", self.folder.display());
-        match self.live.take().map(|live| live.finish(UPLOAD)) {
+        let command = format!("wandb sync {}", word(&self.folder));
+        match self.live.take().map(|live| live.finish(UPLOAD, ending)) {
             Some(Ok(())) => {}
             Some(Err(error)) => tracing::warn!("W&B: the upload is incomplete: {error:#}; finish it by: {command}"),
             None => tracing::info!("W&B: upload the run by: {command}"),

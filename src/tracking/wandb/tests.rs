@@ -1,4 +1,4 @@
-use super::super::Cell;
+use super::super::{Cell, Ending};
 use super::*;
 
 /// Opens, without the environment, what `open` of [`TRACKER`] does.
@@ -104,7 +104,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     let session = |resumed_step| Session::sample(dir.path().into(), resumed_step);
     let mut tracker = offline(&session(None));
     log(&mut tracker, 1..=6);
-    tracker.finish(Exit::Interrupted).unwrap();
+    tracker.finish(&Ending::of(Exit::Interrupted)).unwrap();
     let path = file(&session(None));
     let whole = fs::read(&path).unwrap();
     assert_eq!(rows(&path).0, expected(1..=6));
@@ -127,7 +127,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
             fs::write(&path, &whole[..cut]).unwrap();
             let mut tracker = offline(&session(Some(last)));
             log(&mut tracker, last + 1..=7);
-            tracker.finish(Exit::Finished).unwrap();
+            tracker.finish(&Ending::of(Exit::Finished)).unwrap();
             let (found, exit) = rows(&path);
             assert_eq!(found, expected(1..=7), "cut at {cut}, resumed at {last}");
             assert_eq!(exit.as_deref(), Some(b"\x08\0\x10\0".as_slice()));
@@ -137,6 +137,6 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     fs::write(&path, &whole[..start / 4]).unwrap();
     let mut tracker = offline(&session(Some(0)));
     log(&mut tracker, 1..=2);
-    tracker.finish(Exit::Failed).unwrap();
+    tracker.finish(&Ending::of(Exit::Failed)).unwrap();
     assert_eq!(rows(&file(&session(None))).0, expected(1..=2));
 }
