@@ -30,6 +30,7 @@ mod score;
 mod scoring;
 mod setup;
 mod state;
+pub mod template_date;
 mod totals;
 mod trl_metrics;
 mod update;
