@@ -1,9 +1,11 @@
 //! Chat templates against transformers, byte by byte: the published ones of `tests/golden/chat-templates/`, and ours that use
-//! what others are known to use (`chat-templates.json`, written by `scripts/golden_chat_templates.py`).
+//! what others are known to use (`chat-templates.json`, written by `scripts/golden_chat_templates.py`). And tokenizer folders in
+//! transformers' variants, id by id (`tokenizers/`, written by `scripts/golden_tokenizers.py`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use burnish::data::Tokenizer;
 use burnish::data::chat::ChatTemplate;
 use serde_json::{Map, Value, json};
 
@@ -46,19 +48,18 @@ fn difference(actual: &Result<String, String>, expected: &Value) -> Option<Strin
     }
 }
 
-/// The folder of the goldens: another one that has none of chat templates leaves the own ones to be compared.
-fn goldens() -> PathBuf {
-    let other =
-        std::env::var_os("BURNISH_GOLDENS").map(PathBuf::from).filter(|other| other.join("chat-templates.json").is_file());
+/// The folder of the goldens: another one that has none of this name leaves the own ones to be compared.
+fn goldens(name: &str) -> PathBuf {
+    let other = std::env::var_os("BURNISH_GOLDENS").map(PathBuf::from).filter(|other| other.join(name).exists());
     other.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"))
 }
 
 /// Compares all cases, so that a failure shows every difference.
 #[test]
 fn golden_chat_templates_match_transformers() {
-    let text = fs::read_to_string(goldens().join("chat-templates.json")).unwrap();
+    let text = fs::read_to_string(goldens("chat-templates.json").join("chat-templates.json")).unwrap();
     let golden: Value = serde_json::from_str(&text).unwrap();
-    let folder = goldens().join("chat-templates");
+    let folder = goldens("chat-templates.json").join("chat-templates");
     let (mut compared, mut wrong) = (0, Vec::new());
     for (name, of_template) in golden["templates"].as_object().unwrap() {
         let own = |source: &Value| source.as_str().unwrap().to_owned();
@@ -88,4 +89,60 @@ fn golden_chat_templates_match_transformers() {
     }
     assert!(compared > 0);
     assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What differs of one folder: ids of texts, texts of ids, which ids are special, and the tokens that a template sees.
+fn differences(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let golden: Value = serde_json::from_str(&fs::read_to_string(folder.join("expected.json"))?)?;
+    let tokenizer = Tokenizer::load(folder)?;
+    let mut wrong = Vec::new();
+    let mut compare = |what: &str, actual: Value, expected: &Value| {
+        if actual != *expected {
+            wrong.push(format!("{what}: {actual}, transformers has {expected}"));
+        }
+    };
+    for case in golden["cases"].as_array().unwrap() {
+        let text = case["text"].as_str().unwrap();
+        compare(&format!("ids of {text:?}"), json!(tokenizer.encode(text)?), &case["ids"]);
+        compare(&format!("ids of the plain text {text:?}"), json!(tokenizer.encode_plain(text)?), &case["plain"]);
+    }
+    for case in golden["decoded"].as_array().unwrap() {
+        let ids: Vec<u32> = serde_json::from_value(case["ids"].clone())?;
+        compare(&format!("text of {ids:?}"), json!(tokenizer.decode(&ids, false)?), &case["all"]);
+        compare(&format!("text of {ids:?} without special tokens"), json!(tokenizer.decode(&ids, true)?), &case["skipped"]);
+    }
+    let size = golden["size"].as_u64().unwrap() as u32;
+    let known = golden["special"].as_array().unwrap();
+    let special: Vec<u32> = (0..size).filter(|id| tokenizer.is_special(*id) && !tokenizer.eos_ids().contains(id)).collect();
+    let expected: Vec<&Value> = known.iter().filter(|id| !tokenizer.eos_ids().iter().any(|eos| json!(eos) == **id)).collect();
+    compare("special tokens", json!(special), &json!(expected));
+    compare("tokens", json!(tokenizer.vocab_size()), &golden["size"]);
+    if !golden["eos"].is_null() {
+        compare("the end", json!(tokenizer.eos_id()), &golden["eos"]);
+    }
+    let tokens = golden["tokens"].as_object().unwrap();
+    let template: String = tokens.keys().map(|name| format!("{{{{ {name} }}}}|")).collect();
+    let texts: String = tokens.values().map(|text| format!("{}|", text.as_str().unwrap())).collect();
+    let seen = Tokenizer::load_with_template(folder, Some(&template))?;
+    let seen = seen.apply_chat_template(&json!([{"role": "user", "content": ""}]), false, &Map::new())?;
+    compare("tokens in a template", json!(seen), &json!(texts));
+    Ok(wrong)
+}
+
+/// Special and added tokens of every file beside tokenizer.json, their flags, and what is put around a text.
+#[test]
+fn golden_tokenizers_match_transformers() {
+    let folder = goldens("tokenizers").join("tokenizers");
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    let (mut wrong, mut differ) = (Vec::new(), 0);
+    for folder in &folders {
+        let found = differences(folder).unwrap_or_else(|error| vec![format!("{error:#}")]);
+        differ += usize::from(!found.is_empty());
+        let name = folder.file_name().unwrap().display();
+        wrong.extend(found.iter().map(|what| format!("{name}: {what}")));
+    }
+    assert!(!folders.is_empty());
+    assert!(wrong.is_empty(), "{differ} of {} folders differ:\n{}", folders.len(), wrong.join("\n"));
 }

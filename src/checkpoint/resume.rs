@@ -42,6 +42,14 @@ impl Checkpoints {
         }
     }
 
+    /// The folder that a run would go on from, as far as can be told without reading all of it: the one that the tracker file names,
+    /// or else the one saved last.
+    pub fn newest(&self) -> Option<PathBuf> {
+        let tracked = fs::read_to_string(self.dir.join(TRACKER_FILE)).ok();
+        let tracked = tracked.and_then(|text| Some(self.path(text.trim().parse().ok()?))).filter(|dir| dir.is_dir());
+        tracked.or_else(|| Some(self.newest_first().ok()?.into_iter().next()?.dir))
+    }
+
     /// The checkpoint the tracker file names. If that is missing or damaged, the one saved last of those that are not, with a
     /// warning for each that was skipped. `None` if nothing was ever saved.
     ///

@@ -115,6 +115,13 @@ impl Tree {
         self.root.get(key).map(|node| &node.value)
     }
 
+    /// Gives a key that is there another value, for what is only known once a run starts.
+    pub fn set(&mut self, key: &str, value: Value) {
+        if let Some(node) = self.root.get_mut(key) {
+            node.value = value;
+        }
+    }
+
     /// All dotted keys, mappings before their entries.
     pub fn keys(&self) -> Vec<String> {
         self.root.keys()

@@ -8,6 +8,7 @@ use minijinja::{Environment, Value};
 use regex::Regex;
 use serde_json::Map;
 
+use super::date::TemplateDate;
 use super::template_functions::{raise_exception, strftime_now, tojson};
 use super::template_python::follow_python;
 
@@ -37,10 +38,16 @@ impl ChatTemplate {
         follow_python(&mut environment);
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
-        environment.add_function("strftime_now", strftime_now);
         let text = without_generation_tags(source.unwrap_or(DEFAULT_TEMPLATE));
         environment.add_template_owned(NAME, text).context("the chat template is not valid Jinja")?;
-        Ok(Self { environment, special_tokens, is_default: source.is_none(), warned: Once::new() })
+        let template = Self { environment, special_tokens, is_default: source.is_none(), warned: Once::new() };
+        Ok(template.with_date(TemplateDate::today()))
+    }
+
+    /// The template, told what day it is; by default it is the one on which it was compiled.
+    pub fn with_date(mut self, date: TemplateDate) -> Self {
+        self.environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
+        self
     }
 
     /// The text of `messages` (a list of `{"role", "content"}`). `kwargs` are further variables of the template, such as

@@ -1,11 +1,16 @@
 //! From files on disk to token ids.
 //!
-//! `rows` reads parquet and JSON into JSON objects; `tokenizer` and `chat` turn text and conversations into ids; `prompts`
+//! `rows` reads parquet and JSON into JSON objects; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
+//! text and conversations into ids; `prompts`
 //! (RL), `sft` and `messages` (supervised) join the two; `sampler` decides the order of an epoch; `prepare` writes data sets,
 //! `table` a file's rows with a column more.
 
+mod added_tokens;
 pub mod chat;
 mod columns;
+mod content;
+mod date;
+pub mod media;
 pub mod messages;
 pub mod prepare;
 pub mod prompts;
@@ -16,8 +21,10 @@ mod stop;
 pub mod table;
 mod template_functions;
 mod template_python;
+mod templates;
 pub mod tokenizer;
 
+pub use date::TemplateDate;
 pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, take_samples};
 pub use sampler::{Sampler, SamplerState};
 pub use sft::{SftColumns, SftExample, SftOptions, load_sft};

@@ -6,6 +6,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::content;
+use super::media::{self, MEDIA_COLUMNS};
 use super::rows::{EVERY_COLUMN, Row, read_rows};
 use super::tokenizer::Tokenizer;
 use crate::util::rng::Stream;
@@ -74,14 +76,22 @@ pub struct PromptText {
 }
 
 impl PromptText {
-    /// From column `key` of a row: a list of messages, through the chat template, or text, used as it is.
+    /// From column `key` of a row: a list of messages, through the chat template, or text, used as it is, with the tokens that
+    /// the tokenizer puts around a text.
     pub fn of(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &Map<String, Value>) -> Result<Self> {
-        let (messages, text) = match row.column(key)? {
-            Value::String(text) => (json!([{"role": "user", "content": text}]), text.clone()),
-            messages @ Value::Array(_) => (messages.clone(), tokenizer.apply_chat_template(messages, true, chat_kwargs)?),
+        media::refuse(row)?;
+        let (messages, text, ids) = match row.column(key)? {
+            Value::String(text) => {
+                content::refuse_written_messages(text).with_context(|| format!("column \"{key}\""))?;
+                (json!([{"role": "user", "content": text}]), text.clone(), tokenizer.encode_plain(text)?)
+            }
+            messages @ Value::Array(_) => {
+                let text = tokenizer.apply_chat_template(messages, true, chat_kwargs)?;
+                let ids = tokenizer.encode(&text)?;
+                (messages.clone(), text, ids)
+            }
             _ => bail!("column \"{key}\" must be a list of messages or text"),
         };
-        let ids = tokenizer.encode(&text)?;
         if ids.is_empty() {
             bail!("the prompt is empty");
         }
@@ -124,13 +134,14 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let mut required = vec![options.prompt_key.as_str()];
     required.extend(needs.data_source.then_some(source));
     required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
-    let some = [source, REWARD_MODEL_KEY, "extra_info"];
+    let some = [&[source, REWARD_MODEL_KEY, "extra_info"], MEDIA_COLUMNS].concat();
     let rows = read_rows(files, &required, if needs.columns { EVERY_COLUMN } else { &some })?;
     let total = rows.len();
     let read = |(index, row): (usize, &Row)| read_prompt(row, index, tokenizer, options).with_context(|| row.place());
     // Gathered before the first error is looked for, so that the same file always gives the same error.
     let prompts: Vec<Result<Prompt>> = rows.par_iter().enumerate().map(read).collect();
     let mut prompts = prompts.into_iter().collect::<Result<Vec<_>>>()?;
+    warn_of_ends(tokenizer, prompts.iter().filter(|prompt| !prompt.conversational).map(|prompt| prompt.ids.as_slice()));
 
     let max = options.max_prompt_length;
     if options.filter_overlong_prompts {
@@ -156,6 +167,29 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
         })?;
     }
     Ok(prompts)
+}
+
+/// Says where prompts that are text (`plain`, as ids) have tokens at their ends that a model does not expect there: the tokenizer
+/// puts them around every text, and TRL and vLLM leave them there too.
+pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [u32]>) {
+    let (mut total, mut ended, mut doubled) = (0, 0, 0);
+    for ids in plain {
+        total += 1;
+        ended += usize::from(ids.last().is_some_and(|id| tokenizer.eos_ids().contains(id)));
+        doubled += usize::from(ids.len() > 1 && ids[0] == ids[1] && tokenizer.is_special(ids[0]));
+    }
+    if ended > 0 {
+        tracing::warn!(
+            "{ended} of {total} text prompts end with an end-of-text token, which is their own or which the tokenizer adds to every \
+             text (post_processor of tokenizer.json): responses begin behind it"
+        );
+    }
+    if doubled > 0 {
+        tracing::warn!(
+            "{doubled} of {total} text prompts begin with the same special token twice: the text has it, and the tokenizer puts it before \
+             every text (post_processor of tokenizer.json)"
+        );
+    }
 }
 
 /// At most `max` of the samples, in their order: a seeded random choice if `shuffle`, else the first ones. `None`: all.

@@ -14,6 +14,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
+use super::media::MEDIA_COLUMNS;
 use crate::util::suggest::did_you_mean;
 
 type Columns = Map<String, Value>;
@@ -120,7 +121,11 @@ fn append_batch(batch: &RecordBatch, rows: &mut Vec<Columns>) -> Result<()> {
     let schema = batch.schema();
     for row in 0..batch.num_rows() {
         let cell = |(field, column): (&Arc<t::Field>, &Arc<dyn Array>)| {
-            let value = to_json(column, row).with_context(|| format!("column \"{}\"", field.name()))?;
+            // The bytes of an image are not wanted, only that there is one.
+            let value = match to_json(column, row) {
+                Err(_) if MEDIA_COLUMNS.contains(&field.name().as_str()) => Value::from(!column.is_null(row)),
+                value => value.with_context(|| format!("column \"{}\"", field.name()))?,
+            };
             Ok((field.name().clone(), value))
         };
         rows.push(schema.fields().iter().zip(batch.columns()).map(cell).collect::<Result<_>>()?);

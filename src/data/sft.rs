@@ -6,6 +6,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::content;
+use super::media::{self, MEDIA_COLUMNS};
 use super::messages;
 use super::prompts::Truncation;
 use super::rows::{Row, read_rows};
@@ -60,9 +62,9 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
         bail!("truncation=middle is for prompts only; supervised examples take error, left or right");
     }
     let rows = match &options.columns {
-        SftColumns::Response { prompt_key, response_key, .. } => read_rows(files, &[prompt_key, response_key], &[])?,
+        SftColumns::Response { prompt_key, response_key, .. } => read_rows(files, &[prompt_key, response_key], MEDIA_COLUMNS)?,
         SftColumns::Messages { messages_key, tools_key, enable_thinking_key } => {
-            read_rows(files, &[messages_key], &[tools_key, enable_thinking_key])?
+            read_rows(files, &[messages_key], &[&[tools_key.as_str(), enable_thinking_key], MEDIA_COLUMNS].concat())?
         }
     };
     if rows.is_empty() {
@@ -84,11 +86,15 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
 }
 
 fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<SftExample> {
+    media::refuse(row)?;
     let SftExample { ids, loss_mask } = match &options.columns {
         SftColumns::Response { prompt_key, prompt_dict_keys, response_key, response_dict_keys } => {
             let prompt = follow(row, prompt_key, prompt_dict_keys, "data.prompt_dict_keys")?;
             let messages = match prompt {
-                Value::String(text) => json!([{"role": "user", "content": text}]),
+                Value::String(text) => {
+                    content::refuse_written_messages(text).with_context(|| format!("column \"{prompt_key}\""))?;
+                    json!([{"role": "user", "content": text}])
+                }
                 messages @ Value::Array(_) => messages.clone(),
                 _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),
             };
@@ -109,6 +115,9 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
                 kwargs.insert(name.to_owned(), value.clone());
             }
             let messages = row.column(messages_key)?;
+            if let Value::String(text) = messages {
+                content::refuse_written_messages(text).with_context(|| format!("column \"{messages_key}\""))?;
+            }
             messages::tokenize(messages, tokenizer, &kwargs).with_context(|| format!("column \"{messages_key}\""))?
         }
     };

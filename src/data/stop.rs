@@ -6,16 +6,69 @@ use super::Tokenizer;
 /// text. The texts must not be empty.
 pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32]) -> bool {
     let longest = stop.iter().map(String::len).max().unwrap_or(0);
-    // Enough of the end, without decoding the whole response again for every token; 8 bytes more for what is cut at its
+    // Enough of the end, without decoding the whole response again for every token: a stop text may begin so many bytes before the
+    // last token, however many tokens without a text are among them; 8 bytes more for what is cut at its
     // beginning, which may be part of a character. A token that cannot be decoded is reported where the response is.
     let text = |ids: &[u32]| tokenizer.decode(ids, true).unwrap_or_default();
-    let mut tail = ids.len().min(longest + 8);
-    let mut after = text(&ids[ids.len() - tail..]);
-    while tail < ids.len() && after.len() < longest + 8 {
-        tail = ids.len().min(2 * tail);
-        after = text(&ids[ids.len() - tail..]);
+    let last = ids.len().saturating_sub(1);
+    let mut tail = last.min(longest + 8);
+    let mut before = text(&ids[last - tail..last]);
+    while tail < last && before.len() < longest + 8 {
+        tail = last.min(2 * tail);
+        before = text(&ids[last - tail..last]);
     }
-    let before = text(&ids[ids.len() - tail..ids.len().saturating_sub(1)]);
+    let after = text(&ids[last - tail..]);
     let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
     stop.iter().any(|stop| after.rmatch_indices(stop.as_str()).any(|(at, found)| at + found.len() > same))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    /// Tokens of some letters, bytes of characters and two special ones.
+    fn tokenizer() -> Tokenizer {
+        let folder = tempfile::tempdir().unwrap();
+        let texts = ["<unk>", "<pad>", "<eos>", "a", "b", "ab", "bX", "XXXXXXXXXXXXXXXXXXXXXXXXXX", "<0xC3>", "<0xA9>", " "];
+        let vocab: Map<_, _> = texts.iter().enumerate().map(|(id, text)| ((*text).to_owned(), json!(id))).collect();
+        let special = |id: usize| json!({"id": id, "content": texts[id], "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
+        let tokenizer = json!({
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+            "added_tokens": [special(1), special(2)],
+            "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+            "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"},
+        });
+        std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+        Tokenizer::load(folder.path()).unwrap()
+    }
+
+    /// Whether the whole text has a stop text that ends behind what it was before the last token.
+    fn naive(tokenizer: &Tokenizer, stop: &[String], ids: &[u32]) -> bool {
+        let whole = tokenizer.decode(ids, true).unwrap();
+        let before = tokenizer.decode(&ids[..ids.len() - 1], true).unwrap();
+        let same = before.bytes().zip(whole.bytes()).take_while(|(a, b)| a == b).count();
+        let ends = |stop: &String| (0..whole.len()).any(|at| whole[at..].starts_with(stop.as_str()) && at + stop.len() > same);
+        stop.iter().any(|stop| {
+            whole.is_ascii() && ends(stop)
+                || !whole.is_ascii() && whole.rmatch_indices(stop.as_str()).any(|(at, s)| at + s.len() > same)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_stop_text_is_found_wherever_the_whole_text_has_it(
+            ids in prop::collection::vec(prop_oneof![3 => 1_u32..3, 2 => 3_u32..11], 1..60),
+            which in prop::collection::vec(0_usize..5, 1..3),
+        ) {
+            thread_local!(static TOKENIZER: Tokenizer = tokenizer());
+            let stop: Vec<String> = which.iter().map(|i| ["ab", "bX", "\u{e9}", "a b", "aaab"][*i].to_owned()).collect();
+            TOKENIZER.with(|tokenizer| {
+                prop_assert_eq!(completes_stop(tokenizer, &stop, &ids), naive(tokenizer, &stop, &ids));
+                Ok(())
+            })?;
+        }
+    }
 }

@@ -3,10 +3,9 @@
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
+use super::date::TemplateDate;
 use super::template_python::float;
 use crate::util::python_value::float_text;
-use crate::util::strftime::strftime;
-use crate::util::time::unix_time;
 
 /// `raise_exception(message)`: a template refuses its input.
 pub fn raise_exception(message: String) -> Result<String, Error> {
@@ -112,8 +111,8 @@ impl JsonStyle<'_> {
     }
 }
 
-/// Today by Python's strftime codes, in UTC.
-pub fn strftime_now(format: String) -> Result<String, Error> {
+/// `strftime_now(format)`: the date by Python's codes.
+pub fn strftime_now(date: &TemplateDate, format: &str) -> Result<String, Error> {
     let unknown = |code| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: unknown code {code} in \"{format}\""));
-    strftime(&format, unix_time() as i64, 0).map_err(unknown)
+    date.strftime(format).map_err(unknown)
 }

@@ -7,24 +7,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::chat::ChatTemplate;
+use super::added_tokens::SpecialTokens;
+use super::date::TemplateDate;
+pub use super::templates::CHAT_TEMPLATE;
+use super::templates::{ChatTemplates, MORE_TEMPLATES};
 
-/// The file of a chat template; it comes before the one in tokenizer_config.json.
-pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
+pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
 /// The file whose eos_token_id names every token that ends a response.
 const GENERATION_CONFIG: &str = "generation_config.json";
 
-/// Everything that belongs to a tokenizer and travels with an exported model.
+/// Everything that belongs to a tokenizer and travels with an exported model: files, and a folder of them.
 const FILES: &[&str] = &[
     "tokenizer.json",
-    "tokenizer_config.json",
+    TOKENIZER_CONFIG,
     "special_tokens_map.json",
     "added_tokens.json",
     "vocab.json",
     "merges.txt",
     "tokenizer.model",
     CHAT_TEMPLATE,
+    MORE_TEMPLATES,
+    "chat_template.json",
     GENERATION_CONFIG,
 ];
 
@@ -34,16 +38,22 @@ const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"
 /// Text to ids and back, with the ids that mean "end" and the chat template.
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
-    chat: ChatTemplate,
+    chat: ChatTemplates,
+    date: TemplateDate,
     files: Vec<PathBuf>,
     vocab_size: usize,
+    /// Tokens that tokenizer.json does not have, and the ids they got.
+    new_tokens: Vec<(String, u32)>,
+    /// Whether decoded text loses the spaces before punctuation.
+    cleans_up: bool,
     eos_id: u32,
     eos_ids: Vec<u32>,
     special_ids: BTreeSet<u32>,
 }
 
 impl Tokenizer {
-    /// Reads a folder. `tokenizer.json` is required. A generation ends, as in vLLM and TRL, at the eos_token of
+    /// Reads a folder. `tokenizer.json` is required. Special and added tokens are those that transformers takes from it and from
+    /// the files beside it. A generation ends, as in vLLM and TRL, at the eos_token of
     /// tokenizer_config.json or special_tokens_map.json and at every eos_token_id of generation_config.json, or where that has
     /// none, of config.json. A supervised response ends with the first of these.
     pub fn load(folder: &Path) -> Result<Self> {
@@ -60,17 +70,25 @@ impl Tokenizer {
         let mut inner = tokenizers::Tokenizer::from_file(&path).map_err(|e| anyhow!("{}: {e}", path.display()))?;
         inner.with_padding(None).with_truncation(None).map_err(|e| anyhow!("{}: {e}", path.display()))?;
 
-        let config = read_object(&folder.join("tokenizer_config.json"))?;
-        let fallback = read_object(&folder.join("special_tokens_map.json"))?;
-        let mut special_tokens = token_names(&fallback);
-        special_tokens.extend(token_names(&config));
-        let id_of = |name: &str| special_tokens.get(name).and_then(Value::as_str).and_then(|text| inner.token_to_id(text));
-        let vocab_size = inner.get_vocab(true).values().max().map_or(0, |id| *id as usize + 1);
-
-        let named_eos = id_of("eos_token");
-        if let (Some(text), None) = (special_tokens.get("eos_token"), named_eos) {
-            bail!("{}: its eos_token {text} is not in tokenizer.json", folder.display());
+        let config = read_object(&folder.join(TOKENIZER_CONFIG))?;
+        let is_set = |key: &str| config.get(key).is_some_and(|value| *value == true);
+        let tokens = SpecialTokens::read(folder, &config, &inner)?;
+        let new_tokens = tokens.add_to(&mut inner).with_context(|| format!("the special tokens of {}", folder.display()))?;
+        if !new_tokens.is_empty() {
+            tracing::warn!(
+                "{}: tokens that are named beside tokenizer.json and not in it get ids of their own: {}",
+                folder.display(),
+                list(&new_tokens)
+            );
         }
+        inner.set_encode_special_tokens(is_set("split_special_tokens"));
+        let is_bpe = matches!(inner.get_model(), tokenizers::ModelWrapper::BPE(_));
+        let cleans_up = is_set("clean_up_tokenization_spaces")
+            && (!is_bpe || is_set("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"));
+
+        let texts = tokens.texts();
+        let named_eos = texts.get("eos_token").and_then(Value::as_str).and_then(|text| inner.token_to_id(text));
+        let vocab_size = inner.get_vocab(true).values().max().map_or(0, |id| *id as usize + 1);
         let added = inner.get_added_tokens_decoder();
         let special_ids: BTreeSet<u32> = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
         let mut eos_ids: Vec<u32> = named_eos.into_iter().collect();
@@ -78,15 +96,39 @@ impl Tokenizer {
         if eos_ids.is_empty() {
             eos_ids.push(usual_end(folder, &inner)?);
         }
+        let date = TemplateDate::today();
         let chat = match template {
-            Some(own) => ChatTemplate::new(Some(own), special_tokens)?,
-            None => ChatTemplate::new(chat_template(folder, &config)?.as_deref(), special_tokens)
+            Some(own) => ChatTemplates::one(Some(own), texts)?,
+            None => ChatTemplates::read(folder, &config, &texts)
                 .with_context(|| format!("in the tokenizer folder {}", folder.display()))?,
         };
-        let files = FILES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
-        let mut tokenizer = Self { inner, chat, files, vocab_size, eos_id: eos_ids[0], eos_ids: Vec::new(), special_ids };
+        let is_template = |name: &str| [CHAT_TEMPLATE, MORE_TEMPLATES].contains(&name);
+        let files = FILES.iter().filter(|name| template.is_none() || !is_template(name));
+        let files = files.map(|name| folder.join(name)).filter(|path| path.exists()).collect();
+        let mut tokenizer = Self {
+            inner,
+            chat: chat.with_date(&date),
+            date,
+            files,
+            vocab_size,
+            new_tokens,
+            cleans_up,
+            eos_id: eos_ids[0],
+            eos_ids: Vec::new(),
+            special_ids,
+        };
         tokenizer.end_at(&eos_ids);
         Ok(tokenizer)
+    }
+
+    /// With the date that chat templates are told.
+    pub fn with_date(self, date: TemplateDate) -> Self {
+        Self { chat: self.chat.with_date(&date), date, ..self }
+    }
+
+    /// The date that chat templates are told.
+    pub fn date(&self) -> &TemplateDate {
+        &self.date
     }
 
     /// With the end tokens of the generation_config.json in a model's folder, unless the tokenizer's own folder has that file.
@@ -109,13 +151,24 @@ impl Tokenizer {
 
     /// The ids of `text`, no special tokens added; those written out in `text` are recognised.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self.inner.encode_fast(text, false).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
+        self.ids(text, false)
+    }
+
+    /// The ids of a text that no chat template wrote, with the tokens that the tokenizer puts around a text, such as a first
+    /// `<s>`: what transformers' `tokenizer(text)`, TRL and vLLM make of a prompt that is text.
+    pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {
+        self.ids(text, true)
+    }
+
+    fn ids(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>> {
+        let encoding = self.inner.encode_fast(text, add_special_tokens).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
         Ok(encoding.get_ids().to_vec())
     }
 
     /// The text of `ids`. Ids that the tokenizer does not know (a model's vocabulary may be padded) print nothing.
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
-        self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))
+        let text = self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))?;
+        Ok(if self.cleans_up { cleaned_up(&text) } else { text })
     }
 
     /// The text of each of `ids` where it stands; together they are the text of all. A token that ends within a character has none,
@@ -126,7 +179,7 @@ impl Tokenizer {
         ids.iter().map(piece).collect()
     }
 
-    /// The chat template applied to a list of messages. See [`ChatTemplate::render`].
+    /// The chat template applied to a list of messages. See [`ChatTemplates::render`].
     pub fn apply_chat_template(
         &self,
         messages: &Value,
@@ -139,6 +192,11 @@ impl Tokenizer {
     /// The size of the smallest embedding table that has a row for every token.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
+    }
+
+    /// The tokens that the files beside tokenizer.json name and that it does not have, in words; `None` if there are none.
+    pub fn new_tokens(&self) -> Option<String> {
+        (!self.new_tokens.is_empty()).then(|| list(&self.new_tokens))
     }
 
     /// A token that another tokenizer does not have under the same id, in words; `None` if it would read these ids as they are meant.
@@ -217,32 +275,20 @@ fn eos_token_id(path: &Path) -> Result<Vec<u32>> {
     .with_context(|| format!("{}: eos_token_id must be a token id or a list of them", path.display()))
 }
 
-/// The `*_token` entries, each a string or `{"content": string}`.
-fn token_names(config: &Map<String, Value>) -> Map<String, Value> {
-    let text = |value: &Value| value.as_str().or_else(|| value.get("content")?.as_str()).map(Value::from);
-    config.iter().filter(|(name, _)| name.ends_with("_token")).filter_map(|(n, v)| Some((n.clone(), text(v)?))).collect()
+/// Tokens and their ids.
+fn list(tokens: &[(String, u32)]) -> String {
+    tokens.iter().map(|(text, id)| format!("{text:?} is {id}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A file [`CHAT_TEMPLATE`], or tokenizer_config.json's text, or the "default" of its named templates.
-fn chat_template(folder: &Path, config: &Map<String, Value>) -> Result<Option<String>> {
-    let path = folder.join(CHAT_TEMPLATE);
-    if path.is_file() {
-        return Ok(Some(fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?));
-    }
-    let malformed = || format!("{}: chat_template must be text or a list of named templates", folder.display());
-    match config.get("chat_template") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(source)) => Ok(Some(source.clone())),
-        Some(Value::Array(named)) => {
-            let default = named.iter().find(|t| t["name"] == "default").or(named.first().filter(|_| named.len() == 1));
-            Ok(Some(default.and_then(|t| t["template"].as_str()).with_context(malformed)?.to_owned()))
-        }
-        Some(_) => bail!(malformed()),
-    }
+/// The text without the spaces that tokenizers of words leave (transformers' `clean_up_tokenization`).
+fn cleaned_up(text: &str) -> String {
+    let pairs = [(" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s")];
+    let pairs = pairs.into_iter().chain([(" 've", "'ve"), (" 're", "'re")]);
+    pairs.fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// The JSON object in a file; empty where the file does not exist.
-fn read_object(path: &Path) -> Result<Map<String, Value>> {
+pub(super) fn read_object(path: &Path) -> Result<Map<String, Value>> {
     if !path.is_file() {
         return Ok(Map::new());
     }

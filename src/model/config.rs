@@ -1,6 +1,6 @@
 //! The shape and switches of the shared decoder. [`super::hf_config`] reads them from config.json, family by family.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::hf_config::HfReader;
 use super::naming::{self, Naming, Place};
@@ -149,11 +149,17 @@ impl HfReader<'_> {
     pub fn gated(&self, kv_heads: usize) -> Result<DecoderConfig> {
         let (hidden, heads) = (self.usize("hidden_size")?, self.heads("num_attention_heads")?);
         let rope = RopeConfig::read(self, "rope_theta", "partial_rotary_factor", 1.0)?;
+        if rope.partial != 1.0 {
+            bail!(
+                "`partial_rotary_factor: {}` is not supported: in this family heads rotate as a whole, and transformers ignores the \
+                 factor or fails; remove it if the model was trained so",
+                rope.partial
+            );
+        }
         let shape = self.shape(hidden, heads, kv_heads, self.usize("intermediate_size")?, self.usize("num_hidden_layers")?)?;
         Ok(DecoderConfig {
             head_dim: self.head_dim()?,
             norm_eps: self.f64_or("rms_norm_eps", 1e-6)?,
-            max_position_embeddings: rope.longest().unwrap_or(shape.max_position_embeddings),
             positions: Positions::Rotary(rope),
             ..shape
         })

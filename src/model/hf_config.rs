@@ -119,9 +119,13 @@ impl HfConfig {
         }
         let reader = HfReader { json: &self.json, read: RefCell::default() };
         reader.only("is_encoder_decoder", false.into())?;
-        let config = (family.read)(&reader)
+        let mut config = (family.read)(&reader)
             .and_then(|config| reader.all_read().map(|()| config))
             .with_context(|| format!("config.json of a {model_type} model"))?;
+        // Here for all families: beyond it a scaling may use other frequencies.
+        if let Positions::Rotary(rope) = &config.positions {
+            config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
+        }
         check(&config)?;
         Ok(config)
     }
@@ -329,9 +333,43 @@ mod tests {
             (serde_json::json!({"quantization_config": {}}), "`quantization_config` is not supported"),
             (serde_json::json!({"rope_scaling": {"rope_type": "new", "factor": 2.0}}), "rope type `new` is not supported"),
             (serde_json::json!({"num_attention_heads": 0}), "`num_attention_heads` is 0"),
+            (serde_json::json!({"partial_rotary_factor": 0.5}), "`partial_rotary_factor: 0.5` is not supported"),
+            (
+                serde_json::json!({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}),
+                "`partial_rotary_factor: 0.5` is not supported",
+            ),
         ] {
-            assert!(error(changes).contains(message), "{message}");
+            assert!(error(changes.clone()).contains(message), "{message}: {}", error(changes));
         }
+        assert_eq!(error(serde_json::json!({"partial_rotary_factor": 1.0})), "");
         assert_eq!(error(serde_json::json!({"logit_scale": null, "use_mrope": false, "_name_or_path": "x"})), "");
+    }
+
+    /// A longer sequence would turn by other frequencies, whatever the family.
+    #[test]
+    fn longrope_ends_at_its_original_length_in_every_family() {
+        let rope = |heads: usize| {
+            serde_json::json!({"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": vec![1.0; heads], "long_factor": vec![2.0; heads],
+                               "factor": 4.0, "original_max_position_embeddings": 8})
+        };
+        for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
+            let partial = if family.model_type == "gpt_neox" { 2 } else { 8 };
+            let json = serde_json::json!({
+                "model_type": family.model_type, "vocab_size": 20, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
+                "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "max_position_embeddings": 32, "rope_parameters": rope(partial),
+                "sliding_window": null, "tie_word_embeddings": true,
+            });
+            let mut json = json.as_object().unwrap().clone();
+            if family.model_type == "gpt_neox" {
+                json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));
+            }
+            let decoder = HfConfig { json }.decoder();
+            assert_eq!(
+                decoder.map(|decoder| decoder.max_position_embeddings).map_err(|e| format!("{e:#}")),
+                Ok(8),
+                "{}",
+                family.model_type
+            );
+        }
     }
 }

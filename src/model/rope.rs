@@ -101,8 +101,13 @@ impl RopeConfig {
         let theta = number("rope_theta").unwrap_or(outer_theta);
         let partial = number("partial_rotary_factor").unwrap_or(outer_partial);
         let longest = config.f64_or("max_position_embeddings", 2048.0)?;
-        let original = number("original_max_position_embeddings")
-            .map_or_else(|| config.f64_or("original_max_position_embeddings", longest), Ok)?;
+        let outer_original = config.f64_or("original_max_position_embeddings", longest)?;
+        let original = number("original_max_position_embeddings").unwrap_or(outer_original);
+        if config.get("original_max_position_embeddings").is_some() && original != outer_original {
+            bail!(
+                "`original_max_position_embeddings` is {outer_original} beside the rope parameters and {original} in them; remove one"
+            );
+        }
         let factor = || number("factor").unwrap_or(longest / original);
         let kind = value("rope_type").or(value("type")).and_then(Value::as_str).unwrap_or("default");
         let mut attention_factor = 1.0;

@@ -12,6 +12,7 @@ use crate::model::lora::peft::PeftAdapter;
 use crate::model::tensor_files::write_safetensors;
 use crate::model::weights::read_safetensors;
 use crate::model::{CausalLm, Gradients};
+use crate::util::copy::copy_into;
 use crate::util::fs::{read_json, write_json};
 
 pub struct Learner {
@@ -86,7 +87,7 @@ impl Learner {
         Update { grad_norm, applied: true, nonfinite: None }
     }
 
-    /// Writes the parameters, as folders of Hugging Face's layout and with the tokenizer's files, and the optimizer.
+    /// Writes the parameters, as folders of Hugging Face's layout and with the tokenizer's files and folders, and the optimizer.
     pub fn save(&self, folder: &Path, parts: Parts, tokenizer_files: &[PathBuf]) -> Result<()> {
         if parts.model || parts.merged {
             let hf = folder.join(HUGGINGFACE);
@@ -98,9 +99,7 @@ impl Learner {
                 None => _ = self.model.save(&hf)?,
             }
             for file in tokenizer_files {
-                let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
-                let to = hf.join(name);
-                std::fs::copy(file, &to).with_context(|| format!("cannot copy {} to {}", file.display(), to.display()))?;
+                copy_into(file, &hf)?;
             }
         }
         if parts.optimizer {

@@ -15,6 +15,7 @@ use crate::model::lora::peft::PeftAdapter;
 use crate::model::tensor_files::{Deferred, write_model};
 use crate::model::weights::{WeightFiles, to_f32};
 use crate::optim::learner::{ADAPTER, HUGGINGFACE};
+use crate::util::copy::copy_into;
 use crate::util::fs::AtomicDir;
 
 /// What is written.
@@ -97,13 +98,13 @@ fn is_weights(name: &str) -> bool {
     name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")
 }
 
-/// Copies the files of a folder that are wanted.
+/// Copies the files and folders of a folder that are wanted.
 fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let path = entry?.path();
         let name = path.file_name().and_then(OsStr::to_str).with_context(|| format!("{} is not UTF-8", path.display()))?;
         if wanted(name) {
-            fs::copy(&path, to.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
+            copy_into(&path, to)?;
         }
     }
     Ok(())

@@ -3,19 +3,21 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
+use crate::data::media::MEDIA_COLUMNS;
+use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{Row, read_rows};
 use crate::data::{PromptText, Table, Tokenizer, completes_stop};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};
 use crate::tracking::Progress;
 use crate::trainer::idle::warn_of_idle;
-use crate::trainer::{check_model, open_device, truncation};
+use crate::trainer::{check_model, open_device, template_date, truncation};
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
 
@@ -88,7 +90,7 @@ impl Generation {
     }
 
     /// Reads the prompts and the model, and finds every mistake before the first response.
-    pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
+    pub fn new(mut loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
         let greedy = (!config.rollout.do_sample, "rollout.do_sample=false takes the likeliest token");
@@ -101,12 +103,14 @@ impl Generation {
             .context("model.tokenizer_path (by default model.path)")?
             .with_ends_of(model.path.as_path())
             .context("model.path")?;
+        let tokenizer = template_date::dated(tokenizer, config.data.chat_template_date.as_deref(), None)?;
         let files: Vec<PathBuf> = config.data.path.iter().map(|file| file.as_path().to_owned()).collect();
         for id in &config.rollout.stop_token_ids {
             let known = tokenizer.vocab_size();
             ensure!((*id as usize) < known, "rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}");
         }
         let prompts = prompts(&files, &tokenizer, &config).context("data.path")?;
+        template_date::note(tokenizer.date(), &mut loaded.tree);
         let table = Table::read(&files).context("data.path")?;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         let model = CausalLm::load(model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
@@ -128,20 +132,24 @@ impl Generation {
 fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
     let (data, max) = (&config.data, config.rollout.prompt_length);
     let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
-    let rows = read_rows(files, &[&data.prompt_key], &[])?;
+    let rows = read_rows(files, &[&data.prompt_key], MEDIA_COLUMNS)?;
     if rows.is_empty() {
         bail!("no rows to respond to");
     }
-    let read = |row: &Row| {
-        let ids = PromptText::of(row, &data.prompt_key, tokenizer, &chat_kwargs)?.ids;
-        truncation(data.truncation).apply(&ids, max).ok_or_else(|| {
-            anyhow!(
-                "the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
+    let read = |row: &Row| PromptText::of(row, &data.prompt_key, tokenizer, &chat_kwargs).map(|prompt| prompt.ids);
+    let ids: Vec<Result<Vec<u32>>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
+    let ids = ids.into_iter().collect::<Result<Vec<_>>>()?;
+    let plain = rows.iter().zip(&ids).filter(|(row, _)| row.values[&data.prompt_key].is_string());
+    warn_of_ends(tokenizer, plain.map(|(_, ids)| ids.as_slice()));
+    let cut = |(row, ids): (&Row, &Vec<u32>)| {
+        truncation(data.truncation).apply(ids, max).with_context(|| {
+            format!(
+                "{}: the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
                  data.truncation=left, right or middle",
+                row.place(),
                 ids.len()
             )
         })
     };
-    let ids: Vec<Result<Vec<u32>>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
-    ids.into_iter().collect()
+    rows.iter().zip(&ids).map(cut).collect()
 }

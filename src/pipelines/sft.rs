@@ -21,11 +21,11 @@ use crate::optim::{Learner, Update, schedule};
 use crate::run::{Output, Record, RunInfo, Watched};
 use crate::tracking::{Metrics, Progress, Session};
 use crate::trainer::idle::warn_of_idle;
-use crate::trainer::lora;
 use crate::trainer::{
     check_part, check_step, find_checkpoint, goes_on, has_weights, learner, load_learner, loaded as loaded_parts, model_init,
     note_finished, open_device, report_length, report_nonfinite, save_learner,
 };
+use crate::trainer::{lora, template_date};
 use crate::util::fs::{read_json, write_json};
 use crate::util::interrupt::{Interrupt, Interrupted};
 
@@ -200,10 +200,11 @@ impl Sft {
 
     /// Builds everything a run needs and finds the checkpoint it goes on from.
     pub fn new(loaded: Loaded<SftConfig>, output: Output) -> Result<Self> {
-        let config = loaded.config;
+        let Loaded { config, mut tree, .. } = loaded;
         let device = open_device(config.trainer.device)?;
-        warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config))?;
+        warn_of_idle::<SftConfig>(&tree, &idle(&config))?;
         let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
+        template_date::note(tokenizer.date(), &mut tree);
         let init = model_init(config.model.init, config.trainer.seed);
         let model = CausalLm::load(config.model.path.as_path(), init, &device).context("model.path")?;
         let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
@@ -214,7 +215,7 @@ impl Sft {
         let resume = find_checkpoint(&mut checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let mut step = 0;
         if let Some(folder) = &resume {
-            step = restore(folder, &loaded.tree, &config, &mut learner, &mut sampler, total_steps)
+            step = restore(folder, &tree, &config, &mut learner, &mut sampler, total_steps)
                 .with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
@@ -227,7 +228,7 @@ impl Sft {
             resumed_step: resume.is_some().then_some(step),
             total_steps,
             started: SystemTime::now(),
-            config: loaded.tree.to_json(),
+            config: tree.to_json(),
             python: "python3".to_owned(),
             wandb_proxy: None,
             progress: output.progress.clone(),
@@ -235,8 +236,7 @@ impl Sft {
         let info = RunInfo {
             device: config.trainer.device.to_string(),
             model: format!("{}: {}", config.model.path, learner.model.size()),
-            ..RunInfo::new("sft", &config.trainer.project_name, &config.trainer.experiment_name)
-                .with_settings(loaded.tree.settings())
+            ..RunInfo::new("sft", &config.trainer.project_name, &config.trainer.experiment_name).with_settings(tree.settings())
         };
         let watched = Watched { metric: None, greater_is_better: true };
         // A command that finds nothing left to train leaves the record of the run as it is.
@@ -260,7 +260,7 @@ impl Sft {
             );
         }
         let saved = resume.filter(|folder| *folder == checkpoints.path(step)).map(|_| step);
-        let config_yaml = loaded.tree.to_yaml();
+        let config_yaml = tree.to_yaml();
         Ok(Self {
             config,
             config_yaml,

@@ -12,6 +12,7 @@ use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
 use crate::trainer::idle::Idle;
 use crate::trainer::lora;
+use crate::trainer::template_date::{Resuming, dated};
 use crate::trainer::{check_model, truncation};
 
 pub(super) struct Inputs {
@@ -32,6 +33,13 @@ impl Inputs {
             .context("model.tokenizer_path (by default model.path)")?
             .with_ends_of(model.path.as_path())
             .context("model.path")?;
+        let trainer = &config.trainer;
+        let resuming = Resuming {
+            dir: trainer.default_local_dir.as_path(),
+            mode: trainer.resume_mode,
+            from: trainer.resume_from_path.as_ref(),
+        };
+        let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&resuming))?;
         let (train, val) = (examples(config, &tokenizer, true)?, examples(config, &tokenizer, false)?);
         if config.data.val_files.is_none() && !matches!(config.trainer.test_freq, Frequency::Steps(..=0)) {
             tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::rewards::RewardPlan;
+use super::template_date::{Resuming, dated};
 use super::{check_model, reward_model, truncation};
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
@@ -42,6 +43,13 @@ impl Inputs {
             None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
         })?;
         let tokenizer = tokenizer.with_ends_of(model.as_path()).context("actor_rollout_ref.model.path")?;
+        let trainer = &config.trainer;
+        let resuming = Resuming {
+            dir: trainer.default_local_dir.as_path(),
+            mode: trainer.resume_mode,
+            from: trainer.resume_from_path.as_ref(),
+        };
+        let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&resuming))?;
         for id in &config.actor_rollout_ref.rollout.stop_token_ids {
             let known = tokenizer.vocab_size();
             ensure!(

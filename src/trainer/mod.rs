@@ -32,6 +32,7 @@ mod scoring;
 mod setup;
 mod signal;
 mod state;
+pub mod template_date;
 mod totals;
 mod trl_metrics;
 mod update;

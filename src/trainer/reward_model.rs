@@ -137,12 +137,12 @@ fn rewriting(
     // The policy's folder stands for its tokenizer.
     let folder = if input == actor { config.data.tokenizer.as_ref().unwrap_or(actor) } else { input };
     let from = Tokenizer::load(folder.as_path()).context(INPUT_TOKENIZER)?;
-    let from = from.with_ends_of(actor.as_path()).context(INPUT_TOKENIZER)?;
+    let from = from.with_ends_of(actor.as_path()).context(INPUT_TOKENIZER)?.with_date(policy.date().clone());
     let other = policy.unknown_to(&from);
     ensure!(other.is_none(), "{INPUT_TOKENIZER}: {input} is not the tokenizer of the policy: {}", other.unwrap_or_default());
     let to = Tokenizer::load(path.as_path());
     let to = to.with_context(|| format!("{PATH} ({INPUT_TOKENIZER}=null if it reads the tokens of the policy)"))?;
-    Ok(Some(Rewriting { from, to }))
+    Ok(Some(Rewriting { from, to: to.with_date(policy.date().clone()) }))
 }
 
 /// Tokens of the longest prompt as the reward model reads it, with an empty response.

@@ -8,7 +8,7 @@ use super::Trainer;
 use super::device_memory::DeviceMemory;
 use super::inputs::Inputs;
 use super::parts::has_weights;
-use super::{algorithms, dry_run, find_checkpoint, idle, lora, note_finished, resume};
+use super::{algorithms, dry_run, find_checkpoint, idle, lora, note_finished, resume, template_date};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{self, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
@@ -42,10 +42,11 @@ pub fn choices() -> Vec<(&'static str, Vec<String>)> {
 impl Trainer {
     /// Builds everything a run needs and finds the checkpoint it goes on from. Nothing is trained or written yet, but for
     /// the run's folder. Whoever holds `interrupt` can ask the run to stop.
-    pub fn new(loaded: Loaded<PpoConfig>, output: Output, interrupt: Interrupt) -> Result<Self> {
+    pub fn new(mut loaded: Loaded<PpoConfig>, output: Output, interrupt: Interrupt) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
         let inputs = Inputs::read(&config, &interrupt)?;
+        template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
         let critic = match inputs.plan.critic {
             Some(_) => Some(load_critic(&config, &inputs, &device)?),
             None => None,
@@ -324,7 +325,10 @@ pub fn model_init(init: Init, seed: u64) -> model::Init {
 pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
     let (tokens, rows) = (tokenizer.vocab_size(), model.vocab_size);
     if tokens > rows {
-        bail!("the tokenizer has {tokens} tokens, the model an embedding for {rows}");
+        let new = tokenizer.new_tokens().map_or(String::new(), |new| {
+            format!("; tokenizer.json does not have all that the files beside it name: {new}; take those names away, or add rows to the model")
+        });
+        bail!("the tokenizer has {tokens} tokens, the model an embedding for {rows}{new}");
     }
     let limit = model.max_position_embeddings;
     if longest > limit {

@@ -1,5 +1,6 @@
 //! Small tools the rest of the crate stands on: files that are never half-written, named random streams, checksums, signals.
 
+pub mod copy;
 pub mod crc;
 pub mod fs;
 pub mod interrupt;

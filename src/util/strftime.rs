@@ -73,9 +73,56 @@ fn date(days: i64) -> (i64, i64, i64, i64) {
     (year, month, day, day_of_year)
 }
 
+/// Seconds since the beginning of 1970 of a date, or a date and a time, in UTC: `2025-01-31`, `2025-01-31T18:30`,
+/// `2025-01-31 18:30:00Z`. `None` for other texts and days that no calendar has.
+pub fn instant(text: &str) -> Option<i64> {
+    let (day, time) = match text.find(['T', ' ']) {
+        Some(at) => (&text[..at], text[at + 1..].strip_suffix('Z').unwrap_or(&text[at + 1..])),
+        None => (text, "00:00"),
+    };
+    let number = |text: &str, digits: usize| {
+        text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<i64>().ok())?.filter(|_| text.len() == digits)
+    };
+    let fields = |text: &str, between: char, digits: &[usize]| -> Option<Vec<i64>> {
+        let parts: Vec<&str> = text.split(between).collect();
+        (parts.len() <= digits.len()).then(|| parts.iter().zip(digits).map(|(part, digits)| number(part, *digits)).collect())?
+    };
+    let [year, month, day] = fields(day, '-', &[4, 2, 2])?[..] else { return None };
+    let (hour, minute, second) = match fields(time, ':', &[2, 2, 2])?[..] {
+        [hour, minute] => (hour, minute, 0),
+        [hour, minute, second] => (hour, minute, second),
+        _ => return None,
+    };
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // The inverse of `date`, with years counted from March too; a day that no calendar has comes back as another one.
+    let (from_march, years) = ((month + 9) % 12, year - i64::from(month <= 2));
+    let days = 365 * years + years.div_euclid(4) - years.div_euclid(100) + years.div_euclid(400);
+    let days = days + (153 * from_march + 2) / 5 + day - 1 - 719_468;
+    let (y, m, d, _) = date(days);
+    ((y, m, d) == (year, month, day)).then_some(days * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::strftime;
+    use super::{instant, strftime};
+
+    #[test]
+    fn dates_are_read_as_they_are_written() {
+        for seconds in [0, 951_782_400, 1_735_689_599, 1_785_585_600, 1_709_210_096, 4_102_444_799, -86_400] {
+            for format in ["%FT%T", "%F %TZ"] {
+                assert_eq!(instant(&strftime(format, seconds, 0).unwrap()), Some(seconds));
+            }
+            assert_eq!(instant(&strftime("%F", seconds, 0).unwrap()), Some(seconds.div_euclid(86_400) * 86_400));
+        }
+        assert_eq!(instant("2025-01-31T18:30"), Some(1_738_348_200));
+        for wrong in
+            ["", "today", "2025-02-29", "2025-1-31", "2025-13-01", "31-01-2025", "2025-01-31T24:00", "2025-01-31T", "2025-01-+1"]
+        {
+            assert_eq!(instant(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn times_are_written_as_strftime_does() {

@@ -25,6 +25,7 @@ pub struct DataConfig {
     pub filter_overlong_prompts: bool,
     pub truncation: Truncation,
     pub apply_chat_template_kwargs: Open,
+    pub chat_template_date: Option<String>,
 }
 
 choices! {

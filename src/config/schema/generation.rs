@@ -2,7 +2,7 @@
 
 use super::data::Truncation;
 use super::types::{Device, Dtype, Location, OneOrMany, Open};
-use super::validate::{COUNT, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, TOP_K, check, lengths, stop_strings};
+use super::validate::{COUNT, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, TOP_K, check, lengths, stop_strings, template_date};
 use crate::config::Report;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,7 @@ pub struct GenerationDataConfig {
     pub batch_size: usize,
     pub truncation: Truncation,
     pub apply_chat_template_kwargs: Open,
+    pub chat_template_date: Option<String>,
 }
 
 /// The model.
@@ -89,6 +90,7 @@ impl GenerationConfig {
         let longest = (rollout.prompt_length, rollout.response_length);
         lengths("rollout", longest, rollout.min_tokens, rollout.max_model_len, report);
         stop_strings("rollout.stop", &rollout.stop, report);
+        template_date(data.chat_template_date.as_deref(), report);
         let samples = data.n_samples;
         for (greedy, key, help) in [
             (!rollout.do_sample, "rollout.do_sample", "write data.n_samples=1, or rollout.do_sample=true"),

@@ -45,6 +45,7 @@ pub struct SftDataConfig {
     pub shuffle: bool,
     pub seed: Option<u64>,
     pub apply_chat_template_kwargs: Open,
+    pub chat_template_date: Option<String>,
 }
 
 /// The model.

@@ -3,6 +3,7 @@
 use super::{OptimConfig, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
+use crate::util::strftime::instant;
 
 /// Estimators that compare the responses to one prompt.
 const GROUP_ESTIMATORS: &[&str] = &[
@@ -31,6 +32,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
     lora(config, report);
+    template_date(config.data.chat_template_date.as_deref(), report);
     validate_reward::keys(&config.rewards(), report);
     validate_reward::reward_model(config, report);
     if let Err(error) = BatchPlan::new(config) {
@@ -48,6 +50,14 @@ fn lora(config: &PpoConfig, report: &mut Report) {
         let key = "actor_rollout_ref.ref.sync_ref_model";
         let message = format!("`{key}`: with LoRA the reference is the model without its adapter, which does not move");
         report.wrong(key, message, format!("write {key}=false"));
+    }
+}
+
+/// `data.chat_template_date`, which every kind with prompts has.
+pub(super) fn template_date(date: Option<&str>, report: &mut Report) {
+    if let Some(text) = date.filter(|text| instant(text).is_none()) {
+        let message = format!("`data.chat_template_date` must be a date, or a date and a time, not {text:?}");
+        report.wrong("data.chat_template_date", message, "write it as 2025-01-31 or 2025-01-31T18:30:00");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the types of [`SftConfig`] cannot check.
 
-use super::validate::{COUNT, COUNT_OR_ALL, POSITIVE, check, optim};
+use super::validate::{COUNT, COUNT_OR_ALL, POSITIVE, check, optim, template_date};
 use super::{ResumeMode, SftConfig, Truncation};
 use crate::config::Report;
 use crate::config::plan::divides;
@@ -26,6 +26,7 @@ pub fn sft(config: &SftConfig, report: &mut Report) {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
     }
+    template_date(data.chat_template_date.as_deref(), report);
     config.model.lora().validate(config.model.init, report);
     micro_batches(config, report);
 }

@@ -1,0 +1,204 @@
+//! The special and added tokens that a tokenizer's folder names beside tokenizer.json, as transformers 5.23 takes them
+//! (`PreTrainedTokenizerBase._from_pretrained`, `TokenizersBackend.__init__`): what is special here is what is special there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Map, Value};
+use tokenizers::AddedToken;
+
+use super::tokenizer::{TOKENIZER_CONFIG, read_object};
+
+/// The names that every tokenizer may give a token; others that end in `_token` are a model's own.
+const NAMES: &[&str] = &["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+
+const SPECIAL_TOKENS_MAP: &str = "special_tokens_map.json";
+const ADDED_TOKENS: &str = "added_tokens.json";
+
+/// A token as a file has it: text, which means a special token, or all of its flags.
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Text(String),
+    Full { content: String, single_word: bool, lstrip: bool, rstrip: bool, normalized: Option<bool>, special: bool },
+}
+
+impl Token {
+    /// A string or an object with `content`; none where it is neither, as in `add_bos_token: true`. Objects in
+    /// `special_tokens_map.json` and under a name are special whatever they say.
+    fn read(value: &Value, special: Option<bool>) -> Option<Self> {
+        let flag = |name: &str| value.get(name).and_then(Value::as_bool);
+        match value {
+            Value::String(text) => Some(Self::Text(text.clone())),
+            _ => Some(Self::Full {
+                content: value.get("content")?.as_str()?.to_owned(),
+                single_word: flag("single_word").unwrap_or(false),
+                lstrip: flag("lstrip").unwrap_or(false),
+                rstrip: flag("rstrip").unwrap_or(false),
+                normalized: flag("normalized"),
+                special: special.or(flag("special")).unwrap_or(false),
+            }),
+        }
+    }
+
+    fn of(token: &AddedToken) -> Self {
+        let AddedToken { content, single_word, lstrip, rstrip, normalized, special } = token.clone();
+        Self::Full { content, single_word, lstrip, rstrip, normalized: Some(normalized), special }
+    }
+
+    fn content(&self) -> &str {
+        match self {
+            Self::Text(content) | Self::Full { content, .. } => content,
+        }
+    }
+
+    /// As the tokenizer takes it. A token that has a name is special; what is special is not normalized unless it says so.
+    fn added(&self, is_named: bool) -> AddedToken {
+        match self {
+            Self::Text(content) => AddedToken::from(content.as_str(), true),
+            Self::Full { content, single_word, lstrip, rstrip, normalized, special } => {
+                let special = *special || is_named;
+                AddedToken::from(content.as_str(), special)
+                    .single_word(*single_word)
+                    .lstrip(*lstrip)
+                    .rstrip(*rstrip)
+                    .normalized(normalized.unwrap_or(!special))
+            }
+        }
+    }
+}
+
+/// What the files beside tokenizer.json say.
+#[derive(Debug, Default)]
+pub struct SpecialTokens {
+    /// `bos_token` … and their tokens.
+    named: Vec<(String, Token)>,
+    /// Special tokens without a name.
+    extra: Vec<Token>,
+    /// Added tokens by id; only their order counts.
+    added: BTreeMap<u64, Token>,
+}
+
+impl SpecialTokens {
+    /// Reads them for the tokenizer of `folder`, whose tokenizer_config.json is `config`.
+    ///
+    /// # Errors
+    /// A file that is no JSON object, an added token that is none.
+    pub fn read(folder: &Path, config: &Map<String, Value>, inner: &tokenizers::Tokenizer) -> Result<Self> {
+        let mut given = config.clone();
+        let is_set = |value: Option<&Value>| value.is_some_and(|v| !v.is_null() && v.as_array().is_none_or(|l| !l.is_empty()));
+        if !is_set(given.get("extra_special_tokens"))
+            && let Some(old) = given.remove("additional_special_tokens")
+        {
+            given.insert("extra_special_tokens".to_owned(), old);
+        }
+        let mut own = model_tokens(&given);
+        let mut tokens = Self::default();
+        match config.get("added_tokens_decoder") {
+            Some(decoder) => {
+                tokens.added = decoded(decoder).with_context(|| folder.join(TOKENIZER_CONFIG).display().to_string())?
+            }
+            // As transformers had it before: special_tokens_map.json comes before tokenizer_config.json.
+            None => {
+                let map = read_object(&folder.join(SPECIAL_TOKENS_MAP))?;
+                let mut from_map = model_tokens(&map);
+                from_map.retain(|(name, _)| own.iter().all(|(known, _)| known != name));
+                own.splice(0..0, from_map);
+                for (key, value) in map {
+                    let value = match (given.get_mut(&key), value) {
+                        (Some(Value::Array(known)), Value::Array(more)) if key == "extra_special_tokens" => {
+                            known.extend(more.into_iter().filter(|token| !known.contains(token)).collect::<Vec<_>>());
+                            continue;
+                        }
+                        (_, value) => value,
+                    };
+                    given.insert(key, value);
+                }
+                if !given.contains_key("extra_special_tokens")
+                    && let Some(old) = given.remove("additional_special_tokens")
+                {
+                    given.insert("extra_special_tokens".to_owned(), old);
+                }
+            }
+        }
+        let list = given.get("extra_special_tokens").and_then(Value::as_array);
+        tokens.extra = list.into_iter().flatten().filter_map(|token| Token::read(token, Some(true))).collect();
+        let names = NAMES.iter().filter_map(|name| Some(((*name).to_owned(), Token::read(given.get(*name)?, Some(true))?)));
+        tokens.named = names.collect();
+        if !config.contains_key("added_tokens_decoder") {
+            tokens.read_added(folder, inner)?;
+        }
+        for (_, token) in &mut tokens.named {
+            if let Some(added) = tokens.added.values().rev().find(|added| added.content() == token.content()) {
+                *token = added.clone();
+            }
+        }
+        tokens.named.extend(own);
+        Ok(tokens)
+    }
+
+    /// Added tokens where tokenizer_config.json lists none: those of added_tokens.json, and over them those of tokenizer.json.
+    fn read_added(&mut self, folder: &Path, inner: &tokenizers::Tokenizer) -> Result<()> {
+        let path = folder.join(ADDED_TOKENS);
+        for (content, id) in read_object(&path)? {
+            let id = id
+                .as_u64()
+                .with_context(|| format!("{}: the id of {content:?} must be a whole number, not {id}", path.display()))?;
+            let special = self.named.iter().map(|(_, token)| token).chain(&self.extra).any(|token| token.content() == content);
+            self.added.insert(id, Token::of(&AddedToken::from(content, special)));
+        }
+        let known = inner.get_added_tokens_decoder();
+        self.added.extend(known.iter().map(|(id, token)| (u64::from(*id), Token::of(token))));
+        Ok(())
+    }
+
+    /// Makes them tokens of `inner`. Those that it did not know get the next ids, and are returned with them.
+    ///
+    /// # Errors
+    /// What the tokenizer cannot normalize.
+    pub fn add_to(&self, inner: &mut tokenizers::Tokenizer) -> Result<Vec<(String, u32)>> {
+        let mut adding: Vec<&Token> = self.added.values().collect();
+        let known: Vec<String> = inner.get_added_tokens_decoder().into_values().map(|token| token.content).collect();
+        let listed: Vec<&str> = known.iter().map(String::as_str).chain(adding.iter().map(|token| token.content())).collect();
+        for token in self.named.iter().map(|(_, token)| token).chain(&self.extra) {
+            if !listed.contains(&token.content()) && !adding.contains(&token) {
+                adding.push(token);
+            }
+        }
+        let is_named = |token: &Token| self.named.iter().any(|(_, named)| named.content() == token.content());
+        let unknown: Vec<&str> = adding
+            .iter()
+            .map(|token| token.content())
+            .filter(|text| !text.is_empty() && inner.token_to_id(text).is_none())
+            .collect();
+        let tokens: Vec<AddedToken> = adding.iter().map(|token| token.added(is_named(token))).collect();
+        inner.add_tokens(tokens).map_err(|e| anyhow!("{e}"))?;
+        Ok(unknown.into_iter().filter_map(|text| Some((text.to_owned(), inner.token_to_id(text)?))).collect())
+    }
+
+    /// The texts under their names, as a chat template sees them.
+    pub fn texts(&self) -> Map<String, Value> {
+        self.named.iter().map(|(name, token)| (name.clone(), token.content().into())).collect()
+    }
+}
+
+/// A model's own named tokens: `*_token` keys beside the usual names, and `extra_special_tokens` as an object.
+fn model_tokens(given: &Map<String, Value>) -> Vec<(String, Token)> {
+    let is_own = |name: &str| name.ends_with("_token") && !NAMES.contains(&name);
+    let named = given.iter().filter(|(name, _)| is_own(name));
+    let extra = given.get("extra_special_tokens").and_then(Value::as_object).into_iter().flatten();
+    named.chain(extra).filter_map(|(name, token)| Some((name.clone(), Token::read(token, Some(true))?))).collect()
+}
+
+/// `added_tokens_decoder`: ids and their tokens.
+fn decoded(decoder: &Value) -> Result<BTreeMap<u64, Token>> {
+    let wrong = "added_tokens_decoder must map ids to objects with \"content\"";
+    let entry = |(id, token): (&String, &Value)| -> Result<(u64, Token)> {
+        let token = Token::read(token, None).filter(|_| token.is_object());
+        Ok((id.parse().ok().context(wrong)?, token.with_context(|| format!("{wrong}; that of {id} is none"))?))
+    };
+    match decoder {
+        Value::Object(entries) => entries.iter().map(entry).collect(),
+        _ => bail!(wrong),
+    }
+}

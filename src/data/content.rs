@@ -1,0 +1,117 @@
+//! Conversations as a chat template takes them: messages without empty fields, their contents text or parts that are text.
+
+use anyhow::{Result, bail};
+use serde_json::{Map, Value, json};
+
+/// The messages as transformers hands them to a template: a field that is null is not there. Parts of a content that are not
+/// text are refused: prompts are text.
+///
+/// # Errors
+/// No list of messages; a message or a part that is none.
+pub fn messages(conversation: &Value) -> Result<Vec<Value>> {
+    let Some(messages) = conversation.as_array().filter(|list| !list.is_empty()) else {
+        bail!("a conversation must be a list of at least one message");
+    };
+    messages.iter().enumerate().map(|(i, message)| read(i, message)).collect()
+}
+
+fn read(i: usize, message: &Value) -> Result<Value> {
+    let says = message.get("content").or(message.get("tool_calls")).is_some();
+    let (Some(fields), true) = (message.as_object().filter(|fields| fields.get("role").is_some_and(Value::is_string)), says)
+    else {
+        bail!("message {i} of the conversation must have \"role\" (text), and \"content\" or \"tool_calls\"");
+    };
+    let mut fields = set(fields);
+    // What a tool returned may be any list.
+    let is_result =
+        |items: &[Value]| fields["role"] == "tool" && !items.iter().any(|item| item.get("type").is_some_and(Value::is_string));
+    if let Some(Value::Array(items)) =
+        fields.get("content").filter(|content| !content.as_array().is_some_and(|items| is_result(items)))
+    {
+        let parts = items.iter().map(|item| part(i, item)).collect::<Result<Vec<_>>>()?;
+        fields.insert("content".to_owned(), parts.into());
+    }
+    Ok(fields.into())
+}
+
+/// The fields that are not null.
+fn set(fields: &Map<String, Value>) -> Map<String, Value> {
+    fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn part(i: usize, item: &Value) -> Result<Value> {
+    let wrong =
+        || format!("message {i}: a list as \"content\" must hold parts such as {{\"type\": \"text\", \"text\": …}}, not {item}");
+    let fields = match item {
+        Value::String(text) => return Ok(json!({"type": "text", "text": text})),
+        Value::Object(fields) => set(fields),
+        _ => bail!(wrong()),
+    };
+    match fields.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
+        None | Some("text") => {}
+        Some(kind) => bail!(
+            "message {i}: its content has a part of type \"{kind}\"; prompts are text here, so only parts of type \"text\" can be read"
+        ),
+    }
+    if !fields.get("text").is_some_and(Value::is_string) {
+        bail!(wrong());
+    }
+    let mut fields = fields;
+    fields.entry("type").or_insert("text".into());
+    Ok(fields.into())
+}
+
+/// The parts of a message's content, if it has any.
+pub fn parts(message: &Value) -> Option<&[Value]> {
+    let parts = message.get("content")?.as_array()?;
+    parts.iter().all(|part| part["type"] == "text" && part["text"].is_string()).then_some(parts)
+}
+
+/// The message, its parts joined to one text.
+pub fn joined(message: &Value) -> Value {
+    let mut message = message.clone();
+    if let Some(parts) = parts(&message) {
+        let text: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+        message["content"] = text.into();
+    }
+    message
+}
+
+/// The messages with a text of its own in the place of each part, and these texts by message: what becomes of them in a rendering
+/// says what the template makes of parts.
+pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
+    let mut marks = vec![Vec::new(); messages.len()];
+    let mut out = messages.to_vec();
+    for (i, message) in out.iter_mut().enumerate() {
+        let count = parts(message).map_or(0, <[Value]>::len);
+        for part in 0..count {
+            let mark = format!("part{part}of{i}here");
+            message["content"][part]["text"] = mark.clone().into();
+            marks[i].push(mark);
+        }
+    }
+    (out, marks)
+}
+
+/// Refuses text that is a conversation written down, as JSON or by Python's `str`.
+pub fn refuse_written_messages(text: &str) -> Result<()> {
+    let text = text.trim();
+    let is_message = |value: &Value| value.get("role").is_some_and(Value::is_string);
+    let is_json = || match serde_json::from_str(text) {
+        Ok(Value::Array(items)) => !items.is_empty() && items.iter().all(is_message),
+        Ok(message) => is_message(&message),
+        Err(_) => false,
+    };
+    let is_python = || {
+        let inner = text.trim_start_matches(['[', '{', ' ', '\n']);
+        ["'role':", "'content':"].iter().any(|key| inner.starts_with(key)) && (text.ends_with(']') || text.ends_with('}'))
+    };
+    let what = match text.as_bytes().first() {
+        Some(b'[' | b'{') if is_json() => "JSON text of a list of messages; store the list itself (json.loads)",
+        Some(b'[' | b'{') if is_python() => {
+            "a list of messages that Python wrote as text; store the list itself (ast.literal_eval)"
+        }
+        _ => return Ok(()),
+    };
+    bail!("it holds {what}: as text it would go to the model as it stands, brackets and quotes included")
+}

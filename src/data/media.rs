@@ -1,0 +1,31 @@
+//! Columns of images, videos and sounds: prompts are text, so rows that have any are refused rather than trained on without them.
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use super::rows::Row;
+
+/// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read them from.
+pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "audios"];
+
+/// Refuses a row that has something in one of [`MEDIA_COLUMNS`].
+pub fn refuse(row: &Row) -> Result<()> {
+    let holds = |name: &&&str| row.values.get(**name).is_some_and(is_something);
+    match MEDIA_COLUMNS.iter().find(holds) {
+        None => Ok(()),
+        Some(name) => bail!(
+            "column \"{name}\" is not empty: this row is for a model that sees or hears, and prompts are text here; leave such rows \
+             out, or drop the column if the prompts do without it"
+        ),
+    }
+}
+
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(items) => items.iter().any(is_something),
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => fields.values().any(is_something),
+        _ => true,
+    }
+}

@@ -1,0 +1,146 @@
+//! The chat templates of a tokenizer's folder: where they are, which one writes a conversation, and the date they may ask for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+
+use super::chat::ChatTemplate;
+use super::content;
+use super::date::TemplateDate;
+
+/// The file of a chat template; it comes before those in tokenizer_config.json.
+pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
+
+/// The folder of further ones, each called NAME.jinja.
+pub const MORE_TEMPLATES: &str = "additional_chat_templates";
+
+/// Where processors of images had theirs, which no tokenizer reads.
+const OF_PROCESSOR: &str = "chat_template.json";
+
+const DEFAULT: &str = "default";
+/// Writes conversations with tools, where there is one.
+const TOOL_USE: &str = "tool_use";
+
+/// The template of a tokenizer, or several under names.
+pub struct ChatTemplates {
+    default: Option<ChatTemplate>,
+    tool_use: Option<ChatTemplate>,
+    /// All there are, also those under names that nothing asks for.
+    names: Vec<String>,
+}
+
+impl ChatTemplates {
+    /// A template in the place of all others.
+    pub fn one(source: Option<&str>, tokens: Map<String, Value>) -> Result<Self> {
+        Ok(Self { default: Some(ChatTemplate::new(source, tokens)?), tool_use: None, names: vec![DEFAULT.to_owned()] })
+    }
+
+    /// Those of a folder, as transformers finds them: the files [`CHAT_TEMPLATE`] (the default) and [`MORE_TEMPLATES`], and only
+    /// where there are none tokenizer_config.json, `config`, with one text or named ones.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a template that is no Jinja.
+    pub fn read(folder: &Path, config: &Map<String, Value>, tokens: &Map<String, Value>) -> Result<Self> {
+        let mut sources = BTreeMap::new();
+        for (name, path) in template_files(folder)? {
+            let source = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            sources.insert(name, source);
+        }
+        if sources.is_empty() {
+            sources = in_config(config).with_context(|| {
+                format!("{}: chat_template must be text, a list of named templates or an object of them", folder.display())
+            })?;
+        }
+        if sources.is_empty() {
+            if folder.join(OF_PROCESSOR).is_file() {
+                tracing::warn!(
+                    "{}: {OF_PROCESSOR} is a processor's, and no tokenizer reads it; put its template into {CHAT_TEMPLATE}",
+                    folder.display()
+                );
+            }
+            return Self::one(None, tokens.clone());
+        }
+        let compiled = |name: &str| {
+            let compile = |source: &String| {
+                ChatTemplate::new(Some(source), tokens.clone()).with_context(|| format!("the chat template \"{name}\""))
+            };
+            sources.get(name).map(compile).transpose()
+        };
+        Ok(Self { default: compiled(DEFAULT)?, tool_use: compiled(TOOL_USE)?, names: sources.keys().cloned().collect() })
+    }
+
+    /// These, told what day it is.
+    pub fn with_date(self, date: &TemplateDate) -> Self {
+        let set = |template: Option<ChatTemplate>| template.map(|template| template.with_date(date.clone()));
+        Self { default: set(self.default), tool_use: set(self.tool_use), names: self.names }
+    }
+
+    /// The text of a conversation; see [`ChatTemplate::render`]. Parts of a content go to the template as they are if it writes
+    /// their texts, else joined to one text.
+    ///
+    /// # Errors
+    /// What is no conversation of text, no default among several templates, a template that fails.
+    pub fn render(&self, conversation: &Value, add_generation_prompt: bool, kwargs: &Map<String, Value>) -> Result<String> {
+        let messages = content::messages(conversation)?;
+        let template = self.choose(kwargs)?;
+        let render = |messages: Vec<Value>| template.render(&messages.into(), add_generation_prompt, kwargs);
+        if messages.iter().all(|message| content::parts(message).is_none()) {
+            return render(messages);
+        }
+        let (marked, marks) = content::marked(&messages);
+        let written = render(marked).unwrap_or_default();
+        // A text in quotes is one of a list that was printed.
+        let quoted = |mark: &str| ['"', '\''].iter().any(|quote| written.contains(&format!("{quote}{mark}{quote}")));
+        let takes_parts = |marks: &[String]| marks.iter().all(|mark| written.contains(mark.as_str()) && !quoted(mark));
+        let fitting = |(message, marks): (&Value, &Vec<String>)| match takes_parts(marks) && !marks.is_empty() {
+            true => message.clone(),
+            false => content::joined(message),
+        };
+        render(messages.iter().zip(&marks).map(fitting).collect())
+    }
+
+    fn choose(&self, kwargs: &Map<String, Value>) -> Result<&ChatTemplate> {
+        let tools = kwargs.get("tools").is_some_and(|tools| !tools.is_null());
+        let Some(template) = self.tool_use.as_ref().filter(|_| tools).or(self.default.as_ref()) else {
+            bail!(
+                "the tokenizer has chat templates under names ({}), and none is called \"{DEFAULT}\": rename one, or put it into \
+                 {CHAT_TEMPLATE}",
+                self.names.join(", ")
+            );
+        };
+        Ok(template)
+    }
+}
+
+/// The template files of a folder and their names, in the order of the names.
+pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut files: Vec<(String, PathBuf)> = Vec::new();
+    let more = folder.join(MORE_TEMPLATES);
+    if more.is_dir() {
+        for entry in fs::read_dir(&more).with_context(|| format!("cannot read {}", more.display()))? {
+            let path = entry.with_context(|| format!("cannot read {}", more.display()))?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jinja"));
+            files.extend(name.filter(|_| path.is_file()).map(|name| (name.to_owned(), path.clone())));
+        }
+    }
+    let main = folder.join(CHAT_TEMPLATE);
+    if main.is_file() && files.iter().all(|(name, _)| name != DEFAULT) {
+        files.push((DEFAULT.to_owned(), main));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The templates of tokenizer_config.json; none where it has none, `None` where they are malformed.
+fn in_config(config: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
+    let text = |name: &str, source: &Value| Some((name.to_owned(), source.as_str()?.to_owned()));
+    match config.get("chat_template") {
+        None | Some(Value::Null) => Some(BTreeMap::new()),
+        Some(Value::Array(named)) => named.iter().map(|entry| text(entry["name"].as_str()?, &entry["template"])).collect(),
+        Some(Value::Object(named)) => named.iter().map(|(name, source)| text(name, source)).collect(),
+        Some(source) => Some(BTreeMap::from([text(DEFAULT, source)?])),
+    }
+}

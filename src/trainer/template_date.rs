@@ -1,0 +1,58 @@
+//! The date that chat templates are told (`data.chat_template_date`): of the first start, whichever day a run goes on.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::checkpoint::{CONFIG_FILE, Checkpoints};
+use crate::config::schema::{Location, ResumeMode};
+use crate::config::{Tree, Value};
+use crate::data::{TemplateDate, Tokenizer};
+
+/// The key, of every kind of configuration that has it.
+pub const KEY: &str = "data.chat_template_date";
+
+/// Where a run may go on from.
+pub struct Resuming<'a> {
+    pub dir: &'a Path,
+    pub mode: ResumeMode,
+    pub from: Option<&'a Location>,
+}
+
+/// The tokenizer with the date that is set, or that of the checkpoint that the run goes on from, or today's.
+///
+/// # Errors
+/// A text that is no date, which validation excludes.
+pub fn dated(tokenizer: Tokenizer, setting: Option<&str>, resuming: Option<&Resuming>) -> Result<Tokenizer> {
+    let saved = || resuming.and_then(saved_date);
+    match setting.map(str::to_owned).or_else(saved) {
+        Some(date) => Ok(tokenizer.with_date(TemplateDate::parse(&date).context(KEY)?)),
+        None => Ok(tokenizer),
+    }
+}
+
+/// Once the prompts are read: where a template asked for the date, says which it was told, and puts it into the settings, which
+/// checkpoints keep. Where none did, a date that was set has no effect.
+pub fn note(date: &TemplateDate, tree: &mut Tree) {
+    if date.was_asked() {
+        tracing::info!("the chat template asks for the date and is told {date} (UTC); {KEY} sets another");
+        tree.set(KEY, Value::Text(date.to_string()));
+    } else if matches!(tree.value(KEY), Some(Value::Text(_))) {
+        tracing::warn!("ignored: {KEY}: the chat template does not ask for the date");
+    }
+}
+
+/// The date in the settings of the checkpoint. Which one it will be is found out, and its files are verified, when the run is set
+/// up; all of a run have the same date.
+fn saved_date(resuming: &Resuming) -> Option<String> {
+    let folder = match resuming.mode {
+        ResumeMode::Disable => return None,
+        ResumeMode::Auto => Checkpoints::look(resuming.dir).newest()?,
+        ResumeMode::ResumePath => resuming.from?.as_path().to_owned(),
+    };
+    let text = std::fs::read_to_string(folder.join(CONFIG_FILE)).ok()?;
+    match Tree::parse(CONFIG_FILE, text).ok()?.value(KEY)? {
+        Value::Text(date) => Some(date.clone()).filter(|date| TemplateDate::parse(date).is_ok()),
+        _ => None,
+    }
+}
