@@ -108,7 +108,10 @@ def random_folder(rng):
     some = lambda items, most: rng.sample(items, rng.randint(0, min(most, len(items))))
     coin = lambda: rng.random() < 0.5
     flag = lambda text: flags(text, special=coin(), normalized=coin(), **{rng.choice(["lstrip", "rstrip", "single_word"]): rng.random() < 0.3})
-    anything = [*WORDS, *NEW]
+    # Two tokens that are one in small letters are told apart by chance.
+    lower = coin()
+    words = [word for word in WORDS if not lower or word != "<A>"]
+    anything = [*words, *NEW]
     value = lambda text: by_type(text, special=coin(), lstrip=coin()) if rng.random() < 0.3 else text
     names = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "image_token"]
     settings = {name: value(rng.choice(anything)) for name in some(names, 5)}
@@ -116,7 +119,7 @@ def random_folder(rng):
         settings[rng.choice(["extra_special_tokens", "additional_special_tokens"])] = [value(text) for text in some(anything, 4)]
     elif rng.random() < 0.3:
         settings["extra_special_tokens"] = {f"name{i}": text for i, text in enumerate(some(anything, 3))}
-    inner = tokenizer([flag(text) for text in some(WORDS, 6)], lower=coin(), processor=rng.choice([None, (["<bos>"], []), (["<bos>"], ["<eos>"])]))
+    inner = tokenizer([flag(text) for text in some(words, 6)], lower=lower, processor=rng.choice([None, (["<bos>"], []), (["<bos>"], ["<eos>"])]))
     known = inner["model"]["vocab"]
     if rng.random() < 0.4:
         ids = lambda text: known.get(text, len(known) + NEW.index(text) if text in NEW else 0)

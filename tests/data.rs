@@ -2,14 +2,20 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, BinaryBuilder, Int64Array, ListBuilder, RecordBatch, StringArray};
 use burnish::data::chat::ChatTemplate;
 use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
 use burnish::data::rows::read_rows;
+use burnish::data::table::write_batches;
 use burnish::data::{
-    Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftOptions, Table, Tokenizer, Truncation, load_prompts, load_sft,
-    take_samples,
+    Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftOptions, Table, TemplateDate, Tokenizer, Truncation, load_prompts,
+    load_sft, take_samples,
 };
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
 use serde_json::{Map, Value, json};
 
 fn char_tokenizer(folder: &Path) -> Tokenizer {
@@ -177,8 +183,12 @@ fn tokenizer_folders_name_their_ends() {
 
     write("generation_config.json", json!({"eos_token_id": 20}));
     assert!(error(Tokenizer::load(folder.path())).contains("eos_token_id 20 is not in tokenizer.json"));
+    // A token that tokenizer.json does not have gets the next id, which a model need not have a row for.
     write("tokenizer_config.json", json!({"eos_token": "<end>"}));
-    assert!(error(Tokenizer::load(folder.path())).contains("eos_token \"<end>\" is not in tokenizer.json"));
+    write("generation_config.json", json!({"eos_token_id": 2}));
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    assert_eq!((tokenizer.eos_id(), tokenizer.eos_ids(), tokenizer.vocab_size()), (20, [2, 20].as_slice(), 21));
+    assert_eq!(tokenizer.new_tokens().as_deref(), Some("\"<end>\" is 20"));
     fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
     assert!(error(Tokenizer::load(folder.path())).contains("has no tokenizer.json"));
 }
@@ -203,12 +213,10 @@ fn a_tokenizer_elsewhere_ends_where_its_model_does() {
     assert_eq!(load().unwrap().eos_ids(), [0, 2]);
 }
 
-/// A tokenizer that would put `<bos>` before every text leaves that to the template.
-#[test]
-fn templates_alone_write_the_first_token() {
-    let folder = tempfile::tempdir().unwrap();
-    char_tokenizer(folder.path());
-    let path = folder.path().join("tokenizer.json");
+/// A char tokenizer that puts `<bos>` before every text.
+fn beginning_tokenizer(folder: &Path) {
+    char_tokenizer(folder);
+    let path = folder.join("tokenizer.json");
     let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     json["post_processor"] = json!({
         "type": "TemplateProcessing",
@@ -217,13 +225,240 @@ fn templates_alone_write_the_first_token() {
         "special_tokens": {"<bos>": {"id": "<bos>", "ids": [1], "tokens": ["<bos>"]}},
     });
     fs::write(&path, json.to_string()).unwrap();
+}
+
+/// A tokenizer that puts `<bos>` before every text leaves that to the template where there is one, as transformers, vLLM and TRL do.
+#[test]
+fn the_first_token_is_the_templates_or_the_tokenizers() {
+    let folder = tempfile::tempdir().unwrap();
+    beginning_tokenizer(folder.path());
     let source = "{{ bos_token }}{{ messages[0].content }}";
     let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
     let files =
         jsonl(folder.path(), &[row("1+2="), json!({"prompt": "1+2=", "data_source": "s", "reward_model": {"ground_truth": ""}})]);
     let prompts = load_prompts(&files, &tokenizer, &options()).unwrap();
     let texts = prompts.iter().map(|prompt| tokenizer.decode(&prompt.ids, false).unwrap()).collect::<Vec<_>>();
-    assert_eq!(texts, ["<bos>1+2=", "1+2="]);
+    assert_eq!(texts, ["<bos>1+2=", "<bos>1+2="]);
+    assert_eq!(prompts[1].text, "1+2=");
+    // It counts: seven characters and the first token.
+    let files = jsonl(folder.path(), &[json!({"prompt": "1234567", "data_source": "s", "reward_model": {"ground_truth": ""}})]);
+    let short = PromptOptions { max_prompt_length: 7, ..options() };
+    assert!(error(load_prompts(&files, &tokenizer, &short)).contains("the prompt has 8 tokens"));
+}
+
+/// transformers' names, places and precedence of chat templates.
+#[test]
+fn chat_templates_have_names_and_places() {
+    let folder = tempfile::tempdir().unwrap();
+    char_tokenizer(folder.path());
+    let more = folder.path().join("additional_chat_templates");
+    let write = |path: &Path, text: &str| fs::write(path, text).unwrap();
+    let config = |template: Value| {
+        write(&folder.path().join("tokenizer_config.json"), &json!({"eos_token": "<eos>", "chat_template": template}).to_string())
+    };
+    let text = |tools: Value| -> anyhow::Result<String> {
+        let kwargs = json!({"tools": tools}).as_object().unwrap().clone();
+        Tokenizer::load(folder.path())?.apply_chat_template(&json!([{"role": "user", "content": "1"}]), true, &kwargs)
+    };
+    let both = |tools: Value| (text(json!(null)).unwrap(), text(tools).unwrap());
+    let named =
+        json!([{"name": "default", "template": "default"}, {"name": "tool_use", "template": "tools {{ tools | length }}"}]);
+    config(named.clone());
+    assert_eq!(both(json!([1, 2])), ("default".into(), "tools 2".into()));
+    assert_eq!(text(json!([])).unwrap(), "tools 0", "an empty list is one");
+    config(json!({"default": "of an object", "rag": "no"}));
+    assert_eq!(both(json!([1])), ("of an object".into(), "of an object".into()));
+    config(json!([{"name": "tool_use", "template": "tools"}, {"name": "rag", "template": "no"}]));
+    assert!(error(text(json!(null))).contains("under names (rag, tool_use), and none is called \"default\""));
+    assert_eq!(text(json!([1])).unwrap(), "tools");
+    // Files come before tokenizer_config.json, all of them.
+    config(named);
+    fs::create_dir(&more).unwrap();
+    write(&more.join("tool_use.jinja"), "of a file {{ eos_token }}");
+    assert_eq!(text(json!([1])).unwrap(), "of a file <eos>");
+    assert!(error(text(json!(null))).contains("none is called \"default\""));
+    write(&folder.path().join("chat_template.jinja"), "main");
+    assert_eq!(both(json!([1])), ("main".into(), "of a file <eos>".into()));
+    // They travel with the model, but for a template in their place.
+    let names = |template| {
+        let tokenizer = Tokenizer::load_with_template(folder.path(), template).unwrap();
+        tokenizer.files().iter().map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let usual = ["tokenizer.json", "tokenizer_config.json"];
+    assert_eq!(names(None), [&usual[..], &["chat_template.jinja", "additional_chat_templates"]].concat());
+    assert_eq!(names(Some("own")), usual);
+    let target = tempfile::tempdir().unwrap();
+    burnish::util::copy::copy_into(&more, target.path()).unwrap();
+    assert_eq!(
+        fs::read_to_string(target.path().join("additional_chat_templates/tool_use.jinja")).unwrap(),
+        "of a file {{ eos_token }}"
+    );
+    write(&more.join("tool_use.jinja"), "{% if");
+    assert!(error(text(json!(null))).contains("the chat template \"tool_use\""));
+}
+
+/// Parts of a content are what the template expects: parts, or one text; and nothing but text.
+#[test]
+fn contents_in_parts_are_text() {
+    let folder = tempfile::tempdir().unwrap();
+    char_tokenizer(folder.path());
+    let plain = "{% for m in messages %}{{ m.role ~ ':' ~ m['content'] ~ ';' }}{% endfor %}";
+    let trims = "{% for m in messages %}{{ m['role'] + ':' + m['content'] | trim + ';' }}{% endfor %}";
+    let takes = "{% for m in messages %}{{ m.role ~ ':' }}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}\
+                 {% if p.type == 'text' %}{{ '<' ~ p.text ~ '>' }}{% endif %}{% endfor %}{% endif %}{{ ';' }}{% endfor %}";
+    let only_users = "{% for m in messages %}{% if m.role == 'system' %}{{ m.content + ';' }}{% else %}{% for p in m.content %}\
+                      {{ p if p is string else p.text }}{% endfor %}{% endif %}{% endfor %}";
+    let drops = "{% for m in messages %}{{ m.role ~ ':' ~ (m.content if m.content is string else '') ~ ';' }}{% endfor %}";
+    let dumps = "{% for m in messages %}{{ m.role ~ ':' ~ (m.content if m.content is string else m.content | tojson) ~ ';' }}{% endfor %}";
+    let part = |text: &str| json!({"type": "text", "text": text, "image": null});
+    let talk =
+        json!([{"role": "system", "content": [part("1")], "name": null}, {"role": "user", "content": [part("2+"), part("3=")]}]);
+    for (source, expected) in [
+        (plain, "system:1;user:2+3=;"),
+        (trims, "system:1;user:2+3=;"),
+        (takes, "system:<1>;user:<2+><3=>;"),
+        (only_users, "1;2+3="),
+        (drops, "system:1;user:2+3=;"),
+        (dumps, "system:1;user:2+3=;"),
+    ] {
+        let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
+        assert_eq!(tokenizer.apply_chat_template(&talk, true, &Map::new()).unwrap(), expected, "{source}");
+    }
+    // A field that is null, as columns of structs have them, is not there.
+    let keys = Tokenizer::load_with_template(
+        folder.path(),
+        Some("{{ messages[0].keys() | list }}{{ messages[0].tool_calls is defined }}"),
+    )
+    .unwrap();
+    let null = json!([{"role": "user", "content": "1", "tool_calls": null}]);
+    assert_eq!(keys.apply_chat_template(&null, true, &Map::new()).unwrap(), "['role', 'content']False");
+
+    let tokenizer = Tokenizer::load_with_template(folder.path(), Some(plain)).unwrap();
+    let good = row("1+1=");
+    let with = |prompt: Value| json!({"data_source": "s", "prompt": prompt, "reward_model": {"ground_truth": "1"}});
+    let says = |content: Value| with(json!([{"role": "user", "content": content}]));
+    for (bad, message) in [
+        (says(json!([{"type": "image", "image": "x.png"}, part("1")])), "message 0: its content has a part of type \"image\""),
+        (says(json!([{"type": "video"}])), "part of type \"video\""),
+        (says(json!([{"type": "text"}])), "must hold parts such as"),
+        (says(json!([1, 2])), "must hold parts such as"),
+        (
+            with(json!("[{\"role\": \"user\", \"content\": \"1+1=\"}]")),
+            "JSON text of a list of messages; store the list itself (json.loads)",
+        ),
+        (with(json!(" {\"role\": \"user\", \"content\": \"1+1=\"}")), "JSON text of a list of messages"),
+        (with(json!("[{'role': 'user', 'content': '1+1='}]")), "a list of messages that Python wrote as text"),
+    ] {
+        let message_of = error(load_prompts(&jsonl(folder.path(), &[good.clone(), bad.clone()]), &tokenizer, &options()));
+        assert!(message_of.contains("rows.jsonl, row 1") && message_of.contains(message), "{message_of}");
+        let sft = SftColumns::Response {
+            prompt_key: "prompt".into(),
+            prompt_dict_keys: vec![],
+            response_key: "data_source".into(),
+            response_dict_keys: vec![],
+        };
+        let sft = SftOptions { columns: sft, ..sft_options() };
+        assert!(error(load_sft(&jsonl(folder.path(), &[good.clone(), bad]), &tokenizer, &sft)).contains(message));
+    }
+    for fine in ["[1, 2]", "{\"a\": 1}", "[", "['role'", "{1}"] {
+        load_prompts(&jsonl(folder.path(), &[with(json!(fine))]), &tokenizer, &options()).unwrap();
+    }
+    let talks = jsonl(folder.path(), &[json!({"messages": "[{\"role\": \"user\"}]"})]);
+    assert!(
+        error(load_sft(&talks, &tokenizer, &conversations(Truncation::Error, 9))).contains("JSON text of a list of messages")
+    );
+}
+
+/// What verl and TRL would show to a model that sees is not left out in silence; columns without content change nothing.
+#[test]
+fn rows_with_images_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let with = |name: &str, value: Value| {
+        let mut row = row("1+1=");
+        row[name] = value;
+        jsonl(folder.path(), &[row])
+    };
+    for empty in [json!(null), json!([]), json!([null]), json!(""), json!({"bytes": null, "path": null})] {
+        load_prompts(&with("images", empty), &tokenizer, &options()).unwrap();
+    }
+    load_prompts(&with("pictures", json!(["x.png"])), &tokenizer, &options()).unwrap();
+    for (name, value) in [
+        ("images", json!(["x.png"])),
+        ("image", json!({"path": "x.png"})),
+        ("videos", json!([{"video": "x"}])),
+        ("audios", json!([[0.5]])),
+    ] {
+        let message = error(load_prompts(&with(name, value.clone()), &tokenizer, &options()));
+        assert!(
+            message.contains("rows.jsonl, row 0") && message.contains(&format!("column \"{name}\" is not empty")),
+            "{message}"
+        );
+        let mut talk = json!({"messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]});
+        talk[name] = value;
+        let files = jsonl(folder.path(), &[talk]);
+        assert!(error(load_sft(&files, &tokenizer, &conversations(Truncation::Error, 9))).contains("is not empty"));
+    }
+    // As data sets hold them: bytes in parquet, in one row of two.
+    let mut images = ListBuilder::new(BinaryBuilder::new());
+    images.append(true);
+    images.values().append_value([1_u8, 2, 3]);
+    images.append(true);
+    let column: ArrayRef = Arc::new(images.finish());
+    let text = |texts: [&str; 2]| -> ArrayRef { Arc::new(StringArray::from(texts.to_vec())) };
+    let batch = RecordBatch::try_from_iter([("prompt", text(["1", "2"])), ("data_source", text(["s", "s"])), ("images", column)])
+        .unwrap();
+    let path = folder.path().join("seen.parquet");
+    write_batches(&path, batch.schema(), [Ok(batch)]).unwrap();
+    let no_truth = PromptOptions { needs: RowNeeds { ground_truth: false, ..options().needs }, ..options() };
+    let message = error(load_prompts(&[path], &tokenizer, &no_truth));
+    assert!(message.contains("seen.parquet, row 1: column \"images\" is not empty"), "{message}");
+}
+
+/// Files of pyarrow in its codecs (`lz4` is LZ4_RAW), and one in LZ4 as Hadoop frames it, which pyarrow no longer writes.
+#[test]
+fn parquet_is_read_in_every_codec() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet");
+    let mut files: Vec<PathBuf> = fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 6);
+    let old = folder.path().join("lz4-hadoop.parquet");
+    let prompts: ArrayRef = Arc::new(StringArray::from(["1+1=", "2+2="].repeat(4)));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..8));
+    let batch = RecordBatch::try_from_iter([("prompt", prompts), ("n", numbers)]).unwrap();
+    let properties = WriterProperties::builder().set_compression(Compression::LZ4).build();
+    let mut writer = ArrowWriter::try_new(fs::File::create(&old).unwrap(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    files.push(old);
+    let expected: Vec<Value> = (0..8).map(|n| json!({"prompt": if n % 2 == 0 { "1+1=" } else { "2+2=" }, "n": n})).collect();
+    for file in files {
+        let rows = read_rows(std::slice::from_ref(&file), &["prompt", "n"], &[]).unwrap();
+        let rows: Vec<Value> = rows.into_iter().map(|row| Value::Object(row.values)).collect();
+        assert_eq!(rows, expected, "{}", file.display());
+    }
+}
+
+/// A template that asks for the date is told the one of its run, not that of the hour.
+#[test]
+fn a_template_is_told_the_date_of_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    char_tokenizer(folder.path());
+    let source = "{{ strftime_now('%d %b %Y %H:%M') if tools is none }}";
+    let dated = |date: &str| {
+        Tokenizer::load_with_template(folder.path(), Some(source)).unwrap().with_date(TemplateDate::parse(date).unwrap())
+    };
+    let message = json!([{"role": "user", "content": "1"}]);
+    let with_tools = json!({"tools": [1]}).as_object().unwrap().clone();
+    let tokenizer = dated("2024-02-29");
+    assert_eq!(tokenizer.apply_chat_template(&message, true, &with_tools).unwrap(), "");
+    assert!(!tokenizer.date().was_asked());
+    assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "29 Feb 2024 00:00");
+    assert!(tokenizer.date().was_asked());
+    let timed = dated("2024-02-29T18:30:00");
+    assert_eq!(timed.apply_chat_template(&message, true, &Map::new()).unwrap(), "29 Feb 2024 18:30");
+    assert_eq!((tokenizer.date().to_string(), timed.date().to_string()), ("2024-02-29".into(), "2024-02-29T18:30:00".into()));
+    assert!(TemplateDate::today().to_string().len() == 10 && TemplateDate::parse("tomorrow").is_err());
 }
 
 #[test]
@@ -473,12 +708,15 @@ fn the_template_sees_the_tools_and_the_thinking_of_a_row() {
     let rows = [
         json!({"messages": messages, "tools": [{"name": "f"}], "enable_thinking": null}),
         json!({"messages": messages, "enable_thinking": false}),
+        json!({"messages": messages, "tools": "[{\"name\": \"f\"}]"}),
+        json!({"messages": messages, "tools": "null"}),
     ];
     let mut options = conversations(Truncation::Error, 200);
     options.chat_kwargs.insert("enable_thinking".into(), json!(true));
     let examples = load_sft(&jsonl(folder.path(), &rows), &tokenizer, &options).unwrap();
     let texts: Vec<String> = examples.iter().map(|example| tokenizer.decode(&example.ids, false).unwrap()).collect();
-    assert_eq!(texts, ["[{\"name\": \"f\"}]True1<eos>2<eos>", "False1<eos>2<eos>"]);
+    let with_tools = "[{\"name\": \"f\"}]True1<eos>2<eos>";
+    assert_eq!(texts, [with_tools, "False1<eos>2<eos>", with_tools, "True1<eos>2<eos>"]);
 }
 
 /// Rows of both kinds of files go out with a column more, and come back as they were.

@@ -13,6 +13,10 @@ use super::tokenizer::{TOKENIZER_CONFIG, read_object};
 /// The names that every tokenizer may give a token; others that end in `_token` are a model's own.
 const NAMES: &[&str] = &["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
+/// Special tokens without a name, now and before transformers 5.
+const EXTRA: &str = "extra_special_tokens";
+const ADDITIONAL: &str = "additional_special_tokens";
+
 const SPECIAL_TOKENS_MAP: &str = "special_tokens_map.json";
 const ADDED_TOKENS: &str = "added_tokens.json";
 
@@ -24,9 +28,9 @@ enum Token {
 }
 
 impl Token {
-    /// A string or an object with `content`; none where it is neither, as in `add_bos_token: true`. Objects in
-    /// `special_tokens_map.json` and under a name are special whatever they say.
-    fn read(value: &Value, special: Option<bool>) -> Option<Self> {
+    /// A string or an object with `content`; none where it is neither, as in `add_bos_token: true`. `special`: for an object that
+    /// does not say.
+    fn read(value: &Value, special: bool) -> Option<Self> {
         let flag = |name: &str| value.get(name).and_then(Value::as_bool);
         match value {
             Value::String(text) => Some(Self::Text(text.clone())),
@@ -36,7 +40,7 @@ impl Token {
                 lstrip: flag("lstrip").unwrap_or(false),
                 rstrip: flag("rstrip").unwrap_or(false),
                 normalized: flag("normalized"),
-                special: special.or(flag("special")).unwrap_or(false),
+                special: flag("special").unwrap_or(special),
             }),
         }
     }
@@ -77,6 +81,8 @@ pub struct SpecialTokens {
     extra: Vec<Token>,
     /// Added tokens by id; only their order counts.
     added: BTreeMap<u64, Token>,
+    /// They by their texts, of which a later one counts.
+    by_text: BTreeMap<String, Token>,
 }
 
 impl SpecialTokens {
@@ -86,17 +92,25 @@ impl SpecialTokens {
     /// A file that is no JSON object, an added token that is none.
     pub fn read(folder: &Path, config: &Map<String, Value>, inner: &tokenizers::Tokenizer) -> Result<Self> {
         let mut given = config.clone();
-        let is_set = |value: Option<&Value>| value.is_some_and(|v| !v.is_null() && v.as_array().is_none_or(|l| !l.is_empty()));
-        if !is_set(given.get("extra_special_tokens"))
-            && let Some(old) = given.remove("additional_special_tokens")
+        let says_nothing = |value: &Value| match value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        if given.get(EXTRA).is_none_or(says_nothing)
+            && let Some(old) = given.remove(ADDITIONAL)
         {
-            given.insert("extra_special_tokens".to_owned(), old);
+            given.insert(EXTRA.to_owned(), old);
         }
         let mut own = model_tokens(&given);
+        given.retain(|key, value| key != EXTRA || !value.is_object());
         let mut tokens = Self::default();
+        let mut special = Vec::new();
         match config.get("added_tokens_decoder") {
             Some(decoder) => {
-                tokens.added = decoded(decoder).with_context(|| folder.join(TOKENIZER_CONFIG).display().to_string())?
+                let decoded = decoded(decoder).with_context(|| folder.join(TOKENIZER_CONFIG).display().to_string())?;
+                decoded.into_iter().for_each(|(id, token)| tokens.insert(id, token));
             }
             // As transformers had it before: special_tokens_map.json comes before tokenizer_config.json.
             None => {
@@ -104,32 +118,33 @@ impl SpecialTokens {
                 let mut from_map = model_tokens(&map);
                 from_map.retain(|(name, _)| own.iter().all(|(known, _)| known != name));
                 own.splice(0..0, from_map);
-                for (key, value) in map {
-                    let value = match (given.get_mut(&key), value) {
-                        (Some(Value::Array(known)), Value::Array(more)) if key == "extra_special_tokens" => {
-                            known.extend(more.into_iter().filter(|token| !known.contains(token)).collect::<Vec<_>>());
-                            continue;
+                for (key, value) in map.clone() {
+                    match (given.get_mut(&key), value) {
+                        (Some(Value::Array(known)), Value::Array(more)) if key == EXTRA => {
+                            let more: Vec<Value> = more.into_iter().filter(|token| !known.contains(token)).collect();
+                            known.extend(more);
                         }
-                        (_, value) => value,
-                    };
-                    given.insert(key, value);
+                        (_, value) if key == EXTRA && value.is_object() => _ = given.remove(&key),
+                        (_, value) => _ = given.insert(key, value),
+                    }
                 }
-                if !given.contains_key("extra_special_tokens")
-                    && let Some(old) = given.remove("additional_special_tokens")
+                special = spelled(&given, &map);
+                if !given.contains_key(EXTRA)
+                    && let Some(old) = given.remove(ADDITIONAL)
                 {
-                    given.insert("extra_special_tokens".to_owned(), old);
+                    given.insert(EXTRA.to_owned(), old);
                 }
             }
         }
-        let list = given.get("extra_special_tokens").and_then(Value::as_array);
-        tokens.extra = list.into_iter().flatten().filter_map(|token| Token::read(token, Some(true))).collect();
-        let names = NAMES.iter().filter_map(|name| Some(((*name).to_owned(), Token::read(given.get(*name)?, Some(true))?)));
+        let list = given.get(EXTRA).and_then(Value::as_array);
+        tokens.extra = list.into_iter().flatten().filter_map(|token| Token::read(token, true)).collect();
+        let names = NAMES.iter().filter_map(|name| Some(((*name).to_owned(), Token::read(given.get(*name)?, true)?)));
         tokens.named = names.collect();
         if !config.contains_key("added_tokens_decoder") {
-            tokens.read_added(folder, inner)?;
+            tokens.read_added(folder, &special, inner)?;
         }
         for (_, token) in &mut tokens.named {
-            if let Some(added) = tokens.added.values().rev().find(|added| added.content() == token.content()) {
+            if let Some(added) = tokens.by_text.get(token.content()) {
                 *token = added.clone();
             }
         }
@@ -138,18 +153,24 @@ impl SpecialTokens {
     }
 
     /// Added tokens where tokenizer_config.json lists none: those of added_tokens.json, and over them those of tokenizer.json.
-    fn read_added(&mut self, folder: &Path, inner: &tokenizers::Tokenizer) -> Result<()> {
+    /// Those of added_tokens.json are special if they are among `special`.
+    fn read_added(&mut self, folder: &Path, special: &[String], inner: &tokenizers::Tokenizer) -> Result<()> {
         let path = folder.join(ADDED_TOKENS);
         for (content, id) in read_object(&path)? {
             let id = id
                 .as_u64()
                 .with_context(|| format!("{}: the id of {content:?} must be a whole number, not {id}", path.display()))?;
-            let special = self.named.iter().map(|(_, token)| token).chain(&self.extra).any(|token| token.content() == content);
-            self.added.insert(id, Token::of(&AddedToken::from(content, special)));
+            let special = special.contains(&content);
+            self.insert(id, Token::of(&AddedToken::from(content, special)));
         }
         let known = inner.get_added_tokens_decoder();
-        self.added.extend(known.iter().map(|(id, token)| (u64::from(*id), Token::of(token))));
+        known.iter().for_each(|(id, token)| self.insert(u64::from(*id), Token::of(token)));
         Ok(())
+    }
+
+    fn insert(&mut self, id: u64, token: Token) {
+        self.by_text.insert(token.content().to_owned(), token.clone());
+        self.added.insert(id, token);
     }
 
     /// Makes them tokens of `inner`. Those that it did not know get the next ids, and are returned with them.
@@ -182,19 +203,29 @@ impl SpecialTokens {
     }
 }
 
+/// Special tokens whose text transformers compares with that of added tokens: those written as text, and those of
+/// special_tokens_map.json, `map`.
+fn spelled(given: &Map<String, Value>, map: &Map<String, Value>) -> Vec<String> {
+    let extra = |tokens: &Map<String, Value>| tokens.get(EXTRA).and_then(Value::as_array).cloned().unwrap_or_default();
+    let named = |tokens: &Map<String, Value>| NAMES.iter().filter_map(|name| tokens.get(*name)).cloned().collect::<Vec<_>>();
+    let texts = [named(given), extra(given)].concat().into_iter().filter(Value::is_string);
+    let texts = texts.chain(named(map)).chain(extra(map));
+    texts.filter_map(|token| Some(Token::read(&token, true)?.content().to_owned())).collect()
+}
+
 /// A model's own named tokens: `*_token` keys beside the usual names, and `extra_special_tokens` as an object.
 fn model_tokens(given: &Map<String, Value>) -> Vec<(String, Token)> {
     let is_own = |name: &str| name.ends_with("_token") && !NAMES.contains(&name);
     let named = given.iter().filter(|(name, _)| is_own(name));
-    let extra = given.get("extra_special_tokens").and_then(Value::as_object).into_iter().flatten();
-    named.chain(extra).filter_map(|(name, token)| Some((name.clone(), Token::read(token, Some(true))?))).collect()
+    let extra = given.get(EXTRA).and_then(Value::as_object).into_iter().flatten();
+    named.chain(extra).filter_map(|(name, token)| Some((name.clone(), Token::read(token, true)?))).collect()
 }
 
 /// `added_tokens_decoder`: ids and their tokens.
-fn decoded(decoder: &Value) -> Result<BTreeMap<u64, Token>> {
+fn decoded(decoder: &Value) -> Result<Vec<(u64, Token)>> {
     let wrong = "added_tokens_decoder must map ids to objects with \"content\"";
     let entry = |(id, token): (&String, &Value)| -> Result<(u64, Token)> {
-        let token = Token::read(token, None).filter(|_| token.is_object());
+        let token = Token::read(token, false).filter(|_| token.is_object());
         Ok((id.parse().ok().context(wrong)?, token.with_context(|| format!("{wrong}; that of {id} is none"))?))
     };
     match decoder {

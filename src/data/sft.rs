@@ -105,14 +105,20 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
         SftColumns::Messages { messages_key, tools_key, enable_thinking_key } => {
             let mut kwargs = options.chat_kwargs.clone();
             for (name, key, fits, kind) in [
-                ("tools", tools_key, Value::is_array as fn(&Value) -> bool, "a list"),
+                ("tools", tools_key, Value::is_array as fn(&Value) -> bool, "a list, also as JSON text"),
                 ("enable_thinking", enable_thinking_key, Value::is_boolean, "true or false"),
             ] {
                 let Some(value) = row.values.get(key).filter(|value| !value.is_null()) else { continue };
-                if !fits(value) {
+                // Tools are often kept as JSON text, as their schemas are of many shapes; TRL reads them so too.
+                let written = value.as_str().filter(|_| name == "tools").and_then(|text| serde_json::from_str(text).ok());
+                let value = written.unwrap_or_else(|| value.clone());
+                if value.is_null() {
+                    continue;
+                }
+                if !fits(&value) {
                     bail!("column \"{key}\" must be {kind}, or null");
                 }
-                kwargs.insert(name.to_owned(), value.clone());
+                kwargs.insert(name.to_owned(), value);
             }
             let messages = row.column(messages_key)?;
             if let Value::String(text) = messages {

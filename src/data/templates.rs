@@ -91,13 +91,20 @@ impl ChatTemplates {
             return render(messages);
         }
         let (marked, marks) = content::marked(&messages);
-        let written = render(marked).unwrap_or_default();
+        // Some templates write parts of all but the system's message.
+        let joins: [fn(&Value) -> bool; 3] = [|_| false, |message| message["role"] == "system", |_| true];
+        let attempt = |joins: fn(&Value) -> bool| {
+            render(marked.iter().map(|m| if joins(m) { content::joined(m) } else { m.clone() }).collect())
+                .ok()
+                .map(|text| (joins, text))
+        };
+        let (joins, written) = joins.into_iter().find_map(attempt).unwrap_or((joins[2], String::new()));
         // A text in quotes is one of a list that was printed.
         let quoted = |mark: &str| ['"', '\''].iter().any(|quote| written.contains(&format!("{quote}{mark}{quote}")));
-        let takes_parts = |marks: &[String]| marks.iter().all(|mark| written.contains(mark.as_str()) && !quoted(mark));
-        let fitting = |(message, marks): (&Value, &Vec<String>)| match takes_parts(marks) && !marks.is_empty() {
-            true => message.clone(),
-            false => content::joined(message),
+        let is_written = |marks: &[String]| marks.iter().all(|mark| written.contains(mark.as_str()) && !quoted(mark));
+        let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) {
+            true => content::joined(message),
+            false => message.clone(),
         };
         render(messages.iter().zip(&marks).map(fitting).collect())
     }

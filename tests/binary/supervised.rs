@@ -52,3 +52,40 @@ fn conversations_train_by_epochs_and_no_cut_changes_the_gradient() {
         }
     }
 }
+
+/// A run that goes on on another day writes the prompts of the day on which it began.
+#[test]
+fn a_templates_date_is_that_of_the_first_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let talk = |n: usize| {
+        format!(
+            "{}\n",
+            json!({"messages": [{"role": "user", "content": format!("{n}=")}, {"role": "assistant", "content": "1"}]})
+        )
+    };
+    std::fs::write(folder.path().join("talks.jsonl"), (0..8).map(talk).collect::<String>()).unwrap();
+    let dated = RECIPE.replace("{%- for m", "{{- strftime_now('%d') }}{%- for m");
+    assert_ne!(dated, RECIPE);
+    std::fs::write(folder.path().join("talks.yaml"), dated).unwrap();
+    let run = |name: &str, more: &[&str]| {
+        let at = folder.path().join(name);
+        let mut command = trainer(&["sft", "--config", folder.path().join("talks.yaml").to_str().unwrap()]);
+        command.arg(format!("data.train_files={}", folder.path().join("talks.jsonl").display()));
+        command.arg(format!("trainer.default_local_dir={}", at.display())).args(more);
+        (String::from_utf8(succeed(command).stderr).unwrap(), at)
+    };
+    let losses = |at: &Path| rows(at).into_iter().map(|(_, metrics)| metrics["train/loss"].clone()).collect::<Vec<Value>>();
+    let (_, whole) = run("whole", &["data.chat_template_date=1999-12-31"]);
+    run("parted", &["data.chat_template_date=1999-12-31", "trainer.total_epochs=1"]);
+    let (said, parted) = run("parted", &[]);
+    assert!(said.contains("is told 1999-12-31 (UTC)") && !said.contains("chat_template_date: "), "{said}");
+    assert_eq!(losses(&whole), losses(&parted));
+    let (_, other) = run("other", &["data.chat_template_date=1999-12-01"]);
+    assert_ne!(losses(&whole), losses(&other));
+    let kept = std::fs::read_to_string(parted.join("global_step_4/config.yaml")).unwrap();
+    assert!(kept.contains("chat_template_date: 1999-12-31") || kept.contains("chat_template_date: '1999-12-31'"), "{kept}");
+    // Nothing asks for it.
+    std::fs::write(folder.path().join("talks.yaml"), RECIPE).unwrap();
+    let (said, _) = run("undated", &["data.chat_template_date=1999-12-31"]);
+    assert!(said.contains("ignored: data.chat_template_date"), "{said}");
+}
