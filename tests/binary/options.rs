@@ -427,6 +427,8 @@ fn masked_responses_count_in_means_over_responses() {
     let folder = tempfile::tempdir().unwrap();
     let options = [
         "trainer.total_training_steps=1",
+        // Advantages that do not cancel within the group of a prompt, whose responses mostly end alike.
+        "algorithm.adv_estimator=reinforce",
         "actor_rollout_ref.actor.ppo_mini_batch_size=8",
         "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
         "algorithm.mask_truncated_completions=true",
@@ -441,7 +443,7 @@ fn masked_responses_count_in_means_over_responses() {
         samples.iter().filter(|one| one["finish"] == "stop").map(|one| one["advantage"].as_f64().unwrap()).collect();
     assert!(samples.len() == 32 && (1..32).contains(&ended.len()), "{} of {} ended", ended.len(), samples.len());
     let expected = -ended.iter().sum::<f64>() / 32.0;
-    assert!(expected != 0.0 && (number(&row, "actor/pg_loss") - expected).abs() < 1e-6, "{row:?}, and not {expected}");
+    assert!(expected.abs() > 0.01 && (number(&row, "actor/pg_loss") - expected).abs() < 1e-6, "{row:?}, and not {expected}");
 }
 
 /// TRL's names, and its identity: what is optimised is the score and the rest.
