@@ -223,6 +223,9 @@ impl Folder {
 /// validation measured last.
 fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Option<f64>) -> (Option<PathBuf>, String) {
     let Some(best) = best else { return (None, "no validation tells which checkpoint is worth having".to_owned()) };
+    if best.step == 0 {
+        return (None, "validation was never better than before training".to_owned());
+    }
     if last == Some(best.value) {
         return (saved, "the last validation is as good as the best".to_owned());
     }
@@ -472,6 +475,10 @@ mod tests {
         assert!(lines(&record, None).contains("export") && lines(&record, None).contains("global_step_20"));
         let unknown = lines(&record, silent);
         assert!(unknown.contains("no signal since step 4: every advantage was 0") && !unknown.contains("export"), "{unknown}");
+        record.log(0, validated(0.5));
+        record.log(1, validated(0.5));
+        let never = lines(&record, silent);
+        assert!(never.contains("never better than before training") && !never.contains("export"), "{never}");
         for (step, value) in [(2, 0.75), (20, 0.0)] {
             record.log(step, validated(value));
         }

@@ -21,7 +21,7 @@ impl Trainer {
     /// sampling) those whose responses differ, sampling further prompts until there are enough.
     ///
     /// # Errors
-    /// What generation or scoring fails with, and `max_num_gen_batches` batches without enough such prompts; 0 never gives up.
+    /// What generation or scoring fails with, and `max_num_gen_batches` batches without enough such prompts. 0 or less never gives up.
     pub(super) fn rollout(&mut self, clock: &mut Clock, metrics: &mut Metrics) -> Result<Batch> {
         let filter = self.config.algorithm.filter_groups.clone();
         let wanted = self.plan.prompts_per_step;
@@ -56,7 +56,8 @@ impl Trainer {
                 metrics.set("training/filter_groups/discarded_surplus_samples", (found - wanted) as f64);
                 return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < wanted).collect::<Vec<_>>()));
             }
-            if round == filter.max_num_gen_batches as u64 {
+            let limit = u64::try_from(filter.max_num_gen_batches).ok().filter(|&limit| limit > 0);
+            if Some(round) == limit {
                 bail!(
                     "{round} batches gave {found} of {wanted} prompts that algorithm.filter_groups keeps by {metric}: the task may be \
                      too easy or too hard for the model; raise algorithm.filter_groups.max_num_gen_batches (0 = no limit), \
@@ -65,9 +66,9 @@ impl Trainer {
             }
             if is_told(round) {
                 let times = sampled as f64 / self.train.len() as f64;
-                let limit = match filter.max_num_gen_batches {
-                    0 => "it goes on without limit (algorithm.filter_groups.max_num_gen_batches=0)".to_owned(),
-                    limit => format!("it gives up after {limit}"),
+                let limit = match limit {
+                    None => "it goes on without limit (algorithm.filter_groups.max_num_gen_batches)".to_owned(),
+                    Some(limit) => format!("it gives up after {limit}"),
                 };
                 tracing::warn!(
                     "step {}: {found} of {wanted} prompts after {round} batches of dynamic sampling, {times:.1} times the data; {limit}; \

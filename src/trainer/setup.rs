@@ -235,7 +235,7 @@ impl Trainer {
         let greedy = val.temperature == 0.0;
         if !val.do_sample && !greedy {
             tracing::warn!(
-                "rollout.val_kwargs.do_sample=false has no effect beside temperature={}: validation samples, as in verl since 0.5; \
+                "rollout.val_kwargs.do_sample=false has no effect beside temperature={}: validation samples, as in verl 0.7 and later; \
                  val_kwargs.temperature=0 takes the likeliest tokens",
                 val.temperature
             );

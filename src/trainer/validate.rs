@@ -13,7 +13,7 @@ use crate::util::rng::Stream;
 
 impl Trainer {
     /// See [`val_metrics::metrics`]; and verl's `val-aux/num_turns/*`. The temperature alone says whether responses are sampled, as in verl
-    /// since its agent loops (0.5); before, `do_sample=false` was greedy.
+    /// 0.7 and later; up to 0.4 `do_sample=false` was greedy.
     pub(super) fn validate(&mut self) -> Result<Metrics> {
         let kwargs = &self.config.actor_rollout_ref.rollout.val_kwargs;
         let sampling = Sampling {

@@ -313,7 +313,7 @@ fn one_prompt_is_sampled_until_its_responses_differ() {
         "data.train_max_samples=1",
         "data.gen_batch_size=1",
         "actor_rollout_ref.rollout.n=2",
-        "actor_rollout_ref.rollout.temperature=ONE_PROMPT_TEMPERATURE",
+        "actor_rollout_ref.rollout.temperature=3",
     ];
     let row = last_step(folder.path(), "one", &one);
     let rounds = number(&row, "train/num_gen_batches");
@@ -419,6 +419,31 @@ fn rollout_correction_and_the_overlong_penalty_report_what_they_do() {
 
     let squares = last_step(folder.path(), "squares", &["actor_rollout_ref.actor.calculate_sum_pi_squared=true"]);
     assert!(number(&squares, "variance_proxy/proxy2_total_power") > 0.0);
+}
+
+/// A response that is left out of the loss is still one of those that its mean is over: the ratio is 1, so that the loss of a token is −A.
+#[test]
+fn masked_responses_count_in_means_over_responses() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = [
+        "trainer.total_training_steps=1",
+        // Advantages that do not cancel within the group of a prompt, whose responses mostly end alike.
+        "algorithm.adv_estimator=reinforce",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+        "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
+        "algorithm.mask_truncated_completions=true",
+        "data.max_response_length=3",
+        "trainer.log_completions=32",
+        "trainer.num_sample_generations=1",
+    ];
+    let row = last_step(folder.path(), "cut", &options);
+    let text = std::fs::read_to_string(folder.path().join("cut/samples.jsonl")).unwrap();
+    let samples: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ended: Vec<f64> =
+        samples.iter().filter(|one| one["finish"] == "stop").map(|one| one["advantage"].as_f64().unwrap()).collect();
+    assert!(samples.len() == 32 && (1..32).contains(&ended.len()), "{} of {} ended", ended.len(), samples.len());
+    let expected = -ended.iter().sum::<f64>() / 32.0;
+    assert!(expected.abs() > 0.01 && (number(&row, "actor/pg_loss") - expected).abs() < 1e-6, "{row:?}, and not {expected}");
 }
 
 /// TRL's names, and its identity: what is optimised is the score and the rest.

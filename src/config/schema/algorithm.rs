@@ -54,7 +54,7 @@ choices! {
 pub struct FilterGroupsConfig {
     pub enable: bool,
     pub metric: Option<String>,
-    pub max_num_gen_batches: usize,
+    pub max_num_gen_batches: i64,
     pub mean_range: Option<[f64; 2]>,
 }
 
