@@ -51,6 +51,18 @@ fn a_saved_checkpoint_is_found_and_verified() {
 }
 
 #[test]
+fn what_a_later_run_has_replaced_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
+    let [_, _, last] = [2, 4, 5].map(|step| save(&mut checkpoints, step));
+    let there = |checkpoints: &Checkpoints| [2, 3, 4, 5].map(|step| checkpoints.was_there(step, &last));
+    assert_eq!(there(&checkpoints), [true, false, true, true]);
+    // A run that went back to step 2 comes to step 4 again.
+    save(&mut checkpoints, 4);
+    assert_eq!(there(&checkpoints), [true, false, false, true]);
+}
+
+#[test]
 fn a_failed_or_killed_save_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();

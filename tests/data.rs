@@ -594,6 +594,16 @@ fn sft_learns_the_response_and_its_end() {
     assert!(error(load(Truncation::Error, 5)).contains("the example has 6 tokens"));
     let wrong_key = SftOptions { columns: answer("answers"), ..sft_options() };
     assert!(error(load_sft(&files, &tokenizer, &wrong_key)).contains("no field \"answers\"; its fields: answer, question"));
+    // Text with the default of a struct: what to write is said.
+    let files = jsonl(folder.path(), &[json!({"extra_info": "3", "prompt": "1+2="})]);
+    let text = SftColumns::Response {
+        prompt_key: "prompt".into(),
+        prompt_dict_keys: vec![],
+        response_key: "extra_info".into(),
+        response_dict_keys: vec!["answer".into()],
+    };
+    let text = error(load_sft(&files, &tokenizer, &SftOptions { columns: text, ..sft_options() }));
+    assert!(text.contains("it is no struct") && text.contains("set data.response_dict_keys=null"), "{text}");
     assert_eq!(error(load_sft(&jsonl(folder.path(), &[]), &tokenizer, &sft_options())), "no rows");
 }
 

@@ -73,6 +73,12 @@ impl Checkpoints {
         self.dir.join(format!("{STEP_PREFIX}{step}"))
     }
 
+    /// Whether the checkpoint of `step` is still the one that `later` was saved behind: another run may have gone back and replaced it.
+    pub fn was_there(&self, step: u64, later: &Path) -> bool {
+        let sequence = |dir: &Path| Manifest::read(dir).ok().map(|manifest| manifest.sequence);
+        sequence(&self.path(step)).zip(sequence(later)).is_some_and(|(earlier, later)| earlier <= later)
+    }
+
     /// Saves a checkpoint: `write` fills a staging directory, which then gets its manifest and appears under its final
     /// name in one rename, replacing an earlier checkpoint of the same step. Only then do the files that name the best and
     /// the last one move on, and only then are old checkpoints deleted, the best never. If `write` fails, nothing has changed.

@@ -84,7 +84,8 @@ impl Sampler {
         if let Some(before) = state.rows.filter(|before| *before != rows) {
             bail!(
                 "the saved position is in data of {before} rows, and now there are {rows}: the files, or what is filtered out of \
-                 them, have changed since the checkpoint, so it is not known which rows are still to come"
+                 them, have changed since the checkpoint, so it is not known which rows are still to come; put them back, or take \
+                 `extra` out of checkpoint.load_contents, or start anew with trainer.resume_mode=disable"
             );
         }
         let drawn = state.drawn.unwrap_or_else(|| state.batch.saturating_mul(self.batch_size as u64).min(rows));

@@ -160,8 +160,28 @@ fn whole(t: Tensor<1>) -> FlexTensor {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::model::{CausalLm, Init};
     use burn::tensor::FloatDType::{F32, F64};
+
+    #[test]
+    fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
+        let net = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap().trainable().net;
+        let (name, size) = trained_sizes(&net).into_iter().next().unwrap();
+        let restored = |names: &[&str]| {
+            let tensors = names.iter().map(|name| (name.to_string(), vec![0.5; size])).collect();
+            let mut adamw = AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 });
+            adamw.restore(3, tensors, &net, &Device::flex()).map(|()| (adamw.step, adamw.tensors().len()))
+        };
+        let [m, v] = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{name}.{kind}"));
+        assert_eq!(restored(&[]).unwrap(), (3, 0));
+        assert_eq!(restored(&[&m, &v]).unwrap(), (3, 2));
+        assert!(restored(&[&m]).unwrap_err().to_string().contains("exp_avg_sq` is missing"));
+        assert!(restored(&["x.exp_avg"]).unwrap_err().to_string().contains("belongs to no trained parameter"));
+    }
 
     /// The composed body, which CUDA runs, against the fused one: on flex, f64 tensors take it.
     #[test]

@@ -125,7 +125,7 @@ impl Trainer {
         let real = |path: &Path| path.canonicalize().ok();
         let is_own = folder.parent().and_then(real) == real(self.checkpoints.dir());
         self.saved = Some(self.step).filter(|_| is_own);
-        self.best = self.best.take().filter(|best| is_own && self.checkpoints.path(best.step).is_dir());
+        self.best = self.best.take().filter(|best| is_own && self.checkpoints.was_there(best.step, folder));
         match self.config.trainer.val_only || self.is_done() {
             true => Ok(()),
             false => self.checkpoints.name_best(self.best.as_ref().map(|best| best.step)),

@@ -121,6 +121,13 @@ fn a_function_that_misbehaves_costs_no_training_state() {
             assert!(message.contains(part), "{does}: no {part:?} in\n{message}");
         }
     }
+    // A run that is to save nothing does not lose what it has done either.
+    let mut never = misbehaving(&at("never"), "raises", "trainer.save_freq=-1");
+    never.args(["++custom_reward_function.reward_kwargs.since=/", "trainer.resume_mode=resume_path"]);
+    never.arg(format!("trainer.resume_from_path={}", undisturbed.join("global_step_1").display()));
+    let said = String::from_utf8(never.output().unwrap().stderr).unwrap();
+    assert!(said.contains("the state after step 1 is saved; the same command with trainer.resume_mode=auto goes on"), "{said}");
+    assert!(weights(&at("never"), 1) == weights(&undisturbed, 1), "other weights");
     // The cause removed, the same command goes on, and ends where an undisturbed run does.
     let run = at("raises");
     succeed(misbehaving(&run, "nothing", ""));
