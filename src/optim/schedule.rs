@@ -22,6 +22,13 @@ pub static SCHEDULES: &[ScheduleKind] = &[
         decay: |_, _| 1.0,
     },
     ScheduleKind {
+        name: "linear",
+        doc: "Falls in a straight line to min_lr_ratio of the base rate.\n\
+              Formula: step/warmup, then 1 − (1 − min)·progress.\n\
+              transformers: get_linear_schedule_with_warmup; verl: lr_decay_style and decay_type of Megatron and torchtitan.",
+        decay: |schedule, progress| 1.0 - (1.0 - schedule.min_lr_ratio) * progress.min(1.0),
+    },
+    ScheduleKind {
         name: "cosine",
         doc: "Falls along a cosine to min_lr_ratio of the base rate.\n\
               Formula: step/warmup, then max(min, (1 − min)/2·cos(2π·num_cycles·progress) + (1 + min)/2).\n\
@@ -49,7 +56,7 @@ pub struct Schedule {
     pub kind: &'static ScheduleKind,
     pub warmup_steps: usize,
     pub total_steps: usize,
-    /// The floor of `cosine`, as a share of the base rate.
+    /// The floor of `linear` and `cosine`, as a share of the base rate.
     pub min_lr_ratio: f64,
     /// The waves of `cosine`; 0.5 falls once.
     pub num_cycles: f64,
@@ -84,6 +91,8 @@ mod tests {
         let factors = |s: Schedule, steps: &[usize]| steps.iter().map(|&k| s.factor(k)).collect::<Vec<_>>();
         assert_eq!(factors(schedule("constant", 4, 0.0), &[0, 1, 4, 9, 50]), [0.0, 0.25, 1.0, 1.0, 1.0]);
         assert_eq!(factors(schedule("constant", 0, 0.0), &[0]), [1.0]);
+        assert_eq!(factors(schedule("linear", 2, 0.0), &[0, 1, 2, 4, 6, 10, 12]), [0.0, 0.5, 1.0, 0.75, 0.5, 0.0, 0.0]);
+        assert_eq!(factors(schedule("linear", 0, 0.5), &[0, 5, 10]), [1.0, 0.75, 0.5]);
         let cosine = factors(schedule("cosine", 2, 0.1), &[0, 1, 2, 6, 10]);
         for (factor, expected) in cosine.iter().zip([0.0, 0.5, 1.0, 0.55, 0.1]) {
             assert!((factor - expected).abs() < 1e-12, "{cosine:?}");
