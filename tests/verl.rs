@@ -5,9 +5,14 @@
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{Fate, Kind, Row, alike, editions, row};
 use burnish::config::from_verl::{self, Converted, Source};
-use burnish::config::{ConfigError, Node, Request, Settled, Tree, Value, defaults, settle};
+use burnish::config::{ConfigError, Request, Settled, Tree, Value, defaults, settle};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+#[path = "verl/conversion.rs"]
+mod conversion;
+#[path = "verl/presets.rs"]
+mod presets;
 
 const KINDS: [Kind; 4] = Kind::ALL;
 
@@ -59,108 +64,6 @@ fn every_row_is_about_some_key() {
     assert_eq!(rows.difference(&used).collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
-/// verl's defaults in the words of ours: what of them differs from our own.
-fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
-    let own = settle(kind, &Request::default()).unwrap().tree;
-    let written = built_in(kind);
-    let mut root = Node::new(Value::Map(vec![]), written.root().origin.clone());
-    let mut old = vec![];
-    for key in editions::keys().filter(|key| key.config == config) {
-        // A clip range on both sides would hide `clip_ratio`, as it does in verl; here null means `clip_ratio`.
-        let hides = ["clip_ratio_low", "clip_ratio_high"].iter().any(|name| key.key.ends_with(name));
-        let Some(mut text) = key.defaults[edition].filter(|text| !hides && *text != "???") else { continue };
-        if text.contains("${") {
-            // What a default follows is here, too, but for the generation server.
-            let fallback = text.strip_suffix('}').and_then(|text| text.rsplit_once(','));
-            let Some((_, literal)) = fallback.filter(|_| kind == Kind::Generation) else { continue };
-            text = literal.trim();
-        }
-        let value = editions::parse(text).unwrap();
-        match row(kind, key.key, written.root()) {
-            None if written.value(key.key).is_some() => drop(root.put(key.key, value)),
-            Some(found) if matches!(found.fate, Fate::Renamed(_)) && value.value != Value::Null => {
-                old.push((found.target.unwrap(), value));
-            }
-            _ => {}
-        }
-    }
-    for (to, value) in old {
-        if root.get(&to).is_none() && row(kind, &to, written.root()).is_none() && written.value(&to).is_some() {
-            root.put(&to, value);
-        }
-    }
-    let mut text = String::new();
-    let mut differing = Node::new(Value::Map(vec![]), root.origin.clone());
-    root.walk(&mut |key, node| {
-        let is_leaf = !matches!(&node.value, Value::Map(entries) if !entries.is_empty());
-        let in_list = key.rsplit('.').next().is_some_and(|last| last.parse::<usize>().is_ok());
-        if is_leaf && !in_list && !own.value(key).is_some_and(|ours| alike(ours, &node.value)) {
-            differing.put(key, node.clone());
-        }
-    });
-    // The page of 2025 has only what Megatron adds.
-    let is_partial = edition == 0 && config == "ppo_megatron_trainer";
-    if is_partial
-        || differing.value == Value::Map(vec![])
-            && !editions::keys().any(|key| key.config == config && key.defaults[edition].is_some())
-    {
-        return None;
-    }
-    text.push_str(&format!(
-        "# @package _global_\n# verl's defaults of {} for {config}, where they differ from those of {}.yaml.\n",
-        editions::EDITIONS[edition],
-        kind.default_file()
-    ));
-    text.push_str("# Rendered; `BURNISH_BLESS=1 cargo test --release --test verl` writes it.\n");
-    text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n\n{}\n", kind.default_file(), differing.value.to_yaml()));
-    Some(text)
-}
-
-#[test]
-fn verls_defaults_are_built_in() {
-    let files = [
-        ("ppo_trainer", "ppo_trainer", Kind::Rl),
-        ("ppo_megatron_trainer", "ppo_megatron_trainer", Kind::Rl),
-        ("sft_trainer", "sft_trainer", Kind::Sft),
-        ("sft_trainer_engine", "sft_trainer_engine", Kind::Sft),
-        ("evaluation", "evaluation", Kind::Evaluation),
-        ("generation", "generation", Kind::Generation),
-        ("generation_server", "ppo_trainer", Kind::Generation),
-    ];
-    for (index, edition) in editions::EDITIONS.iter().enumerate() {
-        for (name, config, kind) in files {
-            let path = repository().join(format!("config/verl/{edition}/{name}.yaml"));
-            let Some(text) = preset(index, config, kind) else {
-                assert!(!path.exists());
-                continue;
-            };
-            if std::env::var_os("BURNISH_BLESS").is_some() {
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(&path, &text).unwrap();
-            }
-            assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "{} is out of date", path.display());
-        }
-    }
-}
-
-/// With what verl leaves open, and an estimator without a critic.
-#[test]
-fn verls_defaults_load() {
-    for edition in editions::EDITIONS {
-        let words = [
-            "algorithm.adv_estimator=reinforce_plus_plus",
-            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
-            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
-        ];
-        let request = Request {
-            config: Some(format!("verl/{edition}/ppo_trainer")),
-            overrides: words.map(str::to_owned).to_vec(),
-            ..Request::default()
-        };
-        burnish::config::load::<burnish::config::PpoConfig>(&request, &[]).unwrap_or_else(|error| panic!("{edition}: {error}"));
-    }
-}
-
 fn convert(command: &str) -> Result<Converted, ConfigError> {
     from_verl::convert(&Source { name: "command", text: command, edition: None, environment: &|_| None })
 }
@@ -174,9 +77,12 @@ fn resolved(converted: &Converted) -> Tree {
     settle(converted.kind, &request).unwrap_or_else(|error| panic!("{error}\n{}", converted.recipe)).tree
 }
 
+fn golden_folder() -> PathBuf {
+    std::env::var_os("BURNISH_GOLDENS").map_or_else(|| repository().join("tests/golden"), PathBuf::from)
+}
+
 fn golden_lines(file: &str) -> Vec<serde_json::Value> {
-    let folder = std::env::var("BURNISH_GOLDENS").unwrap_or_else(|_| repository().join("tests/golden").display().to_string());
-    let text = std::fs::read_to_string(Path::new(&folder).join("config").join(file)).unwrap();
+    let text = std::fs::read_to_string(golden_folder().join("config").join(file)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -210,6 +116,11 @@ fn golden_command_lines_convert_and_resolve() {
                 let here = match row(converted.kind, key, written.root()) {
                     Some(Row { fate: Fate::Means(to, value), .. }) => {
                         expected = editions::parse(value).unwrap().value;
+                        Some(to.to_string())
+                    }
+                    Some(Row { fate: Fate::Chooses(to, from), .. }) => {
+                        let named = line["resolved_diff_vs_default"].get(from).map_or("messages", |name| name.as_str().unwrap());
+                        expected = Value::Text(named.into());
                         Some(to.to_string())
                     }
                     Some(found) => found.target.filter(|to| row(converted.kind, to, written.root()).is_none()),
@@ -314,6 +225,20 @@ fn old_names_work_in_files_mappings_and_references() {
             "trainer: {remove_previous_ckpt_in_save: true, max_actor_ckpt_to_keep: 5}",
             &[],
             "trainer.max_actor_ckpt_to_keep",
+            "1",
+        ),
+        (
+            Kind::Rl,
+            "",
+            &["trainer.remove_previous_ckpt_in_save=true", "trainer.max_actor_ckpt_to_keep=5"],
+            "trainer.max_actor_ckpt_to_keep",
+            "1",
+        ),
+        (
+            Kind::Rl,
+            "trainer: {remove_previous_ckpt_in_save: true}",
+            &["trainer.remove_previous_ckpt_in_save=false", "trainer.max_actor_ckpt_to_keep=5"],
+            "trainer.max_actor_ckpt_to_keep",
             "5",
         ),
         (Kind::Rl, "", &["trainer.experiment_name='x${trainer.nnodes}'"], "trainer.experiment_name", "x1"),
@@ -328,6 +253,9 @@ fn old_names_work_in_files_mappings_and_references() {
         (Kind::Sft, "", &["data.multiturn={enable: true}"], "data.messages_key", "messages"),
         (Kind::Sft, "data: {multiturn: {enable: true, messages_key: msgs}}", &[], "data.messages_key", "msgs"),
         (Kind::Sft, "data: {multiturn: {enable: false, messages_key: messages}}", &[], "data.messages_key", "null"),
+        (Kind::Sft, "data: {multiturn: {enable: false, messages_key: msgs}}", &[], "data.messages_key", "null"),
+        (Kind::Sft, "", &["data.multiturn.messages_key=msgs", "data.multiturn.enable=false"], "data.messages_key", "null"),
+        (Kind::Sft, "", &["data.multiturn.messages_key=msgs", "data.multiturn.enable=true"], "data.messages_key", "msgs"),
     ];
     for (kind, file, overrides, key, expected) in cases {
         let settled = settled(*kind, file, overrides).unwrap_or_else(|error| panic!("{file} {overrides:?}: {error}"));
@@ -403,7 +331,12 @@ fn recipes_hold_what_the_command_means() {
     assert_eq!([schedule, "trainer.total_training_steps"].map(|key| tree.value(key).unwrap().to_yaml()), ["-1", "9"]);
     let request = |recipe: &str| settled(Kind::Rl, recipe, &[]).unwrap().problems;
     assert_eq!(request(&converted.recipe).len(), 1, "{}", converted.recipe);
-    assert!(convert("python3 -m verl.trainer.main_ppo critic=nope").unwrap_err().to_string().contains("`nope` is no file"));
+    assert!(
+        convert("python3 -m verl.trainer.main_ppo critic=nope")
+            .unwrap_err()
+            .to_string()
+            .contains("there is no configuration `critic/nope`")
+    );
 }
 
 #[test]

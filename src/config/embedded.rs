@@ -19,7 +19,9 @@ pub const FILES: &[(&str, &str)] = &[
     ("sft_trainer", include_str!("../../config/sft_trainer.yaml")),
     ("trainer/default", include_str!("../../config/trainer/default.yaml")),
     ("verl/2025-06/evaluation", include_str!("../../config/verl/2025-06/evaluation.yaml")),
+    ("verl/2025-06/generation", include_str!("../../config/verl/2025-06/generation.yaml")),
     ("verl/2025-06/generation_server", include_str!("../../config/verl/2025-06/generation_server.yaml")),
+    ("verl/2025-06/ppo_megatron_trainer", include_str!("../../config/verl/2025-06/ppo_megatron_trainer.yaml")),
     ("verl/2025-06/ppo_trainer", include_str!("../../config/verl/2025-06/ppo_trainer.yaml")),
     ("verl/2025-06/sft_trainer", include_str!("../../config/verl/2025-06/sft_trainer.yaml")),
     ("verl/2026-01/evaluation", include_str!("../../config/verl/2026-01/evaluation.yaml")),
@@ -31,6 +33,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("verl/2026-01/sft_trainer_engine", include_str!("../../config/verl/2026-01/sft_trainer_engine.yaml")),
     ("verl/2026-08/evaluation", include_str!("../../config/verl/2026-08/evaluation.yaml")),
     ("verl/2026-08/generation_server", include_str!("../../config/verl/2026-08/generation_server.yaml")),
+    ("verl/2026-08/ppo_megatron_trainer", include_str!("../../config/verl/2026-08/ppo_megatron_trainer.yaml")),
     ("verl/2026-08/ppo_trainer", include_str!("../../config/verl/2026-08/ppo_trainer.yaml")),
     ("verl/2026-08/sft_trainer_engine", include_str!("../../config/verl/2026-08/sft_trainer_engine.yaml")),
 ];

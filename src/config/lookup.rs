@@ -1,6 +1,7 @@
 //! Finding configuration files: the one that was asked for, and those that its `defaults:` list names.
 
 use super::Request;
+use super::compat::files;
 use super::error::Problem;
 use super::provenance::Source;
 use super::{embedded, suggest};
@@ -27,6 +28,8 @@ pub struct SearchPath {
     pub primary: String,
     /// Whether the folders of built-in files are groups, too.
     pub built_in_groups: bool,
+    /// The edition of verl whose own files are looked through instead of all others.
+    pub edition: Option<String>,
 }
 
 /// Finds the file that the request names, or else the one called `default_name`; also where its includes are looked for.
@@ -40,7 +43,12 @@ pub fn primary(request: &Request, default_name: &str) -> Result<(Arc<Source>, Se
         (None, None) => folders.iter().cloned().chain(usual).collect(),
         (Some(_), _) => here.chain(folders.iter().cloned()).chain(usual).collect(),
     };
-    let search = |folders, primary: &str| SearchPath { folders, primary: primary.into(), built_in_groups: false };
+    let search = |folders, primary: &str| SearchPath { folders, primary: primary.into(), built_in_groups: false, edition: None };
+    if let Some((edition, name)) = wanted.strip_prefix(files::PREFIX).and_then(|name| name.split_once('/'))
+        && let Some(source) = verls(edition, name)
+    {
+        return Ok((source, SearchPath { edition: Some(edition.into()), ..search(vec![], name) }));
+    }
     if let Some(source) = wanted.strip_prefix(BUILT_IN).and_then(built_in) {
         return Ok((source, search(vec![], wanted.trim_start_matches(BUILT_IN))));
     }
@@ -54,9 +62,13 @@ pub fn primary(request: &Request, default_name: &str) -> Result<(Arc<Source>, Se
     }
     if let Some((place, path)) = candidates.iter().find(|(_, path)| path.is_file()) {
         // The folder of a file given as a path is where its names count from; a name may itself lead into a group's folder.
+        // A built-in file that lies here as in its own repository takes its parts from where it does when it is built in.
+        let is_rendered = name.contains('/') && built_in(name).is_some();
         let (own_folder, name) = match request.config {
-            Some(_) => (path.parent().unwrap_or(Path::new("")).to_path_buf(), name.rsplit('/').next().unwrap_or(name)),
-            None => (place.to_path_buf(), name),
+            Some(_) if !is_rendered => {
+                (path.parent().unwrap_or(Path::new("")).to_path_buf(), name.rsplit('/').next().unwrap_or(name))
+            }
+            _ => (place.to_path_buf(), name),
         };
         let folders = std::iter::once(own_folder).chain(folders).collect();
         return Ok((read(path)?, search(folders, name)));
@@ -79,6 +91,9 @@ impl SearchPath {
     /// The file `group/option`, unless it is one of those that are being read already.
     pub fn find(&self, path: &str, reading: &[Arc<Source>]) -> Result<Option<Arc<Source>>, Problem> {
         let path = without_extension(path);
+        if let Some(edition) = &self.edition {
+            return Ok(verls(edition, path).filter(|source| !reading.iter().any(|open| open.name == source.name)));
+        }
         let files = self.folders.iter().map(|folder| folder.join(format!("{path}.yaml")));
         for file in files.filter(|file| file.is_file()) {
             let source = read(&file)?;
@@ -94,6 +109,9 @@ impl SearchPath {
 
     /// Whether there is a folder of this name.
     pub fn is_group(&self, name: &str) -> bool {
+        if let Some(edition) = &self.edition {
+            return files::is_group(edition, name);
+        }
         let built_in =
             || embedded::FILES.iter().any(|(file, _)| file.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
         self.folders.iter().any(|folder| folder.join(name).is_dir()) || self.built_in_groups && built_in()
@@ -102,6 +120,9 @@ impl SearchPath {
     /// The names of the files in a group's folder.
     pub fn options(&self, group: &str) -> Vec<String> {
         let prefix = if group.is_empty() { String::new() } else { format!("{group}/") };
+        if let Some(edition) = &self.edition {
+            return files::of(edition).filter_map(|(name, _)| name.strip_prefix(&prefix)).map(str::to_string).collect();
+        }
         let built_in = embedded::FILES.iter().filter_map(|(name, _)| name.strip_prefix(&prefix).map(str::to_string));
         let mut names: Vec<String> = built_in.filter(|name| !name.contains('/')).collect();
         for folder in &self.folders {
@@ -141,6 +162,12 @@ pub fn is_built_in(source: &Source) -> bool {
 fn built_in(name: &str) -> Option<Arc<Source>> {
     let (name, text) = embedded::FILES.iter().find(|(known, _)| *known == name)?;
     Some(Arc::new(Source { name: format!("{BUILT_IN_FOLDER}{name}.yaml"), text: text.to_string() }))
+}
+
+/// A file of verl's own.
+fn verls(edition: &str, path: &str) -> Option<Arc<Source>> {
+    let text = files::find(edition, path)?;
+    Some(Arc::new(Source { name: format!("{}{edition}/{path}.yaml", files::PREFIX), text: text.to_string() }))
 }
 
 /// The built-in files that stand for themselves, not for an option of a group.

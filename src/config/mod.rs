@@ -150,11 +150,13 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     let defaults = defaults(kind.default_file())?.root;
     let verl = Verl::new(kind, &defaults);
     let Written { mut root, mut problems, mut ignored } = hydra::compose(request, kind.default_file(), &verl)?;
+    verl.choose_lora(&mut root);
     problems.extend(verl.fill(&mut root));
     verl.add_old_names(&mut root);
     let aside = compat::set_aside(kind, &root, &defaults);
     problems.extend(aside.problems);
     ignored.extend(aside.ignored);
+    let renamed = verl.renamed().into_iter().chain(aside.renamed).collect();
     let (mut resolved, mut failed) = interpolate::resolve_in(&aside.settings, &root);
     if !failed.is_empty() {
         verl.add_verls_defaults(&mut root);
@@ -162,7 +164,7 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     }
     let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
     problems.extend(failed);
-    Ok(Settled { tree: Tree { root: resolved }, ignored, renamed: verl.renamed(), problems, unresolved, defaults })
+    Ok(Settled { tree: Tree { root: resolved }, ignored, renamed, problems, unresolved, defaults })
 }
 
 /// Loads a configuration: settle, extract, validate.

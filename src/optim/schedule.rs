@@ -22,6 +22,13 @@ pub static SCHEDULES: &[ScheduleKind] = &[
         decay: |_, _| 1.0,
     },
     ScheduleKind {
+        name: "linear",
+        doc: "Falls in a straight line to min_lr_ratio of the base rate.\n\
+              Formula: step/warmup, then 1 − (1 − min)·progress.\n\
+              transformers: get_linear_schedule_with_warmup; verl: lr_decay_style and decay_type of Megatron and torchtitan.",
+        decay: |schedule, progress| 1.0 - (1.0 - schedule.min_lr_ratio) * progress,
+    },
+    ScheduleKind {
         name: "cosine",
         doc: "Falls along a cosine to min_lr_ratio of the base rate, and stays there beyond the end of the schedule.\n\
               Formula: step/warmup, then max(min, (1 − min)/2·cos(2π·num_cycles·progress) + (1 + min)/2).\n\
@@ -49,7 +56,7 @@ pub struct Schedule {
     pub kind: &'static ScheduleKind,
     pub warmup_steps: usize,
     pub total_steps: usize,
-    /// The floor of `cosine`, as a share of the base rate.
+    /// The floor of `linear` and `cosine`, as a share of the base rate.
     pub min_lr_ratio: f64,
     /// The waves of `cosine`; 0.5 falls once.
     pub num_cycles: f64,
@@ -72,5 +79,22 @@ pub fn warmup_steps(lr_warmup_steps: i64, ratio: f64, total_steps: usize) -> usi
     match usize::try_from(lr_warmup_steps) {
         Ok(steps) if steps > 0 => steps,
         _ => (ratio * total_steps as f64) as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// verl's Megatron and torchtitan schedules, of which `schedules.json` has none.
+    #[test]
+    fn linear_falls_to_its_floor_and_stays_there() {
+        let factors = |warmup_steps, min_lr_ratio, steps: &[usize]| {
+            let kind = find("linear").unwrap();
+            let schedule = Schedule { kind, warmup_steps, total_steps: 10, min_lr_ratio, num_cycles: 0.5 };
+            steps.iter().map(|&step| schedule.factor(step)).collect::<Vec<_>>()
+        };
+        assert_eq!(factors(2, 0.0, &[0, 1, 2, 4, 6, 10, 12]), [0.0, 0.5, 1.0, 0.75, 0.5, 0.0, 0.0]);
+        assert_eq!(factors(0, 0.5, &[0, 5, 10, 30]), [1.0, 0.75, 0.5, 0.5]);
     }
 }

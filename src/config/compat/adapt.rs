@@ -2,23 +2,46 @@
 //! written as if they were there.
 
 use super::super::error::Problem;
-use super::super::grammar;
 use super::super::hydra::Adapt;
 use super::super::overrides::{Operation, Override};
 use super::super::provenance::Origin;
 use super::super::tree::{Node, Value};
-use super::editions::{is_default, newest_defaults, parse};
-use super::{Fate, Kind, Row, alike, inline, row};
+use super::editions::{self, EDITIONS, is_default, newest_defaults, parse};
+use super::{Fate, Kind, Row, alike, row};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Sections whose nulls mean "not set": verl of 2026-08 keeps old names as empty places, verl of 2025 wrote null for 0 and -1 in
-/// the schedules, and null for the tokenizer of the critic's own model.
-const NULL_IS_UNSET: &[&str] =
-    &["reward_model.", "custom_reward_function.", "critic.", "actor_rollout_ref.actor.optim.", "optim."];
+/// Settings whose null is verl's way to say "not set" (its schedules of 2025, the empty places of 2026-08 for old names): they then
+/// have their default, in files and overrides alike. Any other null is a value, or an error.
+pub const NULL_IS_UNSET: &[&str] = &[
+    "**.optim.lr_warmup_steps",
+    "**.optim.lr_warmup_steps_ratio",
+    "**.optim.min_lr_ratio",
+    "**.optim.num_cycles",
+    "reward_model.enable",
+    "reward_model.micro_batch_size_per_gpu",
+    "custom_reward_function.name",
+];
 
-/// Keys of these sections whose null is a value.
-const NULL_IS_MEANT: &[&str] = &["reward_model.model.input_tokenizer"];
+/// Where it says which framework trains a model, and the model. Megatron reads `lora.*` of the model, the others `lora_rank` and its kin.
+const FRAMEWORKS: &[(&str, &str)] = &[
+    ("actor_rollout_ref.actor.strategy", "actor_rollout_ref.model."),
+    ("critic.strategy", "critic.model."),
+    ("engine.strategy", "model."),
+];
+
+/// Megatron's names of the matrices with adapters, and what they are called here.
+const MODULES: &[(&str, &[&str])] = &[
+    ("linear_qkv", &["q_proj", "k_proj", "v_proj"]),
+    ("linear_proj", &["o_proj"]),
+    ("linear_fc1", &["gate_proj", "up_proj"]),
+    ("linear_fc2", &["down_proj"]),
+    ("linear_q", &["q_proj"]),
+    ("linear_k", &["k_proj"]),
+    ("linear_v", &["v_proj"]),
+    ("linear_fc1_gate", &["gate_proj"]),
+    ("linear_fc1_up", &["up_proj"]),
+];
 
 /// A key that was written under another name.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,11 +64,22 @@ pub struct Verl<'a> {
     defaults: &'a Node,
     renamed: RefCell<Vec<Renamed>>,
     deleted: RefCell<Vec<(String, Origin)>>,
+    /// verl's file and edition whose defaults are among the files.
+    preset: RefCell<Option<(String, usize)>>,
+    /// What `lora.*` of verl's files would be, where Megatron trains.
+    lora: RefCell<Vec<(String, Node)>>,
 }
 
 impl<'a> Verl<'a> {
     pub fn new(kind: Kind, defaults: &'a Node) -> Self {
-        Self { kind, defaults, renamed: RefCell::default(), deleted: RefCell::default() }
+        Self {
+            kind,
+            defaults,
+            renamed: RefCell::default(),
+            deleted: RefCell::default(),
+            preset: RefCell::default(),
+            lora: RefCell::default(),
+        }
     }
 
     /// The keys that were renamed so far.
@@ -56,7 +90,7 @@ impl<'a> Verl<'a> {
     /// Lets `${old.name}` find what is now under the new name.
     pub fn add_old_names(&self, root: &mut Node) {
         for (old, fate) in self.kind.rows().filter(|(pattern, _)| !pattern.contains('*')) {
-            if let Fate::Renamed(new) | Fate::RenamedUnless(new, _) = fate
+            if let Fate::Renamed(new) = fate
                 && root.get(old).is_none()
             {
                 // Some of verl's files let the new name fall back on the old one.
@@ -76,6 +110,21 @@ impl<'a> Verl<'a> {
                 && let Some(default) = parse(text)
             {
                 root.put(key, default);
+            }
+        }
+    }
+
+    /// Takes `lora.*` of verl's own files where Megatron trains.
+    pub fn choose_lora(&self, root: &mut Node) {
+        for (framework, model) in FRAMEWORKS {
+            let strategy = root.get(framework).map(|node| &node.value);
+            if !matches!(strategy, Some(Value::Text(name)) if name == "megatron") {
+                continue;
+            }
+            for (key, value) in self.lora.borrow().iter().filter(|(key, _)| key.starts_with(model)) {
+                if root.get(key).is_some_and(|node| matches!(node.origin, Origin::File { .. })) {
+                    root.put(key, value.clone());
+                }
             }
         }
     }
@@ -111,22 +160,41 @@ impl<'a> Verl<'a> {
     }
 
     /// The key and value that an old key stands for; `None` if it says nothing.
-    fn translated(&self, old: &str, row: &Row, node: &Node) -> Result<Option<(String, Node)>, Problem> {
-        let Some(to) = row.target.clone() else { return Ok(None) };
-        Ok(match (row.fate, &node.value) {
-            (_, Value::Null) => None,
-            (Fate::RenamedUnless(_, nothing), Value::Text(text)) if text == nothing => None,
-            (Fate::Means(_, means), Value::Bool(true)) => grammar::parse_value(means, &node.origin).ok().map(|value| (to, value)),
-            (Fate::Means(..), Value::Bool(false)) => None,
-            (Fate::Means(..), other) => {
-                let message = format!("`{old}` must be true or false, not {}", inline(other));
-                return Err(Problem::new(old, message).at(&node.origin));
-            }
-            _ => Some((to.clone(), at_new_place(old, &to, node))),
+    fn translated(&self, old: &str, row: &Row, node: &Node) -> Option<(String, Node)> {
+        let to = row.target.clone().filter(|_| node.value != Value::Null)?;
+        let node = at_new_place(old, &to, node);
+        Some((to, Node { value: module_names(old, node.value), ..node }))
+    }
+
+    /// Whether verl's file, or the newest edition where none is known, has a key or section.
+    fn verl_has(&self, key: &str) -> bool {
+        let preset = self.preset.borrow();
+        let is_part = |of: &str| of.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        editions::keys().filter(|one| is_part(one.key)).any(|one| match &*preset {
+            Some((config, edition)) => one.config == config && one.defaults[*edition].is_some(),
+            None => editions::kind_of(one.config) == self.kind && one.defaults[EDITIONS.len() - 1].is_some(),
         })
     }
 
-    /// Moves the old keys of one file to their new names. What only switches something on comes last.
+    /// Notes verl's defaults by the file that holds them.
+    fn note_preset(&self, origin: &Origin) {
+        let Origin::File { source, .. } = origin else { return };
+        let name = source.name.split_once("verl/").map(|(_, name)| name.trim_end_matches(".yaml"));
+        let Some((edition, config)) = name.and_then(|name| name.split_once('/')) else { return };
+        let config = if config == "generation_server" { "ppo_trainer" } else { config };
+        if let Some(index) = EDITIONS.iter().position(|known| *known == edition) {
+            *self.preset.borrow_mut() = Some((config.to_string(), index));
+        }
+    }
+
+    /// A null that says "not set" is the default.
+    fn unset(&self, key: &str, node: &Node) -> Option<Node> {
+        let is_unset = node.value == Value::Null && NULL_IS_UNSET.iter().any(|pattern| super::fits_key(pattern, key));
+        let default = self.defaults.get(key).filter(|_| is_unset)?;
+        Some(Node { value: default.value.clone(), ..node.clone() })
+    }
+
+    /// Moves the old keys of one file to their new names.
     fn rename(&self, body: &mut Node) -> Result<(), Problem> {
         let mut old = vec![];
         leaves("", body, &mut |key, node| {
@@ -134,15 +202,17 @@ impl<'a> Verl<'a> {
                 old.push((key.to_string(), row, node.clone()));
             }
         });
-        old.sort_by_key(|(_, row, _)| matches!(row.fate, Fate::Means(..)));
         for (key, row, node) in old {
             remove(body, &key);
             let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
             if follows && is_default(self.kind, &key, &node.value) {
                 continue;
             }
-            let Some((to, value)) = self.translated(&key, &row, &node)? else { continue };
-            let gives_way = follows || matches!(row.fate, Fate::Means(..)) || is_default(self.kind, &key, &node.value);
+            let Some((to, value)) = self.translated(&key, &row, &node) else { continue };
+            let gives_way = follows || is_default(self.kind, &key, &node.value);
+            if key.contains(".lora.") {
+                self.lora.borrow_mut().push((to.clone(), value.clone()));
+            }
             match body.get(&to).filter(|there| there.value != Value::Null) {
                 Some(there) if gives_way || alike(&there.value, &value.value) => {}
                 Some(there) => {
@@ -160,7 +230,7 @@ impl<'a> Verl<'a> {
     }
 
     /// An override of a key that is called otherwise here.
-    fn renamed_override(&self, one: Override, row: &Row, root: &Node) -> Result<Vec<Override>, Problem> {
+    fn renamed_override(&self, one: Override, row: &Row) -> Result<Vec<Override>, Problem> {
         let Some(to) = &row.target else { return Ok(vec![]) };
         let unset = one.value.as_ref().is_none_or(|given| given.value == Value::Null);
         if unset {
@@ -171,12 +241,8 @@ impl<'a> Verl<'a> {
             return Ok(default.map(back).into_iter().collect());
         }
         let Some(given) = &one.value else { return Ok(vec![]) };
-        let Some((key, value)) = self.translated(&one.key, row, given)? else { return Ok(vec![]) };
+        let Some((key, value)) = self.translated(&one.key, row, given) else { return Ok(vec![]) };
         self.note(&one.key, &key, &given.value, &one.origin);
-        let is_set = root.get(&key).is_some_and(|node| node.value != Value::Null);
-        if matches!(row.fate, Fate::Means(..)) && is_set {
-            return Ok(vec![]);
-        }
         Ok(vec![Override { operation: Operation::Force, key, value: Some(value), ..one }])
     }
 
@@ -205,24 +271,30 @@ impl<'a> Verl<'a> {
 
 impl Adapt for Verl<'_> {
     fn file(&self, mut body: Node) -> Result<Node, Problem> {
+        self.note_preset(&body.origin);
         self.rename(&mut body)?;
         let mut unset = vec![];
-        leaves("", &body, &mut |key, node| {
-            let empty = node.value == Value::Null && NULL_IS_UNSET.iter().any(|section| key.starts_with(section));
-            let empty = empty && !NULL_IS_MEANT.contains(&key);
-            if empty && self.defaults.get(key).is_some_and(|default| default.value != Value::Null) {
-                unset.push(key.to_string());
-            }
-        });
-        unset.iter().for_each(|key| remove(&mut body, key));
+        leaves("", &body, &mut |key, node| unset.extend(self.unset(key, node).map(|node| (key.to_string(), node))));
+        for (key, node) in unset {
+            body.put(&key, node);
+        }
         Ok(body)
     }
 
     fn overriding(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem> {
+        if let Some(Node { value: Value::Text(engine), .. }) = &one.value
+            && one.key == "model_engine"
+            && engine != "dp"
+        {
+            let message = format!("`model_engine={engine}` takes other defaults of verl's, those of {engine}");
+            return Err(Problem::new(&one.key, message).at(&one.origin).help(
+                "`trainer from-verl` writes them into a recipe; --config verl/2026-08/ppo_megatron_trainer has those of megatron",
+            ));
+        }
         let is_deletion = one.operation == Operation::Delete;
         let is_mapping = matches!(&one.value, Some(Node { value: Value::Map(entries), .. }) if !entries.is_empty());
         match self.row(&one.key) {
-            Some(row) if row.target.is_some() => self.renamed_override(one, &row, root),
+            Some(row) if row.target.is_some() => self.renamed_override(one, &row),
             _ if is_mapping && !is_deletion => self.mapping(one, root),
             Some(_) if is_deletion => Ok(root.get(&one.key).is_some().then_some(one).into_iter().collect()),
             Some(_) => Ok(vec![Override { operation: Operation::Force, ..one }]),
@@ -230,10 +302,39 @@ impl Adapt for Verl<'_> {
                 if is_deletion {
                     self.deleted.borrow_mut().push((one.key.clone(), one.origin.clone()));
                 }
-                Ok(vec![one])
+                let value = one.value.as_ref().map(|given| self.unset(&one.key, given).unwrap_or_else(|| given.clone()));
+                // verl needs `+` for what its own file lacks; here it has a default.
+                let is_added = one.operation == Operation::Add && self.defaults.get(&one.key).is_some();
+                let operation = if is_added && !self.verl_has(&one.key) { Operation::Force } else { one.operation };
+                Ok(vec![Override { operation, value, ..one }])
             }
         }
     }
+}
+
+/// What adapters are put on, in the names of here, where the key is one of Megatron's; any other value as it is.
+pub fn module_names(key: &str, value: Value) -> Value {
+    let Value::List(items) = &value else { return value };
+    if !key.ends_with(".lora.target_modules") && !key.ends_with(".lora.exclude_modules") {
+        return value;
+    }
+    let names: Vec<&str> =
+        items.iter().filter_map(|item| if let Value::Text(name) = &item.value { Some(&**name) } else { None }).collect();
+    if key.ends_with(".lora.exclude_modules") && items.is_empty() {
+        return Value::Null;
+    }
+    if ["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"].iter().all(|name| names.contains(name)) && names.len() == 4 {
+        return Value::Text("all-linear".into());
+    }
+    let here = |item: &Node| match &item.value {
+        Value::Text(name) => MODULES.iter().find(|(known, _)| known == name).map(|(_, here)| *here),
+        _ => None,
+    };
+    let renamed = items.iter().flat_map(|item| match here(item) {
+        Some(names) => names.iter().map(|name| Node { value: Value::Text((*name).into()), ..item.clone() }).collect(),
+        None => vec![item.clone()],
+    });
+    Value::List(renamed.collect())
 }
 
 /// A value at its new place: what it refers to relative to the old one is written in full.

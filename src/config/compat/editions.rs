@@ -8,8 +8,7 @@ use super::table::Kind;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-/// The editions, oldest first. The first is verl's settings page of mid-2025, which leaves out the critic and the frameworks'
-/// own groups; the others are complete.
+/// The editions, oldest first: verl 0.4.1, 0.7.0 (with what its main branch had added by the end of that month) and 0.9.1.
 pub const EDITIONS: [&str; 3] = ["2025-06", "2026-01", "2026-08"];
 
 /// One key of one of verl's configurations.
@@ -45,10 +44,10 @@ pub fn kind_of(config: &str) -> Kind {
 static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
     let mut table: HashMap<(Kind, &str), Vec<&str>> = HashMap::new();
     for key in keys() {
-        let [page, later @ ..] = key.defaults;
+        let [first, later @ ..] = key.defaults;
         let known: Vec<&str> = later.into_iter().flatten().collect();
-        // The page of 2025 counts only for keys that the complete files no longer have.
-        let known = if known.is_empty() { page.into_iter().collect() } else { known };
+        // The oldest counts for keys that later files no longer have: a value that verl gave up as a default says something.
+        let known = if known.is_empty() { first.into_iter().collect() } else { known };
         table.entry((kind_of(key.config), key.key)).or_default().extend(known);
     }
     table
@@ -76,6 +75,58 @@ pub fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'stat
     of_kind.filter_map(|key| Some((key.key, key.defaults.into_iter().flatten().next_back()?)))
 }
 
+/// The framework that trains where a script does not say otherwise.
+pub const FSDP: &str = "fsdp";
+/// The framework that has its own keys of adapters.
+pub const MEGATRON: &str = "megatron";
+
+/// Keys that are in a file of verl's but not read by its program: the files, the framework (all of them if empty), the keys, and what
+/// happens instead.
+const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
+    (
+        &["sft_trainer"],
+        "",
+        &[
+            "optim.lr_scheduler_type",
+            "optim.warmup_style",
+            "optim.lr_warmup_steps",
+            "optim.min_lr_ratio",
+            "optim.num_cycles",
+            "optim.total_training_steps",
+        ],
+        "fsdp_sft_trainer reads optim.lr_scheduler and the share of warm-up alone",
+    ),
+    (
+        &["ppo_trainer", "ppo_megatron_trainer", "sft_trainer_engine"],
+        "",
+        &["**.optim.total_training_steps"],
+        "verl overwrites it with the length of the run",
+    ),
+    (
+        &["ppo_trainer", "sft_trainer_engine"],
+        FSDP,
+        &["**.lora.rank", "**.lora.alpha", "**.lora.target_modules", "**.lora.exclude_modules", "**.lora.adapter_path"],
+        "Megatron alone reads lora.*; the others read lora_rank, lora_alpha, target_modules, exclude_modules and lora_adapter_path",
+    ),
+    (
+        &["ppo_trainer", "ppo_megatron_trainer", "sft_trainer_engine"],
+        MEGATRON,
+        &["**.lora_rank", "**.lora_alpha", "**.model.target_modules", "**.model.exclude_modules", "**.lora_adapter_path"],
+        "Megatron reads lora.rank, lora.alpha and their kin",
+    ),
+];
+
+/// Why verl's program for this file does not read a key with this framework; `None` if it does.
+pub fn unread(config: &str, framework: &str, key: &str) -> Option<&'static str> {
+    let concerns = |of: &str| of.is_empty() || of == if framework == MEGATRON { MEGATRON } else { FSDP };
+    let mut rows = UNREAD.iter().filter(|(files, of, ..)| files.contains(&config) && concerns(of));
+    rows.find(|(_, _, keys, _)| keys.iter().any(|pattern| super::fits_key(pattern, key))).map(|(.., reason)| *reason)
+}
+
+/// Values that say nothing, beside the defaults of whole files: those of the groups of frameworks.
+const NEUTRAL: &[(&str, &str)] =
+    &[("**.optim.name", "AdamW"), ("**.optim.lr_decay_ratio", "1.0"), ("**.optim.wd_incr_style", "constant")];
+
 /// Whether an edition has this key or section.
 pub fn is_known(kind: Kind, key: &str) -> bool {
     DEFAULTS.contains_key(&(kind, key)) || SECTIONS.contains(&(kind, key))
@@ -89,6 +140,9 @@ pub fn is_open(kind: Kind, key: &str) -> bool {
 /// Whether an edition has this value as the default of the key, so that writing it says nothing. `false` says
 /// nothing where no default is true; for a key of no edition, 0 too.
 pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
+    if NEUTRAL.iter().any(|(pattern, text)| is_written(text, value) && super::fits_key(pattern, key)) {
+        return true;
+    }
     match DEFAULTS.get(&(kind, key)) {
         Some(texts) => {
             let off = *value == Value::Bool(false) && !texts.iter().any(|text| is_written(text, &Value::Bool(true)));

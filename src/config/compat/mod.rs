@@ -1,16 +1,18 @@
 //! Files and overrides written for verl: which of its keys are settings here, and what becomes of the others.
 //!
 //! [`table`] says it, [`adapt`] does it on the way in, [`set_aside`] takes out what is no setting and reports it.
-//! [`editions`] are verl's own keys and defaults, to tell what was changed and to check that the table knows them all.
+//! [`editions`] are verl's own keys and defaults, to tell what was changed and to check that the table knows them all; [`files`] are
+//! the files they come from.
 
 pub mod editions;
+pub mod files;
 pub mod page;
 pub mod table;
 
 mod adapt;
 mod set_aside;
 
-pub use adapt::{Renamed, Verl, leaves};
+pub use adapt::{NULL_IS_UNSET, Renamed, Verl, leaves, module_names};
 pub use set_aside::{Aside, Ignored, inline, set_aside, summary};
 pub use table::{Fate, Kind};
 
@@ -45,8 +47,8 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
     let fate = if let Fate::Unread(reason) = fate { &Fate::Ignored(reason) } else { fate };
     let is_section = pattern.last() == Some(&"**") && captured.last().is_some_and(String::is_empty);
     let target = match fate {
-        Fate::Renamed(to) | Fate::RenamedUnless(to, _) | Fate::Means(to, _) => Some(filled(to, captured)),
-        Fate::Ignored(_) | Fate::Unread(_) | Fate::Refused(_) => None,
+        Fate::Renamed(to) => Some(filled(to, captured)),
+        _ => None,
     };
     Some(Row { pattern: pattern.join("."), fate: *fate, target, is_section })
 }
@@ -74,7 +76,7 @@ static ROWS: LazyLock<Vec<Vec<Parts>>> = LazyLock::new(|| {
 pub fn reason(kind: Kind, key: &str, defaults: &Node) -> Option<&'static str> {
     match row(kind, key, defaults)?.fate {
         Fate::Ignored(reason) | Fate::Unread(reason) | Fate::Refused(reason) => Some(reason),
-        Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..) => None,
+        Fate::Renamed(_) | Fate::Means(..) | Fate::Chooses(..) => None,
     }
 }
 
@@ -82,7 +84,8 @@ pub fn reason(kind: Kind, key: &str, defaults: &Node) -> Option<&'static str> {
 pub fn explain(kind: Kind, key: &str, defaults: &Node) -> Option<String> {
     let row = row(kind, key, defaults)?;
     Some(match (row.fate, row.target) {
-        (Fate::Means(_, value), Some(to)) => format!("`{key}=true` is written {to}={value} here"),
+        (Fate::Means(to, value), _) => format!("`{key}=true` is written {to}={value} here"),
+        (Fate::Chooses(to, from), _) => format!("`{key}=true` is written {to}=… here, with the value of {from}"),
         (_, Some(to)) => format!("`{key}` is called `{to}` here"),
         (Fate::Ignored(reason), _) => format!("`{key}` is accepted and ignored: {reason}"),
         (Fate::Refused(reason), _) => format!("`{key}` can only keep its default: {reason}"),

@@ -57,7 +57,7 @@ fn counts(kind: Kind, keys: &[Key], defaults: &Node) -> String {
     let count = |is: fn(&Option<Fate>) -> bool| fates.iter().filter(|fate| is(fate)).count();
     let columns = [
         count(|fate| fate.is_none()),
-        count(|fate| matches!(fate, Some(Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..)))),
+        count(|fate| matches!(fate, Some(Fate::Renamed(_) | Fate::Means(..) | Fate::Chooses(..)))),
         count(|fate| matches!(fate, Some(Fate::Ignored(_)))),
         count(|fate| matches!(fate, Some(Fate::Refused(_)))),
     ];
@@ -69,8 +69,9 @@ fn list(rows: &[&(&str, Fate)]) -> String {
     let mut reasons: Vec<(String, Vec<&str>)> = vec![];
     for (pattern, fate) in rows {
         let reason = match fate {
-            Fate::Renamed(to) | Fate::RenamedUnless(to, _) => format!("**renamed** to `{to}`"),
+            Fate::Renamed(to) => format!("**renamed** to `{to}`"),
             Fate::Means(to, value) => format!("**renamed**: `true` is written `{to}={value}`"),
+            Fate::Chooses(to, from) => format!("**renamed**: `true` is written `{to}=…`, with the value of `{from}`"),
             Fate::Ignored(reason) => format!("**ignored**, because {reason}"),
             Fate::Unread(reason) => format!("**ignored**, unless a setting, because {reason}"),
             Fate::Refused(reason) => format!("**refused** unless at its default: {reason}"),

@@ -3,9 +3,9 @@
 use super::super::error::Problem;
 use super::super::interpolate;
 use super::super::tree::{Node, Value};
-use super::editions::is_default;
+use super::editions::{is_default, newest_defaults, parse};
 use super::table::VALUES;
-use super::{Fate, Kind, Row, alike, row};
+use super::{Fate, Kind, Renamed, Row, alike, row};
 
 /// A key that was set away from its default and has no effect.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +54,10 @@ pub struct Aside {
     /// The settings alone, as written.
     pub settings: Node,
     pub ignored: Vec<Ignored>,
+    /// Keys that stand for a value of another one.
+    pub renamed: Vec<Renamed>,
+    /// Keys whose value another one made count.
+    pub chosen: Vec<&'static str>,
     pub problems: Vec<Problem>,
 }
 
@@ -61,13 +65,14 @@ pub struct Aside {
 /// `${…}` unresolved, so that a key that merely follows another one is not reported.
 pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
     let mut sorter = Sorter { kind, defaults, aside: vec![], ignored: vec![] };
-    let settings = sorter.settings("", written).unwrap_or_else(|| Node { value: Value::Map(vec![]), ..written.clone() });
+    let mut settings = sorter.settings("", written).unwrap_or_else(|| Node { value: Value::Map(vec![]), ..written.clone() });
     let mut others = Node { value: Value::Map(vec![]), ..written.clone() };
     for (key, node, _) in &sorter.aside {
         others.put(key, node.clone());
     }
     let (others, _) = interpolate::resolve_in(&others, written);
-    let (mut ignored, mut problems) = (sorter.ignored, vec![]);
+    let (mut ignored, mut problems, mut renamed) = (sorter.ignored, vec![], vec![]);
+    let mut chosen = vec![];
     for (key, node, row) in sorter.aside {
         let value = others.get(&key).map_or(&node.value, |resolved| &resolved.value);
         let is_default = [&node.value, value].into_iter().any(|value| says_nothing(kind, &key, value, defaults));
@@ -85,10 +90,28 @@ pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
                 );
             }
             Fate::Ignored(reason) | Fate::Unread(reason) => ignored.push(Ignored { key, value: inline(value), reason }),
-            Fate::Renamed(_) | Fate::RenamedUnless(..) | Fate::Means(..) => {}
+            Fate::Means(to, means) if *value == Value::Bool(true) => {
+                settings.put(to, Node { origin: node.origin.clone(), ..parse(means).unwrap_or_else(|| node.clone()) });
+                renamed.push(Renamed { from: key, to: to.into(), origin: node.origin });
+            }
+            Fate::Chooses(to, from) if *value == Value::Bool(true) => {
+                let given = others.get(from).cloned().filter(|given| given.value != Value::Null);
+                let verls = || newest_defaults(kind).find(|(known, _)| *known == from).and_then(|(_, text)| parse(text));
+                if let (Some(value), None | Some(Node { value: Value::Null, .. })) = (given.or_else(verls), settings.get(to)) {
+                    settings.put(to, Node { origin: node.origin.clone(), ..value });
+                }
+                chosen.push(from);
+                renamed.push(Renamed { from: key, to: to.into(), origin: node.origin });
+            }
+            Fate::Means(..) | Fate::Chooses(..) if *value != Value::Bool(false) => {
+                let message = format!("`{key}` must be true or false, not {}", inline(value));
+                problems.push(Problem::new(&key, message).at(&node.origin));
+            }
+            Fate::Renamed(_) | Fate::Means(..) | Fate::Chooses(..) => {}
         }
     }
-    Aside { settings, ignored, problems }
+    ignored.retain(|one| !chosen.contains(&one.key.as_str()));
+    Aside { settings, ignored, renamed, chosen, problems }
 }
 
 struct Sorter<'a> {

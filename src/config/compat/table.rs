@@ -9,10 +9,10 @@
 pub enum Fate {
     /// Another key holds it here; a final `**` takes along what is below.
     Renamed(&'static str),
-    /// As [`Fate::Renamed`], but this value says nothing.
-    RenamedUnless(&'static str, &'static str),
-    /// `true` means this key and value where that key is not set, `false` nothing.
+    /// `true` means this key and value, whatever that key is set to otherwise; `false` means nothing.
     Means(&'static str, &'static str),
+    /// `true` means that this key, where nobody sets it, has the value of that other key of verl's.
+    Chooses(&'static str, &'static str),
     /// Accepted; changes nothing, because.
     Ignored(&'static str),
     /// As [`Fate::Ignored`], unless the key is a setting.
@@ -20,10 +20,12 @@ pub enum Fate {
     /// Accepted at its default; anything else would change the run, and is not possible, because.
     Refused(&'static str),
 }
-use Fate::{Ignored, Means, Refused, Renamed, RenamedUnless, Unread};
+use Fate::{Chooses, Ignored, Means, Refused, Renamed, Unread};
 
 const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
-const ONE_DTYPE: &str = "numbers are float32 on the CPU; the device decides, not the configuration";
+const ONE_DTYPE: &str = "weights, optimizer and losses are float32; the model's dtype chooses the numbers of matrix products";
+const NO_DROPOUT: &str = "dropout is not applied: the policy that samples is the one that is trained";
+const OWN_SEED: &str = "trainer.seed is the seed";
 const GENERATION_READS: &str = "generation reads model.path, rollout and its own data alone";
 const NATIVE: &str = "the native engine generates, with the trained weights themselves";
 const NO_ACTIVATIONS: &str = "activations are kept on the device";
@@ -46,7 +48,9 @@ const NO_TRANSFER_QUEUE: &str = "data stays in one process";
 const NO_READER: &str = "nothing reads it: every prompt keeps its ids and its messages";
 const OWN_CONFIG: &str = "a model is what its own config.json says";
 const OWN_OPTIMIZER: &str = "AdamW is built in";
-const PER_DEVICE: &str = "the schedule has a linear warm-up from 0, then constant or cosine";
+const OWN_SCHEDULE: &str = "the schedule has a linear warm-up from 0, then it is constant, linear or cosine";
+const RECOMPUTE: &str = "enable_gradient_checkpointing of the model chooses between memory and arithmetic";
+const OWN_WEIGHTS: &str = "weights are read from the model's folder; init=random draws them instead";
 const SAVES_AT_ONCE: &str = "a checkpoint is written before the next step, and verified when it is loaded";
 
 /// Rows for every kind of configuration.
@@ -83,18 +87,22 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.override_optimizer_config.use_precision_aware_optimizer", Ignored(ONE_DTYPE)),
     ("**.override_optimizer_config.**", Refused(OWN_OPTIMIZER)),
     ("**.optim.zero_indexed_step", Refused("the first step has index 0 in the schedule")),
-    ("**.optim.lr_warmup_init", Refused(PER_DEVICE)),
-    ("**.optim.lr_decay_steps", Refused(PER_DEVICE)),
+    ("**.optim.lr_warmup_init", Refused(OWN_SCHEDULE)),
+    ("**.optim.lr_decay_steps", Refused(OWN_SCHEDULE)),
     ("**.optim.lr_min", Refused("the floor is a fraction of lr: set min_lr_ratio")),
     ("**.optim.min_lr", Refused("the floor is a fraction of lr: set min_lr_ratio")),
     ("**.optim.weight_decay_incr_style", Refused("the weight decay is constant")),
-    ("**.optim.lr_wsd_decay_style", Ignored(PER_DEVICE)),
-    ("**.optim.lr_wsd_decay_steps", Ignored(PER_DEVICE)),
-    ("**.optim.use_checkpoint_opt_param_scheduler", Ignored(PER_DEVICE)),
-    ("**.optim.decay_type", Refused(PER_DEVICE)),
-    ("**.optim.min_lr_factor", Refused(PER_DEVICE)),
-    ("**.optim.lr_decay_ratio", Refused(PER_DEVICE)),
-    ("**.optim.lr_start", Refused(PER_DEVICE)),
+    ("**.optim.lr_wsd_decay_style", Ignored(OWN_SCHEDULE)),
+    ("**.optim.lr_wsd_decay_steps", Ignored(OWN_SCHEDULE)),
+    ("**.optim.use_checkpoint_opt_param_scheduler", Ignored("after a resume, too, the schedule is that of the settings")),
+    ("**.optim.decay_type", Renamed("**.optim.lr_scheduler_type")),
+    ("**.optim.min_lr_factor", Renamed("**.optim.min_lr_ratio")),
+    ("**.optim.lr_decay_ratio", Refused(OWN_SCHEDULE)),
+    ("**.optim.lr_start", Refused(OWN_SCHEDULE)),
+    ("**.optim.init_lr_ratio", Ignored("the warm-up starts from 0")),
+    ("**.optim.wd_incr_style", Refused("the weight decay is constant")),
+    ("**.optim.master_weights", Ignored(ONE_DTYPE)),
+    ("**.optim.store_param_remainders", Ignored(ONE_DTYPE)),
     ("**.optim.name", Refused(OWN_OPTIMIZER)),
     ("**.optim.muon_*", Ignored(OWN_OPTIMIZER)),
     ("**.optim.*_dtype", Ignored(ONE_DTYPE)),
@@ -113,7 +121,7 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.lora.exclude_modules", Renamed("**.exclude_modules")),
     ("**.lora.adapter_path", Renamed("**.lora_adapter_path")),
     ("**.lora.type", Refused(PLAIN_LORA)),
-    ("**.lora.dropout", Refused("dropout is not applied: the policy that samples is the one that is trained")),
+    ("**.lora.dropout", Refused(NO_DROPOUT)),
     ("**.lora.dropout_position", Ignored("there is no dropout")),
     ("**.lora.lora_A_init_method", Ignored(PLAIN_LORA)),
     ("**.lora.lora_B_init_method", Refused(PLAIN_LORA)),
@@ -134,14 +142,33 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.entropy_from_logits_with_chunking", Ignored("the head always works in chunks of tokens")),
     ("**.entropy_from_logits_chunk_size", Ignored("the head always works in chunks of tokens")),
     ("**.entropy_checkpointing", Ignored("the head always works in chunks of tokens")),
+    ("**.fsdp_config.*dtype", Ignored(ONE_DTYPE)),
+    ("**.fsdp_config.mixed_precision.**", Ignored(ONE_DTYPE)),
+    ("**.fsdp_config.seed", Ignored(OWN_SEED)),
     ("**.fsdp_config.**", Ignored(ONE_DEVICE)),
+    ("**.override_transformer_config.*_fusion", Ignored(NO_TORCH)),
+    ("**.override_transformer_config.attention_backend", Ignored(NO_TORCH)),
+    ("**.override_transformer_config.persist_layer_norm", Ignored(NO_TORCH)),
+    ("**.override_transformer_config.*dropout", Refused(NO_DROPOUT)),
+    ("**.override_transformer_config.*dtype", Ignored(ONE_DTYPE)),
+    ("**.override_transformer_config.fp8*", Refused(NO_QAT)),
+    ("**.override_transformer_config.moe_*", Ignored(NO_MOE)),
+    ("**.override_transformer_config.recompute_*", Ignored(RECOMPUTE)),
+    ("**.override_transformer_config.account_for_*", Ignored(ONE_DEVICE)),
+    ("**.override_transformer_config.num_layers_in_*", Ignored(ONE_DEVICE)),
+    ("**.override_transformer_config.deallocate_pipeline_outputs", Ignored(ONE_DEVICE)),
+    ("**.override_transformer_config.**", Refused(OWN_CONFIG)),
+    ("**.override_mcore_model_config.**", Refused(OWN_CONFIG)),
+    ("**.megatron.dtype", Ignored(ONE_DTYPE)),
+    ("**.megatron.seed", Ignored(OWN_SEED)),
+    ("**.megatron.use_dist_checkpointing", Refused(OWN_WEIGHTS)),
     ("**.megatron.**", Ignored(ONE_DEVICE)),
     ("**.strategy", Ignored(ONE_DEVICE)),
     ("**.ulysses_sequence_parallel_size", Ignored(ONE_DEVICE)),
     ("**.nccl_timeout", Ignored(ONE_DEVICE)),
     ("**.gradient_checkpointing_kwargs.**", Ignored("whole blocks are computed again")),
     ("**.enable_activation_offload", Ignored(NO_ACTIVATIONS)),
-    ("**.load_weight", Refused("weights are read from the model's folder; init=random draws them instead")),
+    ("**.load_weight", Refused(OWN_WEIGHTS)),
     ("**.hf_config_path", Refused("config.json is read from the model's folder")),
     ("**.router_replay.mode", Refused(NO_MOE)),
     ("**.router_replay.**", Ignored(NO_MOE)),
@@ -250,7 +277,7 @@ const RL: &[(&str, Fate)] = &[
     ("actor_rollout_ref.actor.calculate_entropy", Ignored("the entropy is always reported")),
     ("actor_rollout_ref.*.rollout_n", Ignored("actor_rollout_ref.rollout.n alone counts the responses")),
     ("actor_rollout_ref.actor.sum_pi_squared_checkpointing", Ignored("the head always works in chunks of tokens")),
-    ("model_engine", Ignored(ONE_DEVICE)),
+    ("model_engine", Ignored("it chooses a training framework")),
     // Data.
     ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: only reward functions may be Python")),
     ("data.custom_cls.name", Ignored(NO_PYTHON)),
@@ -272,6 +299,9 @@ const RL: &[(&str, Fate)] = &[
     ("data.return_raw_chat", Ignored(NO_READER)),
     ("data.return_full_prompt", Ignored(NO_READER)),
     // Critic and rewards.
+    ("critic.fsdp.*dtype", Ignored(ONE_DTYPE)),
+    ("critic.fsdp.mixed_precision.**", Ignored(ONE_DTYPE)),
+    ("critic.fsdp.seed", Ignored(OWN_SEED)),
     ("critic.fsdp.**", Ignored(ONE_DEVICE)),
     ("critic.kl_ctrl.**", Ignored("nothing reads it: algorithm.kl_ctrl holds the KL controller")),
     ("critic.rollout_n", Ignored("actor_rollout_ref.rollout.n alone counts the responses")),
@@ -316,8 +346,8 @@ const SFT: &[(&str, Fate)] = &[
     ("trainer.wandb_proxy", Ignored("the environment variable https_proxy does the same")),
     ("model.partial_pretrain", Renamed("model.path")),
     ("data.micro_batch_size", Renamed("data.micro_batch_size_per_gpu")),
-    ("data.multiturn.enable", Means("data.messages_key", "messages")),
-    ("data.multiturn.messages_key", RenamedUnless("data.messages_key", "messages")),
+    ("data.multiturn.enable", Chooses("data.messages_key", "data.multiturn.messages_key")),
+    ("data.multiturn.messages_key", Ignored("data.multiturn.enable is not true, so prompt_key and response_key are read")),
     ("data.multiturn.tools_key", Renamed("data.tools_key")),
     ("data.multiturn.enable_thinking_key", Renamed("data.enable_thinking_key")),
     ("data.chat_template", Renamed("model.custom_chat_template")),
@@ -337,6 +367,11 @@ const SFT: &[(&str, Fate)] = &[
     ("data.balance_dp_token", Ignored(ONE_DEVICE)),
     ("data.num_workers", Ignored("rows are read before the first step")),
     ("engine.qat.enable", Refused(NO_QAT)),
+    ("engine.enable_fp8", Refused(NO_QAT)),
+    ("engine.*dtype", Ignored(ONE_DTYPE)),
+    ("engine.mixed_precision.**", Ignored(ONE_DTYPE)),
+    ("engine.seed", Ignored(OWN_SEED)),
+    ("engine.use_dist_checkpointing", Refused(OWN_WEIGHTS)),
     ("engine.**", Ignored(ONE_DEVICE)),
 ];
 

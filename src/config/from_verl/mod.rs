@@ -3,17 +3,19 @@
 //! The overrides are first applied to verl's own keys, by Hydra's rules, so that what verl refuses is refused here with a
 //! better message. What they changed is then sorted by the table of [`super::compat`].
 
+mod groups;
 mod recipe;
 mod shell;
 
 use super::compat::editions::{self, EDITIONS};
+use super::compat::table::VALUES;
 use super::compat::{Fate, Ignored, Kind, Renamed, Verl, inline, leaves, row, set_aside};
 use super::error::{ConfigError, Problem};
 use super::hydra::Adapt;
 use super::overrides::{self, Operation, Override};
 use super::provenance::Origin;
 use super::tree::{Node, Value};
-use std::sync::Arc;
+use groups::Choice;
 
 /// A program of verl, and what answers to it here.
 struct Program {
@@ -172,25 +174,24 @@ fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
 
 fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, ConfigError> {
     let kind = call.program.kind;
-    let before = verl_tree(edition, &call.config).ok_or_else(|| {
+    let choice = Choice::new(edition, &call.config, &call.overrides).ok_or_else(|| {
         let known = "ppo_trainer, ppo_megatron_trainer, sft_trainer, generation and evaluation";
         Problem::new("", format!("`{}` is no configuration of verl {edition}", call.config))
             .help(format!("known are {known}; a file of your own is given to trainer itself: trainer --config FILE OVERRIDES"))
     })?;
-    let mut after = before.clone();
-    let (mut problems, mut given, mut written, mut ignored) = (vec![], vec![], vec![], vec![]);
-    for word in &call.overrides {
+    let Choice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
+    let defaults = super::defaults(kind.default_file())?;
+    let mut written = vec![];
+    for word in words {
         match overrides::parse(word) {
             Err(problem) => problems.push(problem),
             Ok(one) if one.key == "hydra" || one.key.starts_with("hydra.") => {
                 ignored.push(Ignored::hydra(one.key, &one.value.map_or(Value::Null, |node| node.value)));
             }
-            Ok(one) if is_group(&one, &before) => match framework(one) {
-                Ok(one) => ignored.push(one),
-                Err(problem) => problems.push(problem),
-            },
             Ok(one) => {
-                problems.extend(one.clone().apply(&mut after).err());
+                // Scripts of other days have keys that the edition has not; those of which it is known what becomes of them are taken.
+                let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
+                problems.extend(one.clone().apply(&mut after).err().filter(|_| after.get(&one.key).is_some() || !is_known()));
                 given.push(one);
                 written.push(word.clone());
             }
@@ -204,7 +205,17 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         value: path.clone(),
         reason: "the settings are verl's own; a file of yours is given to trainer itself, with --config",
     }));
-    let name = if call.config == "ppo_megatron_trainer" { "ppo_megatron_trainer" } else { call.program.preset };
+    given.retain(|one| {
+        let reason = editions::unread(&config, framework, &one.key);
+        let value = || one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
+        ignored.extend(reason.filter(|_| !groups::is_from(&one.origin)).map(|reason| Ignored {
+            key: one.key.clone(),
+            value: value(),
+            reason,
+        }));
+        reason.is_none()
+    });
+    let name = if config == "ppo_megatron_trainer" { &config } else { call.program.preset };
     let mut converted = Converted {
         kind,
         edition,
@@ -217,51 +228,15 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         refused: vec![],
         further: call.further.clone(),
     };
-    let settings = sort(given, &mut converted)?;
+    let settings = sort(given, &mut converted, defaults.root())?;
     converted.recipe = recipe::write(&converted, &settings);
     Ok(converted)
 }
 
-/// verl's keys with their defaults; none where the edition has no such file.
-fn verl_tree(edition: &str, config: &str) -> Option<Node> {
-    let index = EDITIONS.iter().position(|name| *name == edition)?;
-    let mut root = Node::new(Value::Map(vec![]), Origin::Override(Arc::from("")));
-    for key in editions::keys().filter(|key| key.config == config) {
-        let Some(default) = key.defaults[index].and_then(editions::parse) else { continue };
-        root.put(key.key, default);
-    }
-    (root.value != Value::Map(vec![])).then_some(root)
-}
-
-/// Whether an override such as `engine=fsdp` chooses a file for a whole group.
-fn is_group(one: &Override, tree: &Node) -> bool {
-    let is_name = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Text(_)));
-    let names_mapping = tree.get(&one.key).is_some_and(|node| matches!(&node.value, Value::Map(map) if !map.is_empty()));
-    one.package.is_some() || one.key.contains('/') || is_name && names_mapping
-}
-
-/// The training frameworks, parts of the names of the files that verl has for them.
-const FRAMEWORKS: &[&str] = &["dp", "fsdp", "megatron", "veomni", "torchtitan", "mindspeed", "automodel"];
-
-/// The choice of a framework's file for a group, which has no effect.
-fn framework(one: Override) -> Result<Ignored, Problem> {
-    let option = one.value.as_ref().and_then(|node| node.value.plain_text()).unwrap_or_default();
-    let key = one.package.as_ref().map_or(one.key.clone(), |package| format!("{}@{package}", one.key));
-    if option.split('_').any(|part| FRAMEWORKS.contains(&part)) {
-        return Ok(Ignored { key, value: option, reason: "it chooses the defaults of a training framework" });
-    }
-    let message = format!("`{key}` is a group of settings, and `{option}` is no file of it that is known here");
-    Err(Problem::new(&key, message).at(&one.origin).help(format!("set its keys, such as {}.KEY=VALUE", one.key)))
-}
-
-/// A setting that has an effect here and none in verl, which writes over it.
-const OVERWRITTEN: &str = "optim.total_training_steps";
-
 /// Applies the overrides to our own defaults, as a run does, and sorts what they changed; returns what the recipe holds.
-fn sort(given: Vec<Override>, converted: &mut Converted) -> Result<Node, ConfigError> {
-    let defaults = super::defaults(converted.kind.default_file())?;
-    let verl = Verl::new(converted.kind, defaults.root());
-    let mut root = defaults.root().clone();
+fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Result<Node, ConfigError> {
+    let verl = Verl::new(converted.kind, defaults);
+    let mut root = defaults.clone();
     let mut problems = vec![];
     for one in given {
         // Whether it may be added, changed or deleted was seen on verl's own keys.
@@ -274,31 +249,30 @@ fn sort(given: Vec<Override>, converted: &mut Converted) -> Result<Node, ConfigE
     if !problems.is_empty() {
         return Err(ConfigError { problems });
     }
-    let aside = set_aside(converted.kind, &root, defaults.root());
-    converted.renamed = verl.renamed();
+    let aside = set_aside(converted.kind, &root, defaults);
+    converted.renamed = verl.renamed().into_iter().chain(aside.renamed).filter(|one| !groups::is_from(&one.origin)).collect();
     converted.refused = aside.problems;
     let mut settings = Node::new(Value::Map(vec![]), root.origin.clone());
+    leaves("", &aside.settings, &mut |key, node| {
+        if matches!(node.origin, Origin::Override(_)) && row(converted.kind, key, defaults).is_none() {
+            // The run itself says which values it replaces.
+            let is_replaced = VALUES.iter().any(|(of, ..)| *of == key);
+            settings.put(key, root.get(key).filter(|_| is_replaced).unwrap_or(node).clone());
+        }
+    });
     let mut others = vec![];
     leaves("", &root, &mut |key, node| {
-        if !matches!(node.origin, Origin::Override(_)) {
-            return;
-        }
-        if key.ends_with(OVERWRITTEN) {
-            return others.push((
-                key.to_string(),
-                node.clone(),
-                "verl sets it to the length of the run, which is the default here",
-            ));
-        }
-        match row(converted.kind, key, defaults.root()).map(|row| row.fate) {
-            None | Some(Fate::Refused(_)) => drop(settings.put(key, node.clone())),
-            Some(Fate::Ignored(reason)) => others.push((key.to_string(), node.clone(), reason)),
-            Some(_) => {}
+        let Some(row) = row(converted.kind, key, defaults).filter(|_| matches!(node.origin, Origin::Override(_))) else { return };
+        match row.fate {
+            Fate::Refused(_) if !groups::is_from(&node.origin) => drop(settings.put(key, node.clone())),
+            Fate::Ignored(reason) if !groups::is_from(&node.origin) => others.push((key.to_string(), node.clone(), reason)),
+            _ => {}
         }
     });
     // A setting may refer to what has no effect itself.
     let refers = settings.value.to_yaml().contains("${");
-    for (key, node, reason) in others {
+    let is_read = |key: &str| aside.chosen.contains(&key);
+    for (key, node, reason) in others.into_iter().filter(|(key, ..)| !is_read(key)) {
         if refers {
             settings.put(&key, node.clone());
         }

@@ -35,6 +35,7 @@ choices! {
         Dapo = "dapo",
         Prime = "prime",
         Batch = "batch",
+        Gdpo = "gdpo",
     }
 }
 

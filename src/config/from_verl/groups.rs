@@ -1,0 +1,111 @@
+//! Overrides of verl that choose a file for a whole group (`optim=megatron`, `model_engine=veomni`): the group's values are composed from
+//! verl's own files, and what they change is set in the recipe.
+
+use super::super::compat::editions::{self, EDITIONS, FSDP, MEGATRON};
+use super::super::compat::{Ignored, files, leaves};
+use super::super::error::{ConfigError, Problem};
+use super::super::overrides::{self, Operation, Override};
+use super::super::provenance::Origin;
+use super::super::tree::{Node, Value};
+use std::sync::Arc;
+
+const TAKEN: &str =
+    "what its file says of learning rate, schedule and adapters is in the recipe; the rest is of a training framework";
+
+/// What begins the origin of a value that a group's file gave.
+const FROM: &str = "the file of ";
+
+/// A configuration of verl with the groups that a command chooses.
+pub struct Choice<'a> {
+    /// verl's file.
+    pub config: String,
+    /// What trains: [`FSDP`] or [`MEGATRON`].
+    pub framework: &'static str,
+    /// verl's keys as the chosen files have them.
+    pub tree: Node,
+    /// What the chosen files change, as overrides.
+    pub given: Vec<Override>,
+    /// The groups that were chosen.
+    pub ignored: Vec<Ignored>,
+    pub problems: Vec<Problem>,
+    /// The other overrides.
+    pub words: Vec<&'a String>,
+}
+
+impl<'a> Choice<'a> {
+    /// Composes verl's file; `None` where the edition has no such file.
+    pub fn new(edition: &'static str, config: &str, overrides: &'a [String]) -> Option<Result<Self, ConfigError>> {
+        let (mut groups, words): (Vec<_>, Vec<_>) = overrides.iter().partition(|word| is_group(edition, word));
+        let mut config = config.to_string();
+        let is_engine = |word: &&String| word.as_str() == "model_engine=megatron";
+        let mut ignored = vec![];
+        // The file of that name is this choice.
+        if groups.iter().any(is_engine) && config == "ppo_trainer" && files::find(edition, "ppo_megatron_trainer").is_some() {
+            groups.retain(|word| !is_engine(word));
+            config = "ppo_megatron_trainer".into();
+            ignored.push(Ignored { key: "model_engine".into(), value: MEGATRON.into(), reason: TAKEN });
+        }
+        let is_megatron = config.contains(MEGATRON) || groups.iter().any(|word| word.as_str() == "engine=megatron");
+        let framework = if is_megatron { MEGATRON } else { FSDP };
+        let base = match files::composed(edition, &config, &[])? {
+            Ok(tree) => tree,
+            Err(error) => return Some(Err(error)),
+        };
+        let (mut tree, mut given, mut problems) = (base, vec![], vec![]);
+        for index in 0..groups.len() {
+            let chosen: Vec<String> = groups[..=index].iter().map(|word| word.to_string()).collect();
+            let after = match files::composed(edition, &config, &chosen)? {
+                Ok(after) => after,
+                Err(error) => {
+                    problems.extend(error.problems);
+                    break;
+                }
+            };
+            let is_new = |key: &str, node: &Node| tree.get(key).is_none_or(|there| there.value != node.value);
+            changes(&after, groups[index], &mut given, &|key, node| is_new(key, node));
+            let (key, value) = groups[index].split_once('=').unwrap_or((groups[index], ""));
+            ignored.push(Ignored { key: key.trim_start_matches('+').into(), value: value.into(), reason: TAKEN });
+            tree = after;
+        }
+        if groups.iter().any(|word| word.as_str() == "engine=megatron") {
+            changes(&tree, "engine=megatron", &mut given, &|key, _| key.contains(".lora."));
+        }
+        // What verl's main branch had by then is in no file.
+        let index = EDITIONS.iter().position(|name| *name == edition)?;
+        for key in editions::keys().filter(|key| key.config == config) {
+            let default = key.defaults[index].and_then(editions::parse);
+            if let Some(default) = default.filter(|_| tree.get(key.key).is_none() && groups.is_empty()) {
+                tree.put(key.key, default);
+            }
+        }
+        Some(Ok(Self { config, framework, tree, given, ignored, problems, words }))
+    }
+}
+
+/// The values of a tree that are wanted, as overrides that a group's file gave.
+fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, wanted: &dyn Fn(&str, &Node) -> bool) {
+    leaves("", tree, &mut |key, node| {
+        // What follows another key in verl does so here.
+        let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
+        if follows || key == "model_engine" || !wanted(key, node) {
+            return;
+        }
+        let origin = Origin::Override(Arc::from(format!("{FROM}{word}")));
+        let value = Some(Node { value: node.value.clone(), origin: origin.clone(), through: None });
+        given.push(Override { operation: Operation::Force, key: key.to_string(), package: None, value, origin });
+    });
+}
+
+/// Whether a value is one that a group's file gave, rather than the command.
+pub fn is_from(origin: &Origin) -> bool {
+    matches!(origin, Origin::Override(text) if text.starts_with(FROM))
+}
+
+/// Whether an override chooses a file for a whole group.
+fn is_group(edition: &str, word: &str) -> bool {
+    let Ok(one) = overrides::parse(word) else { return false };
+    let is_map = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Map(_)));
+    !one.key.starts_with("hydra")
+        && !is_map
+        && (one.package.is_some() || one.key.contains('/') || files::is_group(edition, &one.key))
+}

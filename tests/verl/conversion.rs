@@ -1,0 +1,279 @@
+//! Commands of verl, converted: groups of frameworks, keys that verl does not read, keys that its files lack.
+
+use super::{built_in, repository, resolved, settled};
+use burnish::config::compat::{Fate, Kind, NULL_IS_UNSET, alike, editions, files, fits_key, leaves, module_names, row};
+use burnish::config::from_verl::{self, Converted, Source};
+use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, settle};
+
+const PPO: &str = "python3 -m verl.trainer.main_ppo";
+const SFT: &str = "torchrun -m verl.trainer.sft_trainer";
+const OLD_SFT: &str = "torchrun -m verl.trainer.fsdp_sft_trainer";
+
+fn convert(edition: &str, command: &str) -> Result<Converted, ConfigError> {
+    from_verl::convert(&Source { name: "command", text: command, edition: Some(edition), environment: &|_| None })
+}
+
+fn converted(edition: &str, command: &str) -> (Converted, Tree) {
+    let converted = convert(edition, command).unwrap_or_else(|error| panic!("{edition} {command}: {error}"));
+    let tree = resolved(&converted);
+    (converted, tree)
+}
+
+fn yaml(tree: &Tree, key: &str) -> String {
+    tree.value(key).unwrap_or_else(|| panic!("no {key}")).to_yaml()
+}
+
+/// What a group's file says of the optimizer is what the recipe trains with: every option of every group, in every edition.
+#[test]
+fn the_values_of_a_group_are_taken() {
+    let mut choices = 0;
+    for edition in editions::EDITIONS {
+        for (file, _) in files::of(edition).filter(|(file, _)| file.contains('/')) {
+            let (group, option) = file.split_once('/').unwrap();
+            let (command, config, kind) = match group {
+                "optim" | "engine" if files::find(edition, "sft_trainer_engine").is_some() => {
+                    (SFT, "sft_trainer_engine", Kind::Sft)
+                }
+                "model_engine" | "critic" if !option.starts_with(group) => (PPO, "ppo_trainer", Kind::Rl),
+                _ => continue,
+            };
+            let word = format!("{group}={option}");
+            let (found, tree) = converted(edition, &format!("{command} {word}"));
+            assert!(found.ignored.iter().any(|one| one.key == group), "{edition} {word}: {:?}", found.ignored);
+            let verls = files::composed(edition, config, &[word.clone()]).unwrap().unwrap();
+            let written = built_in(kind);
+            let mut compared = 0;
+            leaves("", &verls, &mut |key, node| {
+                let to = row(kind, key, written.root()).map_or(Some(key.to_string()), |row| row.target);
+                let Some(to) = to.filter(|to| to.contains("optim.") || to.ends_with("grad_clip")) else { return };
+                let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
+                if follows || node.value == Value::Null || tree.value(&to).is_none() {
+                    return;
+                }
+                let here = tree.value(&to).unwrap();
+                assert!(
+                    alike(here, &node.value),
+                    "{edition} {word}: {to} is {}, in verl {key}: {}",
+                    here.to_yaml(),
+                    node.value.to_yaml()
+                );
+                compared += 1;
+            });
+            assert!(compared >= 4, "{edition} {word}: {compared}");
+            choices += 1;
+        }
+    }
+    assert!(choices >= 15, "{choices}");
+}
+
+#[test]
+fn frameworks_bring_their_own_schedules_and_adapters() {
+    let cases: &[(&str, &str, &[(&str, &str)])] = &[
+        (
+            "2026-08",
+            &format!("{SFT} optim=automodel"),
+            &[("optim.lr", "1e-5"), ("optim.lr_scheduler_type", "cosine"), ("optim.min_lr_ratio", "0.01")],
+        ),
+        (
+            "2026-08",
+            &format!("{SFT} optim=torchtitan optim.lr=2e-5"),
+            &[("optim.lr", "2e-5"), ("optim.lr_scheduler_type", "linear")],
+        ),
+        (
+            "2026-08",
+            &format!("{SFT} optim=megatron engine=megatron model.lora.rank=8"),
+            &[("model.lora_rank", "8"), ("model.lora_alpha", "32")],
+        ),
+        (
+            "2026-08",
+            &format!("{PPO} model_engine=veomni"),
+            &[("actor_rollout_ref.actor.optim.lr_scheduler_type", "cosine"), ("critic.optim.lr_scheduler_type", "cosine")],
+        ),
+        (
+            "2026-08",
+            &format!(
+                "{PPO} model_engine=megatron actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2 actor_rollout_ref.model.lora.rank=16"
+            ),
+            &[
+                ("actor_rollout_ref.model.lora_rank", "16"),
+                ("actor_rollout_ref.model.lora_alpha", "32"),
+                ("actor_rollout_ref.actor.optim.lr_scheduler_type", "constant"),
+            ],
+        ),
+        (
+            "2026-01",
+            &format!(
+                "{PPO} --config-name=ppo_megatron_trainer actor_rollout_ref.model.lora.rank=16 'actor_rollout_ref.model.lora.target_modules=[linear_qkv,linear_fc2]'"
+            ),
+            &[
+                ("actor_rollout_ref.model.lora_rank", "16"),
+                ("actor_rollout_ref.model.lora_alpha", "32"),
+                ("actor_rollout_ref.model.target_modules", "- q_proj\n- k_proj\n- v_proj\n- down_proj"),
+            ],
+        ),
+        (
+            "2025-06",
+            &format!("{PPO} --config-name=ppo_megatron_trainer data.train_batch_size=8"),
+            &[("critic.optim.lr_scheduler_type", "linear"), ("critic.optim.lr", "1e-6")],
+        ),
+        (
+            "2025-06",
+            &format!("{OLD_SFT} data.train_files=a.parquet"),
+            &[("optim.lr_scheduler_type", "cosine"), ("data.max_length", "1024"), ("optim.lr_warmup_steps_ratio", "0.1")],
+        ),
+        (
+            "2026-01",
+            &format!("{OLD_SFT} optim.lr_scheduler_type=constant optim.lr_warmup_steps=5"),
+            &[("optim.lr_scheduler_type", "cosine"), ("optim.lr_warmup_steps", "-1")],
+        ),
+        (
+            "2026-01",
+            &format!("{PPO} actor_rollout_ref.actor.optim.total_training_steps=6"),
+            &[("actor_rollout_ref.actor.optim.total_training_steps", "-1")],
+        ),
+        ("2026-08", &format!("{PPO} reward.reward_manager.name=gdpo"), &[("reward_model.reward_manager", "gdpo")]),
+    ];
+    for (edition, command, settings) in cases {
+        let (_, tree) = converted(edition, command);
+        for (key, value) in *settings {
+            let here = yaml(&tree, key);
+            let same = here == *value || here.parse::<f64>().is_ok_and(|here| value.parse() == Ok(here));
+            assert!(same, "{edition} {command}: {key} is {here}, not {value}");
+        }
+    }
+    // What is dropped is named, with the reason.
+    let (found, _) = converted("2026-01", &format!("{OLD_SFT} optim.lr_scheduler_type=constant"));
+    assert!(
+        found.ignored.iter().any(|one| one.key == "optim.lr_scheduler_type" && one.reason.contains("optim.lr_scheduler ")),
+        "{:?}",
+        found.ignored
+    );
+    let (found, _) = converted("2026-08", &format!("{PPO} critic.optim.total_training_steps=6"));
+    assert!(found.ignored.iter().any(|one| one.reason.contains("the length of the run")), "{:?}", found.ignored);
+    // A choice of other defaults is refused where it cannot be followed.
+    let problems = |config: &str| {
+        let overrides = vec!["model_engine=veomni".to_string()];
+        settle(Kind::Rl, &Request { config: Some(config.into()), overrides, ..Request::default() }).unwrap().problems
+    };
+    assert!(problems("verl/2026-08/ppo_trainer")[0].message.contains("other defaults of verl's"));
+    assert!(convert("2026-08", &format!("{SFT} optim=nope")).unwrap_err().to_string().contains("optim/nope"));
+}
+
+/// `+` adds what verl's own file of the edition lacks, and is refused where verl refuses it.
+#[test]
+fn plus_is_needed_and_refused_as_in_verl() {
+    let overlong = "+reward_model.reward_kwargs.overlong_buffer_cfg.enable=True";
+    let cases = [
+        ("verl/2026-01/ppo_trainer", overlong, true),
+        ("verl/2026-08/ppo_trainer", overlong, true),
+        ("verl/2025-06/ppo_trainer", "+data.seed=3", true),
+        ("verl/2026-01/ppo_trainer", "+data.seed=3", true),
+        ("verl/2026-08/ppo_trainer", "+data.gen_batch_size=8", true),
+        ("verl/2026-01/ppo_trainer", "+data.train_batch_size=8", false),
+        ("verl/2026-08/ppo_trainer", "+algorithm.filter_groups.enable=true", false),
+        ("ppo_trainer", overlong, true),
+        ("ppo_trainer", "+trainer.seed=3", true),
+        ("ppo_trainer", "+trainer.total_epochs=3", false),
+    ];
+    for (config, word, accepted) in cases {
+        let request = Request { config: Some(config.into()), overrides: vec![word.into()], ..Request::default() };
+        let problems = settle(Kind::Rl, &request).unwrap().problems;
+        assert_eq!(problems.is_empty(), accepted, "{config} {word}: {}", ConfigError { problems });
+    }
+}
+
+/// What the page of keys calls ignored is accepted, as an override of a run and of `from-verl`.
+#[test]
+fn ignored_keys_are_accepted_as_overrides() {
+    let wild = include_str!("../data/verl-wild-keys.txt");
+    for (kind, command, config) in [(Kind::Rl, PPO, "ppo_trainer"), (Kind::Sft, SFT, "sft_trainer_engine")] {
+        let tree = built_in(kind);
+        let of_kind = editions::keys().filter(|key| editions::kind_of(key.config) == kind).map(|key| key.key);
+        let mut keys: Vec<&str> = of_kind.chain(wild.lines()).collect();
+        keys.extend(kind.rows().map(|(pattern, _)| *pattern).filter(|pattern| !pattern.contains('*')));
+        keys.retain(|key| {
+            let found = row(kind, key, tree.root());
+            found.is_some_and(|row| !row.is_section && matches!(row.fate, Fate::Ignored(_))) && *key != "model_engine"
+        });
+        keys.sort();
+        keys.dedup();
+        assert!(keys.len() > 100, "{}", keys.len());
+        for key in keys {
+            let word = format!("{key}=17");
+            let found = settled(kind, "", &[&word]).unwrap_or_else(|error| panic!("{word}: {error}"));
+            assert!(found.problems.is_empty(), "{word}: {}", ConfigError { problems: found.problems });
+            let is_mapping = editions::keys().any(|other| other.config == config && other.key.starts_with(&format!("{key}.")));
+            if !is_mapping {
+                convert("2026-08", &format!("{command} {word}")).unwrap_or_else(|error| panic!("{command} {word}: {error}"));
+            }
+        }
+    }
+}
+
+/// A null says the same in a file and as an override: "not set" where verl means that, and otherwise null.
+#[test]
+fn a_null_is_the_same_in_a_file_and_as_an_override() {
+    for kind in Kind::ALL {
+        let tree = built_in(kind);
+        let verls_null = |key: &str| editions::keys().any(|one| one.key == key && one.defaults.contains(&Some("null")));
+        leaves("", tree.root(), &mut |key, default| {
+            let is_unset = NULL_IS_UNSET.iter().any(|pattern| fits_key(pattern, key));
+            if row(kind, key, tree.root()).is_some() || !is_unset && !verls_null(key) {
+                return;
+            }
+            let nested = key.split('.').rev().fold("null".to_string(), |inner, part| format!("{{'{part}': {inner}}}"));
+            let value = |file: &str, overrides: &[&str]| settled(kind, file, overrides).unwrap().tree.value(key).unwrap().clone();
+            let (from_file, from_override) = (value(&nested, &[]), value("", &[&format!("{key}=null")]));
+            assert_eq!(from_file, from_override, "{key}");
+            assert_eq!(from_file == Value::Null, !is_unset || default.value == Value::Null, "{key}: {from_file:?}");
+        });
+    }
+    let scale = |file: &str, overrides: &[&str]| {
+        settled(Kind::Rl, file, overrides).unwrap().tree.value("critic.loss_scale_factor").unwrap().clone()
+    };
+    let actors = "actor_rollout_ref.actor.loss_scale_factor=4";
+    assert_eq!(scale("critic: {loss_scale_factor: null}", &[actors]), Value::Null);
+    assert_eq!(scale("", &[actors, "critic.loss_scale_factor=null"]), Value::Null);
+}
+
+/// Settings of frameworks that would change results are refused; the others are ignored for a reason that is about them.
+#[test]
+fn what_frameworks_would_compute_otherwise_is_refused() {
+    let transformer = "+actor_rollout_ref.actor.megatron.override_transformer_config";
+    for word in [
+        format!("{transformer}.attention_dropout=0.1"),
+        format!("{transformer}.hidden_dropout=0.1"),
+        format!("{transformer}.fp8=hybrid"),
+        format!("{transformer}.num_layers=2"),
+    ] {
+        let problems = settled(Kind::Rl, "", &[&word]).unwrap().problems;
+        assert!(problems.iter().any(|one| one.message.contains("cannot be set")), "{word}");
+    }
+    for (word, part) in [
+        (format!("{transformer}.attention_dropout=0.0"), ""),
+        (format!("{transformer}.apply_rope_fusion=True"), "fused operations"),
+        ("actor_rollout_ref.actor.fsdp_config.model_dtype=bfloat16".into(), "dtype"),
+        ("+actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype=bf16".into(), "dtype"),
+        ("actor_rollout_ref.actor.fsdp_config.seed=7".into(), "trainer.seed"),
+        ("actor_rollout_ref.model.torch_dtype=bfloat16".into(), "dtype"),
+    ] {
+        let found = settled(Kind::Rl, "", &[&word]).unwrap();
+        assert!(found.problems.is_empty(), "{word}: {}", ConfigError { problems: found.problems });
+        assert!(found.ignored.iter().any(|one| one.reason.contains(part)) || part.is_empty(), "{word}: {:?}", found.ignored);
+    }
+    let kept = module_names("model.lora.target_modules", Value::Text("all".into()));
+    assert_eq!(kept, Value::Text("all".into()));
+}
+
+/// A built-in file means the same in the repository's folder, where it lies beside files of like names.
+#[test]
+fn built_in_files_do_not_depend_on_the_folder() {
+    assert!(repository().join("config/verl/2026-01/sft_trainer.yaml").exists());
+    let engine =
+        settle(Kind::Sft, &Request { config: Some("verl/2026-01/sft_trainer_engine".into()), ..Request::default() }).unwrap();
+    assert_eq!(yaml(&engine.tree, "optim.lr").parse(), Ok(1e-3));
+    let words = ["algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=2", "reward_model.reward_manager=gdpo"];
+    let overrides = words.map(String::from).to_vec();
+    let loaded = load::<PpoConfig>(&Request { overrides, ..Request::default() }, &[]).unwrap();
+    let _: &Node = loaded.tree.root();
+}

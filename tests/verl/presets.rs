@@ -1,0 +1,264 @@
+//! verl's defaults in three editions, against what Hydra composed from verl's own files.
+
+use super::{built_in, golden_folder, repository};
+use burnish::config::compat::{Fate, Kind, NULL_IS_UNSET, alike, editions, files, fits_key, leaves, module_names, row};
+use burnish::config::{Node, PpoConfig, Request, Settled, Value, load, settle};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The built-in files with verl's defaults: the name, the file of verl's that it stands for, and what reads it.
+const PRESETS: [(&str, &str, Kind); 7] = [
+    ("ppo_trainer", "ppo_trainer", Kind::Rl),
+    ("ppo_megatron_trainer", "ppo_megatron_trainer", Kind::Rl),
+    ("sft_trainer", "sft_trainer", Kind::Sft),
+    ("sft_trainer_engine", "sft_trainer_engine", Kind::Sft),
+    ("evaluation", "evaluation", Kind::Evaluation),
+    ("generation", "generation", Kind::Generation),
+    ("generation_server", "ppo_trainer", Kind::Generation),
+];
+
+/// Settings that are not at verl's default on purpose: the key, and why.
+const DEVIATIONS: &[(&str, &str)] = &[
+    ("actor_rollout_ref.actor.clip_ratio_low", "a clip range on both sides would hide clip_ratio, as it does in verl"),
+    ("actor_rollout_ref.actor.clip_ratio_high", "the same"),
+];
+
+/// What verl's code takes where the file of an edition has no such key: edition, file, key, value, where it says so.
+const FALLBACKS: &[(&str, &str, &str, &str, &str)] = &[
+    ("2025-06", "ppo_trainer", "data.seed", "1", "trainer/ppo/ray_trainer.py: data.get(\"seed\", 1)"),
+    ("2025-06", "ppo_megatron_trainer", "data.seed", "1", "the same"),
+    ("2025-06", "sft_trainer", "trainer.device", "cuda", "trainer/fsdp_sft_trainer.py: get_device_name()"),
+];
+
+/// verl's defaults of one file in one edition with `${…}` resolved, as Hydra did.
+fn composed(edition: usize, config: &str) -> BTreeMap<&'static str, Value> {
+    let resolved = std::fs::read_to_string(golden_folder().join("verl-defaults/resolved.tsv")).unwrap();
+    let resolved: BTreeMap<(&str, &str), &str> = resolved
+        .lines()
+        .filter_map(|line| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            (cells[2 + edition] != "-").then_some(((cells[0], cells[1]), cells[2 + edition]))
+        })
+        .collect();
+    let of_file = editions::keys().filter(|key| key.config == config);
+    let value = |key: &editions::Key, written: &str| {
+        let text = resolved.get(&(config, key.key)).copied().unwrap_or(written);
+        editions::parse(text).unwrap_or_else(|| panic!("{config} {}: {text}", key.key)).value
+    };
+    of_file.filter_map(|key| Some((key.key, value(&key, key.defaults[edition]?)))).collect()
+}
+
+/// What trains with one of verl's files.
+fn framework(config: &str) -> &'static str {
+    if config.contains("megatron") { editions::MEGATRON } else { editions::FSDP }
+}
+
+/// The settings here that answer to verl's keys, at verl's values.
+fn expected(edition: usize, config: &str, kind: Kind) -> BTreeMap<String, (&'static str, Value)> {
+    let written = built_in(kind);
+    let is_setting = |key: &str| row(kind, key, written.root()).is_none() && written.value(key).is_some();
+    let (mut settings, mut old) = (BTreeMap::new(), vec![]);
+    for (key, value) in composed(edition, config) {
+        let is_open = matches!(&value, Value::Map(_));
+        if editions::unread(config, framework(config), key).is_some()
+            || is_open
+            || matches!(&value, Value::Text(text) if text == "???")
+        {
+            continue;
+        }
+        match row(kind, key, written.root()) {
+            None if is_setting(key) => drop(settings.insert(key.to_string(), (key, value))),
+            Some(found) if matches!(found.fate, Fate::Renamed(_)) && value != Value::Null => {
+                old.push((found.target.unwrap(), key, value))
+            }
+            _ => {}
+        }
+    }
+    for (to, key, value) in old {
+        let value = module_names(key, value);
+        if is_setting(&to) && settings.get(&to).is_none_or(|(_, there)| *there == Value::Null) {
+            settings.insert(to, (key, value));
+        }
+    }
+    for (_, _, key, value, _) in FALLBACKS.iter().filter(|(of, file, ..)| *of == editions::EDITIONS[edition] && *file == config) {
+        settings.insert(key.to_string(), (key, editions::parse(value).unwrap().value));
+    }
+    // A null where there is none here is "not set".
+    settings.retain(|key, (_, value)| *value != Value::Null || NULL_IS_UNSET.iter().all(|pattern| !fits_key(pattern, key)));
+    settings.retain(|key, _| DEVIATIONS.iter().all(|(known, _)| known != key));
+    settings
+}
+
+fn settled(kind: Kind, config: &str) -> Settled {
+    settle(kind, &Request { config: Some(config.to_string()), ..Request::default() }).unwrap()
+}
+
+/// verl's defaults in the words of ours: what of them differs from our own.
+fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
+    if editions::keys().all(|key| key.config != config || key.defaults[edition].is_none()) {
+        return None;
+    }
+    let own = settle(kind, &Request::default()).unwrap().tree;
+    let written = built_in(kind);
+    let mut differing = Node::new(Value::Map(vec![]), written.root().origin.clone());
+    for (key, (_, value)) in expected(edition, config, kind) {
+        // What follows another setting in both needs no word.
+        let follows = matches!(written.value(&key), Some(Value::Text(text)) if text.contains("${"));
+        if !follows && !own.value(&key).is_some_and(|ours| alike(ours, &value)) {
+            differing.put(&key, Node::new(value, written.root().origin.clone()));
+        }
+    }
+    let mut text = format!(
+        "# @package _global_\n# verl's defaults of {} for {config}, where they differ from those of {}.yaml.\n",
+        editions::EDITIONS[edition],
+        kind.default_file()
+    );
+    text.push_str("# Rendered; `BURNISH_BLESS=1 cargo test --release --test verl` writes it.\n");
+    text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n\n{}\n", kind.default_file(), differing.value.to_yaml()));
+    Some(text)
+}
+
+#[test]
+fn verls_defaults_are_built_in() {
+    for (index, edition) in editions::EDITIONS.iter().enumerate() {
+        for (name, config, kind) in PRESETS {
+            let path = repository().join(format!("config/verl/{edition}/{name}.yaml"));
+            let Some(text) = preset(index, config, kind) else {
+                assert!(!path.exists());
+                continue;
+            };
+            if std::env::var_os("BURNISH_BLESS").is_some() {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(&path, &text).unwrap();
+            }
+            assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "{} is out of date", path.display());
+        }
+    }
+}
+
+/// Every setting that verl has a default for has it in the built-in file, resolved as Hydra resolves it.
+#[test]
+fn golden_verls_defaults_resolve_as_in_verl() {
+    let (mut wrong, mut equal) = (vec![], 0);
+    for (index, edition) in editions::EDITIONS.iter().enumerate() {
+        for (name, config, kind) in PRESETS {
+            let settings = expected(index, config, kind);
+            if settings.is_empty() {
+                continue;
+            }
+            let tree = settled(kind, &format!("verl/{edition}/{name}")).tree;
+            for (key, (verls, value)) in settings {
+                let here = tree.value(&key);
+                equal += 1;
+                if !here.is_some_and(|here| alike(here, &value)) {
+                    let here = here.map(|value| value.to_yaml());
+                    wrong.push(format!("{edition}/{name} {key}: {here:?}, in verl {verls}: {}", value.to_yaml()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {equal} differ\n{}", wrong.len(), wrong.join("\n"));
+    assert!(equal > 1000, "{equal}");
+}
+
+/// No value of the arithmetic task, which our own defaults suit, stays where verl has another meaning or none.
+#[test]
+fn no_task_value_is_left_in_verls_defaults() {
+    let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (index, edition) in editions::EDITIONS.iter().enumerate() {
+        for (name, config, kind) in PRESETS {
+            let settings = expected(index, config, kind);
+            if settings.is_empty() {
+                continue;
+            }
+            let tree = settled(kind, &format!("verl/{edition}/{name}")).tree;
+            leaves("", tree.root(), &mut |key, node| {
+                if !settings.contains_key(key) {
+                    left.entry(format!("{key}: {}", node.value.to_yaml())).or_default().insert(format!("{edition}/{name}"));
+                }
+            });
+        }
+    }
+    for (key, presets) in &left {
+        println!("{key}\t{}", presets.iter().cloned().collect::<Vec<_>>().join(" "));
+    }
+}
+
+/// The frozen defaults are what our own Hydra composes from verl's files.
+#[test]
+fn verls_files_compose_to_the_frozen_defaults() {
+    for (index, edition) in editions::EDITIONS.iter().enumerate() {
+        for (_, config, _) in PRESETS {
+            let Some(tree) = files::composed(edition, config, &[]) else { continue };
+            let tree = tree.unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
+            let mut here = BTreeMap::new();
+            leaves("", &tree, &mut |key, node| drop(here.insert(key.to_string(), node.value.clone())));
+            let frozen = editions::keys().filter(|key| key.config == config);
+            let frozen: BTreeMap<&str, Value> =
+                frozen.filter_map(|key| Some((key.key, editions::parse(key.defaults[index]?).unwrap().value))).collect();
+            for (key, value) in &here {
+                let frozen = frozen.get(key.as_str()).unwrap_or_else(|| panic!("{edition} {config}: {key} is not frozen"));
+                assert!(alike(value, frozen), "{edition} {config} {key}: {value:?}, not {frozen:?}");
+            }
+            // What verl's main branch had by then is in no file.
+            let ahead: Vec<&&str> = frozen.keys().filter(|key| !here.contains_key(**key)).collect();
+            assert!(*edition == "2026-01" || ahead.is_empty(), "{edition} {config}: {ahead:?}");
+        }
+    }
+}
+
+/// Composed from verl's own files, a configuration is the one that is built in for them.
+#[test]
+fn verls_own_files_give_the_built_in_defaults() {
+    for edition in editions::EDITIONS {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files::of(edition) {
+            let path = folder.path().join(format!("{name}.yaml"));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        for (name, config, kind) in PRESETS.into_iter().filter(|(name, config, _)| name == config) {
+            if files::find(edition, config).is_none() {
+                continue;
+            }
+            let request =
+                Request { config_path: Some(folder.path().into()), config_name: Some(config.into()), ..Request::default() };
+            let from_files = settle(kind, &request).unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
+            let built_in = settled(kind, &format!("verl/{edition}/{name}"));
+            let mut differs = vec![];
+            // The name of the engine is no setting.
+            let clip_range = |key: &str| DEVIATIONS.iter().any(|(known, _)| *known == key) || key.ends_with("rollout.name");
+            let fallback =
+                |key: &str| FALLBACKS.iter().any(|(of, file, known, ..)| *of == edition && *file == config && *known == key);
+            leaves("", built_in.tree.root(), &mut |key, node| {
+                let other = from_files.tree.value(key);
+                if !clip_range(key) && !fallback(key) && !other.is_some_and(|other| alike(other, &node.value)) {
+                    differs.push(format!(
+                        "{key}: {} from files, {} built in",
+                        other.map_or("-".into(), Value::to_yaml),
+                        node.value.to_yaml()
+                    ));
+                }
+            });
+            assert!(from_files.problems.is_empty(), "{edition} {config}: {:?}", from_files.problems);
+            assert!(differs.is_empty(), "{edition} {config}\n{}", differs.join("\n"));
+        }
+    }
+}
+
+/// With what verl leaves open, and an estimator without a critic.
+#[test]
+fn verls_defaults_load() {
+    for edition in editions::EDITIONS {
+        let words = [
+            "algorithm.adv_estimator=reinforce_plus_plus",
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
+            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
+        ];
+        let request = Request {
+            config: Some(format!("verl/{edition}/ppo_trainer")),
+            overrides: words.map(str::to_owned).to_vec(),
+            ..Request::default()
+        };
+        load::<PpoConfig>(&request, &[]).unwrap_or_else(|error| panic!("{edition}: {error}"));
+    }
+}
