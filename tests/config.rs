@@ -163,6 +163,11 @@ fn wrong_overrides_say_what_to_do() {
             ],
         ),
         (&["data.train_batch_size=64.0"], &["must be an integer", "write 64"]),
+        (
+            &["+custom_reward_function.reward_kwargs.limits={most: [1, inf]}"],
+            &["`custom_reward_function.reward_kwargs.limits.most.1` is .inf", "write it as text", "override `+custom_reward"],
+        ),
+        (&["+data.apply_chat_template_kwargs.x=354224848179261915075"], &["does not fit in 64 bits"]),
         (&["data.train_batch_size=-1"], &["an integer of at least 0, not the integer `-1`"]),
         (&["data.shuffle=yes"], &["`data.shuffle` must be a bool, not the string `yes`", "write true"]),
         (&["trainer.project_name=123"], &["must be a string, not the integer `123`", "'trainer.project_name=\"123\"'"]),

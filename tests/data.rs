@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryBuilder, Int64Array, ListBuilder, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BinaryBuilder, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray};
 use burnish::data::chat::ChatTemplate;
 use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
 use burnish::data::rows::read_rows;
@@ -811,3 +811,52 @@ const CHATML: &str = r#"{%- set ns = namespace(last=-1) %}
     {%- endif %}
 {%- endif %}
 "#;
+
+/// Integers beyond 64 bits, and numbers that JSON has not: as they are, or an error with their place, and never another number.
+#[test]
+fn numbers_are_read_as_they_are_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.jsonl");
+    let read = |text: &str, column: &str| {
+        fs::write(&path, text).unwrap();
+        read_rows(std::slice::from_ref(&path), &[column], &[])
+    };
+    let fits = "\n{\"a\": [18446744073709551615, -9223372036854775808, 0.1], \"b\": {\"c\": 354224848179261915075}}\n";
+    let rows = read(fits, "a").unwrap();
+    assert_eq!(rows[0].values["a"].to_string(), "[18446744073709551615,-9223372036854775808,0.1]");
+    let lines = fits.repeat(2);
+    let array = format!("[{}, {{\"b\": -9223372036854775809}}]", "{\"b\": 1}");
+    for (text, told) in [
+        (lines.as_str(), "row 0, column \"b\": the integer 354224848179261915075 does not fit 64 bits; write it as text"),
+        (&array, "row 1, column \"b\": the integer -9223372036854775809 does not fit"),
+        ("{\"b\": 1e400}", "line 1 is not a JSON object: number out of range"),
+        (&format!("{{\"b\": {}}}", "[".repeat(100_000)), "line 1 is not a JSON object: recursion limit exceeded"),
+    ] {
+        let message = error(read(text, "b"));
+        assert!(message.contains("rows.jsonl") && message.contains(told), "{message}");
+    }
+
+    let numbers = |values: Vec<f64>| {
+        let file = folder.path().join("rows.parquet");
+        let column: ArrayRef = Arc::new(Float64Array::from(values));
+        let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
+        let mut writer = ArrowWriter::try_new(fs::File::create(&file).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        read_rows(&[file], &["x"], &[])
+    };
+    let rows = numbers(vec![f64::NAN, 0.1]).unwrap();
+    assert_eq!([&rows[0].values["x"], &rows[1].values["x"]], [&Value::Null, &json!(0.1)]);
+    let message = error(numbers(vec![1.0, f64::NEG_INFINITY]));
+    assert!(message.contains("rows.parquet: row 1, column \"x\": the number is -inf"), "{message}");
+
+    // Written again, a column has one type: an integer that it would change is an error, whatever the column is needed for.
+    for (text, told) in [
+        ("{\"x\": 9007199254740993}\n{\"x\": 0.5}", "9007199254740993 stands beside numbers"),
+        ("{\"x\": 354224848179261915075}", "column \"x\": the integer 354224848179261915075"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let message = error(Table::read(std::slice::from_ref(&path)));
+        assert!(message.contains(told), "{message}");
+    }
+}

@@ -39,7 +39,9 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
     let converted = from_verl::convert(&source)?;
     let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
     match &args.output {
-        Some(path) if path.exists() => return Err(Failure::setup(anyhow!("{} exists already", path.display()))),
+        Some(path) if path.is_file() || path.is_dir() => {
+            return Err(Failure::setup(anyhow!("{} exists already", path.display())));
+        }
         Some(path) => {
             write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::run)?;
             super::print(&format!("trainer {subcommand}--config {}\n", word(path)))?;

@@ -13,6 +13,7 @@ use crate::report::page::page;
 use crate::report::watch::Watch;
 use crate::util::fs::write_atomic;
 use crate::util::interrupt::Interrupt;
+use crate::util::output::is_file;
 
 #[derive(Args)]
 pub struct ReportArgs {
@@ -63,7 +64,11 @@ fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), Failure> {
     let written = write_atomic(&path, html.as_bytes());
     let written = if by_default { written.context("--output FILE writes it elsewhere") } else { written };
     written.map_err(Failure::of)?;
-    print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6))
+    // Behind a page on standard output nothing else may follow.
+    match is_file(&path) {
+        true => print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6)),
+        false => Ok(()),
+    }
 }
 
 fn watch(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<(), Failure> {

@@ -9,11 +9,29 @@ use figment::value::{Dict, Map, Value as FigmentValue};
 use figment::{Error, Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
+/// Mappings whose entries are handed on as JSON, which has no infinity and no NaN: they would become null.
+const HANDED_ON: &[&str] = &["custom_reward_function.reward_kwargs", "data.apply_chat_template_kwargs"];
+
+fn not_in_json(resolved: &Node) -> Vec<Problem> {
+    let mut problems = vec![];
+    for mapping in HANDED_ON {
+        let Some(node) = resolved.get(mapping) else { continue };
+        node.walk(&mut |name, node| {
+            if matches!(node.value, Value::Float(value) if !value.is_finite()) {
+                let key = format!("{mapping}.{name}");
+                let message = format!("`{key}` is {}, which cannot be handed on as a number", node.value.to_yaml());
+                problems.push(Problem::new(&key, message).at(&node.origin).help("write it as text, in quotes"));
+            }
+        });
+    }
+    problems
+}
+
 /// Extracts `T`. To report all problems rather than the first, a value that does not fit is reported and replaced by its
 /// default until the rest fits.
 pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<T, Vec<Problem>> {
     let mut tree = resolved.clone();
-    let mut problems = vec![];
+    let mut problems = not_in_json(resolved);
     loop {
         let error = match Figment::from(TreeProvider(&tree)).extract::<T>() {
             Ok(config) if problems.is_empty() => return Ok(config),

@@ -1,8 +1,9 @@
 //! Chat templates: a conversation becomes text, by the Jinja template that a model brings along.
 
 use std::sync::{LazyLock, Once};
+use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value};
 use regex::Regex;
@@ -17,6 +18,13 @@ pub const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['con
 
 /// Instructions after which a template is stopped; real ones take some thousands.
 const FUEL: u64 = 5_000_000;
+
+/// Bytes of a template; real ones have some ten thousand.
+const MOST_BYTES: usize = 1 << 20;
+/// minijinja reads `- - - x` and `1 + 1 + 1` one operator inside the other, without a limit: one level for each byte at most, which is
+/// given this much stack. What is not used of it takes no memory.
+const STACK_PER_BYTE: usize = 1 << 10;
+const LEAST_STACK: usize = 4 << 20;
 
 const NAME: &str = "chat_template";
 
@@ -39,7 +47,7 @@ impl ChatTemplate {
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
         let text = without_generation_tags(source.unwrap_or(DEFAULT_TEMPLATE));
-        environment.add_template_owned(NAME, text).context("the chat template is not valid Jinja")?;
+        let environment = compiled(environment, text)?;
         let template = Self { environment, special_tokens, is_default: source.is_none(), warned: Once::new() };
         Ok(template.with_date(TemplateDate::today()))
     }
@@ -78,6 +86,16 @@ impl ChatTemplate {
         let context = Value::from_pairs(fixed.into_iter().chain(more));
         self.environment.get_template(NAME)?.render(context).context("the chat template failed")
     }
+}
+
+fn compiled(mut environment: Environment<'static>, text: String) -> Result<Environment<'static>> {
+    ensure!(text.len() <= MOST_BYTES, "the chat template has {} bytes: at most {MOST_BYTES} are read", text.len());
+    let stack = LEAST_STACK + text.len() * STACK_PER_BYTE;
+    let compile = move || environment.add_template_owned(NAME, text).map(|()| environment);
+    let thread = thread::Builder::new().name("chat template".to_owned()).stack_size(stack).spawn(compile);
+    let compiled = thread.context("no thread to read the chat template")?.join();
+    let Ok(compiled) = compiled else { bail!("reading the chat template failed") };
+    compiled.context("the chat template is not valid Jinja")
 }
 
 fn checked(messages: &serde_json::Value) -> Result<&[serde_json::Value]> {
@@ -130,5 +148,64 @@ fn to_template(value: &serde_json::Value) -> Value {
         serde_json::Value::String(s) => Value::from(s),
         serde_json::Value::Array(items) => items.iter().map(to_template).collect(),
         serde_json::Value::Object(map) => Value::from_pairs(map.iter().map(|(k, v)| (k, to_template(v)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const MANY: usize = 100_000;
+
+    /// A template comes with a model from anywhere: whatever it nests, there is a text or an error, on half the stack that threads have.
+    #[test]
+    fn no_template_ends_the_process() {
+        let around = |open: &str, middle: &str, close: &str| format!("{}{middle}{}", open.repeat(MANY), close.repeat(MANY));
+        let printed = |open: &str, middle: &str, close: &str| format!("{{{{ {} }}}}", around(open, middle, close));
+        let templates = [
+            printed("(", "1", ")"),
+            printed("[", "1", "]"),
+            printed("{'a':", "1", "}"),
+            printed("-", "1", ""),
+            printed("not ", "1", ""),
+            printed("1+", "1", ""),
+            printed("1~", "1", ""),
+            printed("2**", "1", ""),
+            printed("1 and ", "1", ""),
+            printed("1 < ", "1", ""),
+            printed("1 if 1 else ", "1", ""),
+            printed("", "messages", ".a"),
+            printed("", "messages", "[0]"),
+            printed("", "messages", "()"),
+            printed("", "1", "|int"),
+            printed("", "1", " is true"),
+            printed("range(", "1", ")"),
+            around("{% if 1 %}", "x", "{% endif %}"),
+            around("{% for x in [1] %}", "x", "{% endfor %}"),
+            around("{% set x %}", "x", "{% endset %}"),
+            around("{% if 1 %}{% elif 1 %}", "x", ""),
+            format!("{{% if 1 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(MANY)),
+            around("{% macro x() %}", "x", "{% endmacro %}"),
+            "{% macro x() %}{{ x() }}{% endmacro %}{{ x() }}".to_owned(),
+            "{% set n = namespace(x=[]) %}{% for i in range(99999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x|tojson }}"
+                .to_owned(),
+            "{% set n = namespace(x=[]) %}{% for i in range(99999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}".to_owned(),
+        ];
+        let messages = json!([{"role": "user", "content": "x"}]);
+        let work = || {
+            let only: Option<usize> = std::env::var("ONLY").ok().and_then(|text| text.parse().ok());
+            for template in templates.iter().enumerate().filter(|(i, _)| only.is_none_or(|only| only == *i)).map(|(_, text)| text)
+            {
+                let start: String = template.chars().take(40).collect();
+                println!("{start}");
+                let made = ChatTemplate::new(Some(template), Map::new());
+                if let Ok(made) = made {
+                    println!("{:?}", made.render(&messages, true, &Map::new()).map(|text| text.len()));
+                }
+            }
+        };
+        thread::scope(|scope| thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, work).unwrap().join().unwrap());
     }
 }

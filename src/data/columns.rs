@@ -20,12 +20,28 @@ pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
         Value::Bool(_) if all(Value::is_boolean) => Arc::new(each().map(|v| v?.as_bool()).collect::<BooleanArray>()),
         Value::Number(_) if all(Value::is_i64) => Arc::new(each().map(|v| v?.as_i64()).collect::<Int64Array>()),
         Value::Number(_) if all(Value::is_u64) => Arc::new(each().map(|v| v?.as_u64()).collect::<UInt64Array>()),
-        Value::Number(_) if all(Value::is_number) => Arc::new(each().map(|v| v?.as_f64()).collect::<Float64Array>()),
+        Value::Number(_) if all(Value::is_number) => {
+            if let Some(integer) = each().flatten().find(|value| !is_exact_as_float(value)) {
+                bail!(
+                    "{integer} stands beside numbers that are no integers, and as one of those it would be another; write it as text"
+                );
+            }
+            Arc::new(each().map(|v| v?.as_f64()).collect::<Float64Array>())
+        }
         Value::String(_) if all(Value::is_string) => Arc::new(each().map(|v| v?.as_str()).collect::<StringArray>()),
         Value::Array(_) if all(Value::is_array) => list(&values)?,
         Value::Object(_) if all(Value::is_object) => structure(&values)?,
         _ => bail!("values of several kinds, such as {first} and {}", other_kind(first, &values)),
     })
+}
+
+/// Whether a number is the same as a float.
+fn is_exact_as_float(value: &Value) -> bool {
+    match (value.as_i64(), value.as_u64()) {
+        (Some(integer), _) => integer as f64 as i128 == i128::from(integer),
+        (_, Some(integer)) => integer as f64 as i128 == i128::from(integer),
+        _ => true,
+    }
 }
 
 fn list(values: &[Option<&Value>]) -> Result<ArrayRef> {

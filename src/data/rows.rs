@@ -15,6 +15,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
 use super::media::MEDIA_COLUMNS;
+use crate::util::exact_json::{Exact, may_exceed_64_bits};
 use crate::util::suggest::did_you_mean;
 
 type Columns = Map<String, Value>;
@@ -72,7 +73,7 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Co
     })?;
     let read = match extension {
         "parquet" => read_parquet(file, required, optional),
-        _ => read_json(file),
+        _ => read_json(file, |column| optional == EVERY_COLUMN || required.iter().chain(optional).any(|name| *name == column)),
     };
     let (rows, known) = read.with_context(|| format!("cannot read {}", path.display()))?;
     match required.iter().find(|name| !known.iter().any(|k| k == *name)) {
@@ -88,7 +89,7 @@ fn missing_column<'a>(file: &Path, name: &str, known: impl Iterator<Item = &'a s
 }
 
 /// JSON lines, or one array of objects.
-fn read_json(mut file: File) -> Result<(Vec<Columns>, Vec<String>)> {
+fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Columns>, Vec<String>)> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let rows: Vec<Columns> = if text.trim_start().starts_with('[') {
@@ -98,9 +99,32 @@ fn read_json(mut file: File) -> Result<(Vec<Columns>, Vec<String>)> {
         let parse = |(i, line)| serde_json::from_str(line).with_context(|| format!("line {} is not a JSON object", i + 1));
         lines.map(parse).collect::<Result<_>>()?
     };
+    if may_exceed_64_bits(&text) {
+        check_integers(&text, is_wanted)?;
+    }
     let known: BTreeSet<&String> = rows.iter().flat_map(Columns::keys).collect();
     let known = known.into_iter().cloned().collect();
     Ok((rows, known))
+}
+
+/// Refuses integers that were read as floats, which are other numbers. What nobody reads may hold them.
+fn check_integers(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let read = |text: &str| Exact::parse(text).map_err(|error| anyhow!("{error}"));
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let rows = match read(text) {
+        Ok(Exact::List(rows)) => rows,
+        // Of JSON lines, those alone that may have one.
+        _ => lines.map(|line| if may_exceed_64_bits(line) { read(line) } else { Ok(Exact::Null) }).collect::<Result<_>>()?,
+    };
+    for (index, row) in rows.iter().enumerate() {
+        let Exact::Object(columns) = row else { continue };
+        for (name, value) in columns.iter().filter(|(name, _)| is_wanted(name)) {
+            if let Some(integer) = value.beyond_64_bits() {
+                bail!("row {index}, column \"{name}\": the integer {integer} does not fit 64 bits; write it as text, in quotes");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The rows with the wanted columns only, and the names of all columns.
@@ -121,29 +145,40 @@ fn append_batch(batch: &RecordBatch, rows: &mut Vec<Columns>) -> Result<()> {
     let schema = batch.schema();
     for row in 0..batch.num_rows() {
         let cell = |(field, column): (&Arc<t::Field>, &Arc<dyn Array>)| {
+            let place = || format!("row {}, column \"{}\"", rows.len(), field.name());
             // The bytes of an image are not wanted, only that there is one.
-            let value = match to_json(column, row) {
+            let value = match to_json(column, row, 0) {
                 Err(_) if MEDIA_COLUMNS.contains(&field.name().as_str()) => Value::from(!column.is_null(row)),
-                value => value.with_context(|| format!("column \"{}\"", field.name()))?,
+                value => value.with_context(place)?,
             };
             Ok((field.name().clone(), value))
         };
-        rows.push(schema.fields().iter().zip(batch.columns()).map(cell).collect::<Result<_>>()?);
+        let columns = schema.fields().iter().zip(batch.columns()).map(cell).collect::<Result<_>>()?;
+        rows.push(columns);
     }
     Ok(())
 }
 
-/// Element `i` of an arrow array as JSON. NaN and the infinities become null.
-fn to_json(array: &dyn Array, i: usize) -> Result<Value> {
+/// As deep as JSON is read.
+const DEEPEST: usize = 128;
+
+/// Element `i` of an arrow array as JSON. NaN, by which pandas says that a number is missing, becomes null.
+///
+/// # Errors
+/// What JSON has not, such as infinity: it would be another value.
+fn to_json(array: &dyn Array, i: usize, depth: usize) -> Result<Value> {
     if array.is_null(i) {
         return Ok(Value::Null);
+    }
+    if depth > DEEPEST {
+        bail!("lists and structs are nested more than {DEEPEST} levels deep");
     }
     macro_rules! number {
         ($kind:ty) => {
             Value::from(array.as_primitive::<$kind>().value(i))
         };
     }
-    let list = |items: Arc<dyn Array>| (0..items.len()).map(|j| to_json(&items, j)).collect::<Result<Vec<_>>>();
+    let list = |items: Arc<dyn Array>| (0..items.len()).map(|j| to_json(&items, j, depth + 1)).collect::<Result<Vec<_>>>();
     Ok(match array.data_type() {
         DataType::Null => Value::Null,
         DataType::Boolean => Value::from(array.as_boolean().value(i)),
@@ -155,9 +190,9 @@ fn to_json(array: &dyn Array, i: usize) -> Result<Value> {
         DataType::UInt16 => number!(t::UInt16Type),
         DataType::UInt32 => number!(t::UInt32Type),
         DataType::UInt64 => number!(t::UInt64Type),
-        DataType::Float16 => Value::from(array.as_primitive::<t::Float16Type>().value(i).to_f64()),
-        DataType::Float32 => number!(t::Float32Type),
-        DataType::Float64 => number!(t::Float64Type),
+        DataType::Float16 => float(array.as_primitive::<t::Float16Type>().value(i).to_f64())?,
+        DataType::Float32 => float(array.as_primitive::<t::Float32Type>().value(i).into())?,
+        DataType::Float64 => float(array.as_primitive::<t::Float64Type>().value(i))?,
         DataType::Utf8 => Value::from(array.as_string::<i32>().value(i)),
         DataType::LargeUtf8 => Value::from(array.as_string::<i64>().value(i)),
         DataType::Utf8View => Value::from(array.as_string_view().value(i)),
@@ -166,13 +201,20 @@ fn to_json(array: &dyn Array, i: usize) -> Result<Value> {
         DataType::FixedSizeList(_, _) => Value::from(list(array.as_fixed_size_list().value(i))?),
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
-            let field = |(f, c): (&Arc<t::Field>, &Arc<dyn Array>)| Ok((f.name().clone(), to_json(c, i)?));
+            let field = |(f, c): (&Arc<t::Field>, &Arc<dyn Array>)| Ok((f.name().clone(), to_json(c, i, depth + 1)?));
             Value::Object(fields.iter().zip(columns).map(field).collect::<Result<_>>()?)
         }
         DataType::Dictionary(_, _) => {
             let dictionary = array.as_any_dictionary();
-            to_json(dictionary.values(), dictionary.normalized_keys()[i])?
+            to_json(dictionary.values(), dictionary.normalized_keys()[i], depth + 1)?
         }
         other => bail!("values of type {other} cannot be read; store them as text, numbers, lists or structs"),
     })
+}
+
+fn float(value: f64) -> Result<Value> {
+    if value.is_infinite() {
+        bail!("the number is {value}, which cannot be read; write it as text, or as null");
+    }
+    Ok(Value::from(value))
 }

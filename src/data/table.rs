@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 use super::columns::{field, to_arrow};
-use super::rows::read_rows;
+use super::rows::{EVERY_COLUMN, read_rows};
 use crate::util::fs::write_atomic;
 
 /// All rows of some files.
@@ -54,7 +54,7 @@ impl Table {
     }
 
     fn from_json(files: &[PathBuf]) -> Result<Self> {
-        let rows = read_rows(files, &[], &[])?;
+        let rows = read_rows(files, &[], EVERY_COLUMN)?;
         let mut names: Vec<&String> = Vec::new();
         for name in rows.iter().flat_map(|row| row.values.keys()) {
             if !names.contains(&name) {

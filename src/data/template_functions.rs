@@ -35,6 +35,9 @@ pub fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
     Ok(out)
 }
 
+/// Python's limit of recursion allows some hundreds of levels.
+const DEEPEST: usize = 200;
+
 struct JsonStyle<'a> {
     indent: Option<usize>,
     item: &'a str,
@@ -45,6 +48,10 @@ struct JsonStyle<'a> {
 
 impl JsonStyle<'_> {
     fn write(&self, value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
+        if depth > DEEPEST {
+            let message = format!("tojson: the value is nested more than {DEEPEST} levels deep");
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
         match value.kind() {
             ValueKind::Undefined => return Err(Error::new(ErrorKind::UndefinedError, "tojson: the value is not defined")),
             ValueKind::None => out.push_str("null"),

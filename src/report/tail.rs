@@ -67,9 +67,14 @@ impl Tail {
     }
 
     fn follow(&mut self, start: u64, lines: &mut impl Lines) -> io::Result<()> {
-        let file = match File::open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            file => Some(file?),
+        // A pipe or a device keeps no lines, and opening one may wait for ever.
+        let is_stream = fs::metadata(&self.path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+        let file = match is_stream {
+            true => None,
+            false => match File::open(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                file => Some(file?),
+            },
         };
         if !self.is_continued_by(file.as_ref())? {
             lines.clear();

@@ -19,6 +19,8 @@ mod functions;
 mod geo3k;
 pub mod gsm8k;
 mod hendrycks;
+#[cfg(test)]
+mod hostile;
 mod integer_format;
 pub mod math_dapo;
 mod math_reward;

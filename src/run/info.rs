@@ -158,7 +158,7 @@ impl RunInfo {
 
     /// With every setting: its key, its value, and where it was written.
     pub fn with_settings(self, settings: Vec<(String, Value, String)>) -> Self {
-        let setting = |(key, value, from)| Setting { key, value, from };
+        let setting = |(key, value, from)| Setting { key, value: readable(value), from };
         Self { config: settings.into_iter().map(setting).collect(), ..self }
     }
 
@@ -235,6 +235,19 @@ impl RunInfo {
     }
 }
 
+/// What is nested too deeply for JSON that is read again, as its text.
+fn readable(value: Value) -> Value {
+    const DEEPEST: usize = 100;
+    fn height(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
+            Value::Object(fields) => 1 + fields.values().map(height).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+    if height(&value) > DEEPEST { value.to_string().into() } else { value }
+}
+
 fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }
@@ -248,4 +261,23 @@ fn new_id() -> String {
         char::from_digit(digit, 36).unwrap_or('0')
     };
     (0..8).map(digit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn settings_of_any_depth_are_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = (0..200).fold(json!(1), |inside, _| json!([inside]));
+        let settings = vec![("deep".to_owned(), deep, String::new()), ("flat".to_owned(), json!([[1]]), String::new())];
+        RunInfo::new("ppo", "p", "e").with_settings(settings).write(dir.path()).unwrap();
+        let read = RunInfo::read(dir.path()).unwrap();
+        assert!(
+            read.config[0].value.as_str().is_some_and(|text| text.starts_with("[[[")) && read.config[1].value == json!([[1]])
+        );
+    }
 }

@@ -4,7 +4,7 @@
 //! waits as `.old-NAME-PID` for the instant between two renames. [`sweep`] finishes or undoes what a killed process left.
 //! One process at a time may write a given path.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,38 +12,58 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::output::{Place, end_of_links, keep_access};
+
 const STAGED: &str = ".tmp-";
 const REPLACED: &str = ".old-";
 
-/// Writes a whole file, or leaves the earlier one untouched. Creates missing parent directories.
+/// Writes a whole file, or leaves the earlier one untouched, at the end of whatever links lead there; it keeps its mode and its owner.
+/// Creates missing parent directories. What is there and is no regular file, such as a device or a pipe, is written into.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let write = || match Place::of(path)? {
+        Place::Stream(stream) => Ok(stream.open()?.write_all(bytes)?),
+        Place::File { path, there } => replace(&path, there.as_ref(), bytes),
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn replace(path: &Path, there: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
     let staging = sibling(path, STAGED)?;
     let write = || -> io::Result<()> {
         fs::create_dir_all(parent(path))?;
         let mut file = File::create(&staging)?;
+        there.iter().for_each(|there| keep_access(&file, there));
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&staging, path)?;
+        match fs::rename(&staging, path) {
+            // A file that is mounted into a container by itself can be written into and not replaced.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                fs::write(path, bytes)?;
+                fs::remove_file(&staging)?;
+            }
+            renamed => renamed?,
+        }
         sync_dir(parent(path))
     };
-    write().inspect_err(|_| _ = fs::remove_file(&staging)).with_context(|| format!("cannot write {}", path.display()))
+    Ok(write().inspect_err(|_| _ = fs::remove_file(&staging))?)
 }
 
 /// Refuses what [`write_atomic`] could not write later. Creates missing parent directories too.
 pub fn check_writable(path: &Path) -> Result<()> {
-    let staging = sibling(path, STAGED)?;
-    let check = || -> io::Result<()> {
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
+    let check = || match Place::of(path)? {
+        Place::Stream(stream) => Ok(stream.check()?),
+        Place::File { path, .. } => {
+            let staging = sibling(&path, STAGED)?;
+            if parent(&path).is_file() {
+                return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
+            }
+            fs::create_dir_all(parent(&path))?;
+            File::create(&staging)?;
+            Ok(fs::remove_file(&staging)?)
         }
-        if parent(path).is_file() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        fs::create_dir_all(parent(path))?;
-        File::create(&staging)?;
-        fs::remove_file(&staging)
     };
-    check().with_context(|| format!("cannot write {}", path.display()))
+    let check: Result<()> = check();
+    check.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes a value as indented JSON. Not atomic: for files inside an [`AtomicDir`].
@@ -65,15 +85,23 @@ pub struct AtomicDir {
 }
 
 impl AtomicDir {
-    /// Starts an empty directory that will become `target`.
+    /// Starts an empty directory that will become `target`, at the end of whatever links lead there.
+    ///
+    /// # Errors
+    /// Something that is no directory is there, and what the file system refuses.
     pub fn stage(target: &Path) -> Result<Self> {
-        let staging = sibling(target, STAGED)?;
-        let create = || {
+        let create = || -> Result<Self> {
+            let target = end_of_links(target)?;
+            let there = target.symlink_metadata();
+            if there.is_ok_and(|there| !there.is_dir()) {
+                bail!("it is there and no folder");
+            }
+            let staging = sibling(&target, STAGED)?;
             remove(&staging)?;
-            fs::create_dir_all(&staging)
+            fs::create_dir_all(&staging)?;
+            Ok(Self { staging, target })
         };
-        create().with_context(|| format!("cannot create {}", staging.display()))?;
-        Ok(Self { staging, target: target.to_path_buf() })
+        create().with_context(|| format!("cannot create {}", target.display()))
     }
 
     /// Where to write the contents until they are committed.
@@ -170,8 +198,10 @@ pub fn files_under(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut pending = vec![dir.to_path_buf()];
     while let Some(folder) = pending.pop() {
         for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
+            let entry = entry?;
+            let path = entry.path();
+            // A link is no folder to look into: it may lead back.
+            if entry.file_type()?.is_dir() {
                 pending.push(path);
             } else {
                 files.push(path.strip_prefix(dir).map_err(io::Error::other)?.to_path_buf());
@@ -205,8 +235,9 @@ fn remove(path: &Path) -> io::Result<()> {
 
 fn sync_tree(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.is_dir() { sync_tree(&path)? } else { File::open(&path)?.sync_all()? }
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() { sync_tree(&path)? } else { File::open(&path)?.sync_all()? }
     }
     sync_dir(dir)
 }
@@ -224,7 +255,10 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+
     use super::*;
+    use crate::util::jsonl::StepLog;
 
     fn names(dir: &Path) -> Vec<String> {
         let mut names: Vec<String> =
@@ -241,6 +275,72 @@ mod tests {
         write_atomic(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(names(&dir.path().join("deep")), ["file.txt"]);
+    }
+
+    /// Named pipes and links to what is no regular file; a device, where this user may make one.
+    #[test]
+    fn what_is_no_file_is_written_into_and_links_are_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let make = |program: &str, arguments: &[&str]| {
+            std::process::Command::new(program).args(arguments).current_dir(dir.path()).status().unwrap().success()
+        };
+        assert!(make("mkfifo", &["pipe"]));
+        symlink("pipe", at("to-pipe")).unwrap();
+        for name in ["pipe", "to-pipe"] {
+            check_writable(&at(name)).unwrap();
+            let pipe = at("pipe");
+            let reader = std::thread::spawn(move || fs::read(pipe).unwrap());
+            write_atomic(&at(name), b"through").unwrap();
+            assert_eq!(reader.join().unwrap(), b"through", "{name}");
+            assert!(fs::metadata(at("pipe")).unwrap().file_type().is_fifo(), "{name}");
+        }
+        if make("sh", &["-c", "mknod null c 1 3 2>/dev/null && true > null"]) {
+            check_writable(&at("null")).unwrap();
+            write_atomic(&at("null"), b"nowhere").unwrap();
+            assert!(fs::metadata(at("null")).unwrap().file_type().is_char_device());
+            let mut log = StepLog::open(&at("null"), Some(3)).unwrap();
+            log.append("{\"step\":4}").unwrap();
+            assert!(fs::metadata(at("null")).unwrap().file_type().is_char_device());
+        } else {
+            println!("no device is written to: this user may make none");
+        }
+
+        // Two links, one of them relative to another folder, to a file that is not there yet.
+        fs::create_dir_all(at("a/b")).unwrap();
+        symlink("a/second", at("first")).unwrap();
+        symlink("b/file", at("a/second")).unwrap();
+        for text in ["one", "two"] {
+            check_writable(&at("first")).unwrap();
+            write_atomic(&at("first"), text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(at("a/b/file")).unwrap(), text);
+            assert!(at("first").is_symlink() && at("a/second").is_symlink());
+            fs::set_permissions(at("a/b/file"), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        assert_eq!(names(&at("a/b")), ["file"]);
+        assert_eq!(fs::metadata(at("a/b/file")).unwrap().permissions().mode() & 0o777, 0o600);
+
+        symlink("loop", at("loop")).unwrap();
+        symlink("a", at("folder")).unwrap();
+        for (name, told) in [("loop", "links"), ("folder", "is a directory"), ("a/b/file/below", "not a directory")] {
+            for error in [check_writable(&at(name)).unwrap_err(), write_atomic(&at(name), b"").unwrap_err()] {
+                let error = format!("{error:#}").to_lowercase();
+                assert!(error.starts_with("cannot write ") && error.contains(told), "{error}");
+            }
+        }
+
+        // A folder too is made where the link leads.
+        symlink("a/new", at("to-new")).unwrap();
+        for name in ["x", "y"] {
+            let staged = AtomicDir::stage(&at("to-new")).unwrap();
+            fs::write(staged.path().join(name), "").unwrap();
+            staged.commit().unwrap();
+            assert_eq!((names(&at("a/new")), at("to-new").is_symlink()), (vec![name.to_owned()], true));
+        }
+        assert!(AtomicDir::stage(&at("pipe")).unwrap_err().to_string().contains("cannot create"));
+        // A link that leads back ends no walk.
+        symlink("..", at("a/b/up")).unwrap();
+        assert_eq!(files_under(&at("a")).unwrap().len(), 4);
     }
 
     #[test]

@@ -8,14 +8,15 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::fs::write_atomic;
+use super::output::Place;
 
 /// Appends one line per call, each an object with an integer `step`.
 #[derive(Debug)]
 pub struct StepLog {
     path: PathBuf,
     file: File,
-    /// How much of the file is whole lines.
-    length: u64,
+    /// How much of the file is whole lines; `None` of what is no file, such as a pipe: nothing is kept there, and nothing taken back.
+    length: Option<u64>,
     /// Lines that could not be written yet.
     waiting: String,
 }
@@ -29,15 +30,20 @@ struct Row {
 impl StepLog {
     /// Opens `path` for a run that starts fresh (`None`: an earlier file is emptied) or continues after `resumed_step`:
     /// later rows, which the resumed run will write again, are dropped, and so is a line torn by a kill. The file is
-    /// replaced atomically, so a kill in here loses nothing either.
+    /// replaced atomically, so a kill in here loses nothing either. A device or a pipe is only written to.
     pub fn open(path: &Path, resumed_step: Option<u64>) -> Result<Self> {
+        let cannot = || format!("cannot open {}", path.display());
+        if let Place::Stream(stream) = Place::of(path).with_context(cannot)? {
+            let file = stream.open().with_context(cannot)?;
+            return Ok(Self { path: path.to_path_buf(), file, length: None, waiting: String::new() });
+        }
         let kept = match resumed_step {
             Some(step) => rows_until(path, step)?,
             None => String::new(),
         };
         write_atomic(path, kept.as_bytes())?;
-        let file = OpenOptions::new().append(true).open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        Ok(Self { path: path.to_path_buf(), file, length: kept.len() as u64, waiting: String::new() })
+        let file = OpenOptions::new().append(true).open(path).with_context(cannot)?;
+        Ok(Self { path: path.to_path_buf(), file, length: Some(kept.len() as u64), waiting: String::new() })
     }
 
     /// Appends `line`, which must contain no line break, and syncs it to disk.
@@ -59,15 +65,16 @@ impl StepLog {
             return Ok(());
         }
         // One write: a kill can tear the last line, never mix two.
-        match self.file.write_all(self.waiting.as_bytes()).and_then(|()| self.file.sync_data()) {
+        let written = self.file.write_all(self.waiting.as_bytes());
+        match written.and_then(|()| self.length.map_or(Ok(()), |_| self.file.sync_data())) {
             Ok(()) => {
-                self.length += self.waiting.len() as u64;
+                self.length = self.length.map(|length| length + self.waiting.len() as u64);
                 self.waiting.clear();
                 Ok(())
             }
             Err(error) => {
                 // Half a line must not stay in front of the whole one that comes later.
-                _ = self.file.set_len(self.length);
+                self.length.iter().for_each(|length| _ = self.file.set_len(*length));
                 Err(error).with_context(|| format!("cannot write to {}; its rows wait in memory", self.path.display()))
             }
         }

@@ -2,12 +2,14 @@
 
 pub mod copy;
 pub mod crc;
+pub mod exact_json;
 pub mod fs;
 pub mod interrupt;
 pub mod jsonl;
 pub mod lock;
 pub mod nonfinite;
 pub mod number;
+pub mod output;
 pub mod path_text;
 pub mod protobuf;
 pub mod python_text;

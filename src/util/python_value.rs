@@ -44,8 +44,8 @@ fn repr(value: &Value) -> String {
     }
 }
 
-/// In single quotes, unless only those are in it.
-fn quoted(text: &str) -> String {
+/// `repr` of text: in single quotes, unless only those are in it.
+pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
     for c in text.chars() {

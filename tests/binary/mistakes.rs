@@ -1,5 +1,7 @@
 //! Every mistake is one clear error before anything is trained: exit code 2, and a message that names place and remedy.
 
+use std::path::Path;
+
 use crate::common::trainer;
 
 /// (what is wrong, arguments, what the message must say)
@@ -71,5 +73,74 @@ fn mistakes_are_named_and_cost_nothing() {
         }
         assert!(!message.contains("panicked"), "{what}: {message}");
         assert!(output.stdout.is_empty(), "{what} printed {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+/// 100,000 of whatever opens, in every text that is read: on the command line, in configurations, scripts and data.
+#[test]
+fn what_is_nested_too_deeply_is_named() {
+    const MANY: usize = 100_000;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let refused = |what: &str, arguments: &[&str]| {
+        let mut command = trainer(arguments);
+        // As in a run, the main thread has little more than others.
+        let output = command.output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        let start: String = message.chars().take(400).collect();
+        assert_eq!(output.status.code(), Some(2), "{what}: {start}");
+        assert_eq!(message.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{what}: {start}");
+        assert!(!message.contains("panicked"), "{what}: {start}");
+    };
+    let local = format!("trainer.default_local_dir={}", at("run"));
+    for opens in ["[", "{a:", "${", "${oc.env:", "int(", "'[", "a.", "-", "json_str("] {
+        // Linux takes 128 KB in one word.
+        let text = opens.repeat((MANY / opens.len()).min(MANY));
+        for word in
+            [format!("data.prompt_key={text}"), format!("+data.x={text}"), format!("+{text}a=1"), format!("~data.{text}a")]
+        {
+            refused(&word[..20], &[&word, &local]);
+        }
+    }
+    for (opens, middle, closes) in [
+        ("[", "", "]"),
+        ("{a: ", "1", "}"),
+        ("- ", "1", ""),
+        ("? ", "1", ""),
+        ("${", "a", "}"),
+        ("'${", "a", "}'"),
+        ("&a [", "", "]"),
+        ("!a ", "1", ""),
+        ("<<: {", "", "}"),
+    ] {
+        for closes in [closes, ""] {
+            let text = format!("data:\n  x: {}{middle}{}\n", opens.repeat(MANY), closes.repeat(MANY));
+            for text in [&text, &text["data:\n  x: ".len()..]] {
+                std::fs::write(at("deep.yaml"), text).unwrap();
+                refused(&format!("a file of {opens:?}"), &["--config", &at("deep.yaml"), &local]);
+            }
+        }
+    }
+    for opens in ["[", "{\"a\":"] {
+        std::fs::write(at("deep.jsonl"), format!("{{\"prompt\": {}", opens.repeat(MANY))).unwrap();
+        refused("a row", &[&format!("data.train_files={}", at("deep.jsonl")), &local]);
+        for name in ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors.index.json"] {
+            let model = folder.path().join("model");
+            std::fs::create_dir_all(&model).unwrap();
+            for file in ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
+                _ = std::fs::copy(Path::new("data/arithmetic/model").join(file), model.join(file));
+            }
+            if name.contains("index") {
+                std::fs::remove_file(model.join("model.safetensors")).unwrap();
+            }
+            std::fs::write(model.join(name), opens.repeat(MANY)).unwrap();
+            refused(name, &[&format!("actor_rollout_ref.model.path={}", model.display()), &local]);
+        }
+    }
+    for opens in ["${A:-", "$((", "$((1+(", "$(", "`", "\"$(", "if true; then ", "f() { "] {
+        let script = format!("A={}\npython3 -m verl.trainer.main_ppo data.x=$A\n", opens.repeat(MANY));
+        std::fs::write(at("deep.sh"), script).unwrap();
+        let output = trainer(&["from-verl", &format!("@{}", at("deep.sh"))]).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 2)), "{opens}: {:?}", output.status);
     }
 }

@@ -211,3 +211,41 @@ fn responses_in_a_file_are_scored_by_the_same_functions() {
         "mine"
     );
 }
+
+/// Stands for math-verify, and says no.
+const VERIFIER: [(&str, &str); 3] = [
+    ("latex2sympy2_extended.py", "NormalizationConfig = dict\n"),
+    ("math_verify/errors.py", "class TimeoutException(Exception):\n    pass\n"),
+    (
+        "math_verify/__init__.py",
+        "ExprExtractionConfig = LatexExtractionConfig = dict\nparse = lambda *given, **more: []\nverify = lambda *given, **more: False\n",
+    ),
+];
+
+/// A loop that a model falls into opens and opens. Its responses are wrong, and written to whatever the output leads to.
+#[test]
+fn responses_that_nest_without_end_are_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, code) in VERIFIER {
+        let place = folder.path().join(file);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, code).unwrap();
+    }
+    let loops = ["(", "-", "{", "[", "2**", "(1+", "\\left(", "\\frac{", "\\sqrt{", "\\text{", "\\boxed{", "(\\pi", "-\\pi"];
+    let texts: Vec<String> =
+        loops.iter().flat_map(|text| [text.repeat(100_000), format!("\\boxed{{{}", text.repeat(100_000))]).collect();
+    let sources = ["numina_olympiads", "hiyouga/geometry3k", "HuggingFaceH4/MATH-500", "math_dapo", "openai/gsm8k"];
+    let row = |source: &&str| serde_json::json!({"data_source": source, "responses": texts, "reward_model": {"ground_truth": "\\frac{1}{2}"}});
+    let (path, output) = (folder.path().join("rows.jsonl"), folder.path().join("output"));
+    fs::write(&path, sources.iter().map(|source| format!("{}\n", row(source))).collect::<String>()).unwrap();
+    std::os::unix::fs::symlink("/proc/self/fd/1", &output).unwrap();
+    let mut command = trainer(&["eval", &format!("data.path={}", path.display()), "reward.num_workers=2"]);
+    command.arg(format!("data.output_path={}", output.display())).env("PYTHONPATH", folder.path());
+    let printed = String::from_utf8(succeed(command).stdout).unwrap();
+    let scored = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["score"].as_f64());
+    let scores: Vec<f64> = scored.collect();
+    assert_eq!(scores.len(), sources.len() * texts.len());
+    assert!(scores.iter().all(|score| *score <= 0.0) && output.is_symlink());
+    let means: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    assert_eq!(means["test_score/numina_olympiads"], 0.0);
+}

@@ -23,14 +23,16 @@ const PI: &str = "3.141592653589793";
 const ROUGH_PI: &str = "3.14";
 const MOST_CHARS: usize = 1000;
 const TOLERANCE: f64 = 1e-4;
+/// How deep brackets in brackets are compared. Python gives up at about 490.
+const DEEPEST: usize = 400;
 
 /// Whether the two are equal, with either value of π where they have one.
 pub fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
     if !prediction.contains("\\pi") && !reference.contains("\\pi") {
-        return equal(prediction, reference, PI);
+        return equal(prediction, reference, PI, 0);
     }
-    let exact = equal(prediction, reference, PI)?;
-    Ok(equal(prediction, reference, ROUGH_PI)? || exact)
+    let exact = equal(prediction, reference, PI, 0)?;
+    Ok(equal(prediction, reference, ROUGH_PI, 0)? || exact)
 }
 
 /// An answer as Python holds it: text, or something else with this text.
@@ -39,7 +41,11 @@ struct Operand {
     is_text: bool,
 }
 
-fn equal(prediction: &str, reference: &str, pi: &str) -> Result<bool, Stop> {
+/// `depth` counts the brackets that were taken off both.
+fn equal(prediction: &str, reference: &str, pi: &str, depth: usize) -> Result<bool, Stop> {
+    if depth > DEEPEST {
+        return Err(Stop::Raised);
+    }
     let mut prediction = operand(prediction, pi)?;
     let reference = operand(reference, pi)?;
     if prediction.is_text && prediction.text.chars().count() > MOST_CHARS {
@@ -58,7 +64,7 @@ fn equal(prediction: &str, reference: &str, pi: &str) -> Result<bool, Stop> {
     if p.is_empty() {
         return Ok(false);
     }
-    compare_parts(&interval(strip(p)), strip(r))
+    compare_parts(&interval(strip(p)), strip(r), depth)
 }
 
 /// Dollar and percent signs, bases and π replaced.
@@ -120,7 +126,7 @@ fn in_brackets(text: &str, open: char, close: char) -> bool {
     text.starts_with(open) && text.ends_with(close)
 }
 
-fn compare_parts(prediction: &str, reference: &str) -> Result<bool, Stop> {
+fn compare_parts(prediction: &str, reference: &str, depth: usize) -> Result<bool, Stop> {
     let is_bracket = |c| "[]()".contains(c);
     let mut bare = (prediction, reference);
     if in_brackets(prediction, '[', ']') && !reference.starts_with('(')
@@ -136,12 +142,12 @@ fn compare_parts(prediction: &str, reference: &str) -> Result<bool, Stop> {
     let opened = prediction.starts_with(['(', '[']) && prediction.ends_with([')', ']']);
     let same_ends =
         prediction.chars().next() == reference.chars().next() && prediction.chars().next_back() == reference.chars().next_back();
-    if opened && same_ends && all_equal(inside(prediction), inside(reference), false)?.unwrap_or(false) {
+    if opened && same_ends && all_equal(inside(prediction), inside(reference), false, depth)?.unwrap_or(false) {
         return Ok(true);
     }
     if prediction.contains(',')
         && reference.contains(',')
-        && let Some(equal) = all_equal(prediction, reference, true)?
+        && let Some(equal) = all_equal(prediction, reference, true, depth)?
     {
         return Ok(equal);
     }
@@ -153,7 +159,7 @@ fn compare_parts(prediction: &str, reference: &str) -> Result<bool, Stop> {
         let mut coordinates = coordinates.chars();
         coordinates.next_back();
         let is_tuple = in_brackets(reference, '(', ')');
-        if is_tuple && all_equal(coordinates.as_str(), inside(reference), false)?.unwrap_or(false) {
+        if is_tuple && all_equal(coordinates.as_str(), inside(reference), false, depth)?.unwrap_or(false) {
             return Ok(true);
         }
     }
@@ -162,7 +168,7 @@ fn compare_parts(prediction: &str, reference: &str) -> Result<bool, Stop> {
 
 /// Whether the lists, separated by commas, have equal elements; `None` if one of them is longer. Every element is compared,
 /// for an error in a later one counts even if a former one differs.
-fn all_equal(prediction: &str, reference: &str, stripped: bool) -> Result<Option<bool>, Stop> {
+fn all_equal(prediction: &str, reference: &str, stripped: bool, depth: usize) -> Result<Option<bool>, Stop> {
     let (p, r): (Vec<&str>, Vec<&str>) = (prediction.split(',').collect(), reference.split(',').collect());
     if p.len() != r.len() {
         return Ok(None);
@@ -170,7 +176,7 @@ fn all_equal(prediction: &str, reference: &str, stripped: bool) -> Result<Option
     let mut all = true;
     for (p, r) in p.into_iter().zip(r) {
         let (p, r) = if stripped { (strip(p), strip(r)) } else { (p, r) };
-        all &= equal(p, r, PI)?;
+        all &= equal(p, r, PI, depth + 1)?;
     }
     Ok(Some(all))
 }

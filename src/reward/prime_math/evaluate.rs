@@ -1,5 +1,6 @@
 //! Python's `eval` of arithmetic, which verl does to answers with `\pi` in them.
 
+use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS};
 use crate::util::python_value::float_text;
 
 /// A number, or several in brackets.
@@ -11,18 +12,26 @@ enum Value {
 
 /// `str(eval(text))`; `None` where that raises.
 pub fn text_of(text: &str) -> Option<String> {
-    let mut reader = Reader { rest: text.trim_start_matches([' ', '\t']) };
-    let value = reader.tuple()?;
-    reader.rest.is_empty().then(|| value.text())
+    value_of(text.trim_start_matches([' ', '\t'])).map(|value| value.text())
 }
 
 /// How many values the list has that `text` is; `None` where `eval` raises, or what it gives is no list.
 pub fn list_length(text: &str) -> Option<usize> {
-    let mut reader = Reader { rest: text };
-    match reader.tuple()? {
-        Value::Several { list: true, values } if reader.rest.is_empty() => Some(values.len()),
+    match value_of(text)? {
+        Value::Several { list: true, values } => Some(values.len()),
         _ => None,
     }
+}
+
+/// Nothing but brackets leads deeper, in reading as in values, and there Python's own limit is kept.
+fn value_of(text: &str) -> Option<Value> {
+    let extent = Extent::of(text);
+    if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
+        return None;
+    }
+    let mut reader = Reader { rest: text };
+    let value = reader.tuple()?;
+    reader.rest.is_empty().then_some(value)
 }
 
 impl Value {
@@ -46,6 +55,15 @@ impl Value {
             Self::Integer(value) => Some(*value as f64),
             Self::Float(value) => Some(*value),
             Self::Several { .. } => None,
+        }
+    }
+
+    fn signed(self, sign: char) -> Option<Self> {
+        match (sign, self) {
+            ('-', Self::Integer(value)) => value.checked_neg().map(Self::Integer),
+            ('-', Self::Float(value)) => Some(Self::Float(-value)),
+            (_, Self::Several { .. }) => None,
+            (_, value) => Some(value),
         }
     }
 
@@ -138,30 +156,38 @@ impl Reader<'_> {
     }
 
     fn product(&mut self) -> Option<Value> {
-        let mut value = self.signed()?;
+        let mut value = self.power()?;
         while let Some(sign) = self.next("*/") {
-            value = Value::apply(sign, &value, &self.signed()?)?;
+            value = Value::apply(sign, &value, &self.power()?)?;
         }
         Some(value)
     }
 
-    fn signed(&mut self) -> Option<Value> {
-        match self.next("+-") {
-            Some('-') => match self.signed()? {
-                Value::Integer(value) => value.checked_neg().map(Value::Integer),
-                value => value.double().map(|value| Value::Float(-value)),
-            },
-            Some(_) => self.signed().filter(|value| value.double().is_some()),
-            None => self.power(),
-        }
-    }
-
+    /// Signs, an operand, and whatever it is the base of: the last power is worked out first, and a sign after the power behind it.
     fn power(&mut self) -> Option<Value> {
-        let base = self.atom()?;
-        match self.next("p") {
-            Some(sign) => Value::apply(sign, &base, &self.signed()?),
-            None => Some(base),
+        let mut links = Vec::new();
+        loop {
+            let mut signs = Vec::new();
+            while let Some(sign) = self.next("+-") {
+                signs.push(sign);
+            }
+            links.push((signs, self.atom()?));
+            if self.next("p").is_none() {
+                break;
+            }
         }
+        let mut value: Option<Value> = None;
+        for (signs, base) in links.into_iter().rev() {
+            let mut power = match value {
+                Some(exponent) => Value::apply('p', &base, &exponent)?,
+                None => base,
+            };
+            for sign in signs.into_iter().rev() {
+                power = power.signed(sign)?;
+            }
+            value = Some(power);
+        }
+        value
     }
 
     fn atom(&mut self) -> Option<Value> {

@@ -40,15 +40,41 @@ const SYMBOLS: &[(&str, &str)] = &[
 /// Macros that are replaced by their only argument.
 const WRAPPERS: &[&str] = &["text", "mathrm", "textbf", "boxed"];
 
+/// How deep groups are read here. `pylatexenc` gives up, by Python's limit of recursion, from about 120 roots in each other on, 160 of
+/// other macros and 250 braces alone.
+const DEEPEST: usize = 100;
+const DEEPEST_OF_ALL: usize = 250;
+
 /// The text of `latex`; `None` if it has anything of which that is not known here.
 pub fn text(latex: &str) -> Option<String> {
-    let mut reader = Reader { rest: latex.chars().peekable() };
+    let mut reader = Reader { rest: latex.chars().peekable(), depth: 0 };
     let text = reader.nodes(false)?;
     reader.rest.next().is_none().then_some(text)
 }
 
+/// Whether groups are nested so deeply that `pylatexenc` raises an error, whatever is in them. One that nothing closes counts too.
+pub fn is_too_deep(latex: &str) -> bool {
+    let mut chars = latex.chars();
+    let mut depth = 0_usize;
+    while let Some(c) = chars.next() {
+        match c {
+            // What is escaped opens nothing.
+            '\\' => _ = chars.next(),
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST_OF_ALL {
+            return true;
+        }
+    }
+    false
+}
+
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
+    /// How many groups are open.
+    depth: usize,
 }
 
 impl Reader<'_> {
@@ -68,9 +94,11 @@ impl Reader<'_> {
         Some(out)
     }
 
-    /// After its opening brace.
+    /// After its opening brace; `None` if it is too deep.
     fn group(&mut self) -> Option<String> {
-        let text = self.nodes(true)?;
+        self.depth += 1;
+        let text = (self.depth <= DEEPEST).then(|| self.nodes(true))??;
+        self.depth -= 1;
         self.rest.next().map(|_| text)
     }
 

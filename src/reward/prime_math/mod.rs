@@ -129,4 +129,37 @@ mod tests {
         }
         assert_eq!((undecided, text.lines().count()), (104, 400));
     }
+
+    /// What verl 0.9.1 says of answers that are nested ever deeper, with Python 3.11, sympy 1.13 and pylatexenc 2.10: right up to a number
+    /// of levels, and then wrong, by an error that it takes for a wrong answer.
+    #[test]
+    fn nested_answers_are_verls_or_left_to_math_verify() {
+        type Nested = fn(usize) -> String;
+        fn nested(open: &str, middle: &str, close: &str, count: usize) -> String {
+            format!("{}{middle}{}", open.repeat(count), close.repeat(count))
+        }
+        let cases: [(Nested, &str, usize); 11] = [
+            (|n| nested("(", "1/2", ")", n), "1/3+1/6", 198),
+            (|n| nested("(", "x", ")", n), "x+0", 198),
+            (|n| nested("\\left(", "x", "\\right)", n), "x+0", 198),
+            (|n| nested("(1*", "x", ")", n), "x+0", 198),
+            (|n| nested("--", "x", "", n), "x+0", 1468),
+            (|n| nested("1**", "1*x", "", n), "x+0", 2936),
+            (|n| nested("{", "x\\cdot 1", "}", n), "x+0", 247),
+            (|n| nested("\\frac{", "x", "}{1}", n), "x+0", 141),
+            (|n| nested("\\sqrt{", "1", "}", n), "x+1-x", 123),
+            (|n| nested("\\text{", "x", "}", n) + "\\cdot1", "x+0", 164),
+            (|n| nested("(", "\\pi", ")", n), "3.14159265", 200),
+        ];
+        for (given, truth, most) in cases {
+            for count in [1, 20, 90, 190, 198, 199, 201, 300, 1000, 1468, 5000, 100_000] {
+                let (given, expected) = (given(count), if count <= most { Verdict::Right } else { Verdict::Wrong });
+                let verdict = compare(&given, truth);
+                // Of roots sympy can tell.
+                let is_sure = count <= 90 && !given.contains("sqrt") || count >= 5000;
+                let start: String = given.chars().take(40).collect();
+                assert!(verdict == expected || !is_sure && verdict == Verdict::Undecided, "{count} of {start}: {verdict:?}");
+            }
+        }
+    }
 }

@@ -60,7 +60,8 @@ pub fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
     let text = if text.starts_with('{') && text.ends_with('}') { inside(&text) } else { &text };
     let text = SPACED_COMMA.replace_all(text, "").into_owned();
     let text = float(&text).filter(|number| is_integral(*number)).map_or(text, |number| integer_text(number.round()));
-    let text = if text.contains('\\') { sympy_text(&text)? } else { text };
+    // verl keeps LaTeX that it cannot read as it is.
+    let text = if text.contains('\\') && !latex::is_too_deep(&text) { sympy_text(&text)? } else { text };
     let text = MINUS.replace_all(&text, "-");
     let text = MIXED.replace_all(&text, "${1}+${2}");
     let text = if dialect.bare { text.replace([' ', '{', '}'], "") } else { text.into_owned() }.to_lowercase();

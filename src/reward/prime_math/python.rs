@@ -54,6 +54,86 @@ pub fn integer_text(value: f64) -> String {
     format!("{:.0}", value + 0.0)
 }
 
+/// How deep brackets may be nested in Python's source, and how many operators may follow each other in one operand of another: 3.11
+/// raises errors beyond the first, and beyond some 2,900 to 3,000 of the second.
+pub const MOST_BRACKETS: usize = 200;
+pub const LONGEST_CHAIN: usize = 3000;
+
+/// How much of Python's limits an expression takes up.
+#[derive(Debug, Default, PartialEq)]
+pub struct Extent {
+    /// The most brackets that are open at once, whether anything closes them or not.
+    pub brackets: usize,
+    /// The most signs, powers, sums or products that hold each other, those in further brackets not counted.
+    pub chain: usize,
+    /// All operators.
+    pub operators: usize,
+}
+
+impl Extent {
+    /// What is counted is what brackets, signs and operands look like; nothing else of the grammar is known here.
+    pub fn of(expression: &str) -> Self {
+        let mut extent = Self::default();
+        let mut outer = Vec::new();
+        let mut level = Level::default();
+        let mut chars = expression.chars().filter(|c| *c != ' ').peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '(' | '[' => {
+                    // A product without a sign.
+                    level.products += usize::from(level.after_operand);
+                    outer.push(std::mem::take(&mut level));
+                }
+                ')' | ']' => {
+                    level = outer.pop().unwrap_or_default();
+                    level.operand();
+                }
+                ',' => level = Level::default(),
+                '+' | '-' if level.after_operand => {
+                    level = Level { sums: level.sums + 1, ..Level::default() };
+                }
+                '+' | '-' => level.signs += 1,
+                '^' => level.power(),
+                '*' if chars.next_if_eq(&'*').is_some() => level.power(),
+                '*' | '/' => level = Level { sums: level.sums, products: level.products + 1, ..Level::default() },
+                _ => level.operand(),
+            }
+            extent.operators += usize::from("+-*/^".contains(c));
+            extent.brackets = extent.brackets.max(outer.len());
+            extent.chain = extent.chain.max(level.longest());
+        }
+        extent
+    }
+}
+
+/// The operators of one level of brackets, up to some place in it.
+#[derive(Default)]
+struct Level {
+    sums: usize,
+    /// Of the present term.
+    products: usize,
+    /// Of the present factor.
+    powers: usize,
+    /// In front of the present operand and, in a power, of those before it.
+    signs: usize,
+    after_operand: bool,
+}
+
+impl Level {
+    fn operand(&mut self) {
+        self.after_operand = true;
+    }
+
+    fn power(&mut self) {
+        self.powers += 1;
+        self.after_operand = false;
+    }
+
+    fn longest(&self) -> usize {
+        self.sums.max(self.products).max(self.powers + self.signs)
+    }
+}
+
 /// `text[from:]`, counted in characters.
 pub fn after(text: &str, from: usize) -> &str {
     text.char_indices().nth(from).map_or("", |(byte, _)| &text[byte..])

@@ -3,7 +3,10 @@
 use std::sync::LazyLock;
 
 use super::polynomial::Polynomial;
-use super::python::{Pattern, pattern, strip};
+use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS, Pattern, pattern, strip};
+
+/// More operators than this are too much work: a polynomial may have 256 terms after each of them.
+const MOST_OPERATORS: usize = 10_000;
 
 /// What verl and sympy say of the equality of two elements in normal form; `None` where that takes sympy to tell.
 pub fn equal(truth: &str, given: &str) -> Option<bool> {
@@ -13,6 +16,15 @@ pub fn equal(truth: &str, given: &str) -> Option<bool> {
     let difference = format!("({truth})-({given})");
     if !is_allowed(&difference) || has_no_value(&difference) {
         return Some(false);
+    }
+    // What Python cannot parse for its size is not equal. In the innermost brackets stands a number or a name, around which sympy puts
+    // one pair more; around those that it knows, such as pi, it does not.
+    let extent = Extent::of(&difference);
+    if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
+        return Some(false);
+    }
+    if extent.brackets == MOST_BRACKETS || extent.operators > MOST_OPERATORS {
+        return None;
     }
     Value::of(&difference).map(|value| match value {
         Value::Exact(polynomial) => polynomial.is_zero(),
@@ -35,8 +47,13 @@ fn is_allowed(expression: &str) -> bool {
 fn has_no_value(expression: &str) -> bool {
     let is_stray =
         |c: char| "\"'?;$\\|:@{}<>".contains(c) || !(c.is_ascii() || c.is_alphanumeric() || c.is_whitespace() || is_mark(c));
+    static DANGLING: Pattern = LazyLock::new(|| pattern(r"[-+*/^] *\)"));
     let assigns = expression.replace("==", "").contains('=');
-    assigns || expression.contains(is_stray) || !brackets_match(expression) || is_tuple(expression)
+    assigns
+        || expression.contains(is_stray)
+        || DANGLING.is_match(expression)
+        || !brackets_match(expression)
+        || is_tuple(expression)
 }
 
 fn is_mark(c: char) -> bool {
@@ -173,7 +190,7 @@ fn number_token(number: &str, exponent: &str) -> Option<Token> {
     (number.len() <= MOST_DIGITS + 1 && (value == 0.0 || value.is_normal())).then_some(Token::Float(value))
 }
 
-/// Python's grammar, with products that have no sign.
+/// Python's grammar, with products that have no sign. Nothing but brackets leads deeper, and [`equal`] has counted those.
 struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
@@ -200,11 +217,11 @@ impl Reader<'_> {
     }
 
     fn product(&mut self) -> Option<Value> {
-        let mut value = self.signed()?;
+        let mut value = self.power()?;
         loop {
             value = match (self.next_sign("*/"), self.tokens.get(self.at)) {
-                (Some('/'), _) => value.over(self.signed()?)?,
-                (Some(_), _) => value.times(self.signed()?)?,
+                (Some('/'), _) => value.over(self.power()?)?,
+                (Some(_), _) => value.times(self.power()?)?,
                 (None, Some(Token::Symbol(_) | Token::Sign('('))) => value.times(self.power()?)?,
                 (None, Some(Token::Integer(_) | Token::Float(_))) => return None,
                 (None, _) => return Some(value),
@@ -212,23 +229,29 @@ impl Reader<'_> {
         }
     }
 
-    fn signed(&mut self) -> Option<Value> {
-        match self.next_sign("+-") {
-            Some('-') => self.signed()?.negated(),
-            Some(_) => self.signed(),
-            None => self.power(),
-        }
-    }
-
+    /// Signs, an operand, and whatever it is the base of: the last power is worked out first, and a sign after the power behind it.
     fn power(&mut self) -> Option<Value> {
-        let base = self.atom()?;
-        if self.next_sign("^").is_none() {
-            return Some(base);
+        let mut links = Vec::new();
+        loop {
+            let mut negative = false;
+            while let Some(sign) = self.next_sign("+-") {
+                negative ^= sign == '-';
+            }
+            links.push((negative, self.atom()?));
+            if self.next_sign("^").is_none() {
+                break;
+            }
         }
-        match (base, self.signed()?) {
-            (Value::Exact(base), Value::Exact(exponent)) => base.power(&exponent).map(Value::Exact),
-            _ => None,
+        let mut value: Option<Value> = None;
+        for (negative, base) in links.into_iter().rev() {
+            let power = match (base, value) {
+                (base, None) => base,
+                (Value::Exact(base), Some(Value::Exact(exponent))) => Value::Exact(base.power(&exponent)?),
+                _ => return None,
+            };
+            value = Some(if negative { power.negated()? } else { power });
         }
+        value
     }
 
     fn atom(&mut self) -> Option<Value> {

@@ -1,16 +1,16 @@
 //! The test cases of a row, in the forms that verl's data sets have them.
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Map, Value};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Value;
 
 use super::CASES;
 use super::program::calling;
-use crate::util::python_value::text_of;
+use crate::util::exact_json::Exact;
 
-/// `inputs` and `outputs`, or `assert_case`; all of the same length, and at least one.
+/// `inputs` and `outputs`, or `assert_case`; all of the same length, and at least one. Their integers are Python's, of any size.
 pub struct Cases {
-    inputs: Vec<Value>,
-    outputs: Vec<Value>,
+    inputs: Vec<Exact>,
+    outputs: Vec<Exact>,
     /// Code that is run after the program, one piece per case.
     asserts: Vec<String>,
     /// The function that is to be called with the lines of the input, where the program is not to read them itself.
@@ -21,8 +21,8 @@ pub struct Cases {
 pub struct Request {
     pub code: String,
     pub stdin: Option<String>,
-    /// Null if it is enough that the program ends well.
-    pub expected: Value,
+    /// `None` if it is enough that the program ends well.
+    pub expected: Option<String>,
 }
 
 impl Cases {
@@ -31,43 +31,49 @@ impl Cases {
     /// # Errors
     /// Whatever verl gives every response 0 for: no JSON, nothing or not equally many of everything in it.
     pub fn read(ground_truth: &Value) -> Result<Self> {
-        let parsed: Value = match ground_truth.as_str() {
-            Some(text) => serde_json::from_str(text).context("the test cases are no JSON")?,
-            None => ground_truth.clone(),
+        let parsed = match ground_truth.as_str() {
+            Some(text) => Exact::parse(text),
+            None => Exact::parse(&ground_truth.to_string()),
         };
-        let Value::Object(mut fields) = parsed else { bail!("the test cases are no object with `inputs` and `outputs`") };
+        let mut fields = parsed.map_err(|error| anyhow!("the test cases are no JSON: {error}"))?;
+        ensure!(matches!(fields, Exact::Object(_)), "the test cases are no object with `inputs` and `outputs`");
         let asserts = list(&mut fields, "assert_case")?;
-        let filled = |value: Value| asserts.as_ref().map(|asserts| vec![value; asserts.len()]);
+        let filled = |value: Exact| asserts.as_ref().map(|asserts| vec![value; asserts.len()]);
         let (inputs, outputs) = (list(&mut fields, "inputs")?, list(&mut fields, "outputs")?);
         let missing = "the test cases have neither `inputs` and `outputs` nor `assert_case`";
-        let inputs = inputs.or_else(|| filled("".into())).context(missing)?;
-        let outputs = outputs.or_else(|| filled(Value::Null)).context(missing)?;
+        let inputs = inputs.or_else(|| filled(Exact::Text(String::new()))).context(missing)?;
+        let outputs = outputs.or_else(|| filled(Exact::Null)).context(missing)?;
         ensure!(!inputs.is_empty(), "there is no test case");
         ensure!(inputs.len() == outputs.len(), "there are {} inputs for {} outputs", inputs.len(), outputs.len());
-        let asserts = asserts.unwrap_or_else(|| vec!["".into(); inputs.len()]);
+        let asserts = asserts.unwrap_or_else(|| vec![Exact::Text(String::new()); inputs.len()]);
         ensure!(asserts.len() == inputs.len(), "there are {} inputs for {} of assert_case", inputs.len(), asserts.len());
-        let text = |value: &Value| value.as_str().map(str::to_owned).context("what is in assert_case must be text");
-        let asserts = asserts.iter().map(text).collect::<Result<_>>()?;
-        let function = fields.get("fn_name").and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned);
+        let text = |value: Exact| text(value).context("what is in assert_case must be text");
+        let asserts = asserts.into_iter().map(text).collect::<Result<_>>()?;
+        let function = fields.take("fn_name").and_then(self::text).filter(|name| !name.is_empty());
         Ok(Self { inputs, outputs, asserts, function })
     }
 
     /// The requests for the first cases that count.
     pub fn requests(self, program: &str) -> Vec<Request> {
         let cases = self.inputs.into_iter().zip(self.outputs).zip(self.asserts).take(CASES);
-        let request = |((input, expected), assert): ((Value, Value), String)| {
+        let given = |value: &Exact| (*value != Exact::Null).then(|| value.python_text());
+        let request = |((input, expected), assert): ((Exact, Exact), String)| {
             let code = format!("{program}\n\n{assert}");
             let code = self.function.as_ref().map_or(code.clone(), |name| calling(&code, name));
-            Request { code, stdin: (!input.is_null()).then(|| text_of(&input)), expected }
+            Request { code, stdin: given(&input), expected: given(&expected) }
         };
         cases.map(request).collect()
     }
 }
 
-fn list(fields: &mut Map<String, Value>, name: &str) -> Result<Option<Vec<Value>>> {
-    match fields.remove(name) {
+fn list(fields: &mut Exact, name: &str) -> Result<Option<Vec<Exact>>> {
+    match fields.take(name) {
         None => Ok(None),
-        Some(Value::Array(values)) => Ok(Some(values)),
+        Some(Exact::List(values)) => Ok(Some(values)),
         Some(_) => bail!("`{name}` of the test cases is no list"),
     }
+}
+
+fn text(value: Exact) -> Option<String> {
+    if let Exact::Text(text) = value { Some(text) } else { None }
 }

@@ -82,7 +82,10 @@ impl Sandbox {
         for (index, request) in requests.into_iter().enumerate() {
             let (asked, send, abandoned) = (self.asked.clone(), send.clone(), abandoned.clone());
             let run = move || {
-                _ = send.send((index, asked.verdict(&request.code, request.stdin.as_deref(), &request.expected, &abandoned)))
+                _ = send.send((
+                    index,
+                    asked.verdict(&request.code, request.stdin.as_deref(), request.expected.as_deref(), &abandoned),
+                ))
             };
             thread::Builder::new().name("sandbox".to_owned()).spawn(run).context("no thread to ask the sandbox")?;
         }
@@ -103,7 +106,13 @@ impl Sandbox {
 }
 
 impl Asked {
-    fn verdict(&self, code: &str, stdin: Option<&str>, expected: &Value, abandoned: &AtomicBool) -> Result<Verdict, Failure> {
+    fn verdict(
+        &self,
+        code: &str,
+        stdin: Option<&str>,
+        expected: Option<&str>,
+        abandoned: &AtomicBool,
+    ) -> Result<Verdict, Failure> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);

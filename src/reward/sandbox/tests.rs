@@ -102,6 +102,23 @@ fn the_score_is_the_share_of_the_first_ten_cases() {
     assert_eq!((&said[1], &said[2], said.as_array().unwrap().len()), (&json!("wrong_answer"), &json!("runtime_error"), 10));
 }
 
+/// fib(100) and what lies around the ends of 64 bits, as verl's `str` writes them; as text, and as what a row holds.
+#[test]
+fn integers_have_all_their_digits() {
+    let url = service(|asked| printed(asked["stdin"].as_str().unwrap()));
+    let numbers =
+        "354224848179261915075, -9223372036854775809, 18446744073709551615, 9223372036854775808, -9223372036854775808, 10";
+    let nested = "[1, {\"n\": 100000000000000000000}]";
+    let tests = format!("{{\"inputs\": [{numbers}, {nested}], \"outputs\": [{numbers}, {nested}]}}");
+    let cases = |tests: Value| -> Vec<_> {
+        Cases::read(&tests).unwrap().requests("").into_iter().map(|case| case.expected.unwrap()).collect()
+    };
+    let expected: Vec<&str> = numbers.split(", ").chain(["[1, {'n': 100000000000000000000}]"]).collect();
+    assert_eq!(cases(json!(tests)), expected);
+    assert_eq!(scored(sandbox(&url, 3), PROGRAM, json!(tests)).unwrap().score, Some(1.0));
+    assert_eq!(cases(json!({"inputs": [u64::MAX, 1.0], "outputs": [u64::MAX, 1.0]})), ["18446744073709551615", "1.0"]);
+}
+
 #[test]
 fn what_the_service_fails_at_is_no_score() {
     let tests = || json!({"inputs": ["0", "1"], "outputs": ["1", "1"]});

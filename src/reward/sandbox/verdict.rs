@@ -31,7 +31,7 @@ impl Verdict {
 ///
 /// # Errors
 /// A [`Failure`] where verl has none and marks the case with -1: it is the service that failed, not the program.
-pub fn of(response: &Value, expected: &Value) -> Result<Verdict, Failure> {
+pub fn of(response: &Value, expected: Option<&str>) -> Result<Verdict, Failure> {
     let (compile, run) = (&response["compile_result"], &response["run_result"]);
     match response["status"].as_str() {
         Some("Failed") => match (failure_of(compile), failure_of(run)) {
@@ -43,7 +43,7 @@ pub fn of(response: &Value, expected: &Value) -> Result<Verdict, Failure> {
         },
         Some("Success") if run["status"] == "Finished" => {
             let printed = if run["stdout"].is_null() { String::new() } else { text_of(&run["stdout"]) };
-            let same = expected.is_null() || printed.trim_end_matches('\n') == text_of(expected).trim_end_matches('\n');
+            let same = expected.is_none_or(|expected| printed.trim_end_matches('\n') == expected.trim_end_matches('\n'));
             Ok(if same { Verdict::PASSED } else { Verdict::failed("wrong_answer") })
         }
         _ => Err(failure(response)),

@@ -1,0 +1,238 @@
+//! JSON as Python reads it: integers have as many digits as are written. `serde_json` makes floats of those beyond 64 bits, which are
+//! other numbers.
+
+use std::collections::HashMap;
+
+use serde::de::IgnoredAny;
+
+use super::python_value::{float_text, quoted};
+
+/// As deep as `serde_json` reads.
+const DEEPEST: usize = 128;
+/// Python converts no text of more digits to an integer.
+const MOST_DIGITS: usize = 4300;
+/// Shorter integers fit 64 bits.
+const SURE_DIGITS: usize = 18;
+
+/// A value; the fields of an object in the order in which they were first written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exact {
+    Null,
+    Bool(bool),
+    /// Its digits, and a minus sign where it has one.
+    Integer(String),
+    Float(f64),
+    Text(String),
+    List(Vec<Exact>),
+    Object(Vec<(String, Exact)>),
+}
+
+impl Exact {
+    /// # Errors
+    /// What is no JSON, or nested too deeply; what is wrong, and where.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        // Whoever reads the parts need not look at the grammar any more.
+        serde_json::from_str::<IgnoredAny>(text).map_err(|error| error.to_string())?;
+        Reader { text, at: 0, depth: 0 }.value()
+    }
+
+    /// The field of an object; `None` of what is none, and where it is not there.
+    pub fn take(&mut self, name: &str) -> Option<Self> {
+        let Self::Object(fields) = self else { return None };
+        let at = fields.iter().position(|(known, _)| known == name)?;
+        Some(fields.remove(at).1)
+    }
+
+    /// `str(value)`
+    pub fn python_text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            value => value.repr(),
+        }
+    }
+
+    fn repr(&self) -> String {
+        match self {
+            Self::Null => "None".to_owned(),
+            Self::Bool(true) => "True".to_owned(),
+            Self::Bool(false) => "False".to_owned(),
+            Self::Integer(digits) => digits.clone(),
+            Self::Float(value) => float_text(*value),
+            Self::Text(text) => quoted(text),
+            Self::List(values) => format!("[{}]", values.iter().map(Self::repr).collect::<Vec<_>>().join(", ")),
+            Self::Object(fields) => {
+                let field = |(name, value): &(String, Self)| format!("{}: {}", quoted(name), value.repr());
+                format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// The first integer in it that is neither an `i64` nor a `u64`.
+    pub fn beyond_64_bits(&self) -> Option<&str> {
+        match self {
+            Self::Integer(digits) => (digits.parse::<i64>().is_err() && digits.parse::<u64>().is_err()).then_some(digits),
+            Self::List(values) => values.iter().find_map(Self::beyond_64_bits),
+            Self::Object(fields) => fields.iter().find_map(|(_, value)| value.beyond_64_bits()),
+            _ => None,
+        }
+    }
+}
+
+/// Whether JSON may have an integer beyond 64 bits: digits in a row, outside of texts, before which stands no point. Quick, for most
+/// files have none.
+pub fn may_exceed_64_bits(json: &str) -> bool {
+    let (mut in_text, mut escaped, mut digits, mut fraction) = (false, false, 0, false);
+    json.bytes().any(|byte| {
+        if in_text {
+            in_text = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            return false;
+        }
+        match byte {
+            b'0'..=b'9' => digits += usize::from(!fraction),
+            b'.' | b'e' | b'E' | b'+' | b'-' => (digits, fraction) = (0, fraction || byte != b'-'),
+            _ => (in_text, digits, fraction) = (byte == b'"', 0, false),
+        }
+        digits > SURE_DIGITS
+    })
+}
+
+/// Over text that is known to be JSON.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&mut self) -> u8 {
+        let rest = &self.text.as_bytes()[self.at..];
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.text.as_bytes().get(self.at).copied().unwrap_or_default()
+    }
+
+    fn value(&mut self) -> Result<Exact, String> {
+        Ok(match self.peek() {
+            b'[' => {
+                let mut values = Vec::new();
+                self.inside(b']', |reader| Ok(values.push(reader.value()?)))?;
+                Exact::List(values)
+            }
+            b'{' => {
+                let (mut fields, mut places) = (Vec::new(), HashMap::new());
+                self.inside(b'}', |reader| {
+                    let name = reader.string()?;
+                    reader.peek();
+                    reader.at += 1;
+                    let value = reader.value()?;
+                    // As in a dict, the last value of a name has the place of its first.
+                    let place = *places.entry(name.clone()).or_insert(fields.len());
+                    if place == fields.len() {
+                        fields.push((name, value))
+                    } else {
+                        fields[place].1 = value
+                    }
+                    Ok(())
+                })?;
+                Exact::Object(fields)
+            }
+            b'"' => Exact::Text(self.string()?),
+            _ => {
+                let rest = &self.text[self.at..];
+                let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
+                self.at += end;
+                scalar(&rest[..end])?
+            }
+        })
+    }
+
+    /// What stands between brackets, the opening one being next.
+    fn inside(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> Result<(), String>) -> Result<(), String> {
+        if self.depth == DEEPEST {
+            return Err(format!("it is nested more than {DEEPEST} levels deep"));
+        }
+        self.depth += 1;
+        self.at += 1;
+        while self.peek() != close {
+            item(self)?;
+            self.at += usize::from(self.peek() == b',');
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        self.peek();
+        let rest = &self.text[self.at..];
+        let mut escaped = false;
+        let ends = |byte: u8| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            ends
+        };
+        let end = 2 + rest.bytes().skip(1).position(ends).unwrap_or_default();
+        self.at += end;
+        serde_json::from_str(&rest[..end]).map_err(|error| error.to_string())
+    }
+}
+
+fn scalar(token: &str) -> Result<Exact, String> {
+    Ok(match token {
+        "null" => Exact::Null,
+        "true" => Exact::Bool(true),
+        "false" => Exact::Bool(false),
+        "-0" => Exact::Integer("0".to_owned()),
+        number if number.contains(['.', 'e', 'E']) => Exact::Float(number.parse().map_err(|_| format!("{number} is no number"))?),
+        integer if integer.len() > MOST_DIGITS => return Err(format!("an integer has more than {MOST_DIGITS} digits")),
+        integer => Exact::Integer(integer.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `str(json.loads(text))` of Python 3.11.
+    #[test]
+    fn values_are_pythons() {
+        for (json, python) in [
+            ("354224848179261915075", "354224848179261915075"),
+            ("-9223372036854775809", "-9223372036854775809"),
+            ("-0", "0"),
+            ("-0.0", "-0.0"),
+            ("1E400", "inf"),
+            ("1e3", "1000.0"),
+            (" \"a\\\"\\u00e9]\" ", "a\"é]"),
+            ("[ ]", "[]"),
+            (
+                r#"{"b" : [1, 2.50,null , true], "a":{"x'":"y"}, "b":18446744073709551616}"#,
+                r#"{'b': 18446744073709551616, 'a': {"x'": 'y'}}"#,
+            ),
+        ] {
+            assert_eq!(Exact::parse(json).unwrap().python_text(), python, "{json}");
+        }
+        for (wrong, told) in [("[1,]", "line 1 column 4"), ("", "EOF"), ("1 2", "trailing"), ("[\"\\ud800\"]", "surrogate")] {
+            assert!(Exact::parse(wrong).unwrap_err().contains(told), "{wrong}: {:?}", Exact::parse(wrong));
+        }
+        let deep = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
+        assert!(Exact::parse(&deep(DEEPEST)).is_ok() && Exact::parse(&deep(100_000)).unwrap_err().contains("128"));
+        assert!(Exact::parse(&"9".repeat(MOST_DIGITS + 1)).is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_seen() {
+        for (json, beyond) in [
+            ("[1, 18446744073709551616]", Some("18446744073709551616")),
+            ("{\"a\": {\"b\": -9223372036854775809}}", Some("-9223372036854775809")),
+            ("[18446744073709551615, -9223372036854775808]", None),
+            ("[\"18446744073709551616\", 0.18446744073709551616, 1.8e-19]", None),
+            ("[\"\\\\\", 18446744073709551616, \"\\\"\"]", Some("18446744073709551616")),
+        ] {
+            let found = Exact::parse(json).unwrap();
+            assert_eq!(found.beyond_64_bits(), beyond, "{json}");
+            assert!(may_exceed_64_bits(json) || beyond.is_none(), "{json}");
+        }
+        assert!(!may_exceed_64_bits("[\"18446744073709551616\", 0.18446744073709551616, 1e-18446744073709551616]"));
+    }
+}
