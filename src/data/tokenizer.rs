@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 use super::chat::ChatTemplate;
 
+use crate::util::model_below::models_below;
+
 /// The file of a chat template; it comes before the one in tokenizer_config.json.
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
@@ -55,7 +57,7 @@ impl Tokenizer {
         let path = folder.join("tokenizer.json");
         if !path.is_file() {
             let what = if folder.is_dir() { "has no tokenizer.json" } else { "is not a folder" };
-            bail!("the tokenizer folder {} {what}", folder.display());
+            bail!("the tokenizer folder {} {what}{}", folder.display(), models_below(folder));
         }
         let mut inner = tokenizers::Tokenizer::from_file(&path).map_err(|e| anyhow!("{}: {e}", path.display()))?;
         inner.with_padding(None).with_truncation(None).map_err(|e| anyhow!("{}: {e}", path.display()))?;

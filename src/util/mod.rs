@@ -5,6 +5,7 @@ pub mod fs;
 pub mod interrupt;
 pub mod jsonl;
 pub mod lock;
+pub mod model_below;
 pub mod nonfinite;
 pub mod number;
 pub mod path_text;
