@@ -11,6 +11,7 @@ use super::added_tokens::SpecialTokens;
 use super::date::TemplateDate;
 pub use super::templates::CHAT_TEMPLATE;
 use super::templates::{ChatTemplates, MORE_TEMPLATES};
+use crate::util::model_below::models_below;
 
 pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
@@ -65,7 +66,7 @@ impl Tokenizer {
         let path = folder.join("tokenizer.json");
         if !path.is_file() {
             let what = if folder.is_dir() { "has no tokenizer.json" } else { "is not a folder" };
-            bail!("the tokenizer folder {} {what}", folder.display());
+            bail!("the tokenizer folder {} {what}{}", folder.display(), models_below(folder));
         }
         let mut inner = tokenizers::Tokenizer::from_file(&path).map_err(|e| anyhow!("{}: {e}", path.display()))?;
         inner.with_padding(None).with_truncation(None).map_err(|e| anyhow!("{}: {e}", path.display()))?;

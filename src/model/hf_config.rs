@@ -13,6 +13,8 @@ use super::config::{DecoderConfig, Positions};
 use super::families::FAMILIES;
 use super::ops::Act;
 
+use crate::util::model_below::models_below;
+
 /// A parsed config.json.
 pub struct HfConfig {
     pub json: Map<String, Value>,
@@ -88,8 +90,9 @@ const DROPOUTS: &[&str] = &["attention_dropout", "hidden_dropout", "attn_pdrop",
 impl HfConfig {
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("no model at {}: cannot read {}", folder.display(), path.display()))?;
+        let text = std::fs::read_to_string(&path).with_context(|| {
+            format!("no model at {}{}: cannot read {}", folder.display(), models_below(folder), path.display())
+        })?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
         Ok(Self { json })
     }

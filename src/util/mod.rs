@@ -7,6 +7,7 @@ pub mod fs;
 pub mod interrupt;
 pub mod jsonl;
 pub mod lock;
+pub mod model_below;
 pub mod nonfinite;
 pub mod number;
 pub mod output;

@@ -1,0 +1,66 @@
+//! A model where its folder was not quite named: a run, a checkpoint or a part of one holds it some folders below.
+
+use std::cmp::Reverse;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From a run: `global_step_N/actor/huggingface`.
+const DEPTH: usize = 3;
+/// How many are named.
+const MOST: usize = 3;
+const STEP: &str = "global_step_";
+
+/// `; there is a model in …` for the end of a message about a folder that holds none, the last checkpoints first; nothing where there is
+/// none below it either.
+pub fn models_below(folder: &Path) -> String {
+    let (mut found, mut level) = (Vec::new(), vec![folder.to_owned()]);
+    for _ in 0..DEPTH {
+        level = level.iter().flat_map(|folder| parts(folder)).collect();
+        found.extend(
+            level.iter().filter(|folder| folder.join("config.json").is_file()).map(|folder| folder.display().to_string()),
+        );
+    }
+    match found.len() {
+        0 => String::new(),
+        count => {
+            format!("; there is a model in {}{}", found[..count.min(MOST)].join(", "), if count > MOST { ", …" } else { "" })
+        }
+    }
+}
+
+/// The folders in a folder that are a checkpoint, a part of one, or a model.
+fn parts(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let rank = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        let step = name.strip_prefix(STEP).and_then(|step| step.parse::<u64>().ok());
+        let known = step.is_some() || ["actor", "critic", "huggingface"].contains(&name);
+        (known && path.is_dir()).then(|| (Reverse(step), name.to_owned()))
+    };
+    let mut parts: Vec<_> = entries.filter_map(|path| Some((rank(&path)?, path))).collect();
+    parts.sort();
+    parts.into_iter().map(|(_, path)| path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_a_checkpoint_and_a_part_lead_to_the_model() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path();
+        for model in ["global_step_9/actor", "global_step_9/critic", "global_step_10/actor", "global_step_2/actor", "other"] {
+            let folder = run.join(model).join("huggingface");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("config.json"), "{}").unwrap();
+        }
+        let said = |path: &str| models_below(&run.join(path)).replace(&run.display().to_string(), "R");
+        let actor = |step: u32| format!("R/global_step_{step}/actor/huggingface");
+        assert_eq!(said("."), said("").replace("R/", "R/./"));
+        assert_eq!(said(""), format!("; there is a model in {}, {}, R/global_step_9/critic/huggingface, …", actor(10), actor(9)));
+        assert_eq!(said("global_step_10"), format!("; there is a model in {}", actor(10)));
+        assert_eq!(said("global_step_10/actor"), format!("; there is a model in {}", actor(10)));
+        assert_eq!([said("global_step_10/actor/huggingface"), said("none")], ["", ""]);
+    }
+}
