@@ -18,7 +18,7 @@ mod template_functions;
 mod template_python;
 pub mod tokenizer;
 
-pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, take_samples};
+pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, named_source, take_samples};
 pub use sampler::{Sampler, SamplerState};
 pub use sft::{SftColumns, SftExample, SftOptions, load_sft};
 pub use stop::completes_stop;

@@ -192,7 +192,7 @@ impl Sft {
     pub fn new(loaded: Loaded<SftConfig>, output: Output) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config))?;
+        warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config)?)?;
         let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
         let init = model_init(config.model.init, config.trainer.seed);
         let model = CausalLm::load(config.model.path.as_path(), init, &device).context("model.path")?;

@@ -17,6 +17,8 @@ pub struct Function {
     pub doc: &'static str,
     /// Numbers that `reward.function_kwargs` may set.
     pub settings: &'static [Setting],
+    /// As [`super::Scorer::check`].
+    pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
 
@@ -42,12 +44,14 @@ pub static FUNCTIONS: &[Function] = &[
         name: "data_source",
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
         settings: &[],
+        check: |input| (find(input.data_source)?.check)(input),
         run: |input| (find(input.data_source)?.run)(input),
     },
     Function {
         name: REWARD_MODEL,
         doc: "The score of the reward model, which reward_model.enable=true loads.\nverl: rm_scores.",
         settings: &[],
+        check: |_| Ok(()),
         run: |input| input.model_score.map(Score::new).context("there is no reward model: write reward_model.enable=true"),
     },
     think_format::FUNCTION,
@@ -64,7 +68,7 @@ pub static FUNCTIONS: &[Function] = &[
 
 /// Every function there is.
 pub fn all() -> impl Iterator<Item = Function> {
-    let scorers = SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], run: s.run });
+    let scorers = SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], check: s.check, run: s.run });
     FUNCTIONS.iter().copied().chain(scorers)
 }
 
