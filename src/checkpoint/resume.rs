@@ -32,8 +32,9 @@ impl Checkpoints {
             }
             (ResumeMode::Path, Some(path)) => {
                 step_of(path).context("trainer.resume_from_path")?;
-                verify(path)
-                    .with_context(|| format!("cannot resume from {}; choose another with trainer.resume_from_path", path.display()))?;
+                verify(path).with_context(|| {
+                    format!("cannot resume from {}; choose another with trainer.resume_from_path", path.display())
+                })?;
                 Ok(Some(path.to_path_buf()))
             }
         }

@@ -179,9 +179,9 @@ impl<'a> Answered<'a> {
         Ok(Self {
             row,
             data_source: match source {
-                Some(source) => source
-                    .as_str()
-                    .with_context(|| format!("column \"{}\" must be text, not {source}", data.data_source_key))?,
+                Some(source) => {
+                    source.as_str().with_context(|| format!("column \"{}\" must be text, not {source}", data.data_source_key))?
+                }
                 None if needs.data_source => row.column(&data.data_source_key)?.as_str().unwrap_or_default(),
                 None => "",
             },

@@ -76,7 +76,11 @@ pub(super) fn idle(config: &SftConfig) -> Result<Vec<Idle>> {
         (!data.shuffle, "data.seed", "data.shuffle is false"),
         (!draws, "trainer.seed", "no weights are drawn, and data.shuffle is false or data.seed set"),
         (trainer.total_training_steps.is_some(), "trainer.total_epochs", "trainer.total_training_steps is the length of the run"),
-        (trainer.resume_mode == ResumeMode::Disable, "checkpoint.load_contents", "trainer.resume_mode=disable loads no checkpoint"),
+        (
+            trainer.resume_mode == ResumeMode::Disable,
+            "checkpoint.load_contents",
+            "trainer.resume_mode=disable loads no checkpoint",
+        ),
     ];
     let of_schedule = of_schedule(schedule_keys!("optim"), &config.optim.optim())?;
     Ok(rows.into_iter().chain(of_schedule).chain(lora::idle(&config.model.lora())).collect())

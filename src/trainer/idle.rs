@@ -61,9 +61,10 @@ fn references(defaults: &Tree) -> Vec<(String, String)> {
 /// Whether a setting that is not among the `idle` ones takes its value from this one.
 fn is_followed(tree: &Tree, references: &[(String, String)], idle: &[&str], key: &str) -> bool {
     let written = |key: &str| tree.value(key).map(|value| value.to_yaml());
-    references.iter().filter(|(follower, of)| of == key && written(follower) == written(key)).any(|(follower, _)| {
-        !idle.contains(&follower.as_str()) || is_followed(tree, references, idle, follower)
-    })
+    references
+        .iter()
+        .filter(|(follower, of)| of == key && written(follower) == written(key))
+        .any(|(follower, _)| !idle.contains(&follower.as_str()) || is_followed(tree, references, idle, follower))
 }
 
 /// Whether somebody set a setting, to another than its default. The built-in files of verl's defaults do not count.
