@@ -284,7 +284,7 @@ fn what_is_not_available_is_refused() {
 #[test]
 fn a_number_is_a_name_too() {
     let named = |value: &str| {
-        let config = ppo(&[&format!("trainer.experiment_name={value}")]).unwrap();
+        let config = ppo(&[&format!("trainer.experiment_name={value}")]).unwrap().config;
         (config.trainer.experiment_name, config.trainer.default_local_dir.to_string())
     };
     for (written, name) in [("2024", "2024"), ("nan", "nan"), ("1e-3", "0.001"), ("run", "run")] {
