@@ -260,6 +260,8 @@ fn what_is_not_available_is_refused() {
         ),
         (&["actor_rollout_ref.actor.optim.lr=nan"], &["0 or above"]),
         (&["trainer.resume_mode=resume_path"], &["resume_from_path"]),
+        (&["algorithm.normalize_advantages=null"], &["it takes none | sequences | tokens"]),
+        (&["actor_rollout_ref.model.path=~/model"], &["put the text in quotes", "$HOME"]),
         (
             &[
                 "actor_rollout_ref.model.lora_rank=8",
@@ -282,6 +284,17 @@ fn what_is_not_available_is_refused() {
         "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64",
     ])
     .unwrap();
+}
+
+#[test]
+fn a_number_is_a_name_too() {
+    let named = |value: &str| {
+        let config = ppo(&[&format!("trainer.experiment_name={value}")]).unwrap().config;
+        (config.trainer.experiment_name, config.trainer.default_local_dir.to_string())
+    };
+    for (written, name) in [("2024", "2024"), ("nan", "nan"), ("1e-3", "0.001"), ("run", "run")] {
+        assert_eq!(named(written), (name.to_owned(), format!("checkpoints/burnish_examples/{name}")));
+    }
 }
 
 #[test]

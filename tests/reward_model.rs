@@ -32,6 +32,7 @@ fn prompt(ids: &[u32], text: &str, index: usize) -> Prompt {
         conversational: true,
         columns: Default::default(),
         index,
+        place: (Path::new("data.jsonl").into(), index),
     }
 }
 

@@ -26,17 +26,18 @@ impl Checkpoints {
         match (mode, resume_from_path) {
             (ResumeMode::Disable, _) => Ok(None),
             (ResumeMode::Auto, _) => Ok(self.latest()?.map(|(_, dir)| dir)),
-            (ResumeMode::Path, None) => bail!("resume_mode is resume_path, but resume_from_path is not set"),
+            (ResumeMode::Path, None) => bail!("trainer.resume_mode is resume_path, but trainer.resume_from_path is not set"),
             (ResumeMode::Path, Some(path)) if !path.is_dir() => {
-                bail!("resume_from_path: there is no directory '{}'", path.display())
+                bail!("trainer.resume_from_path: there is no directory '{}'", path.display())
             }
             (ResumeMode::Path, Some(path)) => {
                 if let (Err(_), Some(inside)) = (step_of(path), inside(path)) {
-                    bail!("resume_from_path: {inside}");
+                    bail!("trainer.resume_from_path: {inside}");
                 }
-                step_of(path).context("resume_from_path")?;
-                verify(path)
-                    .with_context(|| format!("cannot resume from {}; choose another with resume_from_path", path.display()))?;
+                step_of(path).context("trainer.resume_from_path")?;
+                verify(path).with_context(|| {
+                    format!("cannot resume from {}; choose another with trainer.resume_from_path", path.display())
+                })?;
                 Ok(Some(path.to_path_buf()))
             }
         }

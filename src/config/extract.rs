@@ -1,5 +1,6 @@
 //! The resolved tree as typed structs: figment does the extraction, its errors are brought back to where values were written.
 
+use super::comment::Comment;
 use super::error::Problem;
 use super::overrides::unknown_key;
 use super::provenance::Origin;
@@ -93,7 +94,8 @@ fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
         }
         Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
             let problem = Problem::new(key, format!("`{key}` must be {}{written}", readable(expected)));
-            advice(expected, node).map(|advice| advice.replace("KEY", key)).into_iter().fold(problem, Problem::help)
+            let advice = advice(expected, node).map(|advice| advice.replace("KEY", key));
+            advice.or_else(|| takes(defaults.get(key)?)).into_iter().fold(problem, Problem::help)
         }
         Kind::InvalidLength(length, expected) => Problem::new(
             key,
@@ -133,6 +135,12 @@ fn readable(expected: &str) -> &str {
         "a sequence" => "a list",
         other => other,
     }
+}
+
+/// What the comment in the built-in file lists.
+fn takes(default: &Node) -> Option<String> {
+    let comment = Comment::of(default);
+    (!comment.vocabulary.is_empty()).then(|| format!("it takes {}", comment.vocabulary))
 }
 
 fn advice(expected: &str, node: Option<&Node>) -> Option<String> {

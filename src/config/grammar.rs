@@ -53,7 +53,8 @@ pub fn in_word(c: char) -> bool {
 
 /// What to say of a character that cannot stand in an unquoted value.
 pub fn unexpected(c: char) -> String {
-    format!("`{c}` cannot stand here: put the text in quotes, as in key=\"'text'\"")
+    let home = if c == '~' { "; for the home folder write $HOME, which the shell puts in" } else { "" };
+    format!("`{c}` cannot stand here: put the text in quotes, as in key=\"'text'\"{home}")
 }
 
 struct ValueParser<'a> {

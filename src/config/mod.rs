@@ -164,7 +164,19 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     }
     let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
     problems.extend(failed);
+    numbers_as_names(&mut resolved);
     Ok(Settled { tree: Tree { root: resolved }, ignored, renamed, problems, unresolved, defaults })
+}
+
+/// A run that is called 2024 has a name, which is text, as it is where another setting refers to it.
+fn numbers_as_names(resolved: &mut Node) {
+    for key in ["trainer.project_name", "trainer.experiment_name"] {
+        if let Some(node) = resolved.get_mut(key)
+            && let Value::Int(_) | Value::Float(_) = node.value
+        {
+            node.value = Value::Text(scalar::python_text(&node.value));
+        }
+    }
 }
 
 /// Loads a configuration: settle, extract, validate.

@@ -25,7 +25,7 @@ mod templates;
 pub mod tokenizer;
 
 pub use date::TemplateDate;
-pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, take_samples};
+pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, named_source, take_samples};
 pub use sampler::{Sampler, SamplerState};
 pub use sft::{SftColumns, SftExample, SftOptions, load_sft};
 pub use stop::completes_stop;

@@ -1,6 +1,7 @@
 //! Prompts for reinforcement learning: verl-schema rows rendered, tokenized, filtered and truncated.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use rayon::prelude::*;
@@ -8,12 +9,15 @@ use serde_json::{Map, Value, json};
 
 use super::content;
 use super::media::{self, MEDIA_COLUMNS};
-use super::rows::{EVERY_COLUMN, Row, read_rows};
+use super::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
 use super::tokenizer::Tokenizer;
 use crate::util::rng::Stream;
 
 /// The column of `{"ground_truth": …}`, as in verl.
 const REWARD_MODEL_KEY: &str = "reward_model";
+
+/// What metrics call the data source of rows that have none, as verl does.
+const UNKNOWN_SOURCE: &str = "unknown";
 
 /// One prompt, ready for the rollout engine and for the scorer of its response.
 #[derive(Clone, Debug)]
@@ -35,6 +39,15 @@ pub struct Prompt {
     pub columns: Map<String, Value>,
     /// The row's position in the concatenated files, from 0, whatever was filtered out.
     pub index: usize,
+    /// Its file and its position there, for messages.
+    pub place: (Arc<Path>, usize),
+}
+
+impl Prompt {
+    /// "FILE, row INDEX", for messages.
+    pub fn place(&self) -> String {
+        format!("{}, row {}", self.place.0.display(), self.place.1)
+    }
 }
 
 /// What to do with more tokens than fit.
@@ -135,8 +148,11 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     required.extend(needs.data_source.then_some(source));
     required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
     let some = [&[source, REWARD_MODEL_KEY, "extra_info"], MEDIA_COLUMNS].concat();
-    let rows = read_rows(files, &required, if needs.columns { EVERY_COLUMN } else { &some })?;
+    let mut rows = read_rows(files, &required, if needs.columns { EVERY_COLUMN } else { &some })?;
     let total = rows.len();
+    if needs.columns {
+        fill_columns(&mut rows);
+    }
     let read = |(index, row): (usize, &Row)| read_prompt(row, index, tokenizer, options).with_context(|| row.place());
     // Gathered before the first error is looked for, so that the same file always gives the same error.
     let prompts: Vec<Result<Prompt>> = rows.par_iter().enumerate().map(read).collect();
@@ -233,7 +249,13 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
         extra_info: extra_info.cloned().unwrap_or_else(|| json!({})),
         columns: if needs.columns { row.values.clone() } else { Map::new() },
         index,
+        place: (row.file.clone(), row.index),
     })
+}
+
+/// A data source as metrics name it.
+pub fn named_source(data_source: &str) -> &str {
+    if data_source.is_empty() { UNKNOWN_SOURCE } else { data_source }
 }
 
 fn list(files: &[PathBuf]) -> String {

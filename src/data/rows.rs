@@ -59,6 +59,16 @@ pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Res
     Ok(rows)
 }
 
+/// Gives every row every column that some row has, null where it had none: rows of JSON are then like those of tables.
+pub fn fill_columns(rows: &mut [Row]) {
+    let known: BTreeSet<String> = rows.iter().flat_map(|row| row.values.keys().cloned()).collect();
+    for row in rows.iter_mut().filter(|row| row.values.len() < known.len()) {
+        for name in &known {
+            row.values.entry(name.clone()).or_insert(Value::Null);
+        }
+    }
+}
+
 fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Columns>> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         bail!("{}: not a file; name the data files themselves", path.display());

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Tree;
 use crate::config::schema::EvalConfig;
-use crate::data::rows::{EVERY_COLUMN, Row, read_rows};
-use crate::data::{RowNeeds, Tokenizer};
+use crate::data::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
+use crate::data::{RowNeeds, Tokenizer, named_source};
 use crate::reward::{self, Combined, ScoreInput};
-use crate::trainer::RewardPlan;
-use crate::trainer::idle::{of_rewards, warn_of_idle};
+use crate::trainer::idle::{Idle, of_rewards, warn_of_idle};
+use crate::trainer::{RewardPlan, check_rows};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
 
@@ -34,12 +34,16 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
     let tokenizer = data.tokenizer.as_ref().map(|folder| Tokenizer::load(folder.as_path()).context("data.tokenizer"));
     let tokenizer = tokenizer.transpose()?;
     let files: Vec<PathBuf> = data.path.iter().map(|file| file.as_path().to_owned()).collect();
-    let mut required = vec![data.response_key.as_str(), data.data_source_key.as_str()];
+    let mut required = vec![data.response_key.as_str()];
+    required.extend(needs.data_source.then_some(data.data_source_key.as_str()));
     required.extend(needs.ground_truth.then_some(data.reward_model_key.as_str()));
-    let some = [data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info"];
-    let rows = read_rows(&files, &required, if needs.columns { EVERY_COLUMN } else { &some }).context("data.path")?;
+    let some = [data.data_source_key.as_str(), data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info"];
+    let mut rows = read_rows(&files, &required, if needs.columns { EVERY_COLUMN } else { &some }).context("data.path")?;
     if rows.is_empty() {
         bail!("data.path: no rows to score");
+    }
+    if needs.columns {
+        fill_columns(&mut rows);
     }
     // Gathered before the first error is looked for, so that the same file always gives the same error.
     let answered: Vec<Result<Answered>> =
@@ -51,7 +55,16 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
         rows.iter().zip(&answered).try_for_each(known)?;
     }
     let rewards = rewards.rewards(&answered.iter().map(|row| row.data_source).collect())?;
-    warn_of_idle::<EvalConfig>(tree, &of_rewards(&config.rewards(), &rewards))?;
+    let failure = |(row, answered): (&Row, &Answered)| rewards.check(&answered.row()).err().map(|error| (row.place(), error));
+    check_rows(&rewards, rows.par_iter().zip(&answered).map(failure).collect())?;
+    let idle: Vec<Idle> = [
+        (!needs.prompt_text, "data.tokenizer", "no reward function reads the prompt as text"),
+        (!needs.prompt_text && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
+    ]
+    .into_iter()
+    .chain(of_rewards(&config.rewards(), &rewards))
+    .collect();
+    warn_of_idle::<EvalConfig>(tree, &idle)?;
     let places: Vec<(usize, usize)> =
         answered.iter().enumerate().flat_map(|(i, row)| (0..row.responses.len()).map(move |j| (i, j))).collect();
     let inputs: Vec<ScoreInput> = places.iter().map(|&(i, j)| answered[i].input(j)).collect();
@@ -92,6 +105,7 @@ fn report(answered: &[Answered], scores: &[Combined]) -> Map<String, Value> {
     }
     let mut report = Map::new();
     for (source, means, abstained) in sources {
+        let source = named_source(source);
         report.extend((!means.is_empty()).then(|| (format!("test_score/{source}"), json!(mean(&means)))));
         report.extend((abstained > 0).then(|| (format!("abstained/{source}"), json!(abstained))));
     }
@@ -135,7 +149,7 @@ impl<'a> Answered<'a> {
     fn read(row: &'a Row, config: &EvalConfig, needs: RowNeeds, tokenizer: Option<&Tokenizer>) -> Result<Self> {
         const NULL: &Value = &Value::Null;
         let data = &config.data;
-        let source = row.column(&data.data_source_key)?;
+        let source = row.values.get(&data.data_source_key).filter(|source| !source.is_null() || needs.data_source);
         let truth = row.values.get(&data.reward_model_key).and_then(|column| column.get("ground_truth"));
         let ground_truth = match needs.ground_truth {
             true => truth
@@ -164,9 +178,13 @@ impl<'a> Answered<'a> {
         };
         Ok(Self {
             row,
-            data_source: source
-                .as_str()
-                .with_context(|| format!("column \"{}\" must be text, not {source}", data.data_source_key))?,
+            data_source: match source {
+                Some(source) => {
+                    source.as_str().with_context(|| format!("column \"{}\" must be text, not {source}", data.data_source_key))?
+                }
+                None if needs.data_source => row.column(&data.data_source_key)?.as_str().unwrap_or_default(),
+                None => "",
+            },
             ground_truth,
             extra_info: row.values.get("extra_info").filter(|extra| !extra.is_null()).unwrap_or(&NO_EXTRA_INFO),
             prompt,
@@ -176,10 +194,13 @@ impl<'a> Answered<'a> {
     }
 
     fn input(&self, response: usize) -> ScoreInput<'_> {
+        ScoreInput { solution: self.responses[response], raw: self.responses[response], ..self.row() }
+    }
+
+    /// As reward functions see it, without a response.
+    fn row(&self) -> ScoreInput<'_> {
         ScoreInput {
             data_source: self.data_source,
-            solution: self.responses[response],
-            raw: self.responses[response],
             ground_truth: self.ground_truth,
             extra_info: self.extra_info,
             prompt: self.prompt,

@@ -16,7 +16,7 @@ use crate::data::{PromptText, Table, Tokenizer, completes_stop};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};
 use crate::tracking::Progress;
-use crate::trainer::idle::warn_of_idle;
+use crate::trainer::idle::{Idle, warn_of_idle};
 use crate::trainer::{check_model, open_device, template_date, truncation};
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
@@ -93,10 +93,7 @@ impl Generation {
     pub fn new(mut loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        let greedy = (!config.rollout.do_sample, "rollout.do_sample=false takes the likeliest token");
-        let sampling =
-            ["rollout.temperature", "rollout.top_k", "rollout.top_p", "rollout.min_p"].map(|key| (greedy.0, key, greedy.1));
-        warn_of_idle::<GenerationConfig>(&loaded.tree, &sampling)?;
+        warn_of_idle::<GenerationConfig>(&loaded.tree, &idle(&config))?;
         let model = &config.model;
         let folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
         let tokenizer = Tokenizer::load_with_template(folder.as_path(), model.custom_chat_template.as_deref())
@@ -126,6 +123,25 @@ impl Generation {
             .with_context(|| format!("the model in {} and the tokenizer in {folder}", config.model.path))?;
         Ok(Self { config, model, tokenizer, table, prompts, progress })
     }
+}
+
+/// The settings that have no effect beside the others.
+fn idle(config: &GenerationConfig) -> [Idle; 6] {
+    let rollout = &config.rollout;
+    let why = match rollout.do_sample {
+        true => "rollout.temperature=0 takes the likeliest token",
+        false => "rollout.do_sample=false takes the likeliest token",
+    };
+    let greedy = !rollout.do_sample || rollout.temperature == 0.0;
+    let never_stops = rollout.ignore_eos && rollout.stop.is_empty() && rollout.stop_token_ids.is_empty();
+    [
+        (!rollout.do_sample, "rollout.temperature", why),
+        (greedy, "rollout.top_k", why),
+        (greedy, "rollout.top_p", why),
+        (greedy, "rollout.min_p", why),
+        (greedy, "trainer.seed", why),
+        (never_stops, "rollout.min_tokens", "rollout.ignore_eos is true, and nothing else stops a response"),
+    ]
 }
 
 /// The ids of every row's prompt.

@@ -202,7 +202,7 @@ impl Sft {
     pub fn new(loaded: Loaded<SftConfig>, output: Output) -> Result<Self> {
         let Loaded { config, mut tree, .. } = loaded;
         let device = open_device(config.trainer.device)?;
-        warn_of_idle::<SftConfig>(&tree, &idle(&config))?;
+        warn_of_idle::<SftConfig>(&tree, &idle(&config)?)?;
         let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
         template_date::note(tokenizer.date(), &mut tree);
         let init = model_init(config.model.init, config.trainer.seed);

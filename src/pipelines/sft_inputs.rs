@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::config::schema::{Frequency, OneOrMany, Schema};
+use crate::config::schema::{Frequency, Init, OneOrMany, ResumeMode, Schema};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
 use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
 use crate::trainer::idle::Idle;
+use crate::trainer::idle_training::{of_schedule, schedule_keys};
 use crate::trainer::lora;
 use crate::trainer::template_date::{Resuming, dated};
 use crate::trainer::{check_model, truncation};
@@ -60,9 +61,15 @@ impl Inputs {
 }
 
 /// The options of a supervised run that may have no effect.
-pub(super) fn idle(config: &SftConfig) -> Vec<Idle> {
-    let data = &config.data;
+///
+/// # Errors
+/// A schedule that does not exist.
+pub(super) fn idle(config: &SftConfig) -> Result<Vec<Idle>> {
+    let (data, trainer) = (&config.data, &config.trainer);
     let (talks, dynamic) = (data.messages_key.is_some(), data.use_dynamic_bsz);
+    let lora = config.model.lora();
+    let new_adapter = lora.rank > 0 && lora.adapter_path.is_none();
+    let draws = data.shuffle && data.seed.is_none() || config.model.init == Init::Random || new_adapter;
     let (instead, alone) = ("data.messages_key is read instead", "it needs data.messages_key");
     let rows = [
         (talks, "data.prompt_key", instead),
@@ -74,8 +81,17 @@ pub(super) fn idle(config: &SftConfig) -> Vec<Idle> {
         (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
         (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
         (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),
+        (!data.shuffle, "data.seed", "data.shuffle is false"),
+        (!draws, "trainer.seed", "no weights are drawn, and data.shuffle is false or data.seed set"),
+        (trainer.total_training_steps.is_some(), "trainer.total_epochs", "trainer.total_training_steps is the length of the run"),
+        (
+            trainer.resume_mode == ResumeMode::Disable,
+            "checkpoint.load_contents",
+            "trainer.resume_mode=disable loads no checkpoint",
+        ),
     ];
-    rows.into_iter().chain(lora::idle(&config.model.lora())).collect()
+    let of_schedule = of_schedule(schedule_keys!("optim"), &config.optim.optim())?;
+    Ok(rows.into_iter().chain(of_schedule).chain(lora::idle(&config.model.lora())).collect())
 }
 
 /// The columns of a conversation's tools and thinking may be missing, but not where a name other than the default asks for one.

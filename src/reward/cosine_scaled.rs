@@ -21,8 +21,15 @@ pub const FUNCTION: Function = Function {
         Setting { name: "min_value_correct", default: Some(0.5), least: None },
         Setting { name: "max_value_correct", default: Some(1.0), least: None },
     ],
+    check,
     run: score,
 };
+
+fn check(input: &ScoreInput) -> Result<()> {
+    let rule = find(input.data_source)?;
+    (rule.check)(input).with_context(|| format!("the rule \"{}\"", rule.name))?;
+    if input.ground_truth.is_null() { Ok(()) } else { input.token_count().map(drop) }
+}
 
 fn score(input: &ScoreInput) -> Result<Score> {
     let rule = find(input.data_source)?;

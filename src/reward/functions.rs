@@ -17,6 +17,8 @@ pub struct Function {
     pub doc: &'static str,
     /// Numbers that `reward.function_kwargs` may set.
     pub settings: &'static [Setting],
+    /// As [`super::Scorer::check`].
+    pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
 
@@ -42,12 +44,14 @@ pub static FUNCTIONS: &[Function] = &[
         name: "data_source",
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
         settings: &[],
+        check: |input| (find(input.data_source)?.check)(input),
         run: |input| (find(input.data_source)?.run)(input),
     },
     Function {
         name: REWARD_MODEL,
         doc: "The score of the reward model, which reward_model.enable=true loads.\nverl: rm_scores.",
         settings: &[],
+        check: |_| Ok(()),
         run: |input| input.model_score.map(Score::new).context("there is no reward model: write reward_model.enable=true"),
     },
     think_format::FUNCTION,
@@ -64,7 +68,7 @@ pub static FUNCTIONS: &[Function] = &[
 
 /// Every function there is.
 pub fn all() -> impl Iterator<Item = Function> {
-    let scorers = SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], run: s.run });
+    let scorers = SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], check: s.check, run: s.run });
     FUNCTIONS.iter().copied().chain(scorers)
 }
 
@@ -102,5 +106,82 @@ impl Function {
             Ok((setting.name, value))
         };
         self.settings.iter().map(value).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::math_verify::MathVerify;
+    use super::super::{Services, sandbox};
+    use super::*;
+
+    /// Ground truths of every shape, right for some functions and wrong for others.
+    fn truths() -> Vec<Value> {
+        let cases = r#"{"inputs": ["1"], "outputs": ["1"]}"#;
+        vec![
+            json!(null),
+            json!("56"),
+            json!(""),
+            json!(56),
+            json!(5.6),
+            json!(true),
+            json!([56]),
+            json!(["56"]),
+            json!({}),
+            json!({"target": "56"}),
+            json!({"target": ["56"]}),
+            json!({"target": 56}),
+            json!({"target": [56]}),
+            json!({"inputs": ["1"], "outputs": ["1"]}),
+            json!(cases),
+            json!({"inputs": ["1"], "outputs": []}),
+        ]
+    }
+
+    /// What a function refuses of a row is what it can score no response to, and it can score every response to any other.
+    #[test]
+    fn rows_are_refused_where_no_response_can_be_scored() {
+        let math_verify = MathVerify::new(|_, _| Ok(json!({"value": {"score": 1.0}})));
+        let services = Services { sandbox: None, math_verify: Some(math_verify) };
+        let responses = ["", "56", "#### 56", r"\boxed{\sqrt{2}}", "<answer>56</answer>", "Answer: 56", "<think>a</think>56"];
+        let sources = ["openai/gsm8k", "searchR1_nq", "math_dapo", "numina_olympiads", "lighteval/MATH"];
+        let asked = all().filter(|function| ![REWARD_MODEL, "sandbox_fusion"].contains(&function.name));
+        for function in asked {
+            let settings: Vec<(&str, f64)> =
+                function.settings.iter().map(|setting| (setting.name, setting.default.unwrap_or(8.0))).collect();
+            for (data_source, truth) in sources.iter().flat_map(|source| truths().into_iter().map(move |truth| (source, truth))) {
+                for token_ids in [None, Some(&[1, 2][..])] {
+                    let row = ScoreInput {
+                        data_source,
+                        ground_truth: &truth,
+                        token_ids,
+                        settings: &settings,
+                        services: &services,
+                        ..Default::default()
+                    };
+                    let refused = (function.check)(&row).is_err();
+                    for solution in responses {
+                        let failed = (function.run)(&ScoreInput { solution, raw: solution, ..row }).is_err();
+                        let of = (function.name, data_source, &truth, token_ids, solution);
+                        assert_eq!(failed, refused, "{of:?}");
+                    }
+                }
+            }
+        }
+        let programs = |truth: &Value| sandbox::check(&ScoreInput { ground_truth: truth, ..Default::default() }).is_ok();
+        let fit: Vec<Value> = truths().into_iter().filter(programs).collect();
+        assert_eq!(fit.len(), 3, "null, and the cases as an object and as text: {fit:?}");
+    }
+
+    /// verl's scorer makes text of the ground truth before it compares; its other scorers give 0 for a number or fail.
+    #[test]
+    fn a_number_is_a_ground_truth_where_verl_takes_one() {
+        let scored = |truth: Value| {
+            let input = ScoreInput { solution: r"\boxed{56}", ground_truth: &truth, ..Default::default() };
+            super::super::prime_math::score(&input).unwrap().score
+        };
+        assert_eq!([json!(56), json!("56"), json!(56.0), json!(57)].map(scored), [Some(1.0), Some(1.0), Some(1.0), Some(0.0)]);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::{Function, Score, ScoreInput};
+use super::{Function, Score, ScoreInput, truth_is_text};
 use crate::util::python_text::tail;
 
 /// Only the last 300 characters are searched.
@@ -27,6 +27,7 @@ pub const FLEXIBLE: Function = Function {
           When: prompts that do not ask for \"#### \" before the answer.\n\
           verl: gsm8k.compute_score(method=\"flexible\").",
     settings: &[],
+    check: truth_is_text,
     run: |input| graded(input, Method::Flexible),
 };
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use regex::Regex;
 
 use super::math_reward::closing_brace;
-use super::{Function, NO_ANSWER, Score, ScoreInput};
+use super::{Function, NO_ANSWER, Score, ScoreInput, truth_is_text};
 use crate::util::python_text::{SPACE, is_digit, strip, tail};
 
 /// How many characters at the end are searched for an answer, and how many for a box.
@@ -20,6 +20,7 @@ pub const STRICT_BOX: Function = Function {
           When: prompts that ask for a box and answers that are written in one way only.\n\
           verl: math_dapo.compute_score(strict_box_verify=True).",
     settings: &[],
+    check: truth_is_text,
     run: |input| graded(input, |solution, truth| strict_box(solution, truth).unwrap_or((false, NO_ANSWER.to_owned()))),
 };
 

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{Function, Score, ScoreInput};
+use super::{Function, Score, ScoreInput, truth_is_text};
 
 /// Runs in each worker; needs `pip install math-verify`.
 pub const CODE: &str = include_str!("python/math_verify.py");
@@ -62,6 +62,7 @@ pub const VERL: Function = Function {
           When: mathematics with answers that are no plain numbers. Needs `pip install math-verify` for reward.python.\n\
           verl: utils/reward_score/math_verify.py.",
     settings: &[],
+    check: truth_is_text,
     run: |input| compare(input, Question::Verl, Some(input.solution)),
 };
 
@@ -72,6 +73,7 @@ pub const ACCURACY: Function = Function {
           When: as `math_verify`, but an answer that is no LaTeX is wrong. Needs `pip install math-verify` for reward.python.\n\
           TRL: accuracy_reward.",
     settings: &[],
+    check: truth_is_text,
     run: |input| compare(input, Question::Trl, Some(input.solution)),
 };
 
@@ -81,5 +83,6 @@ pub const REASONING_ACCURACY: Function = Function {
           When: models that reason first. Needs `pip install math-verify` for reward.python.\n\
           TRL: reasoning_accuracy_reward with its default delimiter.",
     settings: &[],
+    check: truth_is_text,
     run: |input| compare(input, Question::Trl, input.solution.rsplit_once("</think>").map(|(_, answer)| answer)),
 };

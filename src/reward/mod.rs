@@ -101,10 +101,13 @@ impl<'a> ScoreInput<'a> {
         if self.ground_truth.is_null() {
             return Ok(None);
         }
-        let text = self.ground_truth.as_str();
-        let text =
-            text.with_context(|| format!("the ground truth of {} must be text, not {}", self.data_source, self.ground_truth));
-        text.map(Some)
+        let wrong = || match self.ground_truth {
+            Value::Number(number) => {
+                format!("the ground truth of {} must be text, such as \"{number}\", not the number {number}", self.data_source)
+            }
+            other => format!("the ground truth of {} must be text, not {other}", self.data_source),
+        };
+        self.ground_truth.as_str().map(Some).with_context(wrong)
     }
 
     /// A setting of the function that is asked.
@@ -190,6 +193,8 @@ pub struct Scorer {
     pub doc: &'static str,
     /// One that ends in `*` stands for all that begin so.
     pub data_sources: &'static [&'static str],
+    /// What it demands of a row: fails on one that no response can be scored against.
+    pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
 
@@ -199,24 +204,28 @@ pub static SCORERS: &[Scorer] = &[
         name: "gsm8k",
         doc: "1 if the number after the last \"#### \" equals the ground truth, else 0; abstains where that is null",
         data_sources: &["openai/gsm8k"],
+        check: truth_is_text,
         run: gsm8k::score,
     },
     Scorer {
         name: "arithmetic",
         doc: "1 if the whole response equals the ground truth, else 0; abstains where that is null",
         data_sources: &["burnish/arithmetic"],
+        check: truth_is_text,
         run: arithmetic::score,
     },
     Scorer {
         name: "math_reward",
         doc: "1 if the last \\boxed{} equals the ground truth in the normal form of the MATH data set, else 0; abstains where that is null",
         data_sources: &["lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500"],
+        check: truth_is_text,
         run: math_reward::score,
     },
     Scorer {
         name: "math_dapo",
         doc: "1 if the last \"Answer: \" or else the last \\boxed{} near the end equals the ground truth, else -1; abstains where that is null",
         data_sources: &["math_dapo", "math", "math_dapo_reasoning", "aime*"],
+        check: truth_is_text,
         run: math_dapo::score,
     },
     Scorer {
@@ -224,6 +233,7 @@ pub static SCORERS: &[Scorer] = &[
         doc: "1 if the last <answer> is one of the ground truth's target but for case, articles and punctuation, else 0; abstains where \
               the ground truth is null",
         data_sources: search_r1::DATA_SOURCES,
+        check: search_r1::check,
         run: search_r1::score,
     },
     Scorer {
@@ -231,6 +241,7 @@ pub static SCORERS: &[Scorer] = &[
         doc: "0.9 if the last \\boxed{} equals the ground truth as text, number or expression, and 0.1 for <think>…</think> before a \
               box; abstains where the ground truth is null. What takes algebra to compare is compared by math-verify",
         data_sources: &["hiyouga/geometry3k"],
+        check: truth_is_text,
         run: geo3k::score,
     },
     Scorer {
@@ -245,6 +256,7 @@ pub static SCORERS: &[Scorer] = &[
             "numina_cn_k12",
             "numina_olympiads",
         ],
+        check: prime_math::check,
         run: prime_math::score,
     },
     Scorer {
@@ -252,9 +264,15 @@ pub static SCORERS: &[Scorer] = &[
         doc: "The share of the first ten test cases that the program of the response passes, run by the service of \
               reward.sandbox_fusion.url; abstains where the ground truth is null",
         data_sources: &["codecontests", "apps", "codeforces", "taco"],
+        check: sandbox::check,
         run: sandbox::score,
     },
 ];
+
+/// As [`Scorer::check`] of those that compare with text.
+pub fn truth_is_text(input: &ScoreInput) -> Result<()> {
+    input.ground_truth_text().map(drop)
+}
 
 /// The scorer of a data source.
 pub fn find(data_source: &str) -> Result<&'static Scorer> {

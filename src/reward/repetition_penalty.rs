@@ -16,12 +16,16 @@ pub const FUNCTION: Function = Function {
         Setting { name: "ngram_size", default: Some(3.0), least: Some(1) },
         Setting { name: "max_penalty", default: Some(-1.0), least: None },
     ],
+    check: |input| tokens(input).map(drop),
     run: score,
 };
 
+fn tokens<'a>(input: &ScoreInput<'a>) -> Result<&'a [u32]> {
+    input.token_ids.context("repeated tokens can only be counted in responses that were generated here, not in text")
+}
+
 fn score(input: &ScoreInput) -> Result<Score> {
-    let ids =
-        input.token_ids.context("repeated tokens can only be counted in responses that were generated here, not in text")?;
+    let ids = tokens(input)?;
     let max_penalty = input.setting("max_penalty")?;
     ensure!(max_penalty <= 0.0, "the setting max_penalty must not be positive, it is {max_penalty}");
     Ok(Score::new(penalty(ids, input.count("ngram_size")?, max_penalty) as f32))

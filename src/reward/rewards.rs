@@ -37,13 +37,17 @@ pub struct Reward {
     pub name: String,
     pub weight: f64,
     pub settings: Vec<(&'static str, f64)>,
+    pub check: Check,
     pub runs: Runs,
 }
 
+/// What a reward function demands of a row: fails on one that it could not score any response to.
+pub type Check = Arc<dyn Fn(&ScoreInput) -> Result<()> + Send + Sync>;
+
 impl Reward {
-    /// With weight 1 and no settings.
+    /// With weight 1 and no settings; of rows it demands nothing.
     pub fn new(name: &str, runs: Runs) -> Self {
-        Self { name: name.to_owned(), weight: 1.0, settings: Vec::new(), runs }
+        Self { name: name.to_owned(), weight: 1.0, settings: Vec::new(), check: Arc::new(|_| Ok(())), runs }
     }
 }
 
@@ -150,7 +154,7 @@ impl Rewards {
                 }
                 (None, Some(function)) => {
                     let runs = if name == REWARD_MODEL { Runs::Late(function.run) } else { Runs::Rule(function.run) };
-                    Reward { settings: function.settings(given)?, ..Reward::new(name, runs) }
+                    Reward { settings: function.settings(given)?, check: Arc::new(function.check), ..Reward::new(name, runs) }
                 }
                 (None, None) => {
                     let hint = did_you_mean(name, known.iter().copied());
@@ -182,6 +186,17 @@ impl Rewards {
     /// What the functions ask.
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// Whether every function can score responses to a row, whatever they say; `input` has none.
+    ///
+    /// # Errors
+    /// The first function that cannot, with its name.
+    pub fn check(&self, input: &ScoreInput) -> Result<()> {
+        let check = |reward: &Reward| {
+            (reward.check)(&self.own(reward, input)).with_context(|| format!("reward function \"{}\"", reward.name))
+        };
+        self.rewards.iter().try_for_each(check)
     }
 
     /// Whether a failure ends the run.

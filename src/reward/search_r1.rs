@@ -25,11 +25,7 @@ const MOST_TAGS: usize = 10;
 /// # Errors
 /// A ground truth without such a `target`.
 pub fn score(input: &ScoreInput) -> Result<Score> {
-    if input.ground_truth.is_null() {
-        return Ok(Score::abstain());
-    }
-    let targets = targets(input.ground_truth)
-        .with_context(|| format!("the ground truth of {}: {}", input.data_source, input.ground_truth))?;
+    let Some(targets) = targets_of(input)? else { return Ok(Score::abstain()) };
     let answer = last_answer(input.solution);
     let correct = answer.is_some_and(|answer| {
         let answer = normal_form(answer);
@@ -42,6 +38,20 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
         (true, false) => 1.0,
     };
     Ok(Score::graded(score, answer))
+}
+
+/// See [`super::Scorer::check`].
+pub fn check(input: &ScoreInput) -> Result<()> {
+    targets_of(input).map(drop)
+}
+
+/// `None` without a ground truth.
+fn targets_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Vec<&'a str>>> {
+    if input.ground_truth.is_null() {
+        return Ok(None);
+    }
+    let place = || format!("the ground truth of {}: {}", input.data_source, input.ground_truth);
+    targets(input.ground_truth).with_context(place).map(Some)
 }
 
 fn targets(truth: &Value) -> Result<Vec<&str>> {

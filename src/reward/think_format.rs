@@ -10,6 +10,7 @@ pub const FUNCTION: Function = Function {
           Formula: the response matches ^<think>(?!.*<think>)(.*?)</think>.*$, where a dot is any character.\n\
           TRL: think_format_reward.",
     settings: &[],
+    check: |_| Ok(()),
     run: score,
 };
 

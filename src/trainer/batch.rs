@@ -325,6 +325,8 @@ pub fn extra<'a>(extras: &'a mut Vec<(String, Vec<Option<f64>>)>, name: &str, co
 
 #[cfg(test)]
 pub mod tests {
+    use std::path::Path;
+
     use super::*;
 
     /// Two responses of two tokens to one prompt, the second cut off.
@@ -339,6 +341,7 @@ pub mod tests {
             conversational: true,
             columns: Default::default(),
             index: 0,
+            place: (Path::new("data.jsonl").into(), 0),
         };
         let response =
             |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], rollout_log_probs: vec![-0.5, -1.5], finish };

@@ -32,7 +32,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;
     let inputs = Inputs::read(&config, &Interrupt::default())?;
-    idle::warn(&loaded.tree, &config, &inputs.rewards)?;
+    idle::warn(&loaded.tree, &config, &inputs)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;

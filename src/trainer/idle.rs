@@ -2,6 +2,8 @@
 
 use anyhow::Result;
 
+use super::idle_training::of_run;
+use super::inputs::Inputs;
 use super::lora;
 use crate::algorithm::{advantage, policy_loss};
 use crate::config::schema::{
@@ -13,13 +15,56 @@ use crate::reward::Rewards;
 /// Whether an option has no effect, its key, and why.
 pub type Idle = (bool, &'static str, &'static str);
 
-/// Says which of `options` were set, to other than the default, and have no effect.
+/// Says which of `options` were set, to other than the default, and have no effect: each once, in one line with others of the same
+/// reason.
 pub fn warn_of_idle<T: Schema>(tree: &Tree, options: &[Idle]) -> Result<()> {
     let defaults = defaults(T::DEFAULT_NAME)?;
-    for (_, key, reason) in options.iter().filter(|(idle, key, _)| *idle && is_set(tree, &defaults, key)) {
-        tracing::warn!("ignored: {key}: {reason}");
-    }
+    let idle: Vec<(&str, &str)> = options.iter().filter(|option| option.0).map(|(_, key, why)| (*key, *why)).collect();
+    warn_of(tree, &defaults, &idle);
     Ok(())
+}
+
+/// [`warn_of_idle`] of settings that are all idle, (key, reason).
+fn warn_of(tree: &Tree, defaults: &Tree, idle: &[(&str, &str)]) {
+    let references = references(defaults);
+    let keys: Vec<&str> = idle.iter().map(|(key, _)| *key).collect();
+    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (i, (key, reason)) in idle.iter().enumerate() {
+        let said = keys[..i].contains(key);
+        if said || !is_set(tree, defaults, key) || is_followed(tree, &references, &keys, key) {
+            continue;
+        }
+        match lines.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, keys)) => keys.push(key),
+            None => lines.push((reason, vec![key])),
+        }
+    }
+    for (reason, keys) in lines {
+        tracing::warn!("ignored: {}: {reason}", keys.join(", "));
+    }
+}
+
+/// Settings whose default is another setting: (the setting, the one it follows).
+fn references(defaults: &Tree) -> Vec<(String, String)> {
+    let follows = |key: String| {
+        let Some(Value::Text(text)) = defaults.value(&key) else { return None };
+        let of = text.strip_prefix("${")?.strip_suffix('}')?;
+        let of = match (of.strip_prefix('.'), key.rsplit_once('.')) {
+            (Some(beside), Some((group, _))) => format!("{group}.{beside}"),
+            _ => of.to_owned(),
+        };
+        Some((key, of))
+    };
+    defaults.keys().into_iter().filter_map(follows).collect()
+}
+
+/// Whether a setting that is not among the `idle` ones takes its value from this one.
+fn is_followed(tree: &Tree, references: &[(String, String)], idle: &[&str], key: &str) -> bool {
+    let written = |key: &str| tree.value(key).map(|value| value.to_yaml());
+    references
+        .iter()
+        .filter(|(follower, of)| of == key && written(follower) == written(key))
+        .any(|(follower, _)| !idle.contains(&follower.as_str()) || is_followed(tree, references, idle, follower))
 }
 
 /// Whether somebody set a setting, to another than its default. The built-in files of verl's defaults do not count.
@@ -30,14 +75,10 @@ fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
     // As text, for lists remember where their items were written.
     let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
     // A default that refers to another setting changes with it, and was not set.
-    let follows = match defaults.value(key) {
-        Some(Value::Text(text)) => text.strip_prefix("${").and_then(|text| text.strip_suffix('}')),
-        _ => None,
-    };
-    let default = match (follows, key.rsplit_once('.')) {
-        (None, _) => written(defaults, key),
-        (Some(of), Some((group, _))) if of.starts_with('.') => written(tree, &format!("{group}{of}")),
-        (Some(of), _) => written(tree, of),
+    let follows = references(defaults).into_iter().find(|(follower, _)| follower == key);
+    let default = match follows {
+        None => written(defaults, key),
+        Some((_, of)) => written(tree, &of),
     };
     written(tree, key) != default
 }
@@ -62,6 +103,14 @@ pub const OF_LOSSES: &[(&str, &[&str])] = &[
     ("actor_rollout_ref.actor.policy_loss.vespo_k_neg", &["vespo"]),
     ("actor_rollout_ref.actor.policy_loss.vespo_lambda_neg", &["vespo"]),
 ];
+/// Those of them that say where a ratio is cut.
+pub const OF_CLIPPING: &[&str] = &[
+    "actor_rollout_ref.actor.clip_ratio",
+    "actor_rollout_ref.actor.clip_ratio_low",
+    "actor_rollout_ref.actor.clip_ratio_high",
+    "actor_rollout_ref.actor.clip_ratio_c",
+    "actor_rollout_ref.actor.policy_loss.delta",
+];
 const CLIPPED: &[&str] = &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_mean", "cispo", "dppo_tv", "dppo_kl", "rloo"];
 
 /// Settings that only some advantage estimators read.
@@ -75,7 +124,7 @@ pub const OF_ESTIMATORS: &[(&str, &[&str])] = &[
 ];
 
 /// Says which settings of a run of reinforcement learning have no effect.
-pub fn warn(tree: &Tree, config: &PpoConfig, rewards: &Rewards) -> Result<()> {
+pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
     let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
     let loss = match &algorithm.rollout_correction {
         Some(correction) if correction.bypass_mode => "bypass_mode",
@@ -94,21 +143,24 @@ pub fn warn(tree: &Tree, config: &PpoConfig, rewards: &Rewards) -> Result<()> {
     let options: Vec<Idle> = of_losses
         .chain(of_estimators)
         .chain(others(config))
+        .chain(of_run(config, inputs)?)
         .chain(of_lora)
-        .chain(of_rewards(&config.rewards(), rewards))
+        .chain(of_rewards(&config.rewards(), &inputs.rewards))
+        .filter(|(idle, ..)| *idle)
         .collect();
-    if !config.has_critic() {
-        let defaults = defaults(PpoConfig::DEFAULT_NAME)?;
-        let is_mine = |key: &String| {
-            let is_group = matches!(tree.value(key), Some(Value::Map(_)));
-            key.starts_with("critic.") && !is_group && is_set(tree, &defaults, key)
-        };
-        let set: Vec<String> = tree.keys().into_iter().filter(is_mine).collect();
-        if !set.is_empty() {
-            tracing::warn!("ignored: {}: algorithm.adv_estimator={estimator} needs no critic", set.join(", "));
+    let defaults = defaults(PpoConfig::DEFAULT_NAME)?;
+    let of_critic: Vec<String> = match config.has_critic() {
+        true => Vec::new(),
+        false => {
+            let is_mine = |key: &String| key.starts_with("critic.") && !matches!(tree.value(key), Some(Value::Map(_)));
+            tree.keys().into_iter().filter(is_mine).collect()
         }
-    }
-    warn_of_idle::<PpoConfig>(tree, &options)
+    };
+    let why = format!("algorithm.adv_estimator={estimator} needs no critic");
+    let of_critic = of_critic.iter().map(|key| (key.as_str(), why.as_str()));
+    let idle: Vec<(&str, &str)> = of_critic.chain(options.iter().map(|(_, key, reason)| (*key, *reason))).collect();
+    warn_of(tree, &defaults, &idle);
+    Ok(())
 }
 
 /// Settings that need another one to be on.
@@ -134,6 +186,8 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         rewards.reward_manager != Some(RewardManager::Dapo) || !rewards.reward_kwargs.overlong_buffer_cfg.enable,
         "overlong_buffer_cfg.enable is false",
     );
+    let plain_dapo = rewards.reward_manager == Some(RewardManager::Dapo) && no_buffer.0;
+    let plain_dapo = (plain_dapo, "without overlong_buffer_cfg.enable dapo scores as naive does");
     let by_sequences = (rewards.enable && !rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is false");
     let trainer = &config.trainer;
     let no_wandb = (!trainer.logger.iter().any(|name| name == "wandb"), "trainer.logger has no wandb");
@@ -180,6 +234,7 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (no_filter, "data.gen_batch_size"),
         (no_pf_ppo, "algorithm.pf_ppo.reweight_method"),
         (no_pf_ppo, "algorithm.pf_ppo.weight_pow"),
+        (plain_dapo, "reward_model.reward_manager"),
         (no_buffer, "reward_model.reward_kwargs.max_resp_len"),
         (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.len"),
         (no_buffer, "reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor"),

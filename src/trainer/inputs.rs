@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use rayon::prelude::*;
 
-use super::rewards::RewardPlan;
+use super::rewards::{RewardPlan, check_rows};
+use super::scoring;
 use super::template_date::{Resuming, dated};
 use super::{check_model, reward_model, truncation};
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
-use crate::reward::Rewards;
+use crate::reward::{Rewards, ScoreInput};
 use crate::util::interrupt::Interrupt;
 
 pub struct Inputs {
@@ -60,6 +62,13 @@ impl Inputs {
         let train = prompts(config, rewards.needs, &tokenizer, true)?;
         let val = prompts(config, rewards.needs, &tokenizer, false)?;
         let rewards = rewards.rewards(&train.iter().chain(&val).map(|p| p.data_source.as_str()).collect())?;
+        for (key, prompts) in [("data.train_files", &train), ("data.val_files", &val)] {
+            let failure = |prompt: &Arc<Prompt>| {
+                let checked = rewards.check(&ScoreInput { token_ids: Some(&[]), ..scoring::row(prompt) });
+                checked.err().map(|error| (prompt.place(), error))
+            };
+            check_rows(&rewards, prompts.par_iter().map(failure).collect()).context(key)?;
+        }
         let seed = config.data.seed.unwrap_or(config.trainer.seed);
         let is_filtered = config.algorithm.filter_groups.enable;
         let (size, key) = match config.data.gen_batch_size.filter(|_| is_filtered) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::batch::Batch;
 use super::signal::equal_groups;
+use crate::data::named_source;
 use crate::tracking::Metrics;
 
 /// verl counts messages: every conversation is a prompt and a response.
@@ -50,7 +51,7 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
 fn of_sources(batch: &Batch, metrics: &mut Metrics) {
     let mut sources: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (i, score) in batch.trajectory_scores().into_iter().enumerate() {
-        sources.entry(&batch.prompt(i).data_source).or_default().extend(score);
+        sources.entry(named_source(&batch.prompt(i).data_source)).or_default().extend(score);
     }
     for (source, scores) in sources.iter().filter(|(_, scores)| sources.len() > 1 && !scores.is_empty()) {
         metrics.set(format!("critic/score/{source}/mean"), scores.iter().sum::<f64>() / scores.len() as f64);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 
 use crate::config::schema::{self, REMOTE, REWARD_MODEL, RewardConfig, RewardKeys, RewardManager};
 use crate::data::RowNeeds;
@@ -104,6 +104,26 @@ impl<'a> RewardPlan<'a> {
         let pool = Pool::start(source, pool_options(self.keys.reward, &self.interrupt))?;
         Ok(MathVerify::new(move |question, arguments| pool.call(question, arguments)))
     }
+}
+
+/// Refuses rows that no response can be scored against, before there is one. `failures`: of each row its place and what is wrong with
+/// it, if anything is. Where failures do not end a run, they are counted.
+///
+/// # Errors
+/// The first of them.
+pub fn check_rows(rewards: &Rewards, failures: Vec<Option<(String, Error)>>) -> Result<()> {
+    let total = failures.len();
+    let mut failures = failures.into_iter().flatten();
+    let Some((place, error)) = failures.next() else { return Ok(()) };
+    let others = match failures.count() {
+        0 => String::new(),
+        others => format!(" ({} of {total} rows are such)", others + 1),
+    };
+    if rewards.fails() {
+        return Err(error.context(format!("{place}{others}")));
+    }
+    tracing::warn!("no response to such a row can be scored: {place}{others}: {error:#}");
+    Ok(())
 }
 
 /// The processes of `custom_reward_function`.

@@ -84,19 +84,20 @@ impl Scoring<'_> {
 
 /// A response as reward functions see it, with its text without and with special tokens.
 pub fn input<'a>(prompt: &'a Prompt, response: &'a Response, [text, raw]: [&'a str; 2], step: u64) -> ScoreInput<'a> {
+    ScoreInput { solution: text, raw, token_ids: Some(&response.ids), step, ..row(prompt) }
+}
+
+/// A row as reward functions see it, without a response.
+pub fn row(prompt: &Prompt) -> ScoreInput<'_> {
     // Plain text stands in a message of its own.
     let plain = || prompt.messages.get(0).and_then(|message| message.get("content")).unwrap_or(&Value::Null);
     ScoreInput {
         data_source: &prompt.data_source,
-        solution: text,
-        raw,
-        token_ids: Some(&response.ids),
         ground_truth: &prompt.ground_truth,
         extra_info: &prompt.extra_info,
         prompt: if prompt.conversational { &prompt.messages } else { plain() },
         prompt_text: &prompt.text,
         columns: &prompt.columns,
-        step,
         ..Default::default()
     }
 }

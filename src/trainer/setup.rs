@@ -52,8 +52,8 @@ impl Trainer {
             None => None,
         };
         let (needed, phase) = dry_run::estimate(&config, &inputs)?.memory.peak();
+        idle::warn(&loaded.tree, &config, &inputs)?;
         let Inputs { plan, rewards, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model } = inputs;
-        idle::warn(&loaded.tree, &config, &rewards)?;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;
 
@@ -272,7 +272,6 @@ impl Trainer {
 
 /// A model with an optimizer and its schedule.
 pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
-    let schedule_steps = optim.schedule_steps(total_steps as usize);
     Ok(Learner {
         model: model.trainable(),
         optimizer: AdamW::new(AdamWConfig {
@@ -281,15 +280,21 @@ pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps
             eps: optim.eps,
             weight_decay: optim.weight_decay,
         }),
-        schedule: Schedule {
-            kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
-            warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
-            total_steps: schedule_steps,
-            min_lr_ratio: optim.min_lr_ratio,
-            num_cycles: optim.num_cycles,
-        },
+        schedule: schedule(optim, total_steps)?,
         lr: optim.lr,
         grad_clip,
+    })
+}
+
+/// The learning rates of a run of `total_steps`.
+pub fn schedule(optim: &OptimConfig, total_steps: u64) -> Result<Schedule> {
+    let schedule_steps = optim.schedule_steps(total_steps as usize);
+    Ok(Schedule {
+        kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
+        warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
+        total_steps: schedule_steps,
+        min_lr_ratio: optim.min_lr_ratio,
+        num_cycles: optim.num_cycles,
     })
 }
 

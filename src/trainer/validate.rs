@@ -6,6 +6,7 @@ use super::Trainer;
 use super::batch::Batch;
 use super::metrics::{TURNS, spread};
 use super::val_metrics::{self, Group};
+use crate::data::named_source;
 use crate::rollout::Sampling;
 use crate::run::Sample;
 use crate::tracking::Metrics;
@@ -79,7 +80,7 @@ fn groups_of(batch: &Batch, n: usize) -> Vec<Group> {
                 continue;
             }
             groups.push(Group {
-                data_source: prompt.data_source.clone(),
+                data_source: named_source(&prompt.data_source).to_owned(),
                 variable: variable.to_owned(),
                 values: known.iter().filter_map(|&i| values[i]).collect(),
                 answers: known.iter().map(|&i| batch.preds[i].clone()).collect(),

@@ -16,5 +16,6 @@ mod resume;
 mod reward_model;
 mod rewards;
 mod serve_rm;
+mod settings;
 mod supervised;
 mod validation;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{rows, small_run, succeed, text, trainer};
 
@@ -248,4 +248,64 @@ fn responses_that_nest_without_end_are_scored() {
     assert!(scores.iter().all(|score| *score <= 0.0) && output.is_symlink());
     let means: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
     assert_eq!(means["test_score/numina_olympiads"], 0.0);
+}
+
+/// Rows that no response could be scored against, and columns that a function wants and no row has, are known before anything is
+/// generated: in training, its dry run, validation and `trainer eval`.
+#[test]
+fn what_rows_lack_is_said_before_the_first_response() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, row: &dyn Fn(usize) -> Value| {
+        let path = folder.path().join(name);
+        fs::write(&path, (0..8).map(|i| format!("{}\n", row(i))).collect::<String>()).unwrap();
+        path.display().to_string()
+    };
+    let truth = |i: usize, truth: Value| json!({"data_source": "burnish/arithmetic", "prompt": format!("{i}+1="), "reward_model": {"ground_truth": truth}, "responses": [(i + 1).to_string()]});
+    let good = file("good.jsonl", &|i| truth(i, (i + 1).to_string().into()));
+    let number = file("number.jsonl", &|i| truth(i, if i < 5 { (i + 1).to_string().into() } else { (i + 1).into() }));
+    let own = file("own.jsonl", &|i| match i {
+        0 => json!({"prompt": "1+1=", "responses": ["2"]}),
+        _ => json!({"prompt": format!("{i}+1="), "solution": (i + 1).to_string(), "responses": [(i + 1).to_string(), "x"]}),
+    });
+    let by_column = [format!("custom_reward_function.path={RULE}"), "custom_reward_function.name=by_column".to_owned()];
+    let run = |name: &str, train: &str, val: &str, more: &[String]| {
+        let at = folder.path().join(name);
+        let mut command = small_run(&at, STEPS);
+        command.arg("trainer.total_training_steps=1").args(more);
+        (at, command.arg(format!("data.train_files={train}")).arg(format!("data.val_files={val}")).output().unwrap())
+    };
+    let refused = |output: &std::process::Output, parts: &[&str]| {
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in\n{message}");
+        assert!(!message.contains("step 1"), "{message}");
+    };
+    let said = ["number.jsonl, row 5 (3 of 8 rows are such)", "must be text, such as \"6\", not the number 6"];
+    refused(&run("train", &number, &good, &[]).1, &[&said[..], &["data.train_files"]].concat());
+    refused(&run("val", &good, &number, &[]).1, &[&said[..], &["data.val_files"]].concat());
+    refused(&run("dry", &good, &number, &["--dry-run".to_owned()]).1, &said);
+    let (_, abstains) = run("abstains", &number, &good, &["reward.on_error=abstain".to_owned()]);
+    assert!(abstains.status.success() && String::from_utf8_lossy(&abstains.stderr).contains(said[1]), "{abstains:?}");
+    let wants = ["by_column", "`solution`", "no column of the data: the columns are data_source"];
+    refused(&run("columns", &good, &own, &by_column).1, &[&wants[..], &["data.train_files", "row 0"]].concat());
+
+    // A column that only some rows of JSON have is null in the others, and rows without a data source have a name in the metrics.
+    let (at, output) = run("own", &own, &own, &[&by_column[..], &["trainer.val_before_train=true".to_owned()]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let validated = &rows(&at)[0].1;
+    assert!(validated.contains_key("val-core/unknown/reward/mean@1"), "{:?}", validated.keys());
+
+    let eval = |path: &str, more: &[String]| {
+        let mut command = trainer(&["eval", "--config", "config/evaluation.yaml"]);
+        command.arg(format!("data.path={path}")).args(more).output().unwrap()
+    };
+    let output = eval(&number, &[]);
+    assert!(
+        !output.status.success() && said.iter().all(|part| String::from_utf8_lossy(&output.stderr).contains(part)),
+        "{output:?}"
+    );
+    let output = eval(&good, &by_column);
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains(wants[1]), "{output:?}");
+    let output = eval(&own, &by_column);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"test_score/unknown\": 0.5"), "{output:?}");
 }

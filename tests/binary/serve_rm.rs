@@ -96,6 +96,7 @@ fn in_process(texts: &[(String, String)]) -> Vec<f32> {
             ground_truth: Value::Null,
             extra_info: Value::Null,
             index: 0,
+            place: (Path::new("data.jsonl").into(), 0),
         })
         .collect();
     let responses: Vec<Vec<u32>> = texts.iter().map(|(_, response)| ids(response)).collect();

@@ -37,7 +37,7 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
     let rows = &ROWS[kind as usize];
     let counts = |(pattern, fate): &&Parts| {
         let is_setting = match fate {
-            Fate::Unread(_) => defaults.get(key).is_some(),
+            Fate::Unread(_) => is_open || defaults.get(key).is_some(),
             _ => is_open && pattern[0] == "**",
         };
         !is_setting && fits(pattern, &parts)

@@ -14,10 +14,14 @@ mod polynomial;
 mod python;
 mod sympy;
 
+use std::borrow::Cow;
+
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::math_verify::Question;
 use super::{Score, ScoreInput};
+use crate::util::python_value::text_of;
 
 pub use extract::answer;
 
@@ -29,12 +33,25 @@ pub enum Verdict {
     Undecided,
 }
 
+/// See [`super::Scorer::check`].
+pub fn check(input: &ScoreInput) -> Result<()> {
+    truth_of(input).map(drop)
+}
+
+/// The ground truth as text; of a number what Python's `str` makes of it, as in verl. `None` where there is none.
+fn truth_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Cow<'a, str>>> {
+    match input.ground_truth {
+        number @ Value::Number(_) => Ok(Some(text_of(number).into())),
+        _ => Ok(input.ground_truth_text()?.map(Cow::from)),
+    }
+}
+
 /// The registered scorer: 1 or 0; the same as the extra `acc`, which verl's reward manager adds where a scorer gives a bare number.
 /// The answer that was extracted is named too, and noted is where math-verify was asked.
 pub fn score(input: &ScoreInput) -> Result<Score> {
-    let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
+    let Some(truth) = truth_of(input)? else { return Ok(Score::abstain()) };
     let given = answer(input.solution);
-    let verdict = compare(&given, truth);
+    let verdict = compare(&given, &truth);
     let score = match verdict {
         Verdict::Right => 1.0,
         Verdict::Wrong => 0.0,
@@ -42,7 +59,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
             let verifier = input.services.math_verify.as_ref();
             let verifier = verifier
                 .with_context(|| format!("comparing \"{given}\" with \"{truth}\" takes math-verify, which is not there"))?;
-            verifier.compare(Question::Same, &given, truth)?.score.unwrap_or(0.0)
+            verifier.compare(Question::Same, &given, &truth)?.score.unwrap_or(0.0)
         }
     };
     let notes = if verdict == Verdict::Undecided { vec![("compared_by".into(), "math-verify".into())] } else { Vec::new() };

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::options::{Signature, Style};
 use super::pool::Pool;
 use crate::reward::{BatchJudge, Judge, Reward, Runs, Score, ScoreInput};
+use crate::util::suggest::did_you_mean;
 
 /// Columns that functions of TRL's style get in another form.
 const NO_COLUMNS: [&str; 3] = ["prompt", "completion", "completion_ids"];
@@ -22,9 +23,19 @@ pub fn functions(pool: &Arc<Pool>) -> Vec<Reward> {
             Style::Verl | Style::OpenRlhf => Runs::Each(Arc::new(function)),
             Style::Plain => return None,
         };
-        Some(Reward::new(&signature.name, runs))
+        let wants = signature.wants.clone();
+        Some(Reward { check: Arc::new(move |input| has_columns(input, &wants)), ..Reward::new(&signature.name, runs) })
     });
     offered.collect()
+}
+
+/// Fails where a row lacks a column that a function requires.
+fn has_columns(input: &ScoreInput, wants: &[String]) -> Result<()> {
+    let columns = || input.columns.keys().map(String::as_str).filter(|name| !NO_COLUMNS.contains(name));
+    let Some(missing) = wants.iter().find(|name| columns().all(|column| column != name.as_str())) else { return Ok(()) };
+    let hint = did_you_mean(missing, columns());
+    let have: Vec<&str> = columns().collect();
+    bail!("it wants the argument `{missing}`, and that is no column of the data: the columns are {}.{hint}", have.join(", "))
 }
 
 struct Call {

@@ -88,6 +88,8 @@ pub struct Signature {
     pub style: Style,
     /// The arguments it takes; `None` for any.
     pub columns: Option<Vec<String>>,
+    /// Columns of the data set that it cannot do without.
+    pub wants: Vec<String>,
 }
 
 impl Signature {
@@ -102,7 +104,9 @@ impl Signature {
             _ => return None,
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let columns = value["columns"].as_array().map(|names| names.iter().filter_map(text).collect());
-        Some(Self { name: text(&value["name"])?, style, columns })
+        let names = |names: &Vec<Value>| names.iter().filter_map(text).collect();
+        let columns = value["columns"].as_array().map(names);
+        let wants = value["wants"].as_array().map(names).unwrap_or_default();
+        Some(Self { name: text(&value["name"])?, style, columns, wants })
     }
 }

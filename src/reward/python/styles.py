@@ -48,6 +48,11 @@ class Callee:
         """The arguments it has a use for; `None` for all that there are."""
         return None if self.takes_any else self.names
 
+    def wants(self):
+        """The columns of the data set that it cannot do without."""
+        own = TRL + TRL_SERVICES if self.style == "trl" else self.required
+        return [name for name in self.required if name not in own and name not in self.kwargs]
+
     def keywords(self, given):
         """The arguments of one call by keyword. What the function does not take is left out, as is common for `extra_info`."""
         given = dict(given, **self.kwargs)

@@ -178,7 +178,7 @@ def attempt(work):
 
 
 def greet(callees):
-    return {"functions": [{"name": f.name, "style": f.style, "columns": f.columns()} for f in callees]}
+    return {"functions": [{"name": f.name, "style": f.style, "columns": f.columns(), "wants": f.wants()} for f in callees]}
 
 
 def answer(callees, line, cpu_seconds):

@@ -145,6 +145,15 @@ fn settle(verdicts: Vec<Option<Result<Verdict, Failure>>>) -> Result<Vec<Verdict
     Ok(settled)
 }
 
+/// See [`super::Scorer::check`].
+pub fn check(input: &ScoreInput) -> Result<()> {
+    if input.ground_truth.is_null() { Ok(()) } else { cases_of(input).map(drop) }
+}
+
+fn cases_of(input: &ScoreInput) -> Result<Cases> {
+    Cases::read(input.ground_truth).with_context(|| format!("the ground truth of {}", input.data_source))
+}
+
 /// The registered scorer. The extra `acc` is the score, which verl's reward manager adds where a scorer gives a bare number; the
 /// note `tests` is what became of each case, in verl's words.
 pub fn score(input: &ScoreInput) -> Result<Score> {
@@ -154,7 +163,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(sandbox) = &input.services.sandbox else {
         bail!("there is no sandbox to run the programs of {} in: set reward.sandbox_fusion.url", input.data_source)
     };
-    let cases = Cases::read(input.ground_truth).with_context(|| format!("the ground truth of {}", input.data_source))?;
+    let cases = cases_of(input)?;
     let verdicts = match program::of_response(input.solution) {
         Some(program) => sandbox.run(program, cases)?,
         None => Vec::new(),

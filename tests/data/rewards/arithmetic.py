@@ -26,3 +26,7 @@ def trl(completions, reward_model, **kwargs):
 def reward_func(queries, prompts, labels):
     answers = [query[len(prompt):].replace("<eos>", "") for query, prompt in zip(queries, prompts)]
     return {"rewards": [float(answer.strip() == label) for answer, label in zip(answers, labels)]}
+
+
+def by_column(completions, solution):
+    return [None if truth is None else float(text.strip() == truth) for text, truth in zip(completions, solution)]

@@ -1,0 +1,134 @@
+//! Settings of training that have no effect beside the others: what `trainer` and `trainer sft` share, and the frame of a run of
+//! reinforcement learning. Those of its algorithm and its rewards are in [`super::idle`].
+
+use anyhow::{Context, Result};
+
+use super::idle::Idle;
+use super::inputs::Inputs;
+use super::setup::schedule;
+use super::{algorithms, idle::OF_CLIPPING};
+use crate::config::PpoConfig;
+use crate::config::schema::{OptimConfig, ResumeMode};
+
+/// The keys of [`of_schedule`] below the mapping of an optimizer.
+macro_rules! schedule_keys {
+    ($optim:literal) => {
+        [
+            concat!($optim, ".lr_warmup_steps_ratio"),
+            concat!($optim, ".min_lr_ratio"),
+            concat!($optim, ".num_cycles"),
+            concat!($optim, ".total_training_steps"),
+        ]
+    };
+}
+pub(crate) use schedule_keys;
+
+/// Those of [`schedule_keys`] that change no learning rate of a run, whatever its length.
+///
+/// # Errors
+/// A schedule that does not exist.
+pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[Idle; 4]> {
+    const WHY: &str = "lr_scheduler_type and lr_warmup_steps leave nothing for it to change";
+    const STEPS: usize = 40;
+    let rates = |change: &dyn Fn(&mut OptimConfig)| -> Result<Vec<f64>> {
+        let mut optim = optim.clone();
+        change(&mut optim);
+        let schedule = schedule(&optim, STEPS as u64)?;
+        Ok((0..STEPS).map(|step| schedule.factor(step)).collect())
+    };
+    let other = |share: f64| if share < 0.5 { 1.0 } else { 0.0 };
+    let changes: [&dyn Fn(&mut OptimConfig); 4] = [
+        &|optim| optim.lr_warmup_steps_ratio = other(optim.lr_warmup_steps_ratio),
+        &|optim| optim.min_lr_ratio = other(optim.min_lr_ratio),
+        &|optim| optim.num_cycles += 0.3,
+        &|optim| optim.total_training_steps = if optim.total_training_steps == 17 { 23 } else { 17 },
+    ];
+    let now = rates(&|_| {})?;
+    let mut idle = keys.map(|key| (false, key, WHY));
+    for (option, change) in idle.iter_mut().zip(changes) {
+        option.0 = rates(change)? == now;
+    }
+    Ok(idle)
+}
+
+/// Settings of a run's frame: schedules, validation, checkpoints, the order of rows, and how passes are cut.
+///
+/// # Errors
+/// See [`of_schedule`] and [`algorithms::corrections`].
+pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<Idle>> {
+    let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
+    let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
+    let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
+    let unvalidated = (!validates, "nothing is validated (trainer.test_freq, trainer.val_before_train)");
+    let every_row = (data.val_max_samples <= 0, "without data.val_max_samples every row is taken");
+    let draws = validates && data.validation_shuffle && !every_row.0;
+    let in_order = (!data.shuffle && !draws, "nothing is shuffled");
+    let unsaved = (trainer.save_freq <= 0, "trainer.save_freq saves no checkpoint");
+    let afresh = (trainer.resume_mode == ResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
+    let counted = (trainer.total_training_steps.is_some(), "trainer.total_training_steps is the length of the run");
+    let rarely = reference.sync_ref_model && reference.ref_model_sync_steps > inputs.total_steps;
+    let never_synced = (rarely, "the run has fewer steps than ref_model_sync_steps");
+
+    let corrections = algorithms::corrections(config)?;
+    let once = inputs.plan.on_policy() && !corrections.bypass;
+    let once = (once, "with one update per step the policy is the one that generated, and every ratio is 1");
+    let both = actor.clip_ratio_low.is_some() && actor.clip_ratio_high.is_some();
+    let both = (both, "clip_ratio_low and clip_ratio_high stand in its place");
+
+    let recomputes = algorithms::needs_old_log_probs(config, &inputs.plan, &corrections);
+    let no_pass = (!recomputes, "no log-probabilities are computed again");
+    let no_reference = (
+        !actor.use_kl_loss && !config.algorithm.use_kl_in_reward,
+        "no KL term needs a reference (use_kl_loss, use_kl_in_reward)",
+    );
+    let by_tokens = |dynamic: bool| (dynamic, "passes are cut by tokens (use_dynamic_bsz)");
+    let by_sequences = |dynamic: bool| (!dynamic, "passes are cut by sequences (use_dynamic_bsz is false)");
+
+    let mut rows: Vec<((bool, &'static str), &'static str)> = vec![
+        (unvalidated, "data.val_max_samples"),
+        (unvalidated, "data.val_batch_size"),
+        (unvalidated, "data.validation_shuffle"),
+        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.top_k"),
+        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.top_p"),
+        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.temperature"),
+        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.n"),
+        (unvalidated, "actor_rollout_ref.rollout.val_kwargs.do_sample"),
+        (unvalidated, "trainer.log_val_generations"),
+        (unvalidated, "trainer.validation_data_dir"),
+        (every_row, "data.validation_shuffle"),
+        (in_order, "data.seed"),
+        (unsaved, "actor_rollout_ref.actor.checkpoint.save_contents"),
+        (unsaved, "critic.checkpoint.save_contents"),
+        (unsaved, "trainer.max_actor_ckpt_to_keep"),
+        (afresh, "actor_rollout_ref.actor.checkpoint.load_contents"),
+        (afresh, "critic.checkpoint.load_contents"),
+        (counted, "trainer.total_epochs"),
+        (never_synced, "actor_rollout_ref.ref.sync_ref_model"),
+        (never_synced, "actor_rollout_ref.ref.ref_model_mixup_alpha"),
+        (both, "actor_rollout_ref.actor.clip_ratio"),
+        ((!actor.shuffle, "actor_rollout_ref.actor.shuffle is false"), "actor_rollout_ref.actor.data_loader_seed"),
+        ((!critic.shuffle, "critic.shuffle is false"), "critic.data_loader_seed"),
+        (by_tokens(actor.use_dynamic_bsz), "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"),
+        (by_sequences(actor.use_dynamic_bsz), "actor_rollout_ref.actor.ppo_max_token_len_per_gpu"),
+        (no_pass, "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu"),
+        (no_pass, "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz"),
+        (no_pass, "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu"),
+        (by_tokens(rollout.log_prob_use_dynamic_bsz), "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu"),
+        (by_sequences(rollout.log_prob_use_dynamic_bsz), "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu"),
+        (no_reference, "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu"),
+        (no_reference, "actor_rollout_ref.ref.log_prob_use_dynamic_bsz"),
+        (no_reference, "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu"),
+        (by_tokens(reference.log_prob_use_dynamic_bsz), "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu"),
+        (by_sequences(reference.log_prob_use_dynamic_bsz), "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu"),
+        (by_tokens(critic.use_dynamic_bsz), "critic.ppo_micro_batch_size_per_gpu"),
+        (by_tokens(critic.use_dynamic_bsz), "critic.forward_micro_batch_size_per_gpu"),
+        (by_sequences(critic.use_dynamic_bsz), "critic.ppo_max_token_len_per_gpu"),
+        (by_sequences(critic.use_dynamic_bsz), "critic.forward_max_token_len_per_gpu"),
+    ];
+    rows.extend(OF_CLIPPING.iter().map(|key| (once, *key)));
+    let mut options: Vec<Idle> = rows.into_iter().map(|((idle, reason), key)| (idle, key, reason)).collect();
+    let context = "lr_scheduler_type";
+    options.extend(of_schedule(schedule_keys!("actor_rollout_ref.actor.optim"), &actor.optim).context(context)?);
+    options.extend(of_schedule(schedule_keys!("critic.optim"), &critic.optim).context(context)?);
+    Ok(options)
+}

@@ -1,0 +1,297 @@
+//! Every setting of every command does something. Changed alone it changes the numbers of a run or what else is declared in
+//! `tests/data/settings.yaml`, is refused by name, or is named as ignored; one that is ignored has its effect where the table says
+//! what it needs. A new setting that does nothing fails here, and so does one that is named as ignored and changes something.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use burnish::cli::with_choices;
+use burnish::config::Request;
+use burnish::config::kinds::{KINDS, Known};
+use rayon::prelude::*;
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::common::{rows, trainer};
+
+/// A command and its settings.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spec {
+    command: Vec<String>,
+    schema: String,
+    /// The setting that says where a run leaves its files, and the file there if it is one.
+    folder: (String, String),
+    base: Vec<String>,
+    others: BTreeMap<String, Vec<String>>,
+    contexts: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    sections: BTreeMap<String, Vec<String>>,
+    keys: BTreeMap<String, Setting>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Setting {
+    to: Value,
+    with: Vec<String>,
+    sees: Sees,
+    /// Where it has no effect after all, and why.
+    but: BTreeMap<String, String>,
+}
+
+/// Where the effect of a setting shows, if not in the metrics.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sees {
+    #[default]
+    Numbers,
+    Page,
+    Files,
+    Refused,
+    Fails(String),
+    /// The reason is for readers of the table.
+    Nothing(#[allow(dead_code)] String),
+}
+
+/// What a run left.
+struct Seen {
+    code: Option<i32>,
+    stderr: String,
+    numbers: String,
+    files: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum How {
+    Named,
+    Refused,
+    Failed,
+    Shown,
+    Declared,
+}
+
+/// The runs of one command; those without a change are made once.
+struct Runs<'a> {
+    spec: &'a Spec,
+    known: &'static Known,
+    plain: Mutex<HashMap<Vec<String>, Arc<Seen>>>,
+}
+
+impl Runs<'_> {
+    fn command(&self, folder: &Path, overrides: &[String]) -> std::process::Command {
+        let here = |text: &str| text.replace("{folder}", &folder.display().to_string());
+        let config = format!("config/{}.yaml", self.spec.schema);
+        let mut command = trainer(&[]);
+        command.args(&self.spec.command).args(["--config", &config]).args(overrides.iter().map(|o| here(o)));
+        command.arg(format!("{}={}{}", self.spec.folder.0, folder.display(), self.spec.folder.1));
+        // As many runs as there are cores go on beside each other.
+        command.env("RAYON_NUM_THREADS", "1");
+        command
+    }
+
+    fn run(&self, overrides: &[String]) -> Seen {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
+        let output = self.command(folder, overrides).output().unwrap();
+        let clean = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&folder.display().to_string(), "FOLDER");
+        let mut numbers = String::new();
+        if folder.join("metrics.jsonl").exists() {
+            for (step, mut row) in rows(folder) {
+                row.retain(|name, _| !name.contains("latency"));
+                numbers += &format!("{step} {}\n", Value::Object(row));
+            }
+        }
+        if self.spec.command == ["eval"] {
+            numbers += &clean(&output.stdout);
+        }
+        let mut files = BTreeMap::new();
+        list(folder, folder, &mut files);
+        let generated =
+            files.iter().filter(|(name, _)| ["val/", "responses.", "scores."].iter().any(|start| name.starts_with(start)));
+        numbers += &format!("{:?}", generated.collect::<Vec<_>>());
+        Seen { code: output.status.code(), stderr: clean(&output.stderr), numbers, files }
+    }
+
+    fn plain(&self, overrides: &[String]) -> Arc<Seen> {
+        if let Some(seen) = self.plain.lock().unwrap().get(overrides) {
+            return seen.clone();
+        }
+        let seen = Arc::new(self.run(overrides));
+        self.plain.lock().unwrap().entry(overrides.to_vec()).or_insert(seen).clone()
+    }
+
+    /// The page of `--dry-run`, without what is measured of the process that writes it.
+    fn page(&self, overrides: &[String]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let output = self.command(folder.path(), overrides).arg("--dry-run").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap().replace(&folder.path().display().to_string(), "FOLDER");
+        text.lines().filter(|line| !line.contains("process so far") && !line.contains("  peak ")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether these overrides give a setting this value already.
+    fn is_so(&self, overrides: &[String], key: &str, change: &str) -> bool {
+        let resolved = |overrides: Vec<String>| {
+            let request = Request { config: Some(format!("config/{}.yaml", self.spec.schema)), overrides, ..Request::default() };
+            let loaded = with_choices(self.known.kind, |choices| self.known.load(&request, choices)).ok()?;
+            Some(loaded.tree.value(key)?.to_yaml())
+        };
+        let now = resolved(overrides.to_vec());
+        now.is_some() && now == resolved([overrides, &[change.to_owned()]].concat())
+    }
+
+    /// What the change of a setting does beside `overrides`; an error where that is nothing.
+    fn change(&self, key: &str, setting: &Setting, change: &str, overrides: &[String]) -> Result<How, String> {
+        let plain = self.plain(overrides);
+        let changed_overrides = [overrides, &[change.to_owned()]].concat();
+        let changed = self.run(&changed_overrides);
+        if names_as_ignored(&changed.stderr, key) {
+            return match changed.code == Some(0) && changed.numbers != plain.numbers {
+                true => Err("it is named as ignored, but the numbers are others".into()),
+                false => Ok(How::Named),
+            };
+        }
+        match (changed.code, &setting.sees) {
+            (Some(0), _) => {}
+            (_, Sees::Fails(text)) if changed.stderr.contains(text) => return Ok(How::Failed),
+            (Some(2), _) if changed.stderr.contains(key) => return Ok(How::Refused),
+            _ => return Err(format!("the run fails without its name: {}", changed.stderr)),
+        }
+        let shows = changed.numbers != plain.numbers
+            || match setting.sees {
+                Sees::Page => self.page(overrides) != self.page(&changed_overrides),
+                Sees::Files => changed.files != plain.files,
+                _ => false,
+            };
+        match setting.sees {
+            Sees::Nothing(_) => Ok(How::Declared),
+            _ if shows => Ok(How::Shown),
+            _ => Err("it changes nothing, and nobody is told".into()),
+        }
+    }
+
+    /// Everything that is wrong about a setting.
+    fn problems(&self, key: &str) -> Vec<String> {
+        let spec = self.spec;
+        let setting = spec.keys.get(key).cloned().unwrap_or_default();
+        let change = match changed(&spec.schema, key, &setting.to) {
+            Some(change) => change,
+            None => return vec![format!("{key}: tests/data/settings.yaml must say what to change it to")],
+        };
+        let named = spec.sections.iter().filter(|(prefix, _)| key.starts_with(*prefix)).flat_map(|(_, with)| with);
+        let context = |name: &String| if name.contains('=') { vec![name.clone()] } else { spec.contexts[name].clone() };
+        let with: Vec<String> = named.chain(&setting.with).flat_map(context).collect();
+        let mut wrong = Vec::new();
+        let mut place = |name: &str, overrides: &[String]| -> Option<How> {
+            if name != "with" && self.is_so(overrides, key, &change) {
+                return None;
+            }
+            let result = self.change(key, &setting, &change, overrides);
+            match (&result, setting.but.get(name)) {
+                (Err(problem), None) => wrong.push(format!("{change} ({name}): {problem}")),
+                (Ok(_), Some(why)) => wrong.push(format!("{change} ({name}): this is no exception: {why}")),
+                _ => {}
+            }
+            result.ok()
+        };
+        let base = place("base", &spec.base);
+        for (name, overrides) in &spec.others {
+            place(name, overrides);
+        }
+        let idle = matches!(base, Some(How::Named | How::Refused)) && !matches!(setting.sees, Sees::Refused | Sees::Nothing(_));
+        if !with.is_empty() {
+            let live = place("with", &[&spec.base[..], &with].concat());
+            if live == Some(How::Named) || live == Some(How::Refused) && !matches!(setting.sees, Sees::Refused) {
+                wrong.push(format!("{change}: {live:?} beside {with:?}, where it should have its effect"));
+            }
+        } else if idle {
+            wrong.push(format!("{change}: {base:?}; tests/data/settings.yaml must say with what it has its effect"));
+        }
+        wrong
+    }
+}
+
+/// Every file below `folder` with the hash of what it holds; of those that hold times, the name alone.
+fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, u64>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            list(root, &path, files);
+            continue;
+        }
+        let name = path.strip_prefix(root).unwrap().display().to_string();
+        let last = path.file_name().unwrap().to_str().unwrap();
+        let mut hasher = DefaultHasher::new();
+        match last {
+            "metrics.jsonl" | "trainer.log" | "config.yaml" | "phase.json" | "manifest.json" | ".lock" => {}
+            "run.json" => {
+                let info: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+                [&info["project"], &info["experiment"], &info["best"]].map(Value::to_string).hash(&mut hasher);
+            }
+            _ if last.contains("tfevents") => {}
+            _ => std::fs::read(&path).unwrap().hash(&mut hasher),
+        }
+        let name = if last.contains("tfevents") { "tfevents".to_owned() } else { name };
+        files.insert(name, hasher.finish());
+    }
+}
+
+/// `ignored: KEY, KEY: reason`, or the list of verl's settings: `ignored, because`, and below it `reason: KEY=VALUE, KEY=VALUE`.
+fn names_as_ignored(stderr: &str, key: &str) -> bool {
+    let ours = stderr.lines().filter_map(|line| line.split_once("ignored: ")).any(|(_, rest)| {
+        let keys = rest.split(": ").next().unwrap();
+        keys.split(", ").any(|one| one.split('=').next() == Some(key))
+    });
+    let listed = Regex::new(&format!(r"^  .*[: ,]{}(=|,|$)", regex::escape(key))).unwrap();
+    let behind = stderr.lines().skip_while(|line| !line.contains("ignored, because")).skip(1);
+    ours || behind.take_while(|line| line.starts_with("  ")).any(|line| listed.is_match(line))
+}
+
+/// The override that gives a setting another value than its default: `to`, or another of the values that its schema lists.
+fn changed(schema: &str, key: &str, to: &Value) -> Option<String> {
+    let value = match to {
+        Value::String(text) if text.starts_with('+') => return Some(text.clone()),
+        Value::String(text) => text.clone(),
+        Value::Null => {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("config/schema/{schema}.json"));
+            let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+            let pointer = burnish::config::json_schema::pointer(key);
+            let entry = schema.pointer(&pointer).unwrap();
+            let alternatives = entry["anyOf"].as_array().cloned().unwrap_or_else(|| vec![entry.clone()]);
+            let listed = alternatives.iter().filter_map(|one| one["enum"].as_array()).flatten();
+            let other = listed.filter(|one| **one != entry["default"] && !one.is_null()).cloned().next()?;
+            other.as_str().map_or(other.to_string(), str::to_owned)
+        }
+        other => other.to_string(),
+    };
+    Some(format!("{key}={value}"))
+}
+
+#[test]
+fn every_setting_does_something_or_is_named() {
+    let text = include_str!("../data/settings.yaml");
+    let table: Value = serde_yaml::from_str(text).unwrap();
+    let specs: Vec<Spec> = serde_json::from_value(table).unwrap();
+    assert_eq!(specs.len(), KINDS.len(), "every command has its settings in the table");
+    let mut wrong: Vec<String> = Vec::new();
+    for spec in &specs {
+        let known = KINDS.iter().find(|known| known.file == spec.schema).unwrap();
+        let runs = Runs { spec, known, plain: Mutex::default() };
+        for overrides in std::iter::once(&spec.base).chain(spec.others.values()) {
+            let plain = runs.plain(overrides);
+            assert_eq!(plain.code, Some(0), "{}", plain.stderr);
+        }
+        let defaults = known.defaults().unwrap();
+        let keys = defaults.keys();
+        let is_leaf = |key: &&String| !keys.iter().any(|other| other.starts_with(&format!("{key}.")));
+        let leaves: Vec<&String> = keys.iter().filter(is_leaf).filter(|key| **key != spec.folder.0).collect();
+        let strangers = spec.keys.keys().filter(|key| !leaves.contains(key));
+        wrong.extend(strangers.map(|key| format!("{key} of tests/data/settings.yaml is no setting of {}", spec.schema)));
+        let found: Vec<Vec<String>> = leaves.par_iter().map(|key| runs.problems(key)).collect();
+        wrong.extend(found.into_iter().flatten());
+    }
+    assert!(wrong.is_empty(), "{} settings:\n{}", wrong.len(), wrong.join("\n"));
+}
