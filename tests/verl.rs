@@ -288,6 +288,7 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
         ("", &["actor_rollout_ref.modle.trust_remote_code=true"], &["no such key `actor_rollout_ref.modle.trust_remote_code`"]),
         ("", &["actor_rollout_ref.actr.fsdp_config.param_offload=True"], &["no such key"]),
         ("", &["critic.optim.lrr=1"], &["no such key `critic.optim.lrr`", "`critic.optim.lr`?"]),
+        ("", &["data.image_key=pictures"], &["`data.image_key` cannot be set: prompts are text"]),
         ("", &["data.image_kye=x"], &["no such key `data.image_kye`"]),
         ("", &["~actor_rollout_ref.rollout.val_kwargs"], &["a run needs it", "set its keys instead"]),
         (

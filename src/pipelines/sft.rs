@@ -199,12 +199,12 @@ impl Sft {
     }
 
     /// Builds everything a run needs and finds the checkpoint it goes on from.
-    pub fn new(loaded: Loaded<SftConfig>, output: Output) -> Result<Self> {
-        let Loaded { config, mut tree, .. } = loaded;
+    pub fn new(mut loaded: Loaded<SftConfig>, output: Output) -> Result<Self> {
+        let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        warn_of_idle::<SftConfig>(&tree, &idle(&config)?)?;
+        warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config)?)?;
         let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
-        template_date::note(tokenizer.date(), &mut tree);
+        template_date::note(tokenizer.date(), &mut loaded.tree);
         let init = model_init(config.model.init, config.trainer.seed);
         let model = CausalLm::load(config.model.path.as_path(), init, &device).context("model.path")?;
         let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
@@ -215,7 +215,7 @@ impl Sft {
         let resume = find_checkpoint(&mut checkpoints, config.trainer.resume_mode, config.trainer.resume_from_path.as_ref())?;
         let mut step = 0;
         if let Some(folder) = &resume {
-            step = restore(folder, &tree, &config, &mut learner, &mut sampler, total_steps)
+            step = restore(folder, &loaded.tree, &config, &mut learner, &mut sampler, total_steps)
                 .with_context(|| format!("cannot resume from {}", folder.display()))?;
             tracing::info!("resumed from {}", folder.display());
         }
@@ -228,7 +228,7 @@ impl Sft {
             resumed_step: resume.is_some().then_some(step),
             total_steps,
             started: SystemTime::now(),
-            config: tree.to_json(),
+            config: loaded.tree.to_json(),
             python: "python3".to_owned(),
             wandb_proxy: None,
             progress: output.progress.clone(),
@@ -236,7 +236,8 @@ impl Sft {
         let info = RunInfo {
             device: config.trainer.device.to_string(),
             model: format!("{}: {}", config.model.path, learner.model.size()),
-            ..RunInfo::new("sft", &config.trainer.project_name, &config.trainer.experiment_name).with_settings(tree.settings())
+            ..RunInfo::new("sft", &config.trainer.project_name, &config.trainer.experiment_name)
+                .with_settings(loaded.tree.settings())
         };
         let watched = Watched { metric: None, greater_is_better: true };
         // A command that finds nothing left to train leaves the record of the run as it is.
@@ -260,7 +261,7 @@ impl Sft {
             );
         }
         let saved = resume.filter(|folder| *folder == checkpoints.path(step)).map(|_| step);
-        let config_yaml = tree.to_yaml();
+        let config_yaml = loaded.tree.to_yaml();
         Ok(Self {
             config,
             config_yaml,
