@@ -156,7 +156,7 @@ fn expected(edition: usize, config: &str, kind: Kind) -> BTreeMap<String, (&'sta
         }
     }
     for (_, _, key, value, _) in FALLBACKS.iter().filter(|fallback| is_for(fallback, editions::EDITIONS[edition], config)) {
-        if is_setting(key) {
+        if is_setting(key) && !settings.is_empty() {
             settings.insert(key.to_string(), (key, editions::parse(value).unwrap().value));
         }
     }
