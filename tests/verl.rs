@@ -237,7 +237,7 @@ fn old_names_work_in_files_mappings_and_references() {
         (
             Kind::Rl,
             "trainer: {remove_previous_ckpt_in_save: true}",
-            &["trainer.remove_previous_ckpt_in_save=false", "trainer.max_actor_ckpt_to_keep=5"],
+            &["trainer.remove_previous_ckpt_in_save=false", "++trainer.max_actor_ckpt_to_keep=5"],
             "trainer.max_actor_ckpt_to_keep",
             "5",
         ),

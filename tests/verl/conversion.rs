@@ -3,6 +3,7 @@
 use super::{built_in, repository, resolved, settled};
 use burnish::config::compat::{Fate, Kind, NULL_IS_UNSET, alike, editions, files, fits_key, leaves, module_names, row};
 use burnish::config::from_verl::{self, Converted, Source};
+use burnish::config::schema::RewardManager;
 use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, settle};
 
 const PPO: &str = "python3 -m verl.trainer.main_ppo";
@@ -134,7 +135,14 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
         ("2026-08", &format!("{PPO} reward.reward_manager.name=gdpo"), &[("reward_model.reward_manager", "gdpo")]),
     ];
     for (edition, command, settings) in cases {
-        let (_, tree) = converted(edition, command);
+        let (found, tree) = converted(edition, command);
+        // The one line that stands for the recipe means the same.
+        let request = Request { config: Some(found.preset.clone()), overrides: found.overrides.clone(), ..Request::default() };
+        let line = settle(found.kind, &request).unwrap_or_else(|error| panic!("{command}: {error}"));
+        assert!(line.problems.is_empty(), "{command}: {}", ConfigError { problems: line.problems });
+        leaves("", tree.root(), &mut |key, node| {
+            assert!(alike(line.tree.value(key).unwrap(), &node.value), "{command}: {key} as a line is not {:?}", node.value);
+        });
         for (key, value) in *settings {
             let here = yaml(&tree, key);
             let same = here == *value || here.parse::<f64>().is_ok_and(|here| value.parse() == Ok(here));
@@ -198,15 +206,11 @@ fn ignored_keys_are_accepted_as_overrides() {
         keys.sort();
         keys.dedup();
         assert!(keys.len() > 100, "{}", keys.len());
-        for key in keys {
-            let word = format!("{key}=17");
-            let found = settled(kind, "", &[&word]).unwrap_or_else(|error| panic!("{word}: {error}"));
-            assert!(found.problems.is_empty(), "{word}: {}", ConfigError { problems: found.problems });
-            let is_mapping = editions::keys().any(|other| other.config == config && other.key.starts_with(&format!("{key}.")));
-            if !is_mapping {
-                convert("2026-08", &format!("{command} {word}")).unwrap_or_else(|error| panic!("{command} {word}: {error}"));
-            }
-        }
+        let is_section = |key: &&&str| editions::keys().any(|other| other.key.starts_with(&format!("{key}.")));
+        let words: Vec<String> = keys.iter().filter(|key| !is_section(key)).map(|key| format!("{key}=17")).collect();
+        let found = settled(kind, "", &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        assert!(found.problems.is_empty(), "{}", ConfigError { problems: found.problems });
+        convert("2026-08", &format!("{command} {}", words.join(" "))).unwrap_or_else(|error| panic!("{config}: {error}"));
     }
 }
 
@@ -215,18 +219,25 @@ fn ignored_keys_are_accepted_as_overrides() {
 fn a_null_is_the_same_in_a_file_and_as_an_override() {
     for kind in Kind::ALL {
         let tree = built_in(kind);
+        let is_unset = |key: &str| NULL_IS_UNSET.iter().any(|pattern| fits_key(pattern, key));
         let verls_null = |key: &str| editions::keys().any(|one| one.key == key && one.defaults.contains(&Some("null")));
+        let mut nulls = Node::new(Value::Map(vec![]), tree.root().origin.clone());
+        let mut keys = vec![];
         leaves("", tree.root(), &mut |key, default| {
-            let is_unset = NULL_IS_UNSET.iter().any(|pattern| fits_key(pattern, key));
-            if row(kind, key, tree.root()).is_some() || !is_unset && !verls_null(key) {
-                return;
+            if row(kind, key, tree.root()).is_none() && (is_unset(key) || verls_null(key)) {
+                nulls.put(key, Node { value: Value::Null, ..default.clone() });
+                keys.push((key.to_string(), default.value == Value::Null));
             }
-            let nested = key.split('.').rev().fold("null".to_string(), |inner, part| format!("{{'{part}': {inner}}}"));
-            let value = |file: &str, overrides: &[&str]| settled(kind, file, overrides).unwrap().tree.value(key).unwrap().clone();
-            let (from_file, from_override) = (value(&nested, &[]), value("", &[&format!("{key}=null")]));
-            assert_eq!(from_file, from_override, "{key}");
-            assert_eq!(from_file == Value::Null, !is_unset || default.value == Value::Null, "{key}: {from_file:?}");
         });
+        let words: Vec<String> = keys.iter().map(|(key, _)| format!("{key}=null")).collect();
+        let file = if keys.is_empty() { String::new() } else { nulls.value.to_yaml() };
+        let in_file = settled(kind, &file, &[]).unwrap().tree;
+        let overridden = settled(kind, "", &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap().tree;
+        for (key, null_by_default) in &keys {
+            let (from_file, from_override) = (in_file.value(key).unwrap(), overridden.value(key).unwrap());
+            assert_eq!(from_file, from_override, "{key}");
+            assert_eq!(*from_file == Value::Null, !is_unset(key) || *null_by_default, "{key}: {from_file:?}");
+        }
     }
     let scale = |file: &str, overrides: &[&str]| {
         settled(Kind::Rl, file, overrides).unwrap().tree.value("critic.loss_scale_factor").unwrap().clone()
@@ -272,8 +283,12 @@ fn built_in_files_do_not_depend_on_the_folder() {
     let engine =
         settle(Kind::Sft, &Request { config: Some("verl/2026-01/sft_trainer_engine".into()), ..Request::default() }).unwrap();
     assert_eq!(yaml(&engine.tree, "optim.lr").parse(), Ok(1e-3));
+}
+
+#[test]
+fn the_reward_manager_gdpo_is_taken() {
     let words = ["algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=2", "reward_model.reward_manager=gdpo"];
     let overrides = words.map(String::from).to_vec();
     let loaded = load::<PpoConfig>(&Request { overrides, ..Request::default() }, &[]).unwrap();
-    let _: &Node = loaded.tree.root();
+    assert_eq!(loaded.config.reward_model.reward_manager, Some(RewardManager::Gdpo));
 }

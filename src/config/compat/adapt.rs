@@ -179,7 +179,7 @@ impl<'a> Verl<'a> {
     /// Notes verl's defaults by the file that holds them.
     fn note_preset(&self, origin: &Origin) {
         let Origin::File { source, .. } = origin else { return };
-        let name = source.name.split_once("verl/").map(|(_, name)| name.trim_end_matches(".yaml"));
+        let name = source.name.rsplit_once("verl/").map(|(_, name)| name.trim_end_matches(".yaml"));
         let Some((edition, config)) = name.and_then(|name| name.split_once('/')) else { return };
         let config = if config == "generation_server" { "ppo_trainer" } else { config };
         if let Some(index) = EDITIONS.iter().position(|known| *known == edition) {

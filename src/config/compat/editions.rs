@@ -140,7 +140,7 @@ pub fn is_open(kind: Kind, key: &str) -> bool {
 /// Whether an edition has this value as the default of the key, so that writing it says nothing. `false` says
 /// nothing where no default is true; for a key of no edition, 0 too.
 pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
-    if NEUTRAL.iter().any(|(pattern, text)| is_written(text, value) && super::fits_key(pattern, key)) {
+    if NEUTRAL.iter().any(|(pattern, text)| super::fits_key(pattern, key) && is_written(text, value)) {
         return true;
     }
     match DEFAULTS.get(&(kind, key)) {

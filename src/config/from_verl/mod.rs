@@ -192,8 +192,10 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
                 // Scripts of other days have keys that the edition has not; those of which it is known what becomes of them are taken.
                 let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
                 problems.extend(one.clone().apply(&mut after).err().filter(|_| after.get(&one.key).is_some() || !is_known()));
+                if editions::unread(&config, framework, &one.key).is_none() {
+                    written.push(word.clone());
+                }
                 given.push(one);
-                written.push(word.clone());
             }
         }
     }
@@ -215,6 +217,11 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         }));
         reason.is_none()
     });
+    let of_groups = given.iter().filter(|one| groups::is_from(&one.origin)).filter_map(|one| {
+        let is_setting = row(kind, &one.key, defaults.root()).is_none_or(|row| row.target.is_some());
+        Some(format!("{}={}", one.key, inline(&one.value.as_ref().filter(|_| is_setting)?.value)))
+    });
+    let written: Vec<String> = of_groups.chain(written).collect();
     let name = if config == "ppo_megatron_trainer" { &config } else { call.program.preset };
     let mut converted = Converted {
         kind,
