@@ -21,6 +21,8 @@ const FUEL: u64 = 5_000_000;
 
 /// Bytes of a template; real ones have some ten thousand.
 const MOST_BYTES: usize = 1 << 20;
+/// Bytes of one tag, texts in quotes not counted; real ones have some hundred. minijinja's time grows with their square.
+const LONGEST_TAG: usize = 10_000;
 /// minijinja reads `- - - x` and `1 + 1 + 1` one operator inside the other, without a limit: one level for each byte at most, which is
 /// given this much stack. What is not used of it takes no memory.
 const STACK_PER_BYTE: usize = 1 << 10;
@@ -90,12 +92,45 @@ impl ChatTemplate {
 
 fn compiled(mut environment: Environment<'static>, text: String) -> Result<Environment<'static>> {
     ensure!(text.len() <= MOST_BYTES, "the chat template has {} bytes: at most {MOST_BYTES} are read", text.len());
+    if let Some(tag) = too_long_tag(&text) {
+        let start: String = tag.chars().take(40).collect();
+        bail!("the chat template has a tag of more than {LONGEST_TAG} bytes, which begins {start}");
+    }
     let stack = LEAST_STACK + text.len() * STACK_PER_BYTE;
     let compile = move || environment.add_template_owned(NAME, text).map(|()| environment);
     let thread = thread::Builder::new().name("chat template".to_owned()).stack_size(stack).spawn(compile);
     let compiled = thread.context("no thread to read the chat template")?.join();
     let Ok(compiled) = compiled else { bail!("reading the chat template failed") };
     compiled.context("the chat template is not valid Jinja")
+}
+
+/// The first tag that is longer than [`LONGEST_TAG`], with what follows it.
+fn too_long_tag(source: &str) -> Option<&str> {
+    let bytes = source.as_bytes();
+    let is_pair = |at: usize, pairs: [&[u8]; 2]| pairs.contains(&bytes.get(at..at + 2).unwrap_or_default());
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        at += 1;
+        if !is_pair(start, [b"{{", b"{%"]) {
+            continue;
+        }
+        let (mut quote, mut length) = (None, 0);
+        at += 1;
+        while at < bytes.len() && (quote.is_some() || !is_pair(at, [b"}}", b"%}"])) {
+            match bytes[at] {
+                b'\\' if quote.is_some() => at += 1,
+                byte if quote == Some(byte) => quote = None,
+                byte @ (b'\'' | b'"') if quote.is_none() => quote = Some(byte),
+                _ => length += usize::from(quote.is_none()),
+            }
+            at += 1;
+            if length > LONGEST_TAG {
+                return source.get(start..);
+            }
+        }
+    }
+    None
 }
 
 fn checked(messages: &serde_json::Value) -> Result<&[serde_json::Value]> {
@@ -159,53 +194,65 @@ mod tests {
 
     const MANY: usize = 100_000;
 
-    /// A template comes with a model from anywhere: whatever it nests, there is a text or an error, on half the stack that threads have.
+    fn nested(open: &str, middle: &str, close: &str, count: usize) -> String {
+        format!("{}{middle}{}", open.repeat(count), close.repeat(count))
+    }
+
+    /// A template comes with a model from anywhere: whatever it nests, there is a text or an error.
     #[test]
     fn no_template_ends_the_process() {
-        let around = |open: &str, middle: &str, close: &str| format!("{}{middle}{}", open.repeat(MANY), close.repeat(MANY));
-        let printed = |open: &str, middle: &str, close: &str| format!("{{{{ {} }}}}", around(open, middle, close));
-        let templates = [
-            printed("(", "1", ")"),
-            printed("[", "1", "]"),
-            printed("{'a':", "1", "}"),
-            printed("-", "1", ""),
-            printed("not ", "1", ""),
-            printed("1+", "1", ""),
-            printed("1~", "1", ""),
-            printed("2**", "1", ""),
-            printed("1 and ", "1", ""),
-            printed("1 < ", "1", ""),
-            printed("1 if 1 else ", "1", ""),
-            printed("", "messages", ".a"),
-            printed("", "messages", "[0]"),
-            printed("", "messages", "()"),
-            printed("", "1", "|int"),
-            printed("", "1", " is true"),
-            printed("range(", "1", ")"),
-            around("{% if 1 %}", "x", "{% endif %}"),
-            around("{% for x in [1] %}", "x", "{% endfor %}"),
-            around("{% set x %}", "x", "{% endset %}"),
-            around("{% if 1 %}{% elif 1 %}", "x", ""),
-            format!("{{% if 1 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(MANY)),
-            around("{% macro x() %}", "x", "{% endmacro %}"),
-            "{% macro x() %}{{ x() }}{% endmacro %}{{ x() }}".to_owned(),
-            "{% set n = namespace(x=[]) %}{% for i in range(99999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x|tojson }}"
-                .to_owned(),
-            "{% set n = namespace(x=[]) %}{% for i in range(99999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}".to_owned(),
+        let inside = [
+            ("(", "1", ")"),
+            ("[", "1", "]"),
+            ("{'a':", "1", "}"),
+            ("-", "1", ""),
+            ("not ", "1", ""),
+            ("1+", "1", ""),
+            ("1~", "1", ""),
+            ("2**", "1", ""),
+            ("1 and ", "1", ""),
+            ("1 < ", "1", ""),
+            ("1 if 1 else ", "1", ""),
+            ("", "messages", ".a"),
+            ("", "messages", "[0]"),
+            ("", "messages", "()"),
+            ("", "1", "|int"),
+            ("", "1", " is true"),
+            ("range(", "1", ")"),
         ];
+        let around = [
+            ("{% if 1 %}", "x", "{% endif %}"),
+            ("{% for x in [1] %}", "x", "{% endfor %}"),
+            ("{% set x %}", "x", "{% endset %}"),
+            ("{% macro x() %}", "x", "{% endmacro %}"),
+            ("{% if 1 %}{% elif 1 %}", "x", ""),
+            ("{{ '}}' ~ \"%}\" }}", "x", ""),
+        ];
+        let recursive = "{% macro x() %}{{ x() }}{% endmacro %}{{ x() }}";
+        let deep = "{% set n = namespace(x=[]) %}{% for i in range(1000) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x|tojson }}";
+        let mut templates = vec![recursive.to_owned(), deep.to_owned()];
+        templates.push(format!("{{% if 1 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(40_000)));
+        for (open, middle, close) in inside {
+            let fits = LONGEST_TAG / (open.len() + close.len()) - 10;
+            templates.extend([MANY, fits].map(|count| format!("{{{{ {} }}}}", nested(open, middle, close, count))));
+        }
+        templates.extend(around.map(|(open, middle, close)| nested(open, middle, close, MANY / 4)));
         let messages = json!([{"role": "user", "content": "x"}]);
         let work = || {
-            let only: Option<usize> = std::env::var("ONLY").ok().and_then(|text| text.parse().ok());
-            for template in templates.iter().enumerate().filter(|(i, _)| only.is_none_or(|only| only == *i)).map(|(_, text)| text)
-            {
-                let start: String = template.chars().take(40).collect();
-                println!("{start}");
-                let made = ChatTemplate::new(Some(template), Map::new());
-                if let Ok(made) = made {
-                    println!("{:?}", made.render(&messages, true, &Map::new()).map(|text| text.len()));
-                }
-            }
+            let made = |template: &String| ChatTemplate::new(Some(template), Map::new());
+            let rendered = |template| made(template)?.render(&messages, true, &Map::new());
+            templates.iter().map(rendered).filter(Result::is_ok).count()
         };
-        thread::scope(|scope| thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, work).unwrap().join().unwrap());
+        let count =
+            thread::scope(|scope| thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, work).unwrap().join().unwrap());
+        assert!(count >= 5, "what fits is rendered, not {count}");
+        let long = made_error(&format!("{{{{ {} }}}}", "1+".repeat(MANY)));
+        assert!(long.contains("a tag of more than 10000 bytes, which begins {{ 1+1+"), "{long}");
+        let quoted = format!("{{{{ '{}' }}}}", "1+".repeat(MANY));
+        assert!(ChatTemplate::new(Some(&quoted), Map::new()).is_ok());
+    }
+
+    fn made_error(template: &str) -> String {
+        ChatTemplate::new(Some(template), Map::new()).map(|_| ()).unwrap_err().to_string()
     }
 }

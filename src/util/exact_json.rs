@@ -212,7 +212,7 @@ mod tests {
         ] {
             assert_eq!(Exact::parse(json).unwrap().python_text(), python, "{json}");
         }
-        for (wrong, told) in [("[1,]", "line 1 column 4"), ("", "EOF"), ("1 2", "trailing"), ("[\"\\ud800\"]", "surrogate")] {
+        for (wrong, told) in [("[1,]", "line 1 column 4"), ("", "EOF"), ("1 2", "trailing"), ("[\"\\ud800\"]", "hex escape")] {
             assert!(Exact::parse(wrong).unwrap_err().contains(told), "{wrong}: {:?}", Exact::parse(wrong));
         }
         let deep = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));

@@ -1,7 +1,7 @@
 //! Where an output really goes: to the end of all links, and into what is there and is no regular file. A device, a pipe or the
 //! process's own output is written into, never replaced.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
@@ -24,7 +24,7 @@ pub enum Stream {
     /// before and after stays in order.
     Own(File),
     /// A device, a named pipe or a socket.
-    Other(PathBuf, Metadata),
+    Other(PathBuf, FileType),
 }
 
 impl Place {
@@ -36,7 +36,7 @@ impl Place {
             Ok(there) => match own_output(&there) {
                 Some(own) => Ok(Self::Stream(Stream::Own(own))),
                 None if there.is_file() => Ok(Self::File { path: fs::canonicalize(path)?, there: Some(there) }),
-                None => Ok(Self::Stream(Stream::Other(path.to_path_buf(), there))),
+                None => Ok(Self::Stream(Stream::Other(path.to_path_buf(), there.file_type()))),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::File { path: end_of_links(path)?, there: None }),
             Err(error) => Err(error),
@@ -59,7 +59,7 @@ impl Stream {
     /// Whether it can be opened, as far as that can be told without waiting.
     pub fn check(self) -> io::Result<()> {
         match &self {
-            Self::Other(_, there) if there.file_type().is_fifo() => Ok(()),
+            Self::Other(_, kind) if kind.is_fifo() => Ok(()),
             _ => self.open().map(drop),
         }
     }
