@@ -159,6 +159,11 @@ pub fn is_built_in(source: &Source) -> bool {
     source.name.starts_with(BUILT_IN_FOLDER)
 }
 
+/// Whether a file on disk is a built-in one word for word, as in a checkout of the project.
+pub fn is_copy_of_built_in(source: &Source) -> bool {
+    embedded::FILES.iter().any(|(_, text)| *text == source.text)
+}
+
 fn built_in(name: &str) -> Option<Arc<Source>> {
     let (name, text) = embedded::FILES.iter().find(|(known, _)| *known == name)?;
     Some(Arc::new(Source { name: format!("{BUILT_IN_FOLDER}{name}.yaml"), text: text.to_string() }))

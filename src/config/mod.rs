@@ -107,7 +107,8 @@ impl Tree {
 
     /// Whether a built-in file gave the key its value, rather than the user.
     pub fn is_built_in(&self, key: &str) -> bool {
-        self.origin(key).is_none_or(|origin| matches!(origin, Origin::File { source, .. } if lookup::is_built_in(source)))
+        let ours = |source: &provenance::Source| lookup::is_built_in(source) || lookup::is_copy_of_built_in(source);
+        self.origin(key).is_none_or(|origin| matches!(origin, Origin::File { source, .. } if ours(source)))
     }
 
     /// The value of a dotted key.

@@ -307,5 +307,5 @@ fn what_rows_lack_is_said_before_the_first_response() {
     let output = eval(&good, &by_column);
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains(wants[1]), "{output:?}");
     let output = eval(&own, &by_column);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\"test_score/unknown\": 0.5"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"test_score/unknown\":0.5"), "{output:?}");
 }
