@@ -41,6 +41,8 @@ const OWN: &[&str] = &[
     "**.min_lr_ratio 0.0",
     "**.num_cycles 0.5",
     "**.total_training_steps -1",
+    // As later editions say; 0.4.1 corrects nothing by these numbers.
+    "actor_rollout_ref.rollout.logprobs_mode processed_logprobs",
     // Options of algorithms that are off, or other names for what verl does.
     "actor_rollout_ref.actor.policy_loss.top_entropy_quantile 1.0",
     "actor_rollout_ref.actor.policy_loss.vespo_k_neg 3.0",
