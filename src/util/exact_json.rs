@@ -115,7 +115,10 @@ impl Reader<'_> {
         Ok(match self.peek() {
             b'[' => {
                 let mut values = Vec::new();
-                self.inside(b']', |reader| Ok(values.push(reader.value()?)))?;
+                self.inside(b']', |reader| {
+                    values.push(reader.value()?);
+                    Ok(())
+                })?;
                 Exact::List(values)
             }
             b'{' => {
