@@ -76,8 +76,12 @@ fn a_templates_date_is_that_of_the_first_start() {
     };
     let losses = |at: &Path| rows(at).into_iter().map(|(_, metrics)| metrics["train/loss"].clone()).collect::<Vec<Value>>();
     let (_, whole) = run("whole", &["data.chat_template_date=1999-12-31"]);
-    run("parted", &["data.chat_template_date=1999-12-31", "trainer.total_epochs=1"]);
+    // The same run, put back to its first checkpoint.
+    let (_, parted) = run("parted", &["data.chat_template_date=1999-12-31"]);
+    std::fs::remove_dir_all(parted.join("global_step_4")).unwrap();
+    std::fs::write(parted.join("latest_checkpointed_iteration.txt"), "2").unwrap();
     let (said, parted) = run("parted", &[]);
+    assert!(said.contains("resumed from"), "{said}");
     assert!(said.contains("is told 1999-12-31 (UTC)") && !said.contains("chat_template_date: "), "{said}");
     assert_eq!(losses(&whole), losses(&parted));
     let (_, other) = run("other", &["data.chat_template_date=1999-12-01"]);
