@@ -146,7 +146,8 @@ fn wrong_overrides_say_what_to_do() {
         ),
         (&["actor.optim.lr=1"], &["did you mean `actor_rollout_ref.actor.optim.lr`?"]),
         (&["+trainer.sed=1"], &["no such key `trainer.sed`", "did you mean `trainer.seed`?", "override `+trainer.sed=1`"]),
-        (&["+trainer.seed=2"], &["already there", "trainer.seed=…"]),
+        // verl's own file has the key, so verl refuses it too; what verl has not (`+trainer.seed`) it would add.
+        (&["+data.seed=2"], &["already there", "data.seed=…"]),
         (&["~trainer.nope"], &["no such key `trainer.nope`"]),
         (&["~trainer.seed"], &["`trainer.seed` cannot be deleted", "its default is 1", "override `~trainer.seed`"]),
         (&["~data.tokenizer"], &["`data.tokenizer` cannot be deleted"]),
