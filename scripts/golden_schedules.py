@@ -4,11 +4,13 @@ of each schedule.
     python scripts/golden_schedules.py VERL_FOLDER [--out tests/golden/schedules.json]
 
 VERL_FOLDER is an unpacked wheel or a clone of verl (0.9.1 was used). `_build_lr_scheduler` of its FSDP engine is run unchanged, with the
-functions of `verl/utils/torch_functional.py` that it calls; torch is not needed, as all they want of it is `LambdaLR`.
+functions of `verl/utils/torch_functional.py` that it calls; torch is not needed, as all they want of it is `LambdaLR`. `linear`, which verl
+leaves to Megatron and torchtitan, is that of the installed transformers, with its own count of warm-up steps.
 """
 
 import argparse
 import ast
+import importlib.util
 import itertools
 import json
 import math
@@ -59,6 +61,14 @@ for values in itertools.product(*GRID.values()):
     settings = types.SimpleNamespace(**config, zero_indexed_step=True)
     factor = engine["_build_lr_scheduler"](types.SimpleNamespace(optimizer_config=settings, rank=1), None)
     cases.append({**config, "factors": [factor(step) for step in range(3 * config["total_training_steps"] + 1)]})
+
+transformers = pathlib.Path(importlib.util.find_spec("transformers").origin).parent
+linear = {}
+exec(functions(transformers / "optimization.py", ["_get_linear_schedule_with_warmup_lr_lambda"]), linear)
+for total, warmup in itertools.product([1, 10], [0, 3]):
+    config = dict(zip(GRID, ["linear", total, warmup, 0.0, 0.0, 0.5]))
+    factor = lambda step: linear["_get_linear_schedule_with_warmup_lr_lambda"](step, num_warmup_steps=warmup, num_training_steps=total)
+    cases.append({**config, "factors": [factor(step) for step in range(3 * total + 1)]})
 
 args.out.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
 print(f"{args.out}: {len(cases)} schedules")

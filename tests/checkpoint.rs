@@ -163,7 +163,8 @@ fn resume_path_must_be_a_checkpoint() {
     let error = |path: Option<&Path>| format!("{:#}", resolve(path).unwrap_err());
     assert!(error(None).contains("resume_from_path is not set"));
     assert!(error(Some(&checkpoints.path(99))).contains("global_step_99"));
-    assert!(error(Some(dir.path())).contains("must be global_step_<N>"));
+    assert!(error(Some(dir.path())).contains("its checkpoints are") && error(Some(dir.path())).contains("global_step_5"));
+    assert!(error(Some(tempfile::tempdir().unwrap().path())).contains("must be global_step_<N>"));
     fs::rename(&saved, checkpoints.path(6)).unwrap();
     assert!(error(Some(&checkpoints.path(6))).contains("step 5"));
 }

@@ -65,6 +65,15 @@ mod tests {
     }
 
     #[test]
+    fn every_value_comes_back_from_its_file() {
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.5] {
+            let text = serde_json::to_string(&best("acc", value)).unwrap();
+            let back: Best = serde_json::from_str(&text).unwrap();
+            assert!(back.value == value || back.value.is_nan() && value.is_nan(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_metric_that_is_not_reported_is_named_with_a_suggestion() {
         let reported = || [("val-core/a/acc/mean@1", 0.5)].into_iter();
         assert_eq!(Best::value_of("val-core/a/acc/mean@1", reported()).unwrap(), 0.5);

@@ -52,6 +52,8 @@ const CHANGES: &[(Fate, &[&str])] = &[
     (MEMORY, &["data.val_batch_size", "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz", "data.max_token_len_per_gpu"]),
     (Validation, &["data.max_response_length"]),
     (Effect, &["data.prompt_key", "data.reward_fn_key", "data.truncation", "data.apply_chat_template_kwargs.**"]),
+    // Where it is not set, a resumed run takes the day of its checkpoint.
+    (Effect, &["data.chat_template_date"]),
     (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),
     (Effect, &["data.prompt_dict_keys", "data.response_dict_keys", "data.max_length"]),
     (Refused(Part::Policy), &["data.tokenizer", "model.tokenizer_path"]),
@@ -90,7 +92,7 @@ const CHANGES: &[(Fate, &[&str])] = &[
     (MEMORY, &["actor_rollout_ref.rollout.max_num_seqs", "actor_rollout_ref.rollout.max_num_batched_tokens"]),
     (Effect, &["actor_rollout_ref.rollout.n", "actor_rollout_ref.rollout.do_sample", "actor_rollout_ref.rollout.temperature"]),
     (Effect, &["actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.top_p"]),
-    (Effect, &["actor_rollout_ref.rollout.calculate_log_probs"]),
+    (Effect, &["actor_rollout_ref.rollout.calculate_log_probs", "actor_rollout_ref.rollout.logprobs_mode"]),
     // Validation samples by these and by val_kwargs.
     (Validation, &["actor_rollout_ref.rollout.min_p", "actor_rollout_ref.rollout.repetition_penalty"]),
     (

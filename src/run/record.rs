@@ -391,9 +391,8 @@ mod tests {
                 )
                 .unwrap()
             };
-            let checkpoint = crate::checkpoint::Best { metric: "m".into(), value: number, step: 1 };
             let phase = Phase { time: number, ..Phase::default() };
-            for (text, count) in [(read(&info), 5), (read(&sample), 6), (read(&checkpoint), 1), (read(&phase), 1)] {
+            for (text, count) in [(read(&info), 5), (read(&sample), 6), (read(&phase), 1)] {
                 assert_eq!(text.matches(word).count(), count, "{text}");
             }
             info.write(dir.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Learning-rate schedules against the factors of verl's own code (`scripts/golden_schedules.py`), over three times their length.
+//! Learning-rate schedules against the factors of verl's own code, `linear` of transformers' (`scripts/golden_schedules.py`), over three times their length.
 
 use burnish::optim::Schedule;
 use burnish::optim::schedule::{SCHEDULES, find, warmup_steps};
@@ -34,6 +34,6 @@ fn golden_schedules() {
         }
     }
     for kind in SCHEDULES {
-        assert!(seen.contains(&kind.name), "no numbers of verl for `{}`", kind.name);
+        assert!(seen.contains(&kind.name), "no numbers for `{}`", kind.name);
     }
 }
