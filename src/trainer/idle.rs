@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::algorithms;
 use super::idle_training::of_run;
 use super::inputs::Inputs;
 use super::lora;
@@ -69,7 +70,10 @@ fn is_followed(tree: &Tree, references: &[(String, String)], idle: &[&str], key:
 
 /// Whether somebody set a setting, to another than its default. The built-in files of verl's defaults do not count.
 fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
-    if tree.is_built_in(key) {
+    // What is added to a mapping was written elsewhere than the mapping.
+    let below = format!("{key}.");
+    if tree.is_built_in(key) && tree.keys().iter().filter(|other| other.starts_with(&below)).all(|other| tree.is_built_in(other))
+    {
         return false;
     }
     // As text, for lists remember where their items were written.
@@ -172,8 +176,11 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
     let never_stops = (rollout.ignore_eos && no_stops, "rollout.ignore_eos is true, and nothing else stops a response");
     let greedy_validation = (rollout.val_kwargs.temperature == 0.0, "rollout.val_kwargs.temperature is 0");
     let all_greedy = (!rollout.do_sample && greedy_validation.0, "nothing samples");
-    let unread = algorithm.rollout_correction.is_none() && !rollout.calculate_log_probs;
-    let unread = (unread, "neither rollout_correction nor calculate_log_probs reads it");
+    let corrects = algorithms::corrections(config).is_ok_and(|asked| asked.correction.is_some());
+    let unread = (!corrects && !rollout.calculate_log_probs, "neither rollout_correction nor calculate_log_probs reads it");
+    let unfiltered = rollout.do_sample && rollout.temperature == 1.0 && rollout.repetition_penalty == 1.0 && rollout.top_k <= 0;
+    let unfiltered = unfiltered && rollout.top_p == 1.0 && rollout.min_p == 0.0;
+    let unfiltered = (unfiltered, "tokens are drawn by the probabilities of the model as they are");
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
@@ -217,6 +224,7 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
         (greedy_validation, "actor_rollout_ref.rollout.val_kwargs.top_k"),
         (greedy_validation, "actor_rollout_ref.rollout.val_kwargs.top_p"),
         (unread, "actor_rollout_ref.rollout.logprobs_mode"),
+        (unfiltered, "actor_rollout_ref.rollout.logprobs_mode"),
         (never_stops, "actor_rollout_ref.rollout.min_tokens"),
         (no_loss_kl, "actor_rollout_ref.actor.kl_loss_coef"),
         (no_loss_kl, "actor_rollout_ref.actor.kl_loss_type"),

@@ -63,7 +63,6 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<Idle>> {
     let every_row = (data.val_max_samples <= 0, "without data.val_max_samples every row is taken");
     let draws = validates && data.validation_shuffle && !every_row.0;
     let in_order = (!data.shuffle && !draws, "nothing is shuffled");
-    let unsaved = (trainer.save_freq <= 0, "trainer.save_freq saves no checkpoint");
     let afresh = (trainer.resume_mode == ResumeMode::Disable, "trainer.resume_mode=disable loads no checkpoint");
     let counted = (trainer.total_training_steps.is_some(), "trainer.total_training_steps is the length of the run");
     let rarely = reference.sync_ref_model && reference.ref_model_sync_steps > inputs.total_steps;
@@ -97,9 +96,6 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<Idle>> {
         (unvalidated, "trainer.validation_data_dir"),
         (every_row, "data.validation_shuffle"),
         (in_order, "data.seed"),
-        (unsaved, "actor_rollout_ref.actor.checkpoint.save_contents"),
-        (unsaved, "critic.checkpoint.save_contents"),
-        (unsaved, "trainer.max_actor_ckpt_to_keep"),
         (afresh, "actor_rollout_ref.actor.checkpoint.load_contents"),
         (afresh, "critic.checkpoint.load_contents"),
         (counted, "trainer.total_epochs"),
