@@ -88,7 +88,8 @@ fn a_command_that_finds_nothing_to_train_leaves_the_record_as_it_is() {
         command
     };
     let reinforced = |more: &str| small_run(&rl, &[STEPS, &["trainer.save_freq=4", more]].concat());
-    let commands: [(&Path, &dyn Fn(&str) -> std::process::Command, &str); 2] =
+    type Command<'a> = &'a dyn Fn(&str) -> std::process::Command;
+    let commands: [(&Path, Command, &str); 2] =
         [(&rl, &reinforced, "algorithm.adv_estimator=grpo"), (&sft, &supervised, "optim.lr=0.5")];
     for (run, command, change) in commands {
         succeed(command("trainer.seed=1"));

@@ -265,7 +265,7 @@ fn changed(schema: &str, key: &str, to: &Value) -> Option<String> {
             let entry = schema.pointer(&pointer).unwrap();
             let alternatives = entry["anyOf"].as_array().cloned().unwrap_or_else(|| vec![entry.clone()]);
             let listed = alternatives.iter().filter_map(|one| one["enum"].as_array()).flatten();
-            let other = listed.filter(|one| **one != entry["default"] && !one.is_null()).cloned().next()?;
+            let other = listed.into_iter().find(|one| **one != entry["default"] && !one.is_null())?;
             other.as_str().map_or(other.to_string(), str::to_owned)
         }
         other => other.to_string(),
