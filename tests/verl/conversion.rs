@@ -41,7 +41,7 @@ fn the_values_of_a_group_are_taken() {
             let word = format!("{group}={option}");
             let (found, tree) = converted(edition, &format!("{command} {word}"));
             assert!(found.ignored.iter().any(|one| one.key == group), "{edition} {word}: {:?}", found.ignored);
-            let verls = files::composed(edition, config, &[word.clone()]).unwrap().unwrap();
+            let verls = files::composed(edition, config, std::slice::from_ref(&word)).unwrap().unwrap();
             let written = built_in(kind);
             let mut compared = 0;
             leaves("", &verls, &mut |key, node| {
@@ -67,9 +67,12 @@ fn the_values_of_a_group_are_taken() {
     assert!(choices >= 15, "{choices}");
 }
 
+/// An edition, a command, and settings of its recipe.
+type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 #[test]
 fn frameworks_bring_their_own_schedules_and_adapters() {
-    let cases: &[(&str, &str, &[(&str, &str)])] = &[
+    let cases: &[Case] = &[
         (
             "2026-08",
             &format!("{SFT} optim=automodel"),
