@@ -172,7 +172,7 @@ fn wrong_overrides_say_what_to_do() {
         (&["data.train_batch_size=-1"], &["an integer of at least 0, not the integer `-1`"]),
         (&["data.chat_template_date=tomorrow"], &["`data.chat_template_date` must be a date, or", "write it as 2025-01-31"]),
         (&["data.shuffle=yes"], &["`data.shuffle` must be a bool, not the string `yes`", "write true"]),
-        (&["trainer.project_name=123"], &["must be a string, not the integer `123`", "'trainer.project_name=\"123\"'"]),
+        (&["data.prompt_key=123"], &["must be a string, not the integer `123`", "'data.prompt_key=\"123\"'"]),
         (&["data.truncation=midle"], &["must be one of error, left, right, middle", "did you mean `middle`?"]),
         (&["trainer.device=gpu"], &["cpu, cuda or cuda:N", "override `trainer.device=gpu`"]),
         (&["trainer.logger=[console,[1]]"], &["`trainer.logger.1` must be a string"]),

@@ -161,6 +161,8 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
     );
     let (found, _) = converted("2026-08", &format!("{PPO} critic.optim.total_training_steps=6"));
     assert!(found.ignored.iter().any(|one| one.reason.contains("the length of the run")), "{:?}", found.ignored);
+    let (found, _) = converted("2026-08", &format!("{SFT} optim=automodel"));
+    assert!(found.ignored.iter().any(|one| one.key == "optim.init_lr_ratio" && one.value == "0.1"), "{:?}", found.ignored);
     // A choice of other defaults is refused where it cannot be followed.
     let problems = |config: &str| {
         let overrides = vec!["model_engine=veomni".to_string()];

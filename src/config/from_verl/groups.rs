@@ -101,6 +101,11 @@ pub fn is_from(origin: &Origin) -> bool {
     matches!(origin, Origin::Override(text) if text.starts_with(FROM))
 }
 
+/// Whether a key without effect is worth a word: the command's own, and what of a group's file is about the learning rate.
+pub fn is_told(key: &str, origin: &Origin) -> bool {
+    !is_from(origin) || key.ends_with("optim.init_lr_ratio")
+}
+
 /// Whether an override chooses a file for a whole group.
 fn is_group(edition: &str, word: &str) -> bool {
     let Ok(one) = overrides::parse(word) else { return false };

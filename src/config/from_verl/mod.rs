@@ -272,7 +272,7 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
         let Some(row) = row(converted.kind, key, defaults).filter(|_| matches!(node.origin, Origin::Override(_))) else { return };
         match row.fate {
             Fate::Refused(_) if !groups::is_from(&node.origin) => drop(settings.put(key, node.clone())),
-            Fate::Ignored(reason) if !groups::is_from(&node.origin) => others.push((key.to_string(), node.clone(), reason)),
+            Fate::Ignored(reason) if groups::is_told(key, &node.origin) => others.push((key.to_string(), node.clone(), reason)),
             _ => {}
         }
     });
