@@ -11,7 +11,8 @@ use crate::tracking::Metrics;
 /// verl counts messages: every conversation is a prompt and a response.
 pub const TURNS: f64 = 2.0;
 
-/// Scores and rewards per trajectory (of scores the deviation too, and the share of groups without any, as TRL), advantages and returns over trained tokens, lengths per trajectory.
+/// Scores and rewards per trajectory (of scores the standard deviation too, and the share of groups whose scores are all the same, as in
+/// TRL), advantages and returns over trained tokens, lengths per trajectory.
 pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: usize, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch.mask).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
