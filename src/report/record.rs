@@ -214,8 +214,7 @@ mod tests {
     use super::*;
     use crate::report::gather::Gather;
     use crate::report::show::show;
-    use crate::run::{LogFile, Output, Record as RunRecord, Watched};
-    use crate::tracking::{Metrics, Progress, Session};
+    use crate::run::Record as RunRecord;
     use crate::util::fs::write_atomic;
     use crate::util::interrupt::Interrupted;
     use crate::util::lock::lock;
@@ -351,7 +350,7 @@ mod tests {
         Case {
             name: "NaN, and failed",
             end: |mut run| {
-                run.log(3, nan());
+                run.log(3, NAN.into_iter().collect());
                 run.end(3, None, &Err(anyhow!("not finite")))
             },
             saved: &[],
@@ -361,7 +360,7 @@ mod tests {
         Case {
             name: "NaN, and finished",
             end: |mut run| {
-                run.log(3, nan());
+                run.log(3, NAN.into_iter().collect());
                 run.end(3, None, &Ok(()))
             },
             saved: &[3],
@@ -374,9 +373,7 @@ mod tests {
         Err(Interrupted(why.to_owned()).into())
     }
 
-    fn nan() -> Metrics {
-        [("val-core/a", f64::NAN), ("critic/score/mean", f64::INFINITY)].into_iter().collect()
-    }
+    const NAN: [(&str, f64); 2] = [("val-core/a", f64::NAN), ("critic/score/mean", f64::INFINITY)];
 
     fn panic_with(run: RunRecord) {
         let panicking = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -391,10 +388,8 @@ mod tests {
         for Case { name, end, saved, words, error } in CASES {
             let dir = tempfile::tempdir().unwrap();
             let dir = dir.path();
-            let output = Output { progress: Progress::hidden(), log: LogFile::default() };
-            let watched = Watched { metric: None, greater_is_better: true };
             let info = RunInfo::new("ppo", "p", "e");
-            let run = RunRecord::begin(info.clone(), Session::sample(dir.to_owned(), None), &[], watched, &output).unwrap();
+            let run = RunRecord::sample(info.clone(), dir, None);
             run.stage().step(3);
             run.stage().enter("reward");
             end(run);

@@ -247,6 +247,16 @@ impl Drop for Folder {
 }
 
 #[cfg(test)]
+impl Record {
+    /// The record of a run in `dir`, without trackers.
+    pub fn sample(info: RunInfo, dir: &Path, resumed_step: Option<u64>) -> Self {
+        let output = Output { progress: Progress::hidden(), log: crate::run::LogFile::default() };
+        let watched = Watched { metric: None, greater_is_better: true };
+        Self::begin(info, Session::sample(dir.to_owned(), resumed_step), &[], watched, &output).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
@@ -256,14 +266,11 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
-    use crate::run::{LogFile, SAMPLES};
+    use crate::run::SAMPLES;
     use crate::tracking::Tracker;
 
     fn begin(dir: &Path, resumed_step: Option<u64>) -> Record {
-        let output = Output { progress: Progress::hidden(), log: LogFile::default() };
-        let session = Session::sample(dir.to_owned(), resumed_step);
-        let watched = Watched { metric: None, greater_is_better: true };
-        Record::begin(RunInfo::new("ppo", "project", "experiment"), session, &[], watched, &output).unwrap()
+        Record::sample(RunInfo::new("ppo", "project", "experiment"), dir, resumed_step)
     }
 
     fn validated(value: f64) -> Metrics {
