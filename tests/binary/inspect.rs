@@ -377,7 +377,8 @@ fn colours_are_left_out_for_whoever_says_so() {
         let coloured = |name: &str, value: &str| {
             let mut script = Command::new("script");
             script.args(["-qec", command, "/dev/null"]).env("TRAINER", env!("CARGO_BIN_EXE_trainer"));
-            for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "RUST_LOG"] {
+            // Where CI is set, clap takes any terminal for one with colours.
+            for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "RUST_LOG", "CI"] {
                 script.env_remove(name);
             }
             let said = script.env("TERM", "xterm").env(name, value).output().unwrap().stdout;
