@@ -65,7 +65,8 @@ for values in itertools.product(*GRID.values()):
 transformers = pathlib.Path(importlib.util.find_spec("transformers").origin).parent
 linear = {}
 exec(functions(transformers / "optimization.py", ["_get_linear_schedule_with_warmup_lr_lambda"]), linear)
-for total, warmup in itertools.product([1, 10], [0, 3]):
+# Megatron refuses a warm-up that is longer than the schedule.
+for total, warmup in [(1, 0), (10, 0), (10, 3)]:
     config = dict(zip(GRID, ["linear", total, warmup, 0.0, 0.0, 0.5]))
     factor = lambda step: linear["_get_linear_schedule_with_warmup_lr_lambda"](step, num_warmup_steps=warmup, num_training_steps=total)
     cases.append({**config, "factors": [factor(step) for step in range(3 * total + 1)]})
