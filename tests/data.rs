@@ -320,6 +320,7 @@ fn contents_in_parts_are_text() {
         (only_users, "1;2+3="),
         (drops, "system:1;user:2+3=;"),
         (dumps, "system:1;user:2+3=;"),
+        ("{% for m in messages %}{% for p in m.content %}{{ p.text | upper }}{% endfor %}{% endfor %}", "12+3="),
     ] {
         let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
         assert_eq!(tokenizer.apply_chat_template(&talk, true, &Map::new()).unwrap(), expected, "{source}");
@@ -340,6 +341,8 @@ fn contents_in_parts_are_text() {
     for (bad, message) in [
         (says(json!([{"type": "image", "image": "x.png"}, part("1")])), "message 0: its content has a part of type \"image\""),
         (says(json!([{"type": "video"}])), "part of type \"video\""),
+        (says(part("1")), "\"content\" must be text or a list of parts"),
+        (with(json!(r#"[{"from": "human", "value": "1"}]"#)), "JSON text of a list of messages"),
         (says(json!([{"type": "text"}])), "must hold parts such as"),
         (says(json!([1, 2])), "must hold parts such as"),
         (

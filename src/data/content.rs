@@ -22,6 +22,12 @@ fn read(i: usize, message: &Value) -> Result<Value> {
         bail!("message {i} of the conversation must have \"role\" (text), and \"content\" or \"tool_calls\"");
     };
     let mut fields = set(fields);
+    let other = fields.get("content").filter(|content| matches!(content, Value::Object(_) | Value::Number(_) | Value::Bool(_)));
+    if let Some(other) = other.filter(|_| fields["role"] != "tool") {
+        bail!(
+            "message {i}: \"content\" must be text or a list of parts such as {{\"type\": \"text\", \"text\": …}}, not {other}"
+        );
+    }
     // What a tool returned may be any list.
     let is_result =
         |items: &[Value]| fields["role"] == "tool" && !items.iter().any(|item| item.get("type").is_some_and(Value::is_string));
@@ -96,19 +102,18 @@ pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
 /// Refuses text that is a conversation written down, as JSON or by Python's `str`.
 pub fn refuse_written_messages(text: &str) -> Result<()> {
     let text = text.trim();
-    let is_message = |value: &Value| value.get("role").is_some_and(Value::is_string);
-    let is_json = || match serde_json::from_str(text) {
-        Ok(Value::Array(items)) => !items.is_empty() && items.iter().all(is_message),
-        Ok(message) => is_message(&message),
-        Err(_) => false,
-    };
+    let has = |value: &Value, key: &str| value.get(key).is_some_and(Value::is_string);
+    let is_message = |value: &Value| has(value, "role") || has(value, "from") && has(value, "value");
+    let is_list = |value: &Value| value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_message));
+    let is_row = |value: &Value| ["messages", "conversations", "prompt"].iter().any(|key| value.get(key).is_some_and(is_list));
+    let is_json = || serde_json::from_str(text).is_ok_and(|value| is_list(&value) || is_message(&value) || is_row(&value));
     let is_python = || {
-        let inner = text.trim_start_matches(['[', '{', ' ', '\n']);
-        ["'role':", "'content':"].iter().any(|key| inner.starts_with(key)) && (text.ends_with(']') || text.ends_with('}'))
+        let inner = text.trim_start_matches("array(").trim_start_matches(['[', '{', ' ', '\n']);
+        ["'role':", "'content':", "'from':"].iter().any(|key| inner.starts_with(key)) && text.ends_with([']', '}', ')'])
     };
     let what = match text.as_bytes().first() {
         Some(b'[' | b'{') if is_json() => "JSON text of a list of messages; store the list itself (json.loads)",
-        Some(b'[' | b'{') if is_python() => {
+        Some(b'[' | b'{' | b'a') if is_python() => {
             "a list of messages that Python wrote as text; store the list itself (ast.literal_eval)"
         }
         _ => return Ok(()),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::rows::Row;
 
 /// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read them from.
-pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "audios"];
+pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
 
 /// Refuses a row that has something in one of [`MEDIA_COLUMNS`].
 pub fn refuse(row: &Row) -> Result<()> {

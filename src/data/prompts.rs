@@ -189,10 +189,11 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
 /// puts them around every text, and TRL and vLLM leave them there too.
 pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [u32]>) {
     let (mut total, mut ended, mut doubled) = (0, 0, 0);
+    let first = tokenizer.encode_plain("").ok().and_then(|ids| ids.first().copied());
     for ids in plain {
         total += 1;
         ended += usize::from(ids.last().is_some_and(|id| tokenizer.eos_ids().contains(id)));
-        doubled += usize::from(ids.len() > 1 && ids[0] == ids[1] && tokenizer.is_special(ids[0]));
+        doubled += usize::from(ids.len() > 1 && ids[0] == ids[1] && first == Some(ids[0]));
     }
     if ended > 0 {
         tracing::warn!(

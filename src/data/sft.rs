@@ -100,6 +100,7 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
             };
             let response = follow(row, response_key, response_dict_keys, "data.response_dict_keys")?;
             let response = response.as_str().with_context(|| format!("column \"{response_key}\" must be text"))?;
+            content::refuse_written_messages(response).with_context(|| format!("column \"{response_key}\""))?;
             respond(&messages, response, tokenizer, &options.chat_kwargs)?
         }
         SftColumns::Messages { messages_key, tools_key, enable_thinking_key } => {
@@ -117,6 +118,11 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
                 }
                 if !fits(&value) {
                     bail!("column \"{key}\" must be {kind}, or null");
+                }
+                if name == "tools" && value.as_array().is_some_and(|tools| !tools.iter().all(Value::is_object)) {
+                    bail!(
+                        "column \"{key}\" must be a list of objects, the JSON schemas of tools; text within the list is not read"
+                    );
                 }
                 kwargs.insert(name.to_owned(), value);
             }

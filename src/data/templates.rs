@@ -102,7 +102,10 @@ impl ChatTemplates {
         // A text in quotes is one of a list that was printed.
         let quoted = |mark: &str| ['"', '\''].iter().any(|quote| written.contains(&format!("{quote}{mark}{quote}")));
         let is_written = |marks: &[String]| marks.iter().all(|mark| written.contains(mark.as_str()) && !quoted(mark));
-        let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) {
+        let as_text = render(marked.iter().map(content::joined).collect()).unwrap_or_default();
+        let is_text = |marks: &[String]| marks.iter().all(|mark| as_text.contains(mark.as_str()));
+        // Parts that the template changes, so that neither form is found, go to it as transformers hands them over.
+        let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) && is_text(marks) {
             true => content::joined(message),
             false => message.clone(),
         };

@@ -62,7 +62,10 @@ impl Inputs {
         let train = prompts(config, rewards.needs, &tokenizer, true)?;
         let val = prompts(config, rewards.needs, &tokenizer, false)?;
         let rewards = rewards.rewards(&train.iter().chain(&val).map(|p| p.data_source.as_str()).collect())?;
-        for (key, prompts) in [("data.train_files", &train), ("data.val_files", &val)] {
+        // What no response will be scored against may hold anything.
+        let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
+        let asked = [("data.train_files", &train, !trainer.val_only), ("data.val_files", &val, validates)];
+        for (key, prompts, _) in asked.into_iter().filter(|(_, _, is_scored)| *is_scored) {
             let failure = |prompt: &Arc<Prompt>| {
                 let checked = rewards.check(&ScoreInput { token_ids: Some(&[]), ..scoring::row(prompt) });
                 checked.err().map(|error| (prompt.place(), error))
@@ -84,8 +87,8 @@ impl Inputs {
         };
         ensure!(
             total_steps > 0,
-            "data.train_batch_size={}: {} rows make no step of an epoch; set trainer.total_training_steps, and they are gone \
-             through again and again",
+            "data.train_batch_size={}: {} rows are fewer than one step takes, so an epoch has no step; set \
+             trainer.total_training_steps to go through them repeatedly",
             config.data.train_batch_size,
             train.len()
         );

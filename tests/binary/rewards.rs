@@ -284,6 +284,9 @@ fn what_rows_lack_is_said_before_the_first_response() {
     refused(&run("train", &number, &good, &[]).1, &[&said[..], &["data.train_files"]].concat());
     refused(&run("val", &good, &number, &[]).1, &[&said[..], &["data.val_files"]].concat());
     refused(&run("dry", &good, &number, &["--dry-run".to_owned()]).1, &said);
+    let never = ["trainer.test_freq=-1".to_owned()];
+    let (_, unasked) = run("unasked", &good, &number, &never);
+    assert!(unasked.status.success(), "nothing is scored against these rows: {unasked:?}");
     let (_, abstains) = run("abstains", &number, &good, &["reward.on_error=abstain".to_owned()]);
     assert!(abstains.status.success() && String::from_utf8_lossy(&abstains.stderr).contains(said[1]), "{abstains:?}");
     let wants = ["by_column", "`solution`", "no column of the data: the columns are data_source"];
