@@ -297,3 +297,28 @@ fn the_reward_manager_gdpo_is_taken() {
     let loaded = load::<PpoConfig>(&Request { overrides, ..Request::default() }, &[]).unwrap();
     assert_eq!(loaded.config.reward_model.reward_manager, Some(RewardManager::Gdpo));
 }
+
+/// What an edition's workers do not read changes nothing there, and is named.
+#[test]
+fn editions_read_their_own_names_of_the_clip() {
+    let cases = [
+        ("2026-08", "actor_rollout_ref.actor.grad_clip=0.4", "1.0"),
+        ("2026-08", "actor_rollout_ref.actor.optim.clip_grad=0.4", "0.4"),
+        ("2026-01", "actor_rollout_ref.actor.grad_clip=0.4", "0.4"),
+        ("2026-01", "actor_rollout_ref.actor.optim.clip_grad=0.4", "1.0"),
+    ];
+    for (edition, word, clip) in cases {
+        let (found, tree) = converted(edition, &format!("{PPO} {word}"));
+        assert_eq!(yaml(&tree, "actor_rollout_ref.actor.grad_clip"), clip, "{edition} {word}");
+        let key = word.split('=').next().unwrap();
+        assert_eq!(found.ignored.iter().any(|one| one.key == key), clip == "1.0", "{edition} {word}: {:?}", found.ignored);
+    }
+}
+
+/// Where no edition is named, what is wrong is said by one that has the groups of the command.
+#[test]
+fn a_mistake_beside_a_group_is_the_one_that_is_named() {
+    let text = format!("{PPO} model_engine=torchtitan actor_rollout_ref.actor.optim.lr_scheduler_type=cosine");
+    let error = from_verl::convert(&Source { name: "command", text: &text, edition: None, environment: &|_| None }).unwrap_err();
+    assert!(error.to_string().contains("lr_scheduler_type"), "{error}");
+}

@@ -137,7 +137,7 @@ fn expected(edition: usize, config: &str, kind: Kind) -> BTreeMap<String, (&'sta
     let (mut settings, mut old) = (BTreeMap::new(), vec![]);
     for (key, value) in composed(edition, config) {
         let is_open = matches!(&value, Value::Map(_));
-        if editions::unread(config, framework(config), key).is_some()
+        if editions::unread(editions::EDITIONS[edition], config, framework(config), key).is_some()
             || is_open
             || matches!(&value, Value::Text(text) if text == "???")
         {

@@ -116,9 +116,23 @@ const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
     ),
 ];
 
+/// Keys of reinforcement learning that one edition's workers do not read, though another's do: the edition, the framework (all of them if
+/// empty), the keys, and what they read instead.
+const UNREAD_IN: &[(&str, &str, &[&str], &str)] = &[
+    ("2026-08", "", &["actor_rollout_ref.actor.grad_clip", "critic.grad_clip"], "verl 0.9 clips by optim.clip_grad"),
+    ("2026-01", FSDP, &["actor_rollout_ref.actor.optim.clip_grad", "critic.optim.clip_grad"], "verl 0.7 clips by grad_clip"),
+    ("2026-01", FSDP, &["actor_rollout_ref.actor.optim.warmup_style"], "the actor of verl 0.7 reads lr_scheduler_type"),
+];
+
 /// Why verl's program for this file does not read a key with this framework; `None` if it does.
-pub fn unread(config: &str, framework: &str, key: &str) -> Option<&'static str> {
+pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option<&'static str> {
     let concerns = |of: &str| of.is_empty() || of == if framework == MEGATRON { MEGATRON } else { FSDP };
+    let mut own = UNREAD_IN.iter().filter(|(in_edition, of, ..)| *in_edition == edition && concerns(of));
+    if config.starts_with("ppo_")
+        && let Some((.., reason)) = own.find(|(_, _, keys, _)| keys.contains(&key))
+    {
+        return Some(reason);
+    }
     let mut rows = UNREAD.iter().filter(|(files, of, ..)| files.contains(&config) && concerns(of));
     rows.find(|(_, _, keys, _)| keys.iter().any(|pattern| super::fits_key(pattern, key))).map(|(.., reason)| *reason)
 }

@@ -9,7 +9,7 @@ mod shell;
 
 use super::compat::editions::{self, EDITIONS};
 use super::compat::table::VALUES;
-use super::compat::{Fate, Ignored, Kind, Renamed, Verl, inline, leaves, row, set_aside};
+use super::compat::{Fate, Ignored, Kind, Renamed, Verl, files, inline, leaves, row, set_aside};
 use super::error::{ConfigError, Problem};
 use super::hydra::Adapt;
 use super::overrides::{self, Operation, Override};
@@ -99,7 +99,8 @@ pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
     let invocation = invocation(source)?;
     let editions: Vec<&'static str> = match source.edition {
         Some(wanted) => EDITIONS.into_iter().filter(|edition| *edition == wanted).collect(),
-        None => EDITIONS[1..].to_vec(),
+        // An edition without a group or an option that the newest has is not the one that is meant.
+        None => EDITIONS[1..].iter().copied().filter(|edition| has_groups(edition, &invocation.overrides)).collect(),
     };
     let mut attempts = editions.into_iter().map(|edition| convert_for(edition, &invocation));
     let first = attempts.next().unwrap_or_else(|| {
@@ -110,6 +111,16 @@ pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
         Err(error) => attempts.find_map(Result::ok).ok_or(error),
         converted => converted,
     }
+}
+
+/// Whether an edition has every group and option among the overrides that the newest edition has.
+fn has_groups(edition: &str, overrides: &[String]) -> bool {
+    let newest = EDITIONS[EDITIONS.len() - 1];
+    overrides.iter().filter_map(|word| word.split_once('=')).all(|(group, option)| {
+        let file = format!("{group}/{option}");
+        (!files::is_group(newest, group) || files::is_group(edition, group))
+            && (files::find(newest, &file).is_none() || files::find(edition, &file).is_some())
+    })
 }
 
 /// A call of one of verl's programs.
@@ -192,7 +203,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
                 // Scripts of other days have keys that the edition has not; those of which it is known what becomes of them are taken.
                 let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
                 problems.extend(one.clone().apply(&mut after).err().filter(|_| after.get(&one.key).is_some() || !is_known()));
-                if editions::unread(&config, framework, &one.key).is_none() {
+                if editions::unread(edition, &config, framework, &one.key).is_none() {
                     written.push(word.clone());
                 }
                 given.push(one);
@@ -208,7 +219,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         reason: "the settings are verl's own; a file of yours is given to trainer itself, with --config",
     }));
     given.retain(|one| {
-        let reason = editions::unread(&config, framework, &one.key);
+        let reason = editions::unread(edition, &config, framework, &one.key);
         let value = || one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
         ignored.extend(reason.filter(|_| !groups::is_from(&one.origin)).map(|reason| Ignored {
             key: one.key.clone(),
