@@ -35,6 +35,13 @@ pub struct Sampler {
     order: Vec<usize>,
 }
 
+impl SamplerState {
+    /// Whether it counts batches, as older checkpoints do: it then means something only beside the size that they had.
+    pub fn counts_batches(&self) -> bool {
+        self.drawn.is_none()
+    }
+}
+
 impl Sampler {
     /// `drop_last` leaves out an incomplete last batch, as verl does in training.
     pub fn new(len: usize, batch_size: usize, shuffle: bool, seed: u64, drop_last: bool) -> Result<Self> {

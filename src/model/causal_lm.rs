@@ -73,8 +73,8 @@ impl CausalLm {
             Init::Random { seed } => {
                 if let Some(file) = there(folder) {
                     tracing::warn!(
-                        "{}: {file} is there and not read: this model starts from random weights, as its `init` is random; \
-                         init=pretrained reads it",
+                        "{}: {file} is there and not read: `init` is random, so that what starts afresh starts from random \
+                         weights; init=pretrained reads it",
                         folder.display()
                     );
                 }

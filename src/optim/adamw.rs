@@ -64,8 +64,12 @@ impl AdamW {
     /// no gradient so far, as all of them before the first update: it starts from zeros, as in a run that was never stopped.
     ///
     /// # Errors
-    /// One moment of a parameter without the other, of another size than it, or of a parameter that is not trained.
+    /// No moments at all after updates, one moment of a parameter without the other, of another size than it, or of a parameter that is
+    /// not trained.
     pub fn restore(&mut self, step: u64, mut tensors: BTreeMap<String, Vec<f32>>, net: &Decoder, device: &Device) -> Result<()> {
+        if step > 0 && tensors.is_empty() {
+            bail!("optimizer state: {step} updates were made, and there are no moments");
+        }
         self.step = step;
         self.state.clear();
         for (parameter, size) in trained_sizes(net) {
@@ -171,16 +175,17 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
         let net = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap().trainable().net;
         let (name, size) = trained_sizes(&net).into_iter().next().unwrap();
-        let restored = |names: &[&str]| {
+        let restored = |step: u64, names: &[&str]| {
             let tensors = names.iter().map(|name| (name.to_string(), vec![0.5; size])).collect();
             let mut adamw = AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 });
-            adamw.restore(3, tensors, &net, &Device::flex()).map(|()| (adamw.step, adamw.tensors().len()))
+            adamw.restore(step, tensors, &net, &Device::flex()).map(|()| (adamw.step, adamw.tensors().len()))
         };
         let [m, v] = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{name}.{kind}"));
-        assert_eq!(restored(&[]).unwrap(), (3, 0));
-        assert_eq!(restored(&[&m, &v]).unwrap(), (3, 2));
-        assert!(restored(&[&m]).unwrap_err().to_string().contains("exp_avg_sq` is missing"));
-        assert!(restored(&["x.exp_avg"]).unwrap_err().to_string().contains("belongs to no trained parameter"));
+        assert_eq!(restored(0, &[]).unwrap(), (0, 0));
+        assert!(restored(3, &[]).unwrap_err().to_string().contains("3 updates were made"));
+        assert_eq!(restored(3, &[&m, &v]).unwrap(), (3, 2));
+        assert!(restored(3, &[&m]).unwrap_err().to_string().contains("exp_avg_sq` is missing"));
+        assert!(restored(3, &["x.exp_avg"]).unwrap_err().to_string().contains("belongs to no trained parameter"));
     }
 
     /// The composed body, which CUDA runs, against the fused one: on flex, f64 tensors take it.

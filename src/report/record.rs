@@ -158,6 +158,7 @@ impl Record {
             "state": self.standing,
             "resumable": self.resumable(),
             "problems": self.problems,
+            "no_signal": info.and_then(|info| info.no_signal.as_ref()),
             "error": info.and_then(|info| info.error.as_ref()),
             "phase": self.phase,
             "started": self.started(),
@@ -177,12 +178,16 @@ impl Record {
 /// That of the record, as seen from where the run was started. A folder that was moved has its metrics in it, whatever the record says.
 fn metrics(dir: &Path, info: Option<&RunInfo>) -> PathBuf {
     let own = dir.join(METRICS);
-    match info.filter(|info| !info.metrics.as_os_str().is_empty()).map(|info| info.cwd.join(&info.metrics)) {
-        Some(recorded) if recorded.is_file() && !(recorded.ends_with(METRICS) && own.is_file()) => recorded,
-        // One that was kept elsewhere and is not there any more is still the one to look for.
-        Some(recorded) if !recorded.ends_with(METRICS) && !own.is_file() => recorded,
-        _ => own,
-    }
+    let Some(info) = info.filter(|info| !info.metrics.as_os_str().is_empty()) else { return own };
+    let recorded = info.cwd.join(&info.metrics);
+    // Whether the file was kept in the folder of the run, wherever that is now.
+    let folder = info.config.iter().find(|setting| setting.key == "trainer.default_local_dir");
+    let was_own = match folder.and_then(|setting| setting.value.as_str()) {
+        Some(folder) => recorded == info.cwd.join(folder).join(METRICS),
+        None => recorded.ends_with(METRICS),
+    };
+    // One that was kept elsewhere and is not there any more is still the one to look for.
+    if !was_own || recorded.is_file() && !own.is_file() { recorded } else { own }
 }
 
 fn standing(recorded: Option<State>, locked: Option<bool>, checkpoints: &[Listed], metrics: &Path) -> Standing {

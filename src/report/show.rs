@@ -51,6 +51,7 @@ fn lines(record: &Record, series: &Series) -> Vec<(&'static str, String)> {
     };
     let further = [
         ("error", info.error.clone()),
+        ("no signal", info.no_signal.clone()),
         ("id", Some(info.id.clone())),
         ("project", Some(info.project.clone())),
         ("kind", Some(info.kind.clone())),

@@ -55,6 +55,12 @@ pub struct RunInfo {
     #[serde(with = "crate::util::path_text")]
     pub metrics: PathBuf,
     pub state: State,
+    /// The step after which validation measures something else than before; earlier values are no measure.
+    #[serde(default)]
+    pub validated_after: Option<u64>,
+    /// Since when the scores taught it nothing, and why, if they did so at its end.
+    #[serde(default)]
+    pub no_signal: Option<String>,
     /// Why it failed.
     pub error: Option<String>,
     /// The phase it failed in.
@@ -133,6 +139,8 @@ impl RunInfo {
             process_started: Some(now),
             worked_before: 0.0,
             ended: None,
+            validated_after: None,
+            no_signal: None,
             resumed: Vec::new(),
             pid: std::process::id(),
             host: host(),
@@ -231,6 +239,7 @@ impl RunInfo {
             self.started = before.started;
         }
         self.resumed = [before.resumed, vec![step]].concat();
+        self.validated_after = self.validated_after.or(before.validated_after).filter(|after| *after <= step);
         self.best = before.best.filter(|best| best.step <= step && !best.value.is_nan());
     }
 }

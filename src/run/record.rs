@@ -64,12 +64,13 @@ impl Record {
         session.run_id = info.id.clone();
         // First: it may refuse, and then the record stays that of the run before.
         let trackers = Trackers::open(loggers, &session)?;
+        let first = info.validated_after.map_or(0, |after| after + 1);
         let mut validations = match session.resumed_step {
-            Some(step) => watched.in_file(&info.metrics, step),
+            Some(step) => watched.in_file(&info.metrics, first..=step),
             None => Validations::default(),
         };
         // A metrics file that was kept elsewhere says nothing of earlier steps.
-        validations.best = validations.best.or(info.best.take());
+        validations.best = validations.best.or(info.best.take().filter(|best| best.step >= first));
         info.best.clone_from(&validations.best);
         let samples = Samples::open(&dir, session.resumed_step)?;
         output.log.open(&dir, session.resumed_step.is_some())?;
@@ -163,6 +164,7 @@ impl Record {
         };
         let (at, last, silent) = (self.stage.now(), self.validations.last, self.silent);
         if let Some(folder) = &mut self.folder {
+            folder.info.no_signal = silent.map(|(since, why)| format!("since step {since}: {why}"));
             folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
             match result {
                 Ok(()) => folder.summary(step, saved, last, silent).into_iter().for_each(|line| tracing::info!("{line}")),
@@ -409,7 +411,7 @@ mod tests {
             let mut record = begin(dir.path(), None);
             record.log(1, validated(number));
             let watched = Watched { metric: None, greater_is_better: true };
-            let last = watched.in_file(&dir.path().join("metrics.jsonl"), 1).last.unwrap();
+            let last = watched.in_file(&dir.path().join("metrics.jsonl"), 0..=1).last.unwrap();
             assert!(last == number || last.is_nan() && number.is_nan());
             record.end(1, None, &Err(anyhow!("after it")));
             let info = RunInfo::read(dir.path()).unwrap();

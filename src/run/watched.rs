@@ -1,5 +1,6 @@
 //! The metric of validation whose best value is noted.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -57,11 +58,11 @@ impl Watched {
         is_best
     }
 
-    /// What the rows of a metrics file say up to a step; lines that are none count nothing.
-    pub(super) fn in_file(&self, metrics: &Path, until: u64) -> Validations {
+    /// What the rows of these steps in a metrics file say; lines that are none count nothing.
+    pub(super) fn in_file(&self, metrics: &Path, steps: RangeInclusive<u64>) -> Validations {
         let mut so_far = Validations::default();
         for Row { step, data } in lines(metrics).filter_map(|line| serde_json::from_str(&line).ok()) {
-            if step <= until {
+            if steps.contains(&step) {
                 self.take(step, data.iter().filter_map(|(name, value)| Some((name.as_str(), of_json(value)?))), &mut so_far);
             }
         }
@@ -81,13 +82,15 @@ mod tests {
         let text = |(step, value): &(u64, &str)| format!("{{\"step\":{step},\"data\":{{\"a\":1,\"val-core/x\":{value}}}}}\n");
         std::fs::write(&file, rows.iter().map(text).collect::<String>() + "{\"step\":1,\"da").unwrap();
         let watched = |metric: Option<&str>, greater_is_better| Watched { metric: metric.map(str::to_owned), greater_is_better };
-        let of = |watched: &Watched, until| watched.in_file(&file, until).best.map(|best| (best.value, best.step));
+        let of = |watched: &Watched, until| watched.in_file(&file, 0..=until).best.map(|best| (best.value, best.step));
         let first = watched(None, true);
         assert_eq!([1, 2, 3, 7].map(|until| of(&first, until)), [None, Some((0.8, 2)), Some((0.8, 2)), Some((0.9, 4))]);
         assert_eq!(of(&first, 9), Some((f64::INFINITY, 8)));
         assert_eq!(of(&watched(Some("val-core/x"), false), 9), Some((0.1, 9)));
         assert_eq!(of(&watched(Some("a"), false), 9), Some((1.0, 2)));
-        assert!(first.in_file(&file, 5).last.unwrap().is_nan() && first.in_file(&dir.path().join("none"), 9).last.is_none());
+        assert!(
+            first.in_file(&file, 0..=5).last.unwrap().is_nan() && first.in_file(&dir.path().join("none"), 0..=9).last.is_none()
+        );
         // What an earlier version noted.
         let nan = BestSoFar { metric: "val-core/x".into(), value: f64::NAN, step: 0 };
         let mut so_far = Validations { best: Some(nan), last: None };

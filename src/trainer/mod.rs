@@ -95,6 +95,8 @@ pub struct Trainer {
     val: Vec<Arc<Prompt>>,
     /// CRC-32 of what they are, in hexadecimal.
     val_crc: String,
+    /// The step after which validation measures something else than before, where this process has changed that.
+    validated_after: Option<u64>,
     sampler: Sampler,
     sampling: Sampling,
     /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
@@ -215,6 +217,11 @@ impl Trainer {
                 clock.time("save_checkpoint", || self.save())?;
                 save_time = clock.seconds("save_checkpoint");
             }
+        }
+        // Without save_freq, a run that went on from its own checkpoint would leave that as its last state, and the same command would do
+        // the steps after it again.
+        if !self.config.trainer.val_only && self.saved.is_some_and(|saved| saved < self.step) {
+            self.save()?;
         }
         Ok(())
     }

@@ -57,11 +57,11 @@ pub fn report_length<'a>(saved: u64, total_steps: u64, optims: impl IntoIterator
     tracing::warn!("changed since the checkpoint: the run ends at step {total_steps} instead of {saved}{schedule}");
 }
 
-/// Leaves the record in `dir` of a run of which nothing is left as it is; only one that ended between its last checkpoint and its end
-/// is noted as finished.
+/// Leaves the record in `dir` of a run of which nothing is left as it is; only one that was stopped between its last checkpoint and its
+/// end is noted as finished. One that failed there, say in its last validation, stays failed.
 pub fn note_finished(dir: &Path, total_steps: u64) {
     let Ok(info) = RunInfo::read(dir) else { return };
-    if info.state == State::Finished || info.total_steps != total_steps {
+    if [State::Finished, State::Failed].contains(&info.state) || info.total_steps != total_steps {
         return;
     }
     let ended = info.ended.or_else(|| Some(unix_time()));

@@ -147,6 +147,7 @@ impl Trainer {
             tokenizer,
             train,
             val_crc: resume::crc_of(&val)?,
+            validated_after: None,
             val,
             sampler,
             objective,
@@ -190,6 +191,7 @@ impl Trainer {
         RunInfo {
             device: trainer.device.to_string(),
             model: format!("{}: {}", self.config.actor_rollout_ref.model.path, self.actor.model.size()),
+            validated_after: self.validated_after,
             ..RunInfo::new("ppo", &trainer.project_name, &trainer.experiment_name).with_settings(tree.settings())
         }
     }

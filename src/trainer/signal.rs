@@ -63,7 +63,8 @@ pub fn missing(batch: &Batch, estimator: &Estimator, metrics: &Metrics) -> Optio
     if equal {
         return Some("all responses had the same score");
     }
-    let alike = estimator.needs(Need::Group) && equal_groups(batch) == Some(1.0);
+    // Estimators of named rewards learn from those, whatever the score is.
+    let alike = estimator.needs(Need::Group) && !estimator.needs(Need::Components) && equal_groups(batch) == Some(1.0);
     alike.then_some("all responses to each prompt had the same score")
 }
 
@@ -117,6 +118,7 @@ mod tests {
         batch.advantages = vec![0.01, -0.01, 0.0, 0.0];
         assert_eq!((lacks(&batch, rloo).is_some(), lacks(&batch, gae).is_some(), lacks(&batch, reinforce)), (true, true, None));
         assert_eq!(equal_groups(&batch), Some(1.0));
+        assert_eq!(lacks(&batch, find("gdpo").unwrap()), None, "it learns from named rewards");
         batch.scores[3] = 0.0;
         assert_eq!((lacks(&batch, rloo), lacks(&batch, gae), equal_groups(&batch)), (None, None, Some(0.0)));
         let still: Metrics = [("actor/grad_norm", 0.0)].into_iter().collect();

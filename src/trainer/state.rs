@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::parts::{check_part, has_weights, load_learner, loaded_of, save_learner};
@@ -115,6 +115,15 @@ impl Trainer {
             let mut state: State = read_json(&folder.join(STATE))?;
             self.report_changes(&state);
             state.data = Some(read_json(&folder.join(DATA))?);
+            let resized = ["data.gen_batch_size", "algorithm.filter_groups.enable"].into_iter().filter(|key| changes.has(key));
+            let resized: Vec<&str> = resized.collect();
+            if !resized.is_empty() && state.data.is_some_and(|data| data.counts_batches()) {
+                bail!(
+                    "it is of an earlier version, whose position in the data counts batches, and {} has changed since: put it back, \
+                     or take `extra` out of {LOAD_CONTENTS}",
+                    resized.join(", ")
+                );
+            }
             self.keep_to_settings(&mut state, &changes);
             self.set_state(state)?;
         }
@@ -133,7 +142,7 @@ impl Trainer {
     }
 
     /// Takes out of the state of a checkpoint what the settings decide now.
-    fn keep_to_settings(&self, state: &mut State, changes: &Changes) {
+    fn keep_to_settings(&mut self, state: &mut State, changes: &Changes) {
         if let (Some((_, own)), Some(saved)) = (&self.kl_in_reward, &state.kl_controller) {
             let now = if changes.has(KL_COEF) { own.clone() } else { own.clone().going_on_from(saved) };
             if now.coef() != saved.coef() {
@@ -148,6 +157,9 @@ impl Trainer {
         let others = state.validation.as_ref().is_some_and(|before| *before != self.val_crc);
         let others = others.then(|| "the prompts of validation are others".to_owned());
         let why: Vec<String> = changes.validation.iter().cloned().chain(others).collect();
+        if !why.is_empty() {
+            self.validated_after = Some(self.step);
+        }
         if let Some(Best { metric, value, step }) = state.best.take_if(|_| !why.is_empty()) {
             tracing::warn!(
                 "validation is not what it was: {}: {metric} {value} of step {step}, the best so far, is not compared with what \

@@ -25,6 +25,7 @@ function runCard(run) {
     share !== null && h("progress", { max: 1, value: share, "aria-label": `Step ${run.step} of ${total}` }),
     (run.error || run.state === "failed") && h("p", { class: "error" }, h("strong", { text: run.phase ? `Failed in phase ${run.phase}: ` : "Failed: " }), run.error || "no message was kept"),
     (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Not all of it can be read: " }), text)),
+    run.no_signal && h("p", { class: "error" }, h("strong", { text: "No signal " }), run.no_signal),
     !run.error && run.phase && run.state !== "failed" && h("p", { class: "hint", text: `Phase: ${run.phase}` }),
     h("dl", { class: "facts" }, facts.map(([term, text, title]) => h("div", {}, h("dt", { text: term }), h("dd", { text, title })))),
     run.command && h("details", { class: "command" }, h("summary", { text: "Command" }), h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", { text: run.command })), copy));
