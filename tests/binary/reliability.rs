@@ -99,7 +99,10 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     assert_eq!((&info["state"], &info["step"]), (&"interrupted".into(), &step.into()));
     succeed(small_run(&bare, &options));
     assert_eq!(text(&bare), text(&whole));
-    assert!(weights(&bare, step as u64).exists() && !weights(&bare, 12).exists());
+    // Its end is saved too: the same command would else do the steps after the interruption again.
+    assert!(weights(&bare, step as u64).exists() && weights(&bare, 12).exists());
+    let again = String::from_utf8(succeed(small_run(&bare, &options)).stderr).unwrap();
+    assert!(again.contains("all 12 steps are done"), "{again}");
 }
 
 #[test]
