@@ -2,13 +2,12 @@
 //! (`PreTrainedTokenizerBase._from_pretrained`, `TokenizersBackend.__init__`): what is special here is what is special there.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 use tokenizers::AddedToken;
-
-use super::tokenizer::{TOKENIZER_CONFIG, read_object};
 
 /// The names that every tokenizer may give a token; others that end in `_token` are a model's own.
 const NAMES: &[&str] = &["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
@@ -17,6 +16,8 @@ const NAMES: &[&str] = &["bos_token", "eos_token", "unk_token", "sep_token", "pa
 const EXTRA: &str = "extra_special_tokens";
 const ADDITIONAL: &str = "additional_special_tokens";
 
+/// What transformers keeps of a tokenizer beside tokenizer.json.
+pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const SPECIAL_TOKENS_MAP: &str = "special_tokens_map.json";
 const ADDED_TOKENS: &str = "added_tokens.json";
 
@@ -232,4 +233,13 @@ fn decoded(decoder: &Value) -> Result<Vec<(u64, Token)>> {
         Value::Object(entries) => entries.iter().map(entry).collect(),
         _ => bail!(wrong),
     }
+}
+
+/// The JSON object in a file; empty where the file does not exist.
+pub(super) fn read_object(path: &Path) -> Result<Map<String, Value>> {
+    if !path.is_file() {
+        return Ok(Map::new());
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))
 }

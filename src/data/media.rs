@@ -3,10 +3,7 @@
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::rows::Row;
-
-/// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read them from.
-pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
+use super::rows::{MEDIA_COLUMNS, Row};
 
 /// Refuses a row that has something in one of [`MEDIA_COLUMNS`].
 pub fn refuse(row: &Row) -> Result<()> {

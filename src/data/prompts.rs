@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::content;
-use super::media::{self, MEDIA_COLUMNS};
-use super::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
+use super::media;
+use super::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, fill_columns, read_rows};
 use super::tokenizer::Tokenizer;
 use crate::util::rng::Stream;
 

@@ -14,9 +14,11 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
-use super::media::MEDIA_COLUMNS;
 use crate::util::exact_json::{Exact, may_exceed_64_bits};
 use crate::util::suggest::did_you_mean;
+
+/// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read images, videos and sounds from.
+pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
 
 type Columns = Map<String, Value>;
 

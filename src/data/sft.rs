@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::content;
-use super::media::{self, MEDIA_COLUMNS};
+use super::media;
 use super::messages;
 use super::prompts::Truncation;
-use super::rows::{Row, read_rows};
+use super::rows::{MEDIA_COLUMNS, Row, read_rows};
 use super::tokenizer::Tokenizer;
 
 /// One sequence. `loss_mask[t]` says whether predicting `ids[t]` is learnt; both have the same length.

@@ -1,19 +1,18 @@
 //! A Hugging Face tokenizer folder: `tokenizer.json`, the special tokens named beside it, and the chat template.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::added_tokens::SpecialTokens;
+use super::added_tokens::{SpecialTokens, read_object};
 use super::date::TemplateDate;
 pub use super::templates::CHAT_TEMPLATE;
 use super::templates::{ChatTemplates, MORE_TEMPLATES};
 use crate::util::model_below::models_below;
 
-pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+pub use super::added_tokens::TOKENIZER_CONFIG;
 
 /// The file whose eos_token_id names every token that ends a response.
 const GENERATION_CONFIG: &str = "generation_config.json";
@@ -286,13 +285,4 @@ fn cleaned_up(text: &str) -> String {
     let pairs = [(" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s")];
     let pairs = pairs.into_iter().chain([(" 've", "'ve"), (" 're", "'re")]);
     pairs.fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
-}
-
-/// The JSON object in a file; empty where the file does not exist.
-pub(super) fn read_object(path: &Path) -> Result<Map<String, Value>> {
-    if !path.is_file() {
-        return Ok(Map::new());
-    }
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))
 }

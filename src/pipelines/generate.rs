@@ -9,9 +9,8 @@ use serde_json::Value;
 
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
-use crate::data::media::MEDIA_COLUMNS;
 use crate::data::prompts::warn_of_ends;
-use crate::data::rows::{Row, read_rows};
+use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
 use crate::data::{PromptText, Table, Tokenizer, completes_stop};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};

@@ -53,8 +53,8 @@ enum Sees {
     Files,
     Refused,
     Fails(String),
-    /// The reason is for readers of the table.
-    Nothing(#[allow(dead_code)] String),
+    /// Why a small run cannot show it.
+    Nothing(String),
 }
 
 /// What a run left.
@@ -167,6 +167,7 @@ impl Runs<'_> {
                 _ => false,
             };
         match setting.sees {
+            Sees::Nothing(ref why) if why.is_empty() => Err("tests/data/settings.yaml must say why it cannot be seen".into()),
             Sees::Nothing(_) => Ok(How::Declared),
             _ if shows => Ok(How::Shown),
             _ => Err("it changes nothing, and nobody is told".into()),

@@ -2,7 +2,7 @@
 
 use super::{built_in, golden_folder, repository};
 use burnish::config::compat::{Fate, Kind, NULL_IS_UNSET, alike, editions, files, fits_key, leaves, module_names, row};
-use burnish::config::{Node, PpoConfig, Request, Settled, Value, load, settle};
+use burnish::config::{Node, PpoConfig, Request, Settled, Tree, Value, load, settle};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The built-in files with verl's defaults: the name, the file of verl's that it stands for, and what reads it.
@@ -130,8 +130,11 @@ fn framework(config: &str) -> &'static str {
     if config.contains("megatron") { editions::MEGATRON } else { editions::FSDP }
 }
 
+/// By the name of the setting: verl's key, and its value.
+type Expected = BTreeMap<String, (&'static str, Value)>;
+
 /// The settings here that answer to verl's keys, at verl's values.
-fn expected(edition: usize, config: &str, kind: Kind) -> BTreeMap<String, (&'static str, Value)> {
+fn expected(edition: usize, config: &str, kind: Kind) -> Expected {
     let written = built_in(kind);
     let is_setting = |key: &str| row(kind, key, written.root()).is_none() && written.value(key).is_some();
     let (mut settings, mut old) = (BTreeMap::new(), vec![]);
@@ -215,24 +218,31 @@ fn verls_defaults_are_built_in() {
     }
 }
 
+/// A built-in file of verl's defaults (`EDITION/NAME`), the settings that verl has a value for, and the file resolved.
+fn presets() -> Vec<(String, Expected, Tree)> {
+    let mut presets = vec![];
+    for (index, edition) in editions::EDITIONS.iter().enumerate() {
+        for (name, config, kind) in PRESETS {
+            let settings = expected(index, config, kind);
+            if !settings.is_empty() {
+                presets.push((format!("{edition}/{name}"), settings, settled(kind, &format!("verl/{edition}/{name}")).tree));
+            }
+        }
+    }
+    presets
+}
+
 /// Every setting that verl has a default for has it in the built-in file, resolved as Hydra resolves it.
 #[test]
 fn golden_verls_defaults_resolve_as_in_verl() {
     let (mut wrong, mut equal) = (vec![], 0);
-    for (index, edition) in editions::EDITIONS.iter().enumerate() {
-        for (name, config, kind) in PRESETS {
-            let settings = expected(index, config, kind);
-            if settings.is_empty() {
-                continue;
-            }
-            let tree = settled(kind, &format!("verl/{edition}/{name}")).tree;
-            for (key, (verls, value)) in settings {
-                let here = tree.value(&key);
-                equal += 1;
-                if !here.is_some_and(|here| alike(here, &value)) {
-                    let here = here.map(|value| value.to_yaml());
-                    wrong.push(format!("{edition}/{name} {key}: {here:?}, in verl {verls}: {}", value.to_yaml()));
-                }
+    for (preset, settings, tree) in presets() {
+        for (key, (verls, value)) in settings {
+            let here = tree.value(&key);
+            equal += 1;
+            if !here.is_some_and(|here| alike(here, &value)) {
+                let here = here.map(|value| value.to_yaml());
+                wrong.push(format!("{preset} {key}: {here:?}, in verl {verls}: {}", value.to_yaml()));
             }
         }
     }
@@ -244,20 +254,13 @@ fn golden_verls_defaults_resolve_as_in_verl() {
 #[test]
 fn no_task_value_is_left_in_verls_defaults() {
     let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (index, edition) in editions::EDITIONS.iter().enumerate() {
-        for (name, config, kind) in PRESETS {
-            let settings = expected(index, config, kind);
-            if settings.is_empty() {
-                continue;
+    for (preset, settings, tree) in presets() {
+        leaves("", tree.root(), &mut |key, node| {
+            let deviates = DEVIATIONS.iter().any(|(known, _)| *known == key);
+            if !settings.contains_key(key) && !deviates && !is_own(key, &node.value) {
+                left.entry(format!("{key}: {}", node.value.to_yaml())).or_default().insert(preset.clone());
             }
-            let tree = settled(kind, &format!("verl/{edition}/{name}")).tree;
-            leaves("", tree.root(), &mut |key, node| {
-                let deviates = DEVIATIONS.iter().any(|(known, _)| *known == key);
-                if !settings.contains_key(key) && !deviates && !is_own(key, &node.value) {
-                    left.entry(format!("{key}: {}", node.value.to_yaml())).or_default().insert(format!("{edition}/{name}"));
-                }
-            });
-        }
+        });
     }
     let unaccounted: Vec<String> = left.iter().map(|(key, presets)| format!("{key} in {presets:?}")).collect();
     assert!(unaccounted.is_empty(), "{}", unaccounted.join("\n"));

@@ -1,0 +1,106 @@
+//! Files of rows: codecs, tables and numbers.
+
+use super::*;
+
+/// Files of pyarrow in its codecs (`lz4` is LZ4_RAW), and one in LZ4 as Hadoop frames it, which pyarrow no longer writes.
+#[test]
+fn parquet_is_read_in_every_codec() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet");
+    let mut files: Vec<PathBuf> = fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 6);
+    let old = folder.path().join("lz4-hadoop.parquet");
+    let prompts: ArrayRef = Arc::new(StringArray::from(["1+1=", "2+2="].repeat(4)));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..8));
+    let batch = RecordBatch::try_from_iter([("prompt", prompts), ("n", numbers)]).unwrap();
+    let properties = WriterProperties::builder().set_compression(Compression::LZ4).build();
+    let mut writer = ArrowWriter::try_new(fs::File::create(&old).unwrap(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    files.push(old);
+    let expected: Vec<Value> = (0..8).map(|n| json!({"prompt": if n % 2 == 0 { "1+1=" } else { "2+2=" }, "n": n})).collect();
+    for file in files {
+        let rows = read_rows(std::slice::from_ref(&file), &["prompt", "n"], &[]).unwrap();
+        let rows: Vec<Value> = rows.into_iter().map(|row| Value::Object(row.values)).collect();
+        assert_eq!(rows, expected, "{}", file.display());
+    }
+}
+
+/// Rows of both kinds of files go out with a column more, and come back as they were.
+#[test]
+fn a_table_is_written_with_a_column_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = [
+        json!({"a": 1, "b": {"c": [1.5, 2], "d": null}, "e": "x", "r": "old"}),
+        json!({"a": null, "b": {"c": [], "d": [{"f": true}]}, "e": "y", "r": "old"}),
+        json!({"a": -3, "b": null, "e": null, "r": null}),
+    ];
+    let out = folder.path().join("deep/out.parquet");
+    let replies = [json!(["p", "q"]), json!([]), json!(["é"])];
+    Table::read(&jsonl(folder.path(), &rows)).unwrap().write_with(&out, "r", &replies).unwrap();
+    let again = folder.path().join("again.parquet");
+    Table::read(&[out.clone(), out]).unwrap().write_with(&again, "s", &[0, 1, 2, 3, 4, 5].map(Value::from)).unwrap();
+    let read = read_rows(&[again], &["a", "b", "e", "r", "s"], &[]).unwrap();
+    for (i, row) in read.iter().enumerate() {
+        let mut expected = rows[i % 3].clone();
+        expected["r"] = replies[i % 3].clone();
+        expected["s"] = json!(i);
+        if i % 3 == 0 {
+            expected["b"]["c"] = json!([1.5, 2.0]);
+        }
+        assert_eq!(Value::Object(row.values.clone()), expected);
+    }
+    let mixed = jsonl(folder.path(), &[json!({"a": 1}), json!({"a": "x"})]);
+    assert!(
+        error(Table::read(&mixed).map(drop)).contains("column \"a\" has no type: values of several kinds, such as 1 and \"x\"")
+    );
+}
+
+/// Integers beyond 64 bits, and numbers that JSON has not: as they are, or an error with their place, and never another number.
+#[test]
+fn numbers_are_read_as_they_are_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.jsonl");
+    let read = |text: &str, column: &str| {
+        fs::write(&path, text).unwrap();
+        read_rows(std::slice::from_ref(&path), &[column], &[])
+    };
+    let fits = "\n{\"a\": [18446744073709551615, -9223372036854775808, 0.1], \"b\": {\"c\": 354224848179261915075}}\n";
+    let rows = read(fits, "a").unwrap();
+    assert_eq!(rows[0].values["a"].to_string(), "[18446744073709551615,-9223372036854775808,0.1]");
+    let lines = fits.repeat(2);
+    let array = format!("[{}, {{\"b\": -9223372036854775809}}]", "{\"b\": 1}");
+    for (text, told) in [
+        (lines.as_str(), "row 0, column \"b\": the integer 354224848179261915075 does not fit 64 bits; write it as text"),
+        (&array, "row 1, column \"b\": the integer -9223372036854775809 does not fit"),
+        ("{\"b\": 1e400}", "line 1 is not a JSON object: number out of range"),
+        (&format!("{{\"b\": {}}}", "[".repeat(100_000)), "line 1 is not a JSON object: recursion limit exceeded"),
+    ] {
+        let message = error(read(text, "b"));
+        assert!(message.contains("rows.jsonl") && message.contains(told), "{message}");
+    }
+
+    let numbers = |values: Vec<f64>| {
+        let file = folder.path().join("rows.parquet");
+        let column: ArrayRef = Arc::new(Float64Array::from(values));
+        let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
+        let mut writer = ArrowWriter::try_new(fs::File::create(&file).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        read_rows(&[file], &["x"], &[])
+    };
+    let rows = numbers(vec![f64::NAN, 0.1]).unwrap();
+    assert_eq!([&rows[0].values["x"], &rows[1].values["x"]], [&Value::Null, &json!(0.1)]);
+    let message = error(numbers(vec![1.0, f64::NEG_INFINITY]));
+    assert!(message.contains("rows.parquet: row 1, column \"x\": the number is -inf"), "{message}");
+
+    // Written again, a column has one type: an integer that it would change is an error, whatever the column is needed for.
+    for (text, told) in [
+        ("{\"x\": 9007199254740993}\n{\"x\": 0.5}", "9007199254740993 stands beside numbers"),
+        ("{\"x\": 354224848179261915075}", "column \"x\": the integer 354224848179261915075"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let message = error(Table::read(std::slice::from_ref(&path)));
+        assert!(message.contains(told), "{message}");
+    }
+}

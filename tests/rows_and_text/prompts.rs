@@ -1,0 +1,239 @@
+//! Rows as prompts: contents, media, lengths, samples and the order in which they are drawn.
+
+use super::*;
+
+/// Parts of a content are what the template expects: parts, or one text; and nothing but text.
+#[test]
+fn contents_in_parts_are_text() {
+    let folder = tempfile::tempdir().unwrap();
+    char_tokenizer(folder.path());
+    let plain = "{% for m in messages %}{{ m.role ~ ':' ~ m['content'] ~ ';' }}{% endfor %}";
+    let trims = "{% for m in messages %}{{ m['role'] + ':' + m['content'] | trim + ';' }}{% endfor %}";
+    let takes = "{% for m in messages %}{{ m.role ~ ':' }}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}\
+                 {% if p.type == 'text' %}{{ '<' ~ p.text ~ '>' }}{% endif %}{% endfor %}{% endif %}{{ ';' }}{% endfor %}";
+    let only_users = "{% for m in messages %}{% if m.role == 'system' %}{{ m.content + ';' }}{% else %}{% for p in m.content %}\
+                      {{ p if p is string else p.text }}{% endfor %}{% endif %}{% endfor %}";
+    let drops = "{% for m in messages %}{{ m.role ~ ':' ~ (m.content if m.content is string else '') ~ ';' }}{% endfor %}";
+    let dumps = "{% for m in messages %}{{ m.role ~ ':' ~ (m.content if m.content is string else m.content | tojson) ~ ';' }}{% endfor %}";
+    let part = |text: &str| json!({"type": "text", "text": text, "image": null});
+    let talk =
+        json!([{"role": "system", "content": [part("1")], "name": null}, {"role": "user", "content": [part("2+"), part("3=")]}]);
+    for (source, expected) in [
+        (plain, "system:1;user:2+3=;"),
+        (trims, "system:1;user:2+3=;"),
+        (takes, "system:<1>;user:<2+><3=>;"),
+        (only_users, "1;2+3="),
+        (drops, "system:1;user:2+3=;"),
+        (dumps, "system:1;user:2+3=;"),
+        ("{% for m in messages %}{% for p in m.content %}{{ p.text | upper }}{% endfor %}{% endfor %}", "12+3="),
+    ] {
+        let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
+        assert_eq!(tokenizer.apply_chat_template(&talk, true, &Map::new()).unwrap(), expected, "{source}");
+    }
+    // A field that is null, as columns of structs have them, is not there.
+    let keys = Tokenizer::load_with_template(
+        folder.path(),
+        Some("{{ messages[0].keys() | list }}{{ messages[0].tool_calls is defined }}"),
+    )
+    .unwrap();
+    let null = json!([{"role": "user", "content": "1", "tool_calls": null}]);
+    assert_eq!(keys.apply_chat_template(&null, true, &Map::new()).unwrap(), "['role', 'content']False");
+
+    let tokenizer = Tokenizer::load_with_template(folder.path(), Some(plain)).unwrap();
+    let good = row("1+1=");
+    let with = |prompt: Value| json!({"data_source": "s", "prompt": prompt, "reward_model": {"ground_truth": "1"}});
+    let says = |content: Value| with(json!([{"role": "user", "content": content}]));
+    for (bad, message) in [
+        (says(json!([{"type": "image", "image": "x.png"}, part("1")])), "message 0: its content has a part of type \"image\""),
+        (says(json!([{"type": "video"}])), "part of type \"video\""),
+        (says(part("1")), "\"content\" must be text or a list of parts"),
+        (with(json!(r#"[{"from": "human", "value": "1"}]"#)), "JSON text of a list of messages"),
+        (says(json!([{"type": "text"}])), "must hold parts such as"),
+        (says(json!([1, 2])), "must hold parts such as"),
+        (
+            with(json!("[{\"role\": \"user\", \"content\": \"1+1=\"}]")),
+            "JSON text of a list of messages; store the list itself (json.loads)",
+        ),
+        (with(json!(" {\"role\": \"user\", \"content\": \"1+1=\"}")), "JSON text of a list of messages"),
+        (with(json!("[{'role': 'user', 'content': '1+1='}]")), "a list of messages that Python wrote as text"),
+    ] {
+        let message_of = error(load_prompts(&jsonl(folder.path(), &[good.clone(), bad.clone()]), &tokenizer, &options()));
+        assert!(message_of.contains("rows.jsonl, row 1") && message_of.contains(message), "{message_of}");
+        let sft = SftColumns::Response {
+            prompt_key: "prompt".into(),
+            prompt_dict_keys: vec![],
+            response_key: "data_source".into(),
+            response_dict_keys: vec![],
+        };
+        let sft = SftOptions { columns: sft, ..sft_options() };
+        assert!(error(load_sft(&jsonl(folder.path(), &[good.clone(), bad]), &tokenizer, &sft)).contains(message));
+    }
+    for fine in ["[1, 2]", "{\"a\": 1}", "[", "['role'", "{1}"] {
+        load_prompts(&jsonl(folder.path(), &[with(json!(fine))]), &tokenizer, &options()).unwrap();
+    }
+    let talks = jsonl(folder.path(), &[json!({"messages": "[{\"role\": \"user\"}]"})]);
+    assert!(
+        error(load_sft(&talks, &tokenizer, &conversations(Truncation::Error, 9))).contains("JSON text of a list of messages")
+    );
+}
+
+/// What verl and TRL would show to a model that sees is not left out in silence; columns without content change nothing.
+#[test]
+fn rows_with_images_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let with = |name: &str, value: Value| {
+        let mut row = row("1+1=");
+        row[name] = value;
+        jsonl(folder.path(), &[row])
+    };
+    for empty in [json!(null), json!([]), json!([null]), json!(""), json!({"bytes": null, "path": null})] {
+        load_prompts(&with("images", empty), &tokenizer, &options()).unwrap();
+    }
+    load_prompts(&with("pictures", json!(["x.png"])), &tokenizer, &options()).unwrap();
+    for (name, value) in [
+        ("images", json!(["x.png"])),
+        ("image", json!({"path": "x.png"})),
+        ("videos", json!([{"video": "x"}])),
+        ("audios", json!([[0.5]])),
+    ] {
+        let message = error(load_prompts(&with(name, value.clone()), &tokenizer, &options()));
+        assert!(
+            message.contains("rows.jsonl, row 0") && message.contains(&format!("column \"{name}\" is not empty")),
+            "{message}"
+        );
+        let mut talk = json!({"messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]});
+        talk[name] = value;
+        let files = jsonl(folder.path(), &[talk]);
+        assert!(error(load_sft(&files, &tokenizer, &conversations(Truncation::Error, 9))).contains("is not empty"));
+    }
+    // As data sets hold them: bytes in parquet, in one row of two.
+    let mut images = ListBuilder::new(BinaryBuilder::new());
+    images.append(true);
+    images.values().append_value([1_u8, 2, 3]);
+    images.append(true);
+    let column: ArrayRef = Arc::new(images.finish());
+    let text = |texts: [&str; 2]| -> ArrayRef { Arc::new(StringArray::from(texts.to_vec())) };
+    let batch = RecordBatch::try_from_iter([("prompt", text(["1", "2"])), ("data_source", text(["s", "s"])), ("images", column)])
+        .unwrap();
+    let path = folder.path().join("seen.parquet");
+    write_batches(&path, batch.schema(), [Ok(batch)]).unwrap();
+    let no_truth = PromptOptions { needs: RowNeeds { ground_truth: false, ..options().needs }, ..options() };
+    let message = error(load_prompts(&[path], &tokenizer, &no_truth));
+    assert!(message.contains("seen.parquet, row 1: column \"images\" is not empty"), "{message}");
+}
+
+#[test]
+fn overlong_prompts_are_refused_filtered_or_truncated() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let files = jsonl(folder.path(), &[row("1234567"), row("12"), row("+-")]);
+    let load = |truncation, filter_overlong_prompts, max_prompt_length| {
+        let options = PromptOptions { truncation, filter_overlong_prompts, max_prompt_length, ..options() };
+        load_prompts(&files, &tokenizer, &options)
+    };
+    let first = |truncation, max| tokenizer.decode(&load(truncation, false, max).unwrap()[0].ids, true).unwrap();
+    assert_eq!(first(Truncation::Left, 5), "34567");
+    assert_eq!(first(Truncation::Right, 5), "12345");
+    assert_eq!(first(Truncation::Middle, 5), "12567");
+    assert_eq!(first(Truncation::Error, 7), "1234567");
+    let filtered = load(Truncation::Error, true, 5).unwrap();
+    assert_eq!(filtered.iter().map(|prompt| prompt.index).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(filtered[0].extra_info, json!({}));
+
+    let message = error(load(Truncation::Error, false, 5));
+    for part in ["rows.jsonl, row 0: the prompt has 7 tokens", "data.max_prompt_length=5", "(1 of 3", "filter_overlong"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(error(load(Truncation::Error, true, 1)).contains("all of them too long"));
+}
+
+#[test]
+fn bad_rows_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let options = options();
+    let files = jsonl(folder.path(), &[row("1"), json!({"prompt": 3, "data_source": "s", "reward_model": {}})]);
+    let load = |options: &PromptOptions| error(load_prompts(&files, &tokenizer, options));
+    assert!(load(&options).contains("rows.jsonl, row 1: column \"prompt\" must be a list of messages or text"));
+    let message = load(&PromptOptions { prompt_key: "promt".into(), ..options.clone() });
+    let expected = "no column \"promt\"; the columns are data_source, prompt, reward_model. Did you mean \"prompt\"?";
+    assert!(message.contains("rows.jsonl") && message.contains(expected), "{message}");
+
+    let read = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        read_rows(&[path], &["a"], &[])
+    };
+    assert_eq!(read("array.json", "\n [{\"a\": 1}, {\"a\": 2}]").unwrap().len(), 2);
+    assert_eq!(read("lines.json", "{\"a\": 1}\n{\"b\": 2}").unwrap().len(), 2);
+    assert!(error(read("bad.jsonl", "{\"a\": 1}\n[1]")).contains("line 2 is not a JSON object"));
+    assert!(error(read("bad.parquet", "PAR1")).contains("cannot read"));
+    assert!(error(read("rows.csv", "a")).contains(".parquet, .json or .jsonl"));
+    assert!(error(read_rows(&["gone.parquet".into()], &[], &[])).contains("gone.parquet: no such file"));
+}
+
+#[test]
+fn samples_are_chosen_at_random_only_when_shuffling() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let rows: Vec<Value> = (0..50).map(|i| row(&i.to_string())).collect();
+    let prompts = load_prompts(&jsonl(folder.path(), &rows), &tokenizer, &options()).unwrap();
+    let take = |max, shuffle, seed| -> Vec<usize> {
+        take_samples(prompts.clone(), max, shuffle, seed).iter().map(|prompt| prompt.index).collect()
+    };
+    assert_eq!(take(Some(3), false, 1), [0, 1, 2]);
+    assert_eq!(take(None, true, 1).len(), 50);
+    assert_eq!(take(Some(60), true, 1), (0..50).collect::<Vec<_>>());
+    let mut chosen = take(Some(20), true, 1);
+    assert_eq!(chosen, take(Some(20), true, 1));
+    assert_ne!(chosen, take(Some(20), true, 2));
+    chosen.dedup();
+    assert!(chosen.len() == 20 && chosen.is_sorted());
+}
+
+#[test]
+fn sampler_resumes_anywhere_and_covers_every_epoch() {
+    let new = |seed| Sampler::new(10, 3, true, seed, true).unwrap();
+    let mut whole = new(7);
+    assert_eq!(whole.batches_per_epoch(), 3);
+    let batches: Vec<Vec<usize>> = (0..9).map(|_| whole.next_batch()).collect();
+    for epoch in batches.chunks(3) {
+        let mut seen = epoch.concat();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 9);
+    }
+    assert_ne!(batches[..3], batches[3..6]);
+    for stop in 0..9 {
+        let mut first = new(7);
+        (0..stop).for_each(|_| drop(first.next_batch()));
+        let saved = serde_json::to_string(&first.state()).unwrap();
+        let mut resumed = new(7);
+        resumed.restore(serde_json::from_str(&saved).unwrap()).unwrap();
+        assert_eq!((stop..9).map(|_| resumed.next_batch()).collect::<Vec<_>>(), batches[stop..]);
+    }
+    assert_ne!(batches[0], new(8).next_batch());
+
+    // A position is a row, whatever the size of a batch: what was drawn does not come again, and nothing is left out.
+    let of = |size| Sampler::new(12, size, true, 7, true).unwrap();
+    let mut singles = of(1);
+    let order: Vec<usize> = (0..24).map(|_| singles.next_batch()[0]).collect();
+    let (mut sixes, mut fours) = (of(6), of(4));
+    assert_eq!(sixes.next_batch(), order[..6]);
+    fours.restore(sixes.state()).unwrap();
+    assert_eq!(fours.next_batch(), order[6..10]);
+    // Two rows are left, which fill no batch of six.
+    sixes.restore(fours.state()).unwrap();
+    assert_eq!(sixes.next_batch(), order[12..18]);
+    // Checkpoints that count batches, and other data.
+    fours.restore(serde_json::from_str(r#"{"epoch": 0, "batch": 2}"#).unwrap()).unwrap();
+    assert_eq!(fours.next_batch(), order[8..12]);
+    let error_of = |len: usize| Sampler::new(len, 3, true, 7, true).unwrap().restore(fours.state()).unwrap_err().to_string();
+    assert!(error_of(20).contains("in data of 12 rows, and now there are 20"), "{}", error_of(20));
+
+    let mut ordered = Sampler::new(5, 2, false, 0, false).unwrap();
+    let batches: Vec<_> = (0..4).map(|_| ordered.next_batch()).collect();
+    assert_eq!(batches, [vec![0, 1], vec![2, 3], vec![4], vec![0, 1]]);
+    assert!(error(Sampler::new(2, 3, true, 0, true)).contains("2 rows do not fill one batch of 3"));
+}

@@ -1,0 +1,147 @@
+//! Supervised examples: what is learnt of a response or a conversation.
+
+use super::*;
+
+#[test]
+fn sft_learns_the_response_and_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let files = jsonl(folder.path(), &[json!({"extra_info": {"question": "1+2=", "answer": "3"}})]);
+    let example = &load_sft(&files, &tokenizer, &sft_options()).unwrap()[0];
+    assert_eq!(tokenizer.decode(&example.ids, false).unwrap(), "1+2=3<eos>");
+    assert_eq!(example.loss_mask, [false, false, false, false, true, true]);
+
+    let load = |truncation, max_length| load_sft(&files, &tokenizer, &SftOptions { truncation, max_length, ..sft_options() });
+    assert_eq!(load(Truncation::Left, 3).unwrap()[0].loss_mask, [false, true, true]);
+    assert_eq!(load(Truncation::Right, 5).unwrap()[0].loss_mask, [false, false, false, false, true]);
+    assert!(error(load(Truncation::Right, 4)).contains("none of 1 rows has a response"));
+    // What is left is the end alone, with nothing to predict it from.
+    assert!(error(load(Truncation::Left, 1)).contains("none of 1 rows has a response"));
+    assert!(error(load(Truncation::Error, 5)).contains("the example has 6 tokens"));
+    let wrong_key = SftOptions { columns: answer("answers"), ..sft_options() };
+    assert!(error(load_sft(&files, &tokenizer, &wrong_key)).contains("no field \"answers\"; its fields: answer, question"));
+    // Text with the default of a struct: what to write is said.
+    let files = jsonl(folder.path(), &[json!({"extra_info": "3", "prompt": "1+2="})]);
+    let text = SftColumns::Response {
+        prompt_key: "prompt".into(),
+        prompt_dict_keys: vec![],
+        response_key: "extra_info".into(),
+        response_dict_keys: vec!["answer".into()],
+    };
+    let text = error(load_sft(&files, &tokenizer, &SftOptions { columns: text, ..sft_options() }));
+    assert!(text.contains("it is no struct") && text.contains("set data.response_dict_keys=null"), "{text}");
+    assert_eq!(error(load_sft(&jsonl(folder.path(), &[]), &tokenizer, &sft_options())), "no rows");
+}
+
+/// A tokenizer of single characters and ChatML's special tokens, with the chat template.
+fn chatml_tokenizer(folder: &Path, template: &str) -> Tokenizer {
+    write_char_tokenizer(folder).unwrap();
+    let path = folder.join("tokenizer.json");
+    let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for token in ["<|im_start|>", "<|im_end|>"].map(String::from).into_iter().chain(('!'..='~').map(String::from)) {
+        let vocab = json["model"]["vocab"].as_object_mut().unwrap();
+        let id = json!(vocab.len());
+        if vocab.contains_key(&token) {
+            continue;
+        }
+        vocab.insert(token.clone(), id.clone());
+        if token.len() > 1 {
+            let added = json!({"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
+                               "normalized": false, "special": true});
+            json["added_tokens"].as_array_mut().unwrap().push(added);
+        }
+    }
+    fs::write(path, json.to_string()).unwrap();
+    Tokenizer::load_with_template(folder, Some(template)).unwrap()
+}
+
+/// Against texts put together by hand: of each turn of the assistant, what stands after the template's `<|im_start|>assistant`
+/// line is learnt, up to `<|im_end|>`.
+#[test]
+fn conversations_learn_what_the_assistant_says_and_its_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = chatml_tokenizer(folder.path(), QWEN2);
+    let say = |role: &str, content: &str| json!({"role": role, "content": content});
+    let turns = [say("user", "1+1?"), say("assistant", "2"), say("user", "and 3?"), say("assistant", "2+3=5, so\n5")];
+    let files = jsonl(
+        folder.path(),
+        &[json!({"messages": turns}), json!({"messages": [say("system", "Brief."), turns[0], turns[1]], "tools": null})],
+    );
+    let examples = load_sft(&files, &tokenizer, &conversations(Truncation::Error, 200)).unwrap();
+    let system = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n";
+    let first = [
+        (format!("{system}<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n"), false),
+        ("2<|im_end|>".into(), true),
+        ("\n<|im_start|>user\nand 3?<|im_end|>\n<|im_start|>assistant\n".into(), false),
+        ("2+3=5, so\n5<|im_end|>".into(), true),
+        ("\n".into(), false),
+    ];
+    let second = [
+        ("<|im_start|>system\nBrief.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n".to_owned(), false),
+        ("2<|im_end|>".into(), true),
+        ("\n".into(), false),
+    ];
+    for (example, parts) in examples.iter().zip([&first[..], &second[..]]) {
+        let ids: Vec<Vec<u32>> = parts.iter().map(|(text, _)| tokenizer.encode(text).unwrap()).collect();
+        let mask: Vec<bool> = parts.iter().zip(&ids).flat_map(|((_, learnt), ids)| vec![*learnt; ids.len()]).collect();
+        assert_eq!((&example.ids, &example.loss_mask), (&ids.concat(), &mask));
+        assert!(!example.ids.contains(&3), "<unk>: the test's tokenizer does not know a character");
+    }
+    let cut = &load_sft(&files, &tokenizer, &conversations(Truncation::Left, 4)).unwrap()[0];
+    assert_eq!(
+        (tokenizer.decode(&cut.ids, false).unwrap().as_str(), &cut.loss_mask[..]),
+        ("\n5<|im_end|>\n", &[true, true, true, false][..])
+    );
+}
+
+#[test]
+fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let say = |role: &str, content: &str| json!({"role": role, "content": content});
+    let good = json!({"messages": [say("user", "1"), say("assistant", "2")]});
+    let load = |template: &str, row: Value| {
+        let tokenizer = chatml_tokenizer(folder.path(), template);
+        load_sft(&jsonl(folder.path(), &[good.clone(), row]), &tokenizer, &conversations(Truncation::Error, 200))
+    };
+    // CHATML drops what earlier turns thought.
+    let thoughts = json!({"messages": [say("user", "1"), say("assistant", "<think>x</think>2"), say("user", "3")]});
+    assert!(load(CHATML, thoughts).is_ok(), "the same text whatever follows");
+    let last_differs = "{% for m in messages %}{{ m.role ~ ':' ~ ('!' if loop.last and m.role == 'assistant') ~ m.content ~ '<|im_end|>' }}{% endfor %}\
+                        {% if add_generation_prompt %}assistant:{% endif %}";
+    let two = json!({"messages": [say("user", "1"), say("assistant", "2"), say("user", "3"), say("assistant", "4")]});
+    for (template, row, part) in [
+        (last_differs, two, "message 1: the tokens of the conversation up to here are not the first ones"),
+        (QWEN2, json!({"messages": [say("assistant", "2"), say("user", "1")]}), "message 0 is the assistant's"),
+        (QWEN2, json!({"messages": [say("user", "1")]}), "no turn of the assistant"),
+        (QWEN2, json!({"messages": "1"}), "must be a list of messages"),
+        (QWEN2, json!({"messages": [say("user", "1"), say("assistant", "2")], "tools": "f"}), "\"tools\" must be a list"),
+    ] {
+        let message = error(load(template, row));
+        assert!(message.contains("rows.jsonl, row 1") && message.contains(part), "{message}");
+    }
+    let endless = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    assert!(
+        error(load(endless, good.clone())).contains("message 1: the chat template ends the assistant's turn with no special")
+    );
+}
+
+#[test]
+fn the_template_sees_the_tools_and_the_thinking_of_a_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let template = "{{ tools | tojson if tools }}{{ enable_thinking if enable_thinking is defined }}\
+                    {% for m in messages %}{{ m.content ~ '<eos>' }}{% endfor %}";
+    let tokenizer = chatml_tokenizer(folder.path(), template);
+    let messages = json!([{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]);
+    let rows = [
+        json!({"messages": messages, "tools": [{"name": "f"}], "enable_thinking": null}),
+        json!({"messages": messages, "enable_thinking": false}),
+        json!({"messages": messages, "tools": "[{\"name\": \"f\"}]"}),
+        json!({"messages": messages, "tools": "null"}),
+    ];
+    let mut options = conversations(Truncation::Error, 200);
+    options.chat_kwargs.insert("enable_thinking".into(), json!(true));
+    let examples = load_sft(&jsonl(folder.path(), &rows), &tokenizer, &options).unwrap();
+    let texts: Vec<String> = examples.iter().map(|example| tokenizer.decode(&example.ids, false).unwrap()).collect();
+    let with_tools = "[{\"name\": \"f\"}]True1<eos>2<eos>";
+    assert_eq!(texts, [with_tools, "False1<eos>2<eos>", with_tools, "True1<eos>2<eos>"]);
+}
