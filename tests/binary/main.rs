@@ -6,6 +6,7 @@ mod critic;
 mod end_to_end;
 mod files;
 mod generation;
+mod golden_runs;
 mod improve;
 mod inspect;
 mod mistakes;
