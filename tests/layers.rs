@@ -16,6 +16,24 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("model", &["model", "util"]),
     ("optim", &["optim", "model", "util"]),
     ("rollout", &["rollout", "model", "util"]),
+    (
+        "job",
+        &[
+            "job",
+            "config",
+            "util",
+            "algorithm",
+            "checkpoint",
+            "data",
+            "model",
+            "optim",
+            "report",
+            "reward",
+            "rollout",
+            "run",
+            "tracking",
+        ],
+    ),
 ];
 
 #[test]

@@ -13,8 +13,8 @@ use crate::config::Tree;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
 use crate::data::{RowNeeds, Tokenizer, named_source};
+use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, Combined, ScoreInput};
-use crate::trainer::idle::{Idle, of_rewards, warn_of_idle};
 use crate::trainer::{RewardPlan, check_rows};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
@@ -57,14 +57,14 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
     let rewards = rewards.rewards(&answered.iter().map(|row| row.data_source).collect())?;
     let failure = |(row, answered): (&Row, &Answered)| rewards.check(&answered.row()).err().map(|error| (row.place(), error));
     check_rows(&rewards, rows.par_iter().zip(&answered).map(failure).collect())?;
-    let idle: Vec<Idle> = [
+    let options: Vec<UnusedOption> = [
         (!needs.prompt_text, "data.tokenizer", "no reward function reads the prompt as text"),
         (!needs.prompt_text && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
     ]
     .into_iter()
     .chain(of_rewards(&config.rewards(), &rewards))
     .collect();
-    warn_of_idle::<EvalConfig>(tree, &idle)?;
+    warn_of_unused::<EvalConfig>(tree, &options)?;
     let places: Vec<(usize, usize)> =
         answered.iter().enumerate().flat_map(|(i, row)| (0..row.responses.len()).map(move |j| (i, j))).collect();
     let inputs: Vec<ScoreInput> = places.iter().map(|&(i, j)| answered[i].input(j)).collect();

@@ -12,10 +12,10 @@ use crate::config::schema::GenerationConfig;
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
 use crate::data::{PromptText, Table, Tokenizer, completes_stop};
+use crate::job::unused_options::{UnusedOption, warn_of_unused};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};
 use crate::tracking::Progress;
-use crate::trainer::idle::{Idle, warn_of_idle};
 use crate::trainer::{check_model, open_device, template_date, truncation};
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
@@ -92,7 +92,7 @@ impl Generation {
     pub fn new(mut loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        warn_of_idle::<GenerationConfig>(&loaded.tree, &idle(&config))?;
+        warn_of_unused::<GenerationConfig>(&loaded.tree, &unused_options(&config))?;
         let model = &config.model;
         let folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
         let tokenizer = Tokenizer::load_with_template(folder.as_path(), model.custom_chat_template.as_deref())
@@ -124,8 +124,8 @@ impl Generation {
     }
 }
 
-/// The settings that have no effect beside the others.
-fn idle(config: &GenerationConfig) -> [Idle; 6] {
+/// The settings that may have no effect beside the others.
+fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
     let rollout = &config.rollout;
     let why = match rollout.do_sample {
         true => "rollout.temperature=0 takes the likeliest token",

@@ -8,19 +8,19 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::sft_inputs::{Inputs, cut, idle};
+use super::sft_inputs::{Inputs, cut, unused_options};
 use crate::checkpoint::{CONFIG_FILE, Checkpoints, check_changes, step_of};
 use crate::config::schema::{CheckpointContent, Frequency};
 use crate::config::{Loaded, SftConfig, Tree};
 use crate::data::tokenizer::CHAT_TEMPLATE;
 use crate::data::{Sampler, SamplerState, SftExample, Tokenizer};
+use crate::job::unused_options::warn_of_unused;
 use crate::model::token_stats::TokenGrads;
 use crate::model::{CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
 use crate::optim::{Learner, Update, schedule};
 use crate::run::{Output, Record, RunInfo, Watched};
 use crate::tracking::{Metrics, Progress, Session};
-use crate::trainer::idle::warn_of_idle;
 use crate::trainer::{
     check_part, check_step, find_checkpoint, goes_on, has_weights, learner, load_learner, loaded as loaded_parts, model_init,
     note_finished, open_device, report_length, report_nonfinite, save_learner,
@@ -202,7 +202,7 @@ impl Sft {
     pub fn new(mut loaded: Loaded<SftConfig>, output: Output) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
-        warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config)?)?;
+        warn_of_unused::<SftConfig>(&loaded.tree, &unused_options(&config)?)?;
         let Inputs { tokenizer, train, val, mut sampler, total_steps } = Inputs::read(&config)?;
         template_date::note(tokenizer.date(), &mut loaded.tree);
         let init = model_init(config.model.init, config.trainer.seed);

@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result};
 
-use super::sft_inputs::{Inputs, cut, decoder, idle};
+use super::sft_inputs::{Inputs, cut, decoder, unused_options};
 use crate::config::{Loaded, SftConfig};
 use crate::data::SftExample;
+use crate::job::unused_options::warn_of_unused;
 use crate::model::memory::Widest;
 use crate::model::{Cut, Sequence};
 use crate::trainer::dry_run::{Memory, check_weights, describe, names, report, resumed_step, steps};
-use crate::trainer::idle::warn_of_idle;
 use crate::trainer::loaded as loaded_parts;
 use crate::trainer::{lora, open_device};
 
@@ -21,7 +21,7 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let (data, model, trainer) = (&config.data, &config.model, &config.trainer);
     open_device(trainer.device)?;
     let mut inputs = Inputs::read(&config)?;
-    warn_of_idle::<SftConfig>(&loaded.tree, &idle(&config)?)?;
+    warn_of_unused::<SftConfig>(&loaded.tree, &unused_options(&config)?)?;
     let decoder = decoder(&config)?;
     check_weights(&model.path, model.init, &decoder).context("model.path")?;
     let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());

@@ -8,12 +8,12 @@ use crate::config::schema::{Frequency, Init, OneOrMany, ResumeMode, Schema};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
+use crate::job::unused_options::UnusedOption;
 use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
-use crate::trainer::idle::Idle;
-use crate::trainer::idle_training::{of_schedule, schedule_keys};
 use crate::trainer::lora;
 use crate::trainer::template_date::{Resuming, dated};
+use crate::trainer::unused_training_options::{of_schedule, schedule_keys};
 use crate::trainer::{check_model, truncation};
 
 pub(super) struct Inputs {
@@ -64,7 +64,7 @@ impl Inputs {
 ///
 /// # Errors
 /// A schedule that does not exist.
-pub(super) fn idle(config: &SftConfig) -> Result<Vec<Idle>> {
+pub(super) fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
     let (data, trainer) = (&config.data, &config.trainer);
     let (talks, dynamic) = (data.messages_key.is_some(), data.use_dynamic_bsz);
     let lora = config.model.lora();
@@ -91,7 +91,7 @@ pub(super) fn idle(config: &SftConfig) -> Result<Vec<Idle>> {
         ),
     ];
     let of_schedule = of_schedule(schedule_keys!("optim"), &config.optim.optim())?;
-    Ok(rows.into_iter().chain(of_schedule).chain(lora::idle(&config.model.lora())).collect())
+    Ok(rows.into_iter().chain(of_schedule).chain(lora::unused_options(&config.model.lora())).collect())
 }
 
 /// The columns of a conversation's tools and thinking may be missing, but not where a name other than the default asks for one.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::clock::resident_gib;
 use super::inputs::Inputs;
 use super::parts::loaded_of;
-use super::{algorithms, idle, lora};
+use super::{algorithms, lora, unused_options};
 use super::{check_step, find_checkpoint, open_device};
 use crate::algorithm::kl;
 use crate::checkpoint;
@@ -32,7 +32,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;
     let inputs = Inputs::read(&config, &Interrupt::default())?;
-    idle::warn(&loaded.tree, &config, &inputs)?;
+    unused_options::warn(&loaded.tree, &config, &inputs)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::idle::Idle;
 use crate::config::schema::LoraKeys;
+use crate::job::unused_options::UnusedOption;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::{CausalLm, DecoderConfig, LoraSettings};
 
@@ -31,7 +31,7 @@ pub fn adapt(model: CausalLm, keys: &LoraKeys, base: &Path, seed: u64) -> Result
 }
 
 /// The keys that have no effect beside the others.
-pub fn idle(keys: &LoraKeys) -> [Idle; 3] {
+pub fn unused_options(keys: &LoraKeys) -> [UnusedOption; 3] {
     let why = if keys.adapter_path.is_some() { "the adapter of lora_adapter_path has its own" } else { "lora_rank is 0" };
     keys.of_new.map(|key| (keys.rank == 0 || keys.adapter_path.is_some(), key, why))
 }

@@ -8,7 +8,7 @@ use super::Trainer;
 use super::device_memory::DeviceMemory;
 use super::inputs::Inputs;
 use super::parts::has_weights;
-use super::{algorithms, dry_run, find_checkpoint, idle, lora, note_finished, resume, template_date};
+use super::{algorithms, dry_run, find_checkpoint, lora, note_finished, resume, template_date, unused_options};
 use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::checkpoint::{Checkpoints, step_of};
 use crate::config::schema::{self, Device, Init, KlControllerKind, OptimConfig, PpoConfig};
@@ -52,7 +52,7 @@ impl Trainer {
             None => None,
         };
         let (needed, phase) = dry_run::estimate(&config, &inputs)?.memory.peak();
-        idle::warn(&loaded.tree, &config, &inputs)?;
+        unused_options::warn(&loaded.tree, &config, &inputs)?;
         let Inputs { plan, rewards, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model } = inputs;
         let actor_config = &config.actor_rollout_ref.actor;
         let rollout = &config.actor_rollout_ref.rollout;

@@ -1,91 +1,15 @@
-//! Options that have no effect beside the others: said at start-up, so that none is set in vain.
+//! Options of reinforcement learning that have no effect beside the others: those of its algorithm.
 
 use anyhow::Result;
 
 use super::algorithms;
-use super::idle_training::of_run;
 use super::inputs::Inputs;
 use super::lora;
+use super::unused_training_options::of_run;
 use crate::algorithm::{advantage, policy_loss};
-use crate::config::schema::{
-    BypassLossType, KlControllerKind, NumberOrText, OnError, PpoConfig, RewardKeys, RewardManager, Schema,
-};
-use crate::config::{Tree, Value, defaults};
-use crate::reward::Rewards;
-
-/// Whether an option has no effect, its key, and why.
-pub type Idle = (bool, &'static str, &'static str);
-
-/// Says which of `options` were set, to other than the default, and have no effect: each once, in one line with others of the same
-/// reason.
-pub fn warn_of_idle<T: Schema>(tree: &Tree, options: &[Idle]) -> Result<()> {
-    let defaults = defaults(T::DEFAULT_NAME)?;
-    let idle: Vec<(&str, &str)> = options.iter().filter(|option| option.0).map(|(_, key, why)| (*key, *why)).collect();
-    warn_of(tree, &defaults, &idle);
-    Ok(())
-}
-
-/// [`warn_of_idle`] of settings that are all idle, (key, reason).
-fn warn_of(tree: &Tree, defaults: &Tree, idle: &[(&str, &str)]) {
-    let references = references(defaults);
-    let keys: Vec<&str> = idle.iter().map(|(key, _)| *key).collect();
-    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (i, (key, reason)) in idle.iter().enumerate() {
-        let said = keys[..i].contains(key);
-        if said || !is_set(tree, defaults, key) || is_followed(tree, &references, &keys, key) {
-            continue;
-        }
-        match lines.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, keys)) => keys.push(key),
-            None => lines.push((reason, vec![key])),
-        }
-    }
-    for (reason, keys) in lines {
-        tracing::warn!("ignored: {}: {reason}", keys.join(", "));
-    }
-}
-
-/// Settings whose default is another setting: (the setting, the one it follows).
-fn references(defaults: &Tree) -> Vec<(String, String)> {
-    let follows = |key: String| {
-        let Some(Value::Text(text)) = defaults.value(&key) else { return None };
-        let of = text.strip_prefix("${")?.strip_suffix('}')?;
-        let of = match (of.strip_prefix('.'), key.rsplit_once('.')) {
-            (Some(beside), Some((group, _))) => format!("{group}.{beside}"),
-            _ => of.to_owned(),
-        };
-        Some((key, of))
-    };
-    defaults.keys().into_iter().filter_map(follows).collect()
-}
-
-/// Whether a setting that is not among the `idle` ones takes its value from this one.
-fn is_followed(tree: &Tree, references: &[(String, String)], idle: &[&str], key: &str) -> bool {
-    let written = |key: &str| tree.value(key).map(|value| value.to_yaml());
-    references
-        .iter()
-        .filter(|(follower, of)| of == key && written(follower) == written(key))
-        .any(|(follower, _)| !idle.contains(&follower.as_str()) || is_followed(tree, references, idle, follower))
-}
-
-/// Whether somebody set a setting, to another than its default. The built-in files of verl's defaults do not count.
-fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
-    // What is added to a mapping was written elsewhere than the mapping.
-    let below = format!("{key}.");
-    if tree.is_built_in(key) && tree.keys().iter().filter(|other| other.starts_with(&below)).all(|other| tree.is_built_in(other))
-    {
-        return false;
-    }
-    // As text, for lists remember where their items were written.
-    let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
-    // A default that refers to another setting changes with it, and was not set.
-    let follows = references(defaults).into_iter().find(|(follower, _)| follower == key);
-    let default = match follows {
-        None => written(defaults, key),
-        Some((_, of)) => written(tree, &of),
-    };
-    written(tree, key) != default
-}
+use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager};
+use crate::config::{Tree, Value};
+use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
 
 /// Settings of reinforcement learning that only some policy losses read.
 pub const OF_LOSSES: &[(&str, &[&str])] = &[
@@ -141,18 +65,17 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
     let of_estimators = OF_ESTIMATORS
         .iter()
         .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
-    let model = lora::idle(&config.actor_rollout_ref.model.lora());
-    let critic = config.has_critic().then(|| lora::idle(&config.critic.model.lora()));
+    let model = lora::unused_options(&config.actor_rollout_ref.model.lora());
+    let critic = config.has_critic().then(|| lora::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
-    let options: Vec<Idle> = of_losses
+    let options: Vec<UnusedOption> = of_losses
         .chain(of_estimators)
         .chain(others(config))
         .chain(of_run(config, inputs)?)
         .chain(of_lora)
         .chain(of_rewards(&config.rewards(), &inputs.rewards))
-        .filter(|(idle, ..)| *idle)
+        .filter(|(unused, ..)| *unused)
         .collect();
-    let defaults = defaults(PpoConfig::DEFAULT_NAME)?;
     let of_critic: Vec<String> = match config.has_critic() {
         true => Vec::new(),
         false => {
@@ -162,13 +85,12 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
     };
     let why = format!("algorithm.adv_estimator={estimator} needs no critic");
     let of_critic = of_critic.iter().map(|key| (key.as_str(), why.as_str()));
-    let idle: Vec<(&str, &str)> = of_critic.chain(options.iter().map(|(_, key, reason)| (*key, *reason))).collect();
-    warn_of(tree, &defaults, &idle);
-    Ok(())
+    let unused: Vec<(&str, &str)> = of_critic.chain(options.iter().map(|(_, key, reason)| (*key, *reason))).collect();
+    warn_of::<PpoConfig>(tree, &unused)
 }
 
 /// Settings that need another one to be on.
-fn others(config: &PpoConfig) -> Vec<Idle> {
+fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let (actor, algorithm, rewards) = (&config.actor_rollout_ref.actor, &config.algorithm, &config.reward_model);
     let rollout = &config.actor_rollout_ref.rollout;
     let greedy = (!rollout.do_sample, "rollout.do_sample is false");
@@ -288,36 +210,7 @@ fn others(config: &PpoConfig) -> Vec<Idle> {
             "critic.loss_scale_factor",
         ),
     ];
-    rows.iter().map(|&((idle, reason), key)| (idle, key, reason)).collect()
-}
-
-/// Settings of rewards that nothing asks for, of a run or of responses in a file.
-pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards) -> Vec<Idle> {
-    let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");
-    let no_python = (no_file.0 && rewards.services().math_verify.is_none(), "no reward function runs in Python");
-    let no_remote = (keys.remote_url.is_none(), "reward_model.remote_url is null");
-    let no_call = (no_python.0 && no_remote.0, "no reward function is asked outside this process");
-    let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is another than value");
-    let no_sandbox = (rewards.services().sandbox.is_none(), "no data source has programs to run");
-    let prime = (no_file.0 && keys.manager == Some(RewardManager::Prime), no_file.1);
-    let rows = [
-        (no_file, "custom_reward_function.name"),
-        (no_file, "custom_reward_function.reward_kwargs"),
-        (prime, "reward_model.reward_manager"),
-        (no_call, "reward.timeout"),
-        (no_python, "reward.start_timeout"),
-        (no_python, "reward.python"),
-        (no_python, "reward.pass_env"),
-        (no_python, "reward.memory_limit_mb"),
-        (no_python, "reward.cpu_limit"),
-        (no_remote, "reward.remote_retries"),
-        (no_remote, "reward.remote_token_env"),
-        (no_value, "reward.error_value"),
-        (no_sandbox, "reward.sandbox_fusion.url"),
-        (no_sandbox, "reward.sandbox_fusion.max_concurrent"),
-        (no_sandbox, "reward.sandbox_fusion.memory_limit_mb"),
-    ];
-    rows.into_iter().map(|((idle, reason), key)| (idle, key, reason)).collect()
+    rows.iter().map(|&((unused, reason), key)| (unused, key, reason)).collect()
 }
 
 #[cfg(test)]
@@ -326,6 +219,8 @@ mod tests {
     use crate::algorithm::advantage::{AdvantageInput, AdvantageOptions, AdvantageOutput, Component, ESTIMATORS, ScaleRewards};
     use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
     use crate::algorithm::policy_loss::{LossOptions, MiniBatch, POLICY_LOSSES, PolicyLoss};
+    use crate::config::defaults;
+    use crate::config::schema::Schema;
     use crate::util::rng::Stream;
 
     const OFFSETS: &[usize] = &[0, 40, 60, 100, 120];

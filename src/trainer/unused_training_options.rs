@@ -1,14 +1,14 @@
-//! Settings of training that have no effect beside the others: what `trainer` and `trainer sft` share, and the frame of a run of
-//! reinforcement learning. Those of its algorithm and its rewards are in [`super::idle`].
+//! Options of training that have no effect beside the others: schedules, which `trainer` and `trainer sft` share, and what frames
+//! a run of reinforcement learning. Those of its algorithm are in [`super::unused_options`].
 
 use anyhow::{Context, Result};
 
-use super::idle::Idle;
 use super::inputs::Inputs;
 use super::setup::schedule;
-use super::{algorithms, idle::OF_CLIPPING};
+use super::{algorithms, unused_options::OF_CLIPPING};
 use crate::config::PpoConfig;
 use crate::config::schema::{OptimConfig, ResumeMode};
+use crate::job::unused_options::UnusedOption;
 
 /// The keys of [`of_schedule`] below the mapping of an optimizer.
 macro_rules! schedule_keys {
@@ -27,7 +27,7 @@ pub(crate) use schedule_keys;
 ///
 /// # Errors
 /// A schedule that does not exist.
-pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[Idle; 4]> {
+pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[UnusedOption; 4]> {
     const WHY: &str = "lr_scheduler_type and lr_warmup_steps leave nothing for it to change";
     const STEPS: usize = 40;
     let rates = |change: &dyn Fn(&mut OptimConfig)| -> Result<Vec<f64>> {
@@ -44,18 +44,18 @@ pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[Idle
         &|optim| optim.total_training_steps = if optim.total_training_steps == 17 { 23 } else { 17 },
     ];
     let now = rates(&|_| {})?;
-    let mut idle = keys.map(|key| (false, key, WHY));
-    for (option, change) in idle.iter_mut().zip(changes) {
+    let mut unused = keys.map(|key| (false, key, WHY));
+    for (option, change) in unused.iter_mut().zip(changes) {
         option.0 = rates(change)? == now;
     }
-    Ok(idle)
+    Ok(unused)
 }
 
 /// Settings of a run's frame: schedules, validation, checkpoints, the order of rows, and how passes are cut.
 ///
 /// # Errors
 /// See [`of_schedule`] and [`algorithms::corrections`].
-pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<Idle>> {
+pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
     let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
@@ -122,7 +122,7 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<Idle>> {
         (by_sequences(critic.use_dynamic_bsz), "critic.forward_max_token_len_per_gpu"),
     ];
     rows.extend(OF_CLIPPING.iter().map(|key| (once, *key)));
-    let mut options: Vec<Idle> = rows.into_iter().map(|((idle, reason), key)| (idle, key, reason)).collect();
+    let mut options: Vec<UnusedOption> = rows.into_iter().map(|((unused, reason), key)| (unused, key, reason)).collect();
     let context = "lr_scheduler_type";
     options.extend(of_schedule(schedule_keys!("actor_rollout_ref.actor.optim"), &actor.optim).context(context)?);
     options.extend(of_schedule(schedule_keys!("critic.optim"), &critic.optim).context(context)?);

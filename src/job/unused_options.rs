@@ -1,0 +1,116 @@
+//! Options that have no effect beside the others: they are named at start-up, so that nobody sets one and waits for its effect.
+
+use anyhow::Result;
+
+use crate::config::schema::{OnError, RewardKeys, RewardManager, Schema};
+use crate::config::{Tree, Value, defaults};
+use crate::reward::Rewards;
+
+/// An option that may have no effect: whether it has none, its key, and why.
+pub type UnusedOption = (bool, &'static str, &'static str);
+
+/// Says which of `options` were set, to other than the default, and have no effect.
+///
+/// # Errors
+/// If the built-in configuration does not compose, which tests exclude.
+pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Result<()> {
+    let unused: Vec<(&str, &str)> = options.iter().filter(|option| option.0).map(|(_, key, why)| (*key, *why)).collect();
+    warn_of::<T>(tree, &unused)
+}
+
+/// [`warn_of_unused`] of settings that all have no effect, (key, reason): each is named once, in one line with others of the same
+/// reason.
+///
+/// # Errors
+/// As of [`warn_of_unused`].
+pub fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<()> {
+    let defaults = defaults(T::DEFAULT_NAME)?;
+    let references = references(&defaults);
+    let keys: Vec<&str> = unused.iter().map(|(key, _)| *key).collect();
+    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (i, (key, reason)) in unused.iter().enumerate() {
+        let said = keys[..i].contains(key);
+        if said || !is_set(tree, &defaults, key) || is_followed(tree, &references, &keys, key) {
+            continue;
+        }
+        match lines.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, keys)) => keys.push(key),
+            None => lines.push((reason, vec![key])),
+        }
+    }
+    for (reason, keys) in lines {
+        tracing::warn!("ignored: {}: {reason}", keys.join(", "));
+    }
+    Ok(())
+}
+
+/// The settings whose default is another setting: (the setting, the one it follows).
+fn references(defaults: &Tree) -> Vec<(String, String)> {
+    let follows = |key: String| {
+        let Some(Value::Text(text)) = defaults.value(&key) else { return None };
+        let of = text.strip_prefix("${")?.strip_suffix('}')?;
+        let of = match (of.strip_prefix('.'), key.rsplit_once('.')) {
+            (Some(beside), Some((group, _))) => format!("{group}.{beside}"),
+            _ => of.to_owned(),
+        };
+        Some((key, of))
+    };
+    defaults.keys().into_iter().filter_map(follows).collect()
+}
+
+/// Says whether a setting that is not among the `unused` ones takes its value from this one.
+fn is_followed(tree: &Tree, references: &[(String, String)], unused: &[&str], key: &str) -> bool {
+    let written = |key: &str| tree.value(key).map(|value| value.to_yaml());
+    references
+        .iter()
+        .filter(|(follower, of)| of == key && written(follower) == written(key))
+        .any(|(follower, _)| !unused.contains(&follower.as_str()) || is_followed(tree, references, unused, follower))
+}
+
+/// Says whether somebody set a setting, to another value than its default. The built-in files of verl's defaults do not count.
+fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
+    // What is added to a mapping was written elsewhere than the mapping.
+    let below = format!("{key}.");
+    if tree.is_built_in(key) && tree.keys().iter().filter(|other| other.starts_with(&below)).all(|other| tree.is_built_in(other))
+    {
+        return false;
+    }
+    // As text, for lists remember where their items were written.
+    let written = |tree: &Tree, key: &str| tree.value(key).map(|value| value.to_yaml());
+    // A default that refers to another setting changes with it, and was not set.
+    let follows = references(defaults).into_iter().find(|(follower, _)| follower == key);
+    let default = match follows {
+        None => written(defaults, key),
+        Some((_, of)) => written(tree, &of),
+    };
+    written(tree, key) != default
+}
+
+/// Settings of rewards that nothing asks for, of a run or of responses in a file.
+pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards) -> Vec<UnusedOption> {
+    let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");
+    let no_python = (no_file.0 && rewards.services().math_verify.is_none(), "no reward function runs in Python");
+    let no_remote = (keys.remote_url.is_none(), "reward_model.remote_url is null");
+    let no_call = (no_python.0 && no_remote.0, "no reward function is asked outside this process");
+    let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is another than value");
+    let no_sandbox = (rewards.services().sandbox.is_none(), "no data source has programs to run");
+    let prime = (no_file.0 && keys.manager == Some(RewardManager::Prime), no_file.1);
+    let rows = [
+        (no_file, "custom_reward_function.name"),
+        (no_file, "custom_reward_function.reward_kwargs"),
+        (prime, "reward_model.reward_manager"),
+        (no_call, "reward.timeout"),
+        (no_python, "reward.start_timeout"),
+        (no_python, "reward.python"),
+        (no_python, "reward.pass_env"),
+        (no_python, "reward.memory_limit_mb"),
+        (no_python, "reward.cpu_limit"),
+        (no_remote, "reward.remote_retries"),
+        (no_remote, "reward.remote_token_env"),
+        (no_value, "reward.error_value"),
+        (no_sandbox, "reward.sandbox_fusion.url"),
+        (no_sandbox, "reward.sandbox_fusion.max_concurrent"),
+        (no_sandbox, "reward.sandbox_fusion.memory_limit_mb"),
+    ];
+    rows.into_iter().map(|((unused, reason), key)| (unused, key, reason)).collect()
+}
