@@ -170,11 +170,7 @@ impl Sft {
 
     /// Whether something done every so often is due: at the last step always, as in verl's SFT trainer.
     fn is_due(&self, frequency: Frequency) -> bool {
-        let every = match frequency {
-            Frequency::Steps(steps) => u64::try_from(steps).unwrap_or(0),
-            Frequency::AfterEachEpoch => self.sampler.batches_per_epoch(),
-        };
-        self.step == self.total_steps || every > 0 && self.step.is_multiple_of(every)
+        self.step == self.total_steps || frequency.is_due(self.step, self.total_steps, self.sampler.batches_per_epoch())
     }
 
     fn save(&mut self) -> Result<()> {

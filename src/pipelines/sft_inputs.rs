@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::config::schema::{Frequency, Init, OneOrMany, ResumeMode, Schema};
+use crate::config::schema::{Init, OneOrMany, ResumeMode, Schema};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
@@ -42,7 +42,7 @@ impl Inputs {
         };
         let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&resuming))?;
         let (train, val) = (examples(config, &tokenizer, true)?, examples(config, &tokenizer, false)?);
-        if config.data.val_files.is_none() && !matches!(config.trainer.test_freq, Frequency::Steps(..=0)) {
+        if config.data.val_files.is_none() && !config.trainer.test_freq.is_never() {
             tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");
         }
         check_optional_columns(config)?;

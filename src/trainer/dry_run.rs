@@ -99,9 +99,8 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let mut memory = Memory::new(decoder.clone(), adapter.as_ref(), trainer.device);
     memory.trained();
-    let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
-    let validated = if validates { validated * parts.rollout.val_kwargs.n } else { 0 };
+    let validated = if trainer.validates() { validated * parts.rollout.val_kwargs.n } else { 0 };
     let sampled = inputs.sampler.batch_size() * plan.samples_per_prompt;
     let slots = parts.rollout.max_num_seqs.min(sampled.max(validated));
     let samples = if sampled >= validated { plan.samples_per_prompt } else { parts.rollout.val_kwargs.n };

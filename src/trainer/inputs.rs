@@ -63,8 +63,7 @@ impl Inputs {
         let val = prompts(config, rewards.needs, &tokenizer, false)?;
         let rewards = rewards.rewards(&train.iter().chain(&val).map(|p| p.data_source.as_str()).collect())?;
         // What no response will be scored against may hold anything.
-        let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
-        let asked = [("data.train_files", &train, !trainer.val_only), ("data.val_files", &val, validates)];
+        let asked = [("data.train_files", &train, !trainer.val_only), ("data.val_files", &val, trainer.validates())];
         for (key, prompts, _) in asked.into_iter().filter(|(_, _, is_scored)| *is_scored) {
             let failure = |prompt: &Arc<Prompt>| {
                 let checked = rewards.check(&ScoreInput { token_ids: Some(&[]), ..scoring::row(prompt) });

@@ -64,6 +64,7 @@ use crate::algorithm::pf_ppo::Reweighting;
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping};
 use crate::algorithm::rollout_correction::RolloutCorrection;
 use crate::checkpoint::{Best, Checkpoints};
+use crate::config::schema::Frequency;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::model::CausalLm;
@@ -334,8 +335,8 @@ impl Trainer {
         self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}"))
     }
 
-    /// Whether something done every `freq` steps, and at the last, is due; never if `freq` is not positive.
-    fn is_due(&self, freq: i64) -> bool {
-        freq > 0 && (self.step == self.total_steps || self.step.is_multiple_of(freq as u64))
+    /// Whether something done so often is due after this step.
+    fn is_due(&self, frequency: Frequency) -> bool {
+        frequency.is_due(self.step, self.total_steps, self.steps_per_epoch)
     }
 }

@@ -213,7 +213,7 @@ impl Trainer {
             self.steps_per_epoch,
             self.train.len()
         );
-        if self.config.trainer.save_freq <= 0 {
+        if self.config.trainer.save_freq.is_never() {
             let save_freq = self.config.trainer.save_freq;
             tracing::info!("trainer.save_freq={save_freq}: no checkpoint will be saved, unless the run is interrupted");
         }

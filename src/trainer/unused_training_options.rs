@@ -58,7 +58,7 @@ pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[Unus
 pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
-    let validates = trainer.test_freq > 0 || trainer.val_before_train || trainer.val_only;
+    let validates = trainer.validates();
     let unvalidated = (!validates, "nothing is validated (trainer.test_freq, trainer.val_before_train)");
     let every_row = (data.val_max_samples <= 0, "without data.val_max_samples every row is taken");
     let draws = validates && data.validation_shuffle && !every_row.0;

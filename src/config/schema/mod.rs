@@ -31,7 +31,7 @@ pub use reward::*;
 pub use rollout::*;
 pub use sft::*;
 pub use trainer::*;
-pub use types::{Device, Dtype, Init, Location, NumberOrText, OneOrMany, Open};
+pub use types::{Device, Dtype, Frequency, Init, Location, NumberOrText, OneOrMany, Open};
 
 use super::Report;
 use super::compat::Kind;

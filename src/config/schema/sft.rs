@@ -5,10 +5,8 @@ use super::data::Truncation;
 use super::lora::lora_keys;
 use super::optim::OptimConfig;
 use super::trainer::{OnNonfinite, ResumeMode};
-use super::types::{Device, Dtype, Init, Location, OneOrMany, Open};
-use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
-use std::fmt;
+use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open};
+use serde::{Deserialize, Serialize};
 
 /// Everything that `trainer sft` reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,53 +118,4 @@ pub struct SftTrainerConfig {
     pub resume_from_path: Option<Location>,
     pub max_ckpt_to_keep: Option<usize>,
     pub on_nonfinite: OnNonfinite,
-}
-
-/// How often something is done, beside at the last step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frequency {
-    /// Every so many steps; never if not positive.
-    Steps(i64),
-    AfterEachEpoch,
-}
-
-const AFTER_EACH_EPOCH: &str = "after_each_epoch";
-
-impl Serialize for Frequency {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Steps(steps) => serializer.serialize_i64(*steps),
-            Self::AfterEachEpoch => serializer.serialize_str(AFTER_EACH_EPOCH),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Frequency {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FrequencyVisitor;
-
-        impl Visitor<'_> for FrequencyVisitor {
-            type Value = Frequency;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                write!(f, "an integer or {AFTER_EACH_EPOCH}")
-            }
-
-            fn visit_i64<E: de::Error>(self, steps: i64) -> Result<Self::Value, E> {
-                Ok(Frequency::Steps(steps))
-            }
-
-            fn visit_u64<E: de::Error>(self, steps: u64) -> Result<Self::Value, E> {
-                let too_many = |_| E::invalid_value(de::Unexpected::Unsigned(steps), &self);
-                i64::try_from(steps).map(Frequency::Steps).map_err(too_many)
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                let other = || E::invalid_value(de::Unexpected::Str(text), &self);
-                (text == AFTER_EACH_EPOCH).then_some(Frequency::AfterEachEpoch).ok_or_else(other)
-            }
-        }
-
-        deserializer.deserialize_any(FrequencyVisitor)
-    }
 }

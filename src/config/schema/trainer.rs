@@ -1,6 +1,6 @@
 //! `trainer.*`: the run. Meaning and defaults: `config/trainer/default.yaml`.
 
-use super::types::{Device, Location, OneOrMany, choices};
+use super::types::{Device, Frequency, Location, OneOrMany, choices};
 use serde::{Deserialize, Serialize};
 
 /// Length, name, logs, checkpoints and device of a run.
@@ -19,10 +19,10 @@ pub struct TrainerConfig {
     pub num_sample_generations: usize,
     pub device: Device,
     pub seed: u64,
-    pub save_freq: i64,
+    pub save_freq: Frequency,
     pub val_before_train: bool,
     pub val_only: bool,
-    pub test_freq: i64,
+    pub test_freq: Frequency,
     pub critic_warmup: usize,
     pub default_local_dir: Location,
     pub resume_mode: ResumeMode,
@@ -34,6 +34,13 @@ pub struct TrainerConfig {
     pub on_nonfinite: OnNonfinite,
     pub rollout_data_dir: Option<Location>,
     pub validation_data_dir: Option<Location>,
+}
+
+impl TrainerConfig {
+    /// Whether the run validates at some step.
+    pub fn validates(&self) -> bool {
+        !self.test_freq.is_never() || self.val_before_train || self.val_only
+    }
 }
 
 choices! {

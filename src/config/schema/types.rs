@@ -1,9 +1,10 @@
-//! Field types that the standard ones do not cover: paths with `~`, one-or-many lists, devices, open mappings.
+//! Field types that the standard ones do not cover: paths with `~`, one-or-many lists, frequencies, devices, open mappings.
 
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -149,6 +150,85 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
         }
 
         deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
+    }
+}
+
+/// How often something is done in a run, counted in steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frequency {
+    /// Written -1.
+    Never,
+    /// Every so many steps, and after the last.
+    Steps(NonZeroU64),
+    /// After the last step of each pass over the training rows, and after the last.
+    AfterEachEpoch,
+}
+
+const AFTER_EACH_EPOCH: &str = "after_each_epoch";
+
+impl Frequency {
+    /// Whether there is no step at which it is due.
+    pub fn is_never(self) -> bool {
+        self == Self::Never
+    }
+
+    /// Whether it is due after `step` of a run of `total_steps`, counted from 1.
+    pub fn is_due(self, step: u64, total_steps: u64, steps_per_epoch: u64) -> bool {
+        let every = match self {
+            Self::Never => return false,
+            Self::Steps(steps) => steps.get(),
+            Self::AfterEachEpoch => steps_per_epoch,
+        };
+        step == total_steps || step.is_multiple_of(every)
+    }
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("-1"),
+            Self::Steps(steps) => write!(f, "{steps}"),
+            Self::AfterEachEpoch => f.write_str(AFTER_EACH_EPOCH),
+        }
+    }
+}
+
+impl Serialize for Frequency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Never => serializer.serialize_i64(-1),
+            Self::Steps(steps) => serializer.serialize_u64(steps.get()),
+            Self::AfterEachEpoch => serializer.serialize_str(AFTER_EACH_EPOCH),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Frequency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FrequencyVisitor;
+
+        impl Visitor<'_> for FrequencyVisitor {
+            type Value = Frequency;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                write!(f, "an integer or {AFTER_EACH_EPOCH}")
+            }
+
+            fn visit_i64<E: de::Error>(self, steps: i64) -> Result<Self::Value, E> {
+                self.visit_u64(u64::try_from(steps).unwrap_or(0))
+            }
+
+            fn visit_u64<E: de::Error>(self, steps: u64) -> Result<Self::Value, E> {
+                Ok(NonZeroU64::new(steps).map_or(Frequency::Never, Frequency::Steps))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                let other = || E::invalid_value(de::Unexpected::Str(text), &self);
+                (text == AFTER_EACH_EPOCH).then_some(Frequency::AfterEachEpoch).ok_or_else(other)
+            }
+        }
+
+        deserializer.deserialize_any(FrequencyVisitor)
     }
 }
 

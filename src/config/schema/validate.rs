@@ -205,7 +205,7 @@ fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
             "a checkpoint is kept or deleted as a whole: set both to the same number, or this one to null",
         );
     }
-    if trainer.metric_for_best_model.is_some() && (trainer.test_freq <= 0 || trainer.save_freq <= 0) {
+    if trainer.metric_for_best_model.is_some() && (trainer.test_freq.is_never() || trainer.save_freq.is_never()) {
         let key = "trainer.metric_for_best_model";
         let message = format!("`{key}` compares steps that are both validated and saved, and there will be none");
         report.wrong(key, message, "set trainer.test_freq and trainer.save_freq to positive numbers, or this to null");
