@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`trainer`] is the algorithm, phase by phase; [`algorithm`] holds its formulas, [`model`] the network,
 //! [`rollout`] generation, [`reward`] the scores, [`data`] what comes in, [`checkpoint`] and [`tracking`] what goes out,
-//! [`job`] what all training runs share, [`run`] what a run records of itself, `report` what is shown of that, [`config`] what the user says. Dependencies point one way:
+//! [`job`] what all training runs share, [`run`] what a run records of itself, `report` what is shown of that, [`config`] what the
+//! user says, on top of [`hydra`]. Dependencies point one way:
 //! `algorithm` imports nothing else of ours, and only `cli` and `pipelines` import `trainer`.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
@@ -12,6 +13,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod config;
 pub mod data;
+pub mod hydra;
 pub mod job;
 pub mod model;
 pub mod optim;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 /// (folder of src, modules of ours it may import)
 const LAYERS: &[(&str, &[&str])] = &[
-    ("config", &["config", "util"]),
+    ("hydra", &["hydra", "util"]),
+    ("config", &["config", "hydra", "util"]),
     ("algorithm", &["algorithm"]),
     ("util", &["util"]),
     ("run", &["run", "tracking", "util"]),

@@ -4,9 +4,7 @@
 //! numbers as they are written, `null`, `integer > 0`, `number`, `0 to 1`, `path`, `name`, `A list of …`,
 //! `One or a list of …`, `A mapping`. Behind a value may stand what it means (`-1 = all`) and another name for it (`k3 (low_var_kl)`).
 
-use super::provenance::{Origin, Source};
-use super::scalar;
-use super::tree::{Node, Value};
+use crate::hydra::{Node, Origin, Source, Value, scalar};
 
 /// The comment of a key.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,10 +3,8 @@
 use super::Choices;
 use super::comment::{Accepts, Comment, like};
 use super::compat::inline;
-use super::error::ConfigError;
-use super::interpolate;
 use super::kinds::Known;
-use super::tree::{Node, Value};
+use crate::hydra::{ConfigError, Node, Value, interpolation};
 
 /// What the begun override `word` may become. A key that others are below ends in a dot.
 ///
@@ -68,7 +66,7 @@ fn is_mapping(written: &Node, key: &str) -> bool {
 pub fn values(written: &Node, choices: &[Choices], key: &str) -> Vec<String> {
     let is_section = |node: &&Node| matches!(&node.value, Value::Map(entries) if !entries.is_empty());
     let Some(node) = written.get(key).filter(|node| !is_section(node)) else { return vec![] };
-    let (resolved, _) = interpolate::resolve(written);
+    let (resolved, _) = interpolation::resolve(written);
     let default = resolved.get(key).map_or(&node.value, |node| &node.value);
     let mut values: Vec<String> = vec![];
     let mut add = |value: String| {

@@ -3,7 +3,7 @@
 use super::Tree;
 use super::compat::{alike, inline};
 use super::show::source;
-use super::tree::{Node, Value};
+use crate::hydra::{Node, Value};
 
 /// A key with the values of both sides; `None` where a side does not have it.
 pub struct Difference<'a> {

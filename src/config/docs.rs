@@ -4,10 +4,8 @@
 
 use super::comment::{Comment, above, head};
 use super::compat;
-use super::error::ConfigError;
 use super::kinds::KINDS;
-use super::provenance::Origin;
-use super::tree::{Node, Value};
+use crate::hydra::{ConfigError, Node, Origin, Value};
 
 const HEAD: &str = "# Settings
 

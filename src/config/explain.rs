@@ -3,13 +3,13 @@
 use super::comment::Comment;
 use super::compat::{self, Ignored, Renamed, Verl, inline};
 use super::docs::meaning_of_mapping;
-use super::error::{ConfigError, Problem};
-use super::hydra::{self, Adapt};
 use super::kinds::Known;
-use super::overrides::{Operation, Override, unknown_key};
+use super::library::LIBRARY;
 use super::show::source;
-use super::tree::{Node, Value};
 use super::{Choices, Request, Settled, Tree, settle};
+use crate::hydra::overrides::{Operation, Override};
+use crate::hydra::suggest::unknown_key;
+use crate::hydra::{Adapt, ConfigError, Node, Problem, Value, compose};
 use std::cell::RefCell;
 
 /// What is said about a key, and about the configuration it is in.
@@ -31,7 +31,7 @@ pub fn explain(known: &Known, request: &Request, choices: &[Choices], key: &str)
     let defaults = known.defaults()?.root;
     let verl = Verl::new(known.kind, &defaults);
     let recorder = Recorder { inner: &verl, key, chain: RefCell::default() };
-    let written = hydra::compose(request, known.file, &recorder)?;
+    let written = compose(request, known.file, &LIBRARY, &recorder)?;
     if !written.problems.is_empty() {
         return Err(ConfigError { problems: written.problems });
     }

@@ -1,10 +1,9 @@
 //! The resolved tree as typed structs: figment does the extraction, its errors are brought back to where values were written.
 
 use super::comment::Comment;
-use super::error::Problem;
-use super::overrides::unknown_key;
-use super::provenance::Origin;
-use super::tree::{Node, Value};
+use crate::hydra::scalar;
+use crate::hydra::suggest::{self, unknown_key};
+use crate::hydra::{Node, Origin, Problem, Value};
 use figment::error::Kind;
 use figment::value::{Dict, Map, Value as FigmentValue};
 use figment::{Error, Figment, Metadata, Profile, Provider};
@@ -88,9 +87,9 @@ fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
         }
         Kind::UnknownVariant(_, expected) => {
             let text = node.and_then(|node| node.value.plain_text()).unwrap_or_default();
-            let meant = super::suggest::closest(&text, expected.iter().copied());
+            let meant = suggest::closest(&text, expected.iter().copied());
             let problem = Problem::new(key, format!("`{key}` must be one of {}{written}", expected.join(", ")));
-            super::suggest::did_you_mean(meant).into_iter().fold(problem, Problem::help)
+            suggest::did_you_mean(meant).into_iter().fold(problem, Problem::help)
         }
         Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
             let problem = Problem::new(key, format!("`{key}` must be {}{written}", readable(expected)));
@@ -165,7 +164,7 @@ fn advice(expected: &str, node: Option<&Node>) -> Option<String> {
         ("usize" | "u64" | "i64", Value::Float(value)) if value.fract() == 0.0 => Some(format!("write {}", *value as i64)),
         (_, Value::Text(text)) if is_number => {
             let longest = (1..text.len()).rev().filter_map(|end| text.get(..end));
-            let number = longest.map(super::scalar::from_yaml).find(|value| matches!(value, Value::Int(_) | Value::Float(_)))?;
+            let number = longest.map(scalar::from_yaml).find(|value| matches!(value, Value::Int(_) | Value::Float(_)))?;
             Some(format!("`{text}` is a string: write the number alone, such as {}", number.to_yaml()))
         }
         _ => None,

@@ -5,13 +5,10 @@
 
 use super::comment::{Accepts, Comment, Range, like};
 use super::docs::meaning_of_mapping;
-use super::error::ConfigError;
-use super::interpolate;
 use super::kinds::Known;
-use super::provenance::Origin;
 use super::show::json_value;
-use super::tree::{Node, Value};
 use super::{Choices, Tree};
+use crate::hydra::{ConfigError, Node, Origin, Value, interpolation};
 use serde_json::{Map, Value as Json, json};
 
 /// The schema of one kind of configuration. `choices` are names that registries know.
@@ -20,7 +17,7 @@ use serde_json::{Map, Value as Json, json};
 /// If its built-in files do not compose, which tests exclude.
 pub fn schema(known: &Known, choices: &[Choices]) -> Result<Json, ConfigError> {
     let written = known.defaults()?;
-    let (resolved, _) = interpolate::resolve(&written.root);
+    let (resolved, _) = interpolation::resolve(&written.root);
     let packages = packages(&written);
     let writer = Writer { resolved: &resolved, choices, packages: &packages };
     let mut root = writer.mapping("", &written.root);

@@ -1,9 +1,10 @@
 //! The kinds of configuration that the program knows. A new one is a line here.
 
-use super::error::ConfigError;
+use super::library::LIBRARY;
 use super::schema::{EvalConfig, GenerationConfig, PpoConfig, Schema, SftConfig};
-use super::tree::{Node, Value};
-use super::{Choices, Kind, Loaded, Request, Tree, lookup, yaml};
+use super::{Choices, Kind, Loaded, Request, Tree};
+use crate::hydra::{ConfigError, Node, Value};
+use crate::hydra::{lookup, yaml};
 
 /// One kind of configuration.
 pub struct Known {
@@ -68,7 +69,7 @@ pub fn infer(request: &Request) -> Result<&'static Known, ConfigError> {
     if let Some(known) = by_name(request)? {
         return Ok(known);
     }
-    let (source, _) = lookup::primary(request, KINDS[0].file)?;
+    let (source, _) = lookup::primary(request, KINDS[0].file, &LIBRARY)?;
     let body = yaml::parse(&source)?;
     let mut best = (&KINDS[0], 0.0);
     for known in KINDS {
@@ -88,7 +89,7 @@ pub fn by_name(request: &Request) -> Result<Option<&'static Known>, ConfigError>
     if request.config.is_none() && request.config_name.is_none() {
         return Ok(Some(&KINDS[0]));
     }
-    let (source, search) = lookup::primary(request, KINDS[0].file)?;
+    let (source, search) = lookup::primary(request, KINDS[0].file, &LIBRARY)?;
     let mut open = vec![source];
     let mut next = 0;
     while let Some(source) = open.get(next).cloned() {

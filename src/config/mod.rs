@@ -16,48 +16,20 @@ pub mod plan;
 pub mod schema;
 
 mod comment;
-mod compose;
-mod error;
 mod extract;
-mod grammar;
-mod hydra;
-mod interpolate;
-mod lookup;
-mod overrides;
-mod provenance;
-mod scalar;
+mod library;
 mod show;
-mod suggest;
 mod traps;
-mod tree;
-mod yaml;
 
+pub use crate::hydra::{ConfigError, Mark, Node, Origin, Problem, Request, Source, Value};
 pub use compat::{Ignored, Kind, Renamed};
-pub use error::{ConfigError, Problem};
 pub use plan::{BatchPlan, MicroBatch, UpdatePlan};
-pub use provenance::{Mark, Origin, Source};
 pub use schema::{PpoConfig, Schema, SftConfig};
-pub use tree::{Node, Value};
 
+use crate::hydra::{Plain, Written, compose, interpolation, scalar, suggest, yaml};
 use compat::Verl;
-use hydra::{Plain, Written};
-use std::path::PathBuf;
+use library::LIBRARY;
 use std::sync::Arc;
-
-/// What the command line asks for.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// `--config`: a path, or the name of a file in a config folder or built in.
-    pub config: Option<String>,
-    /// `--config-name`: as `config`, but never a path in the current folder.
-    pub config_name: Option<String>,
-    /// `--config-path`: the folder of `config_name`.
-    pub config_path: Option<PathBuf>,
-    /// `--config-dir`: further folders to look in.
-    pub config_dirs: Vec<PathBuf>,
-    /// `key=value` and the like, in order.
-    pub overrides: Vec<String>,
-}
 
 /// Names that a registry knows: the key that holds one, or a list of them, and the names.
 pub type Choices<'a> = (&'a str, &'a [&'a str]);
@@ -107,7 +79,7 @@ impl Tree {
 
     /// Whether a built-in file gave the key its value, rather than the user.
     pub fn is_built_in(&self, key: &str) -> bool {
-        let ours = |source: &provenance::Source| lookup::is_built_in(source) || lookup::is_copy_of_built_in(source);
+        let ours = |source: &Source| LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source);
         self.origin(key).is_none_or(|origin| matches!(origin, Origin::File { source, .. } if ours(source)))
     }
 
@@ -150,7 +122,7 @@ pub struct Settled {
 pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     let defaults = defaults(kind.default_file())?.root;
     let verl = Verl::new(kind, &defaults);
-    let Written { mut root, mut problems, mut ignored } = hydra::compose(request, kind.default_file(), &verl)?;
+    let Written { mut root, mut problems, mut ignored } = compose(request, kind.default_file(), &LIBRARY, &verl)?;
     verl.choose_lora(&mut root);
     problems.extend(verl.fill(&mut root));
     verl.add_old_names(&mut root);
@@ -158,10 +130,10 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     problems.extend(aside.problems);
     ignored.extend(aside.ignored);
     let renamed = verl.renamed().into_iter().chain(aside.renamed).collect();
-    let (mut resolved, mut failed) = interpolate::resolve_in(&aside.settings, &root);
+    let (mut resolved, mut failed) = interpolation::resolve_in(&aside.settings, &root);
     if !failed.is_empty() {
         verl.add_verls_defaults(&mut root);
-        (resolved, failed) = interpolate::resolve_in(&aside.settings, &root);
+        (resolved, failed) = interpolation::resolve_in(&aside.settings, &root);
     }
     let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
     problems.extend(failed);
@@ -186,7 +158,7 @@ fn numbers_as_names(resolved: &mut Node) {
 /// Everything that is wrong with it, each with its place and what to do.
 pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<T>, ConfigError> {
     let Settled { tree, ignored, renamed, mut problems, unresolved, defaults } = settle(T::KIND, request)?;
-    let (defaults, _) = interpolate::resolve(&defaults);
+    let (defaults, _) = interpolation::resolve(&defaults);
     let extracted = extract::extract::<T>(&tree.root, &defaults).map_err(|mut wrong| {
         wrong.retain(|problem| !unresolved.contains(&problem.key));
         wrong
@@ -212,7 +184,7 @@ pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<
 /// # Errors
 /// If it does not compose, which tests exclude.
 pub fn defaults(name: &str) -> Result<Tree, ConfigError> {
-    Ok(Tree { root: hydra::compose(&Request::default().built_in(name), name, &Plain)?.root })
+    Ok(Tree { root: compose(&Request::built_in(name), name, &LIBRARY, &Plain)?.root })
 }
 
 /// Composes any files by Hydra's rules alone: no types, no checks, no keys of ours. A value still to be given stays `???`.
@@ -220,17 +192,10 @@ pub fn defaults(name: &str) -> Result<Tree, ConfigError> {
 /// # Errors
 /// What Hydra refuses too: files that are not there, overrides that cannot be applied, interpolations without a value.
 pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
-    let written = hydra::compose(request, PpoConfig::DEFAULT_NAME, &Plain)?;
-    let (root, problems) = interpolate::resolve_given(&written.root);
+    let written = compose(request, PpoConfig::DEFAULT_NAME, &LIBRARY, &Plain)?;
+    let (root, problems) = interpolation::resolve_given(&written.root);
     let problems: Vec<Problem> = written.problems.into_iter().chain(problems).collect();
     if problems.is_empty() { Ok(Tree { root }) } else { Err(ConfigError { problems }) }
-}
-
-impl Request {
-    /// The same request for the built-in file of this name, whatever the folders hold.
-    fn built_in(self, name: &str) -> Self {
-        Self { config: Some(format!("{}{name}", lookup::BUILT_IN)), ..self }
-    }
 }
 
 /// Keys whose values are names that a registry knows, and the settings that add names to them.

@@ -1,8 +1,7 @@
 //! `config show`: the resolved configuration as YAML or JSON, with the origin of every value if wanted.
 
 use super::Tree;
-use super::provenance::Origin;
-use super::tree::{Node, Value};
+use crate::hydra::{Node, Origin, Value};
 use serde_json::{Map, json};
 
 impl Tree {

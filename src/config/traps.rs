@@ -1,7 +1,6 @@
 //! Values that are what they say by the rules, and almost certainly not what was meant.
 
-use super::error::Problem;
-use super::tree::{Node, Value};
+use crate::hydra::{Node, Problem, Value};
 
 /// Reports such values among the settings. Mappings that take any key are left alone.
 pub fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {

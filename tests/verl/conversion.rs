@@ -1,7 +1,9 @@
 //! Commands of verl, converted: groups of frameworks, keys that verl does not read, keys that its files lack.
 
 use super::{built_in, repository, resolved, settled};
-use burnish::config::compat::{Fate, Kind, NULL_IS_UNSET, alike, editions, files, fits_key, leaves, module_names, row};
+use burnish::config::compat::{
+    Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
+};
 use burnish::config::from_verl::{self, Converted, Source};
 use burnish::config::schema::RewardManager;
 use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, settle};
@@ -41,7 +43,7 @@ fn the_values_of_a_group_are_taken() {
             let word = format!("{group}={option}");
             let (found, tree) = converted(edition, &format!("{command} {word}"));
             assert!(found.ignored.iter().any(|one| one.key == group), "{edition} {word}: {:?}", found.ignored);
-            let verls = files::composed(edition, config, std::slice::from_ref(&word)).unwrap().unwrap();
+            let verls = compose_edition(edition, config, std::slice::from_ref(&word)).unwrap().unwrap();
             let written = built_in(kind);
             let mut compared = 0;
             leaves("", &verls, &mut |key, node| {

@@ -1,7 +1,9 @@
 //! verl's defaults in three editions, against what Hydra composed from verl's own files.
 
 use super::{built_in, golden_folder, repository};
-use burnish::config::compat::{Fate, Kind, NULL_IS_UNSET, alike, editions, files, fits_key, leaves, module_names, row};
+use burnish::config::compat::{
+    Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
+};
 use burnish::config::{Node, PpoConfig, Request, Settled, Tree, Value, load, settle};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -287,7 +289,7 @@ fn is_own(key: &str, value: &Value) -> bool {
 fn verls_files_compose_to_the_frozen_defaults() {
     for (index, edition) in editions::EDITIONS.iter().enumerate() {
         for (_, config, _) in PRESETS {
-            let Some(tree) = files::composed(edition, config, &[]) else { continue };
+            let Some(tree) = compose_edition(edition, config, &[]) else { continue };
             let tree = tree.unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
             let mut here = BTreeMap::new();
             leaves("", &tree, &mut |key, node| drop(here.insert(key.to_string(), node.value.clone())));

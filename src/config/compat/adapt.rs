@@ -1,13 +1,10 @@
 //! On the way in: keys of verl that are called otherwise here take their new names, and those that are no settings may be
 //! written as if they were there.
 
-use super::super::error::Problem;
-use super::super::hydra::Adapt;
-use super::super::overrides::{Operation, Override};
-use super::super::provenance::Origin;
-use super::super::tree::{Node, Value};
 use super::editions::{self, EDITIONS, is_default, newest_defaults, parse};
 use super::{Fate, Kind, Row, alike, row};
+use crate::hydra::overrides::{Operation, Override};
+use crate::hydra::{Adapt, Node, Origin, Problem, Value};
 use std::cell::RefCell;
 use std::fmt;
 

@@ -1,10 +1,8 @@
 //! verl's own keys and defaults in three editions, as its files had them: `editions.tsv`.
 
-use super::super::provenance::{Origin, Source};
-use super::super::tree::{Node, Value};
-use super::super::yaml;
 use super::alike;
 use super::table::Kind;
+use crate::hydra::{Node, Origin, Source, Value, yaml};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 

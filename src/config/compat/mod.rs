@@ -10,13 +10,16 @@ pub mod page;
 pub mod table;
 
 mod adapt;
+mod compose;
 mod set_aside;
 
+pub use crate::hydra::{Ignored, inline, summary};
 pub use adapt::{NULL_IS_UNSET, Renamed, Verl, leaves, module_names};
-pub use set_aside::{Aside, Ignored, inline, set_aside, summary};
+pub use compose::compose_edition;
+pub use set_aside::{Aside, set_aside};
 pub use table::{Fate, Kind};
 
-use super::tree::{Node, Value, segments};
+use crate::hydra::{Node, Value, segments};
 use std::sync::LazyLock;
 
 /// What the table says of a key.

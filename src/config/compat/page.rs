@@ -1,10 +1,9 @@
 //! The table as a part of `docs/from-verl.md`.
 
-use super::super::error::ConfigError;
-use super::super::tree::Node;
 use super::editions::{self, EDITIONS, Key};
 use super::row;
 use super::table::{EVERYWHERE, Fate, Kind, VALUES};
+use crate::hydra::{ConfigError, Node};
 
 const KINDS: [(Kind, &str); 4] = [
     (Kind::Rl, "Reinforcement learning: `trainer`"),

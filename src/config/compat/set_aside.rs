@@ -1,53 +1,9 @@
 //! Keys that are no settings leave the tree here: silently at their defaults, otherwise reported or refused.
 
-use super::super::error::Problem;
-use super::super::interpolate;
-use super::super::tree::{Node, Value};
 use super::editions::{is_default, newest_defaults, parse};
 use super::table::VALUES;
-use super::{Fate, Kind, Renamed, Row, alike, row};
-
-/// A key that was set away from its default and has no effect.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ignored {
-    pub key: String,
-    /// What it was set to, as YAML.
-    pub value: String,
-    pub reason: &'static str,
-}
-
-impl Ignored {
-    /// A setting of Hydra's own.
-    pub fn hydra(key: String, value: &Value) -> Self {
-        Self { key, value: inline(value), reason: "Hydra itself does not run here" }
-    }
-}
-
-/// The block that a run prints: one line per reason, with the keys it is about.
-pub fn summary(ignored: &[Ignored]) -> String {
-    let mut reasons: Vec<(&str, Vec<String>)> = vec![];
-    for one in ignored {
-        let text = format!("{}={}", one.key, one.value);
-        match reasons.iter_mut().find(|(reason, _)| *reason == one.reason) {
-            Some((_, keys)) => keys.push(text),
-            None => reasons.push((one.reason, vec![text])),
-        }
-    }
-    let lines = reasons.into_iter().map(|(reason, keys)| format!("\n  {reason}: {}", keys.join(", ")));
-    format!("ignored, because{}", lines.collect::<String>())
-}
-
-/// A value on one line.
-pub fn inline(value: &Value) -> String {
-    match value {
-        Value::List(items) => format!("[{}]", items.iter().map(|item| inline(&item.value)).collect::<Vec<_>>().join(", ")),
-        Value::Map(entries) => {
-            let entries = entries.iter().map(|(key, node)| format!("{key}: {}", inline(&node.value)));
-            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-        }
-        scalar => scalar.to_yaml(),
-    }
-}
+use super::{Fate, Ignored, Kind, Renamed, Row, alike, inline, row};
+use crate::hydra::{Node, Problem, Value, interpolation};
 
 /// What a tree holds beside settings.
 pub struct Aside {
@@ -70,7 +26,7 @@ pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
     for (key, node, _) in &sorter.aside {
         others.put(key, node.clone());
     }
-    let (others, _) = interpolate::resolve_in(&others, written);
+    let (others, _) = interpolation::resolve_in(&others, written);
     let (mut ignored, mut problems, mut renamed) = (sorter.ignored, vec![], vec![]);
     let mut chosen = vec![];
     for (key, node, row) in sorter.aside {

@@ -2,11 +2,9 @@
 //! verl's own files, and what they change is set in the recipe.
 
 use super::super::compat::editions::{self, EDITIONS, FSDP, MEGATRON};
-use super::super::compat::{Ignored, files, leaves};
-use super::super::error::{ConfigError, Problem};
-use super::super::overrides::{self, Operation, Override};
-use super::super::provenance::Origin;
-use super::super::tree::{Node, Value};
+use super::super::compat::{Ignored, compose_edition, files, leaves};
+use crate::hydra::overrides::{self, Operation, Override};
+use crate::hydra::{ConfigError, Node, Origin, Problem, Value};
 use std::sync::Arc;
 
 const TAKEN: &str =
@@ -47,14 +45,14 @@ impl<'a> Choice<'a> {
         }
         let is_megatron = config.contains(MEGATRON) || groups.iter().any(|word| word.as_str() == "engine=megatron");
         let framework = if is_megatron { MEGATRON } else { FSDP };
-        let base = match files::composed(edition, &config, &[])? {
+        let base = match compose_edition(edition, &config, &[])? {
             Ok(tree) => tree,
             Err(error) => return Some(Err(error)),
         };
         let (mut tree, mut given, mut problems) = (base, vec![], vec![]);
         for index in 0..groups.len() {
             let chosen: Vec<String> = groups[..=index].iter().map(|word| word.to_string()).collect();
-            let after = match files::composed(edition, &config, &chosen)? {
+            let after = match compose_edition(edition, &config, &chosen)? {
                 Ok(after) => after,
                 Err(error) => {
                     problems.extend(error.problems);

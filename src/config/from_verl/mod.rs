@@ -10,11 +10,8 @@ mod shell;
 use super::compat::editions::{self, EDITIONS};
 use super::compat::table::VALUES;
 use super::compat::{Fate, Ignored, Kind, Renamed, Verl, files, inline, leaves, row, set_aside};
-use super::error::{ConfigError, Problem};
-use super::hydra::Adapt;
-use super::overrides::{self, Operation, Override};
-use super::provenance::Origin;
-use super::tree::{Node, Value};
+use crate::hydra::overrides::{self, Operation, Override};
+use crate::hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 use groups::Choice;
 
 /// A program of verl, and what answers to it here.

@@ -1,7 +1,7 @@
 //! The recipe file of a converted command.
 
-use super::super::tree::{Node, Value};
 use super::Converted;
+use crate::hydra::{Node, Value};
 
 /// The text of the recipe: its command, verl's defaults, and what the command changed.
 pub fn write(converted: &Converted, settings: &Node) -> String {

@@ -6,7 +6,7 @@ mod blocks;
 mod redirect;
 mod sum;
 
-use super::super::grammar::{DEEPEST, LONGEST};
+use crate::hydra::grammar::{DEEPEST, LONGEST};
 use blocks::Blocks;
 use std::collections::HashMap;
 use std::iter::Peekable;

@@ -1,6 +1,6 @@
 //! `$((1 + 2))`.
 
-use super::super::super::grammar::DEEPEST;
+use crate::hydra::grammar::DEEPEST;
 
 /// Integer arithmetic: + - * / % and parentheses over numbers and variables.
 pub struct Sum<'a> {

@@ -2,7 +2,7 @@
 
 use super::error::Problem;
 use super::grammar::{DEEPEST, TOO_DEEP};
-use super::interpolate;
+use super::interpolation;
 use super::provenance::{Mark, Origin, Source};
 use super::scalar;
 use super::tree::{Map, Node, Value};
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
                 }
                 let plain = style == ScalarStyle::Plain;
                 let value = if plain { scalar::read_yaml(&text) } else { Ok(Value::Text(text.into_owned())) };
-                let value = value.and_then(|value| match interpolate::check(&value) {
+                let value = value.and_then(|value| match interpolation::check(&value) {
                     Some(fault) => Err(format!("this `${{…}}` cannot be read: {}", fault.message)),
                     None => Ok(value),
                 });

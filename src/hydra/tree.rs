@@ -1,7 +1,5 @@
 //! The configuration as a tree of values that know where they were written, before any types.
 
-mod emit;
-
 use super::provenance::Origin;
 
 /// A mapping; keys keep the order in which they were first written.
@@ -29,11 +27,6 @@ pub enum Value {
 }
 
 impl Value {
-    /// The YAML of this value, on one line where it is a scalar.
-    pub fn to_yaml(&self) -> String {
-        emit::yaml(self)
-    }
-
     /// What kind of value this is, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -44,15 +37,6 @@ impl Value {
             Self::Text(_) => "string",
             Self::List(_) => "list",
             Self::Map(_) => "mapping",
-        }
-    }
-
-    /// A scalar as it appears inside a longer text; `None` for lists and mappings.
-    pub fn plain_text(&self) -> Option<String> {
-        match self {
-            Self::Text(text) => Some(text.clone()),
-            Self::List(_) | Self::Map(_) => None,
-            scalar => Some(scalar.to_yaml()),
         }
     }
 

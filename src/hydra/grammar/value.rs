@@ -1,29 +1,9 @@
 //! The value grammar of Hydra's command line: words, quoted strings, lists, dicts, casts.
 
-mod casts;
-
-use super::provenance::Origin;
-use super::scalar;
-use super::tree::{Map, Node, Value};
-
-/// What is wrong with a text, and the byte at which it is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fault {
-    pub at: usize,
-    pub message: String,
-}
-
-/// How deep brackets, casts, interpolations and the values that refer to each other may be nested.
-pub const DEEPEST: usize = 200;
-
-/// The longest text that a cast or interpolations may make, in bytes.
-pub const LONGEST: usize = 1_000_000;
-
-/// What to say of a text that goes deeper than [`DEEPEST`].
-pub const TOO_DEEP: &str = "this is nested too deeply: at most 200 levels are read";
-
-/// Characters that a backslash takes their meaning from.
-pub const ESCAPABLE: &str = "\\()[]{}:=, \t";
+use super::words::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_name, unexpected};
+use crate::hydra::provenance::Origin;
+use crate::hydra::scalar;
+use crate::hydra::tree::{Map, Node, Value};
 
 /// Parses what stands behind the `=` of an override.
 ///
@@ -46,20 +26,10 @@ pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, Fault> {
     }
 }
 
-/// Whether a character can stand in an unquoted word.
-pub fn in_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "_/-\\+.$%*@?|".contains(c)
-}
-
-/// What to say of a character that cannot stand in an unquoted value.
-pub fn unexpected(c: char) -> String {
-    let home = if c == '~' { "; for the home folder write $HOME, which the shell puts in" } else { "" };
-    format!("`{c}` cannot stand here: put the text in quotes, as in key=\"'text'\"{home}")
-}
-
-struct ValueParser<'a> {
-    text: &'a str,
-    at: usize,
+/// A reader of one value, at a byte of its text.
+pub(super) struct ValueParser<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
     depth: usize,
     origin: &'a Origin,
 }
@@ -84,7 +54,7 @@ impl Word {
 
 impl ValueParser<'_> {
     /// One value; it ends before a `,`, a closing bracket or the end.
-    fn element(&mut self) -> Result<Node, Fault> {
+    pub(super) fn element(&mut self) -> Result<Node, Fault> {
         let value = match self.peek() {
             Some('[') => self.list()?,
             Some('{') => self.dict()?,
@@ -118,7 +88,7 @@ impl ValueParser<'_> {
     }
 
     /// What stands between brackets, the opening one being next, with commas between the items.
-    fn sequence(
+    pub(super) fn sequence(
         &mut self,
         close: char,
         unclosed: &str,
@@ -261,14 +231,14 @@ impl ValueParser<'_> {
     }
 
     /// Refuses `[a,]` and `{a: }`.
-    fn not_empty(&self) -> Result<(), Fault> {
+    pub(super) fn not_empty(&self) -> Result<(), Fault> {
         match self.peek() {
             Some(c @ (',' | ']' | '}' | ')')) => self.fail(format!("a value is missing before `{c}`")),
             _ => Ok(()),
         }
     }
 
-    fn rest(&self) -> &str {
+    pub(super) fn rest(&self) -> &str {
         &self.text[self.at..]
     }
 
@@ -293,10 +263,4 @@ impl ValueParser<'_> {
     fn fail<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
         Err(self.fault(message))
     }
-}
-
-/// Whether a text is a name: letters, digits, `_` and `-`, no digit first.
-pub fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }

@@ -1,10 +1,10 @@
 //! Limits on what a few short interpolations can grow to.
 
-use super::super::error::Problem;
-use super::super::grammar::{DEEPEST, LONGEST};
-use super::super::provenance::Origin;
-use super::super::tree::{Node, Value};
-use super::Resolver;
+use super::resolver::Resolver;
+use crate::hydra::error::Problem;
+use crate::hydra::grammar::{DEEPEST, LONGEST};
+use crate::hydra::provenance::Origin;
+use crate::hydra::tree::{Node, Value};
 
 /// How many values one configuration may resolve to, with those worked out on the way.
 const MOST_VALUES: usize = 1_000_000;

@@ -1,108 +1,42 @@
-//! `${…}`: absolute keys, relative keys (`${.x}`, `${..x}`), and functions such as `${oc.env:NAME,default}`, alone or inside a
-//! longer text.
+//! What a tree with `${…}` comes to, followed value by value.
 
-mod clock;
-mod functions;
-mod limits;
-mod syntax;
-
-use super::error::Problem;
-use super::grammar::Fault;
-use super::overrides::unknown_key;
-use super::provenance::Origin;
-use super::scalar;
-use super::tree::{Node, Value, below, segments};
-use syntax::{Interpolation, Name, Part};
+use super::syntax::{self, Interpolation, Name, Part};
+use crate::hydra::error::Problem;
+use crate::hydra::provenance::Origin;
+use crate::hydra::scalar;
+use crate::hydra::suggest::unknown_key;
+use crate::hydra::tree::{Node, Value, below, segments};
 
 /// The text that stands for a value still to be given.
 const MISSING: &str = "???";
 
-/// Replaces every interpolation by its value and reports those that have none, and values still to be given (`???`).
-pub fn resolve(root: &Node) -> (Node, Vec<Problem>) {
-    resolve_in(root, root)
-}
-
-/// As [`resolve`], for a part of a tree whose other keys may be referred to but are not resolved themselves.
-pub fn resolve_in(part: &Node, root: &Node) -> (Node, Vec<Problem>) {
-    resolve_with(part, root, Missing::IsWrong)
-}
-
-/// As [`resolve`], but a value still to be given stays `???`.
-pub fn resolve_given(root: &Node) -> (Node, Vec<Problem>) {
-    resolve_with(root, root, Missing::Stays)
-}
-
-fn resolve_with(part: &Node, root: &Node, missing: Missing) -> (Node, Vec<Problem>) {
-    let mut resolver = Resolver::new(root, missing);
-    let mut problems = vec![];
-    let resolved = resolver.tree("", part, &mut problems);
-    (resolved, problems)
-}
-
-/// The present value of a key, with interpolations followed; `None` if there is none, or it is null or still to be given.
-pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
-    let mut resolver = Resolver::new(root, Missing::Stays);
-    let names: Vec<String> = segments(key).map(str::to_string).collect();
-    let found = match resolver.look_up(&names)? {
-        LookUp::At(found) => found,
-        _ => return Ok(None),
-    };
-    let node = found.node().clone();
-    let is_given = node.value != Value::Null && !is_missing(&node);
-    Ok(is_given.then_some(node))
-}
-
-/// The key at which the node of a key is once interpolations are followed, on the way and at the end; `None` if it is nowhere.
-pub fn place(root: &Node, key: &str) -> Option<String> {
-    let mut resolver = Resolver::new(root, Missing::Stays);
-    let names: Vec<String> = segments(key).map(str::to_string).collect();
-    match resolver.look_up(&names) {
-        Ok(LookUp::At(Found::At(key, _))) => Some(key),
-        _ => None,
-    }
-}
-
-/// The value of a text that stands nowhere in the tree.
-pub fn text(root: &Node, text: &str, origin: &Origin) -> Result<Node, Problem> {
-    let mut resolver = Resolver::new(root, Missing::Stays);
-    resolver.leaf("", text, origin)
-}
-
-/// The first text in a value that does not follow the grammar.
-pub fn check(value: &Value) -> Option<Fault> {
-    match value {
-        Value::Text(text) if text.contains("${") => syntax::parse_text(text).err(),
-        Value::Map(map) => map.iter().find_map(|(_, node)| check(&node.value)),
-        Value::List(items) => items.iter().find_map(|node| check(&node.value)),
-        _ => None,
-    }
-}
-
+/// What a value that is still to be given does to a resolution.
 #[derive(Clone, Copy, PartialEq)]
-enum Missing {
+pub(super) enum Missing {
     Stays,
     IsWrong,
 }
 
-struct Resolver<'a> {
+/// One resolution under way.
+pub(super) struct Resolver<'a> {
     root: &'a Node,
     missing: Missing,
     /// The keys whose values are being worked out, outermost first.
     open: Vec<String>,
-    depth: usize,
+    pub(super) depth: usize,
     /// How many values have been worked out; a long text counts as several.
-    spent: usize,
+    pub(super) spent: usize,
 }
 
 /// What an interpolation comes to.
-enum Found<'a> {
+pub(super) enum Found<'a> {
     /// A node of the tree, as written but no interpolation itself, and its key.
     At(String, &'a Node),
     Made(Node),
 }
 
 /// What is under a key.
-enum LookUp<'a> {
+pub(super) enum LookUp<'a> {
     At(Found<'a>),
     Nothing,
     /// A value on the way is no mapping or list.
@@ -114,7 +48,7 @@ enum LookUp<'a> {
 }
 
 impl Found<'_> {
-    fn node(&self) -> &Node {
+    pub(super) fn node(&self) -> &Node {
         match self {
             Self::At(_, node) => node,
             Self::Made(node) => node,
@@ -123,12 +57,12 @@ impl Found<'_> {
 }
 
 impl<'a> Resolver<'a> {
-    fn new(root: &'a Node, missing: Missing) -> Self {
+    pub(super) fn new(root: &'a Node, missing: Missing) -> Self {
         Self { root, missing, open: vec![], depth: 0, spent: 0 }
     }
 
     /// Resolves everything below a node; what fails stays as it is.
-    fn tree(&mut self, key: &str, node: &Node, problems: &mut Vec<Problem>) -> Node {
+    pub(super) fn tree(&mut self, key: &str, node: &Node, problems: &mut Vec<Problem>) -> Node {
         let resolved = self.deeper(key, &node.origin, |resolver| {
             resolver.spend(node);
             Ok(resolver.children(key, node, problems))
@@ -172,7 +106,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The value of a text with interpolations, with everything below it.
-    fn leaf(&mut self, key: &str, text: &str, origin: &Origin) -> Result<Node, Problem> {
+    pub(super) fn leaf(&mut self, key: &str, text: &str, origin: &Origin) -> Result<Node, Problem> {
         self.opened(key, origin, |resolver| {
             let found = resolver.parts(key, &parsed(key, text, origin)?, origin)?;
             resolver.whole(found, origin)
@@ -180,7 +114,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// What was found with everything below it resolved, as the value of what is written at `origin`.
-    fn whole(&mut self, found: Found, origin: &Origin) -> Result<Node, Problem> {
+    pub(super) fn whole(&mut self, found: Found, origin: &Origin) -> Result<Node, Problem> {
         let (node, through) = match found {
             Found::Made(node) => return Ok(node),
             Found::At(key, node) => {
@@ -223,7 +157,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A text in its parts. If it is nothing but one interpolation, it takes the value of that with its type.
-    fn parts(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<Found<'a>, Problem> {
+    pub(super) fn parts(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<Found<'a>, Problem> {
         match parts {
             [Part::Inter(only)] => self.interpolation(key, only, origin),
             parts => Ok(Found::Made(Node::new(Value::Text(self.joined(key, parts, origin)?), origin.clone()))),
@@ -231,7 +165,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The parts of a text as one string.
-    fn joined(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<String, Problem> {
+    pub(super) fn joined(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<String, Problem> {
         let mut whole = String::new();
         for part in parts {
             match part {
@@ -299,7 +233,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// What is under a key. Interpolations on the way are followed.
-    fn look_up(&mut self, names: &[String]) -> Result<LookUp<'a>, Problem> {
+    pub(super) fn look_up(&mut self, names: &[String]) -> Result<LookUp<'a>, Problem> {
         let mut at = Found::At(String::new(), self.root);
         for name in names {
             let index_given = name.parse::<usize>().is_ok();
@@ -342,7 +276,7 @@ fn must_be_given(key: &str, origin: &Origin) -> Problem {
     Problem::new(key, format!("`{key}` must be given")).at(origin).help(format!("write {key}=VALUE"))
 }
 
-fn is_missing(node: &Node) -> bool {
+pub(super) fn is_missing(node: &Node) -> bool {
     matches!(&node.value, Value::Text(text) if text == MISSING)
 }
 
@@ -357,7 +291,7 @@ fn parsed(key: &str, text: &str, origin: &Origin) -> Result<Vec<Part>, Problem> 
 
 /// A key as written at `key`: each leading dot goes one mapping up, one dot being the mapping that `key` is in. `None` if that
 /// is above the top.
-fn absolute(key: &str, dots: usize, names: &[String]) -> Option<Vec<String>> {
+pub(super) fn absolute(key: &str, dots: usize, names: &[String]) -> Option<Vec<String>> {
     if dots == 0 {
         return Some(names.to_vec());
     }

@@ -1,11 +1,11 @@
 //! Overrides of the command line: `key=value`, `+key=value`, `++key=value`, `~key`, `group=option`.
 
-use super::compose::merge::{self, Keys};
 use super::error::Problem;
 use super::grammar::{self, Fault};
-use super::interpolate;
+use super::interpolation;
+use super::merge::{self, Keys};
 use super::provenance::{Mark, Origin, Source};
-use super::suggest;
+use super::suggest::unknown_key;
 use super::tree::{Node, Value, below};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub fn parse(text: &str) -> Result<Override, Problem> {
     let start = text.len() - value.map_or(0, str::len);
     let read = |value| {
         let node = grammar::parse_value(value, &origin)?;
-        interpolate::check(&node.value).map_or(Ok(node), |fault| Err(Fault { at: 0, ..fault }))
+        interpolation::check(&node.value).map_or(Ok(node), |fault| Err(Fault { at: 0, ..fault }))
     };
     let node = value.map(read);
     let node = node.transpose().map_err(|fault| {
@@ -112,7 +112,7 @@ impl Override {
             Operation::Delete => self.delete(root),
             Operation::Add => {
                 let is_container = matches!(self.value, Some(Node { value: Value::Map(_) | Value::List(_), .. }));
-                if !is_container && interpolate::select(root, &self.key).map_err(|problem| self.because(&problem))?.is_some() {
+                if !is_container && interpolation::select(root, &self.key).map_err(|problem| self.because(&problem))?.is_some() {
                     let message = format!("`{}` is already there, so `+` cannot add it", self.key);
                     let help = format!("to change it, write {0}=…, or ++{0}=… to set it in any case", self.key);
                     return Err(self.problem(message).help(help));
@@ -125,7 +125,7 @@ impl Override {
     }
 
     fn delete(self, root: &mut Node) -> Result<(), Problem> {
-        let Some(current) = interpolate::select(root, &self.key).map_err(|problem| self.because(&problem))? else {
+        let Some(current) = interpolation::select(root, &self.key).map_err(|problem| self.because(&problem))? else {
             return Err(match root.get(&self.key) {
                 Some(_) => self.problem(format!("`{}` cannot be deleted: it is null or still to be given", self.key)),
                 None => unknown_key(&self.key, &root.keys(), false).at(&self.origin),
@@ -138,7 +138,7 @@ impl Override {
         }
         // What an interpolation on the way leads to loses the key, as it does with Hydra.
         let (parent, last) = self.key.rsplit_once('.').unwrap_or(("", &self.key));
-        match interpolate::place(root, parent).and_then(|parent| root.remove(&below(&parent, last))) {
+        match interpolation::place(root, parent).and_then(|parent| root.remove(&below(&parent, last))) {
             Some(_) => Ok(()),
             None => Err(self
                 .problem(format!("`{}` cannot be deleted: it is an item of a list", self.key))
@@ -214,11 +214,4 @@ fn python_equal(a: &Value, b: &Value) -> bool {
         (Some(a), Some(b)) => a == b,
         _ => a.same(b),
     }
-}
-
-/// The problem of a key that does not exist, with the one that was probably meant.
-pub fn unknown_key(key: &str, known: &[String], could_add: bool) -> Problem {
-    let meant = suggest::did_you_mean(suggest::closest_key(key, known).as_deref());
-    let add = could_add.then(|| format!("to add a key to a mapping that takes any, write +{key}=…"));
-    meant.or(add).into_iter().fold(Problem::new(key, format!("no such key `{key}`")), Problem::help)
 }

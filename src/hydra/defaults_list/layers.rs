@@ -2,15 +2,15 @@
 //!
 //! Lists are followed from their end to their start, so that what a later file overrides holds for the earlier ones.
 
-use super::super::error::Problem;
-use super::super::interpolate;
-use super::super::lookup::SearchPath;
-use super::super::overrides::{Operation, Override};
-use super::super::provenance::{Origin, Source};
-use super::super::suggest;
-use super::super::tree::{Node, Value};
-use super::File;
 use super::entry::{Entry, Options, Target};
+use super::file::File;
+use crate::hydra::error::Problem;
+use crate::hydra::interpolation;
+use crate::hydra::lookup::SearchPath;
+use crate::hydra::overrides::{Operation, Override};
+use crate::hydra::provenance::{Origin, Source};
+use crate::hydra::suggest;
+use crate::hydra::tree::{Node, Value};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -266,7 +266,7 @@ impl Layers<'_> {
             .iter()
             .map(|(key, name, origin)| (key.clone(), node(name.clone().map_or(Value::Null, Value::Text), origin)));
         let choices = node(Value::Map(known.collect()), &entry.origin);
-        let resolve = |text: &str| match interpolate::text(&choices, text, &entry.origin) {
+        let resolve = |text: &str| match interpolation::text(&choices, text, &entry.origin) {
             Ok(Node { value: Value::Text(text), .. }) => Ok(text),
             Ok(_) => Err(None),
             Err(problem) => Err(Some(problem.message)),

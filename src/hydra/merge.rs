@@ -1,9 +1,9 @@
 //! Laying one part of a configuration upon another, as OmegaConf merges.
 
-use super::super::error::Problem;
-use super::super::interpolate;
-use super::super::overrides::unknown_key;
-use super::super::tree::{Map, Node, Value, below};
+use super::error::Problem;
+use super::interpolation;
+use super::suggest::unknown_key;
+use super::tree::{Map, Node, Value, below};
 
 /// Whether a merge may bring keys that are not there yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn follows_under(under: &Node, over: &Node) -> bool {
 /// Puts a copy of what an interpolation refers to in its place, so that the merge adds to that.
 fn follow(root: &mut Node, key: &str, over: &Node) {
     if let (Some(Value::Text(_)), Value::Map(_) | Value::List(_)) = (root.get(key).map(|node| &node.value), &over.value)
-        && let Ok(Some(target)) = interpolate::select(root, key)
+        && let Ok(Some(target)) = interpolation::select(root, key)
         && matches!(target.value, Value::Map(_) | Value::List(_))
         && let Some(node) = root.get_mut(key)
     {

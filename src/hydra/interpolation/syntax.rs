@@ -1,8 +1,8 @@
 //! The grammar of `${…}`, which is OmegaConf's.
 
-use super::super::grammar::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_name, unexpected};
-use super::super::scalar;
-use super::super::tree::Value;
+use crate::hydra::grammar::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_name, unexpected};
+use crate::hydra::scalar;
+use crate::hydra::tree::Value;
 
 /// A text is made of these.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +50,16 @@ pub fn parse_argument(text: &str) -> Result<Argument, Fault> {
     match parser.peek() {
         None => Ok(argument),
         Some(c) => parser.fail(unexpected(c)),
+    }
+}
+
+/// The first text in a value that does not follow the grammar.
+pub fn check(value: &Value) -> Option<Fault> {
+    match value {
+        Value::Text(text) if text.contains("${") => parse_text(text).err(),
+        Value::Map(map) => map.iter().find_map(|(_, node)| check(&node.value)),
+        Value::List(items) => items.iter().find_map(|node| check(&node.value)),
+        _ => None,
     }
 }
 

@@ -1,12 +1,13 @@
 //! `${function:arguments}`: the functions of OmegaConf, and the one of Hydra that needs no running Hydra.
 
-use super::super::error::Problem;
-use super::super::provenance::{Origin, Source};
-use super::super::scalar;
-use super::super::tree::{Node, Value, below};
-use super::super::yaml;
+use super::clock;
+use super::resolver::{Found, LookUp, Resolver, absolute};
 use super::syntax::{self, Argument, Part};
-use super::{Found, LookUp, Resolver, absolute, clock};
+use crate::hydra::error::Problem;
+use crate::hydra::provenance::{Origin, Source};
+use crate::hydra::scalar;
+use crate::hydra::tree::{Node, Value, below};
+use crate::hydra::yaml;
 use std::sync::Arc;
 
 const AVAILABLE: &str = "available are oc.env, oc.select, oc.decode, oc.create, oc.dict.keys, oc.dict.values and now";

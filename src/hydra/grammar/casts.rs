@@ -1,8 +1,9 @@
 //! `int(…)`, `float(…)`, `str(…)`, `bool(…)` and `json_str(…)` around a value.
 
-use super::super::scalar;
-use super::super::tree::{Node, Value};
-use super::{Fault, LONGEST, ValueParser};
+use super::value::ValueParser;
+use super::words::{Fault, LONGEST};
+use crate::hydra::scalar;
+use crate::hydra::tree::{Node, Value};
 
 /// Changes one scalar; `None` if it cannot.
 type Cast = fn(&Value) -> Option<Value>;

@@ -1,5 +1,7 @@
 //! Did-you-mean for names and dotted keys.
 
+use super::error::Problem;
+
 /// Names at least this alike (Jaro-Winkler, 0 to 1) are worth showing.
 const ALIKE: f64 = 0.84;
 
@@ -40,4 +42,11 @@ pub fn did_you_mean(found: Option<&str>) -> Option<String> {
 /// Jaro-Winkler alone scores short unrelated names high; a few edits in a long name should still count as alike.
 fn similarity(a: &str, b: &str) -> f64 {
     strsim::jaro_winkler(a, b).min(strsim::normalized_damerau_levenshtein(a, b) + 0.3)
+}
+
+/// The problem of a key that does not exist, with the one that was probably meant.
+pub fn unknown_key(key: &str, known: &[String], could_add: bool) -> Problem {
+    let meant = did_you_mean(closest_key(key, known).as_deref());
+    let add = could_add.then(|| format!("to add a key to a mapping that takes any, write +{key}=…"));
+    meant.or(add).into_iter().fold(Problem::new(key, format!("no such key `{key}`")), Problem::help)
 }

@@ -1,13 +1,36 @@
 //! A value as YAML text, in blocks, quoted wherever this or another reader would take a string for something else.
 
-use super::super::scalar;
-use super::{Map, Node, Value};
+use super::scalar;
+use super::tree::{Map, Node, Value};
 
-/// The YAML of a value, without a line break at the end.
-pub fn yaml(value: &Value) -> String {
-    let mut out = String::new();
-    write(value, 0, &mut out);
-    out
+impl Value {
+    /// The YAML of this value, on one line where it is a scalar, without a line break at the end.
+    pub fn to_yaml(&self) -> String {
+        let mut out = String::new();
+        write(self, 0, &mut out);
+        out
+    }
+
+    /// A scalar as it appears inside a longer text; `None` for lists and mappings.
+    pub fn plain_text(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::List(_) | Self::Map(_) => None,
+            scalar => Some(scalar.to_yaml()),
+        }
+    }
+}
+
+/// A value on one line.
+pub fn inline(value: &Value) -> String {
+    match value {
+        Value::List(items) => format!("[{}]", items.iter().map(|item| inline(&item.value)).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|(key, node)| format!("{key}: {}", inline(&node.value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        scalar => scalar.to_yaml(),
+    }
 }
 
 /// Writes a value whose first line is already indented.

@@ -1,8 +1,8 @@
 //! One entry of a `defaults:` list: what it names, and where that is and goes.
 
-use super::super::error::Problem;
-use super::super::provenance::Origin;
-use super::super::tree::{Node, Value};
+use crate::hydra::error::Problem;
+use crate::hydra::provenance::Origin;
+use crate::hydra::tree::{Node, Value};
 
 /// An entry, first as written, then with the place of the file that it stands in.
 #[derive(Debug, Clone)]

@@ -1,0 +1,20 @@
+//! verl's own files, composed as verl composes them.
+
+use super::files;
+use crate::config::library::LIBRARY;
+use crate::hydra::{ConfigError, Node, Plain, Request, compose};
+
+/// One of verl's configurations as it is written, `${…}` included; `None` where the edition has no such file. The overrides may
+/// choose options of groups (`optim=megatron`), as well as set keys.
+///
+/// # Errors
+/// What Hydra refuses: an option that a group does not have, a key that is not there.
+pub fn compose_edition(edition: &str, config: &str, overrides: &[String]) -> Option<Result<Node, ConfigError>> {
+    files::find(edition, config)?;
+    let name = format!("{}{config}", files::prefix(edition));
+    let request = Request { config: Some(name.clone()), overrides: overrides.to_vec(), ..Request::default() };
+    Some(compose(&request, &name, &LIBRARY, &Plain).and_then(|written| match written.problems {
+        problems if problems.is_empty() => Ok(written.root),
+        problems => Err(ConfigError { problems }),
+    }))
+}

@@ -1,0 +1,17 @@
+//! What is built into the program: the files of `config/`, and verl's own.
+
+use super::compat::{editions, files};
+use super::embedded::FILES;
+use crate::hydra::{Library, Pack, StandIn};
+use std::sync::LazyLock;
+
+/// The built-in files, and the closed sets of verl's own.
+pub static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
+    let pack = |edition: &&str| Pack { name: files::prefix(edition), files: files::of(edition).collect() };
+    Library {
+        files: FILES,
+        usual_folders: &["config", "recipes"],
+        stand_in: StandIn { folder: "verl/trainer/config", root: "verl/", files: "verl/2026-01/", pattern: "verl/EDITION/NAME" },
+        packs: editions::EDITIONS.iter().map(pack).collect(),
+    }
+});

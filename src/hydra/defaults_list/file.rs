@@ -1,0 +1,73 @@
+//! One file of a composition, with its `defaults:` list and header taken out.
+
+use super::entry::{self, Entry};
+use crate::hydra::error::Problem;
+use crate::hydra::interpolation;
+use crate::hydra::lookup::SearchPath;
+use crate::hydra::provenance::Source;
+use crate::hydra::tree::{Node, Value};
+use crate::hydra::yaml;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A file that was read, without its `defaults:` list.
+#[derive(Clone)]
+pub struct File {
+    pub(super) source: Arc<Source>,
+    pub(super) body: Node,
+    pub(super) entries: Vec<Entry>,
+    /// The package that its header names.
+    pub(super) header: Option<String>,
+}
+
+impl File {
+    pub fn read(source: Arc<Source>) -> Result<Self, Problem> {
+        let mut body = yaml::parse(&source)?;
+        if !matches!(body.value, Value::Map(_)) {
+            return Err(Problem::new("", "a configuration file holds a mapping (key: value)").at(&body.origin));
+        }
+        let entries = entry::take_defaults(&mut body)?;
+        let header = entry::package_header(&source.text).map_err(|message| Problem::new("", message).at(&body.origin))?;
+        Ok(Self { source, body, entries, header })
+    }
+
+    /// The folders that `hydra.searchpath` of the primary file names, or those of an override of it.
+    pub fn search_folders(&self, from_override: Option<&Node>) -> Result<Vec<PathBuf>, Problem> {
+        let Some(node) = from_override.or_else(|| self.body.get("hydra.searchpath")) else { return Ok(vec![]) };
+        let wrong = |node: &Node| {
+            Problem::new("hydra.searchpath", "`hydra.searchpath`: only folders can be searched")
+                .at(&node.origin)
+                .help("write a list of file://FOLDER")
+        };
+        let Value::List(items) = &node.value else {
+            return if node.value == Value::Null { Ok(vec![]) } else { Err(wrong(node)) };
+        };
+        let folder = |item: &Node| {
+            let Value::Text(text) = &item.value else { return Err(wrong(item)) };
+            let resolved = interpolation::text(&self.body, text, &item.origin)?;
+            let Value::Text(text) = &resolved.value else { return Err(wrong(item)) };
+            match text.strip_prefix("file://") {
+                Some(folder) => Ok(folder.into()),
+                None if text.contains("://") => Err(wrong(item)),
+                None => Ok(text.into()),
+            }
+        };
+        items.iter().map(folder).collect()
+    }
+
+    /// Whether built-in files are among those it is made of, so that their groups are groups here.
+    pub fn uses_built_in(&self, search: &SearchPath) -> bool {
+        let folder = search.primary.rsplit_once('/').map_or("", |(folder, _)| folder);
+        search.library.is_built_in(&self.source) || self.includes_built_in(folder, search, &mut vec![self.source.clone()])
+    }
+
+    fn includes_built_in(&self, folder: &str, search: &SearchPath, reading: &mut Vec<Arc<Source>>) -> bool {
+        let entries = self.entries.iter().map(|entry| entry.clone().within(folder, ""));
+        entries.filter(|entry| entry.name().is_some()).any(|entry| {
+            let Ok(Some(source)) = search.find(&entry.path(), reading) else { return false };
+            reading.push(source.clone());
+            search.library.is_built_in(&source)
+                || File::read(source).is_ok_and(|file| file.includes_built_in(&entry.group_path(), search, reading))
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! The grammar of Hydra's command line, and what it shares with that of `${…}`.
+
+mod casts;
+mod value;
+mod words;
+
+pub use value::parse_value;
+pub use words::{DEEPEST, ESCAPABLE, Fault, LONGEST, TOO_DEEP, in_word, is_name, unexpected};

@@ -1,0 +1,34 @@
+//! Settings without an effect, and how a run names them.
+
+use super::emit::inline;
+use super::tree::Value;
+
+/// A key that was set away from its default and has no effect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ignored {
+    pub key: String,
+    /// What it was set to, as YAML.
+    pub value: String,
+    pub reason: &'static str,
+}
+
+impl Ignored {
+    /// A setting of Hydra's own.
+    pub fn hydra(key: String, value: &Value) -> Self {
+        Self { key, value: inline(value), reason: "Hydra itself does not run here" }
+    }
+}
+
+/// The block that a run prints: one line per reason, with the keys it is about.
+pub fn summary(ignored: &[Ignored]) -> String {
+    let mut reasons: Vec<(&str, Vec<String>)> = vec![];
+    for one in ignored {
+        let text = format!("{}={}", one.key, one.value);
+        match reasons.iter_mut().find(|(reason, _)| *reason == one.reason) {
+            Some((_, keys)) => keys.push(text),
+            None => reasons.push((one.reason, vec![text])),
+        }
+    }
+    let lines = reasons.into_iter().map(|(reason, keys)| format!("\n  {reason}: {}", keys.join(", ")));
+    format!("ignored, because{}", lines.collect::<String>())
+}

@@ -1,0 +1,36 @@
+//! Hydra 1.3 and OmegaConf 2.3 as far as a configuration needs them: files to one tree, overrides, `${…}`. Every value knows where
+//! it was written.
+//!
+//! Nothing here knows what is configured: a program passes in its [`Request`], the files that are built into it ([`Library`]) and what
+//! it changes on the way in ([`Adapt`]). [`compose()`] is the reading order: [`lookup`] finds a file, `yaml` reads it, `defaults_list` follows
+//! its `defaults:` list, `merge` lays one file upon another, [`overrides`] come last. [`interpolation`] then resolves `${…}`.
+
+pub mod grammar;
+pub mod interpolation;
+pub mod lookup;
+pub mod overrides;
+pub mod scalar;
+pub mod suggest;
+pub mod yaml;
+
+mod adapt;
+mod compose;
+mod defaults_list;
+mod emit;
+mod error;
+mod ignored;
+mod library;
+mod merge;
+mod provenance;
+mod request;
+mod tree;
+
+pub use adapt::{Adapt, Plain};
+pub use compose::{Written, compose};
+pub use emit::inline;
+pub use error::{ConfigError, Problem};
+pub use ignored::{Ignored, summary};
+pub use library::{Library, Pack, StandIn};
+pub use provenance::{Mark, Origin, Source};
+pub use request::Request;
+pub use tree::{Node, Value, below, segments};
