@@ -10,7 +10,7 @@ use crate::util::suggest::did_you_mean;
 pub struct Best {
     /// The metric that was compared.
     pub metric: String,
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub value: f64,
     pub step: u64,
 }

@@ -13,7 +13,7 @@ use crate::report::folder::{find, resolve};
 use crate::report::record::Record;
 use crate::report::series::{Series, read_end};
 use crate::report::show::show;
-use crate::util::nonfinite;
+use crate::util::json_number;
 use crate::util::number::short;
 use crate::util::time::{human, unix_time};
 
@@ -96,7 +96,8 @@ impl Row {
 
     fn json(&self) -> serde_json::Value {
         let mut json = self.record.head(&self.series);
-        json["reward"] = json!(self.reward().map(|(metric, value)| json!({"metric": metric, "value": nonfinite::json(value)})));
+        json["reward"] =
+            json!(self.reward().map(|(metric, value)| json!({"metric": metric, "value": json_number::to_value(value)})));
         json["duration_s"] = json!(self.record.worked());
         json
     }

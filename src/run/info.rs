@@ -30,16 +30,16 @@ pub struct RunInfo {
     #[serde(with = "crate::util::path_text")]
     pub cwd: PathBuf,
     /// When the first process began, in seconds since 1970.
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub started: f64,
     /// When the last process began; records of old versions have neither this nor the next.
-    #[serde(default, with = "crate::util::nonfinite")]
+    #[serde(default, with = "crate::util::json_number")]
     pub process_started: Option<f64>,
     /// Seconds that the processes before it worked.
-    #[serde(default, with = "crate::util::nonfinite")]
+    #[serde(default, with = "crate::util::json_number")]
     pub worked_before: f64,
     /// When the last one ended.
-    #[serde(default, with = "crate::util::nonfinite")]
+    #[serde(default, with = "crate::util::json_number")]
     pub ended: Option<f64>,
     /// The steps after which later processes went on.
     pub resumed: Vec<u64>,
@@ -108,7 +108,7 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BestSoFar {
     pub metric: String,
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub value: f64,
     pub step: u64,
 }

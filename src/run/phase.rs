@@ -19,7 +19,7 @@ pub struct Phase {
     /// As in `timing_s/PHASE`.
     pub phase: String,
     /// When it began, in seconds since 1970.
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub time: f64,
 }
 

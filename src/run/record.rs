@@ -392,7 +392,7 @@ mod tests {
                 advantage: Some(number),
                 log_probs: vec![number as f32; 2],
                 advantages: Some(vec![number as f32]),
-                components: [("a".to_owned(), crate::util::nonfinite::json(number))].into_iter().collect(),
+                components: [("a".to_owned(), crate::util::json_number::to_value(number))].into_iter().collect(),
                 ..serde_json::from_value(
                     serde_json::json!({"step": 1, "kind": "val", "prompt": "", "response": "", "score": null,
                     "advantage": null, "ground_truth": null, "data_source": "", "components": {}, "finish": "stop", "tokens": [],

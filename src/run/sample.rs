@@ -20,24 +20,24 @@ pub struct Sample {
     pub prompt: String,
     pub response: String,
     /// `None` where every reward function abstained.
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub score: Option<f64>,
     /// Mean over the tokens that are trained on; `None` in validation.
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub advantage: Option<f64>,
     pub ground_truth: Value,
     pub data_source: String,
-    /// Where there are several reward functions, what each says, a number or null ([`crate::util::nonfinite`]).
+    /// Where there are several reward functions, what each says, a number or null ([`crate::util::json_number`]).
     pub components: Map<String, Value>,
     /// `stop` or `length`.
     pub finish: String,
     /// The tokens of the response, each as its text.
     pub tokens: Vec<String>,
     /// log π of each.
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub log_probs: Vec<f32>,
     /// The advantage of each.
-    #[serde(with = "crate::util::nonfinite")]
+    #[serde(with = "crate::util::json_number")]
     pub advantages: Option<Vec<f32>>,
 }
 

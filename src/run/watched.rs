@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::info::BestSoFar;
+use crate::util::json_number::from_value;
 use crate::util::jsonl::lines;
-use crate::util::nonfinite::of_json;
 
 /// The metric of validation whose best value is noted.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl Watched {
         let mut so_far = Validations::default();
         for Row { step, data } in lines(metrics).filter_map(|line| serde_json::from_str(&line).ok()) {
             if steps.contains(&step) {
-                self.take(step, data.iter().filter_map(|(name, value)| Some((name.as_str(), of_json(value)?))), &mut so_far);
+                self.take(step, data.iter().filter_map(|(name, value)| Some((name.as_str(), from_value(value)?))), &mut so_far);
             }
         }
         so_far

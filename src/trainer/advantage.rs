@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::Trainer;
 use super::batch::Batch;
+use super::columns::Column;
 use crate::algorithm::advantage::{AdvantageInput, Component, Need};
 use crate::algorithm::kl::apply_kl_in_reward;
 use crate::algorithm::pf_ppo::resample;
@@ -23,7 +24,9 @@ impl Trainer {
         let alone = comparable.iter().zip(&batch.scored).filter(|(comparable, scored)| **scored && !**comparable).count();
         metrics.set("reward/left_alone_ratio", alone as f64 / batch.len() as f64);
         if let Some(normalize) = self.normalize_advantages {
-            normalize.apply(&batch.offsets, &batch.mask, &comparable, &mut batch.advantages);
+            let mut advantages = batch[Column::Advantages].to_vec();
+            normalize.apply(batch.offsets(), &batch[Column::Mask], &comparable, &mut advantages);
+            batch.set(Column::Advantages, advantages);
         }
         if let Some((method, power)) = self.pf_ppo {
             let weights = method.weights(&batch.trajectory_scores(), power);
@@ -43,13 +46,12 @@ impl Trainer {
     /// Rewards: scores, less the KL term.
     fn rewards(&mut self, batch: &mut Batch, scores: &[f32], metrics: &mut Metrics) {
         // Without a pass of its own the policy before the update is the one that generated; in bypass mode what was sampled from is.
-        let generated = if self.bypass { &batch.rollout_log_prob } else { &batch.sampled_log_prob };
-        let old = batch.old_log_prob.as_ref().filter(|_| !self.bypass).unwrap_or(generated);
-        batch.rewards = match (&mut self.kl_in_reward, &batch.ref_log_prob) {
+        let generated = if self.bypass { Column::RolloutLogProb } else { Column::SampledLogProb };
+        let old = batch.get(Column::OldLogProb).filter(|_| !self.bypass).unwrap_or(&batch[generated]);
+        let mut rewards = match (&mut self.kl_in_reward, batch.get(Column::RefLogProb)) {
             (Some((penalty, controller)), Some(reference)) => {
-                let full = batch.full_kl.as_deref();
-                let kl = penalty.values(old, reference, full);
-                let kl = apply_kl_in_reward(&batch.offsets, &batch.mask, scores, &kl, controller);
+                let kl = penalty.values(old, reference, batch.get(Column::FullKl));
+                let kl = apply_kl_in_reward(batch.offsets(), &batch[Column::Mask], scores, &kl, controller);
                 metrics.set("actor/reward_kl_penalty", kl.current_kl);
                 metrics.set("actor/reward_kl_penalty_coeff", kl.coef);
                 let differences =
@@ -61,20 +63,23 @@ impl Trainer {
             _ => scores.to_vec(),
         };
         if self.config.algorithm.whiten_rewards {
-            batch.rewards = whiten_rewards(&batch.rewards, &batch.counted_mask());
+            rewards = whiten_rewards(&rewards, &batch.counted_mask());
         }
+        batch.set(Column::Rewards, rewards);
     }
 
     /// Importance weights and rejections for the difference between generation and training, and its report. In bypass mode the
     /// loss works them out.
     fn correct(&self, batch: &mut Batch, metrics: &mut Metrics) {
-        let Some(old) = batch.old_log_prob.as_ref().filter(|_| !self.bypass) else { return };
-        let (offsets, mask, rollout) = (&batch.offsets, &batch.mask, &batch.rollout_log_prob);
+        let Some(old) = batch.get(Column::OldLogProb).filter(|_| !self.bypass) else { return };
+        let (offsets, mask, rollout) = (batch.offsets(), &batch[Column::Mask], &batch[Column::RolloutLogProb]);
         if let Some(correction) = &self.correction {
             let corrected = correction.apply(offsets, mask, old, rollout);
             metrics.extend(corrected.metrics);
-            batch.rollout_is_weights = corrected.weights;
-            batch.mask = corrected.mask;
+            if let Some(weights) = corrected.weights {
+                batch.set(Column::RolloutIsWeights, weights);
+            }
+            batch.set(Column::Mask, corrected.mask);
         } else if self.config.actor_rollout_ref.rollout.calculate_log_probs {
             metrics.extend(off_policy_metrics(offsets, mask, old, rollout));
         }
@@ -84,23 +89,23 @@ impl Trainer {
         let components = if self.estimator.needs(Need::Components) { self.components(batch)? } else { Vec::new() };
         let output = self.estimator.estimate(
             &AdvantageInput {
-                offsets: &batch.offsets,
-                rewards: &batch.on_trained_tokens(&batch.rewards),
+                offsets: batch.offsets(),
+                rewards: &batch.on_trained_tokens(&batch[Column::Rewards]),
                 scores: &batch.on_trained_tokens(scores),
-                mask: &batch.mask,
+                mask: &batch[Column::Mask],
                 group: &batch.group,
-                values: batch.values.as_deref(),
-                reward_baselines: batch.reward_baselines.as_deref(),
-                old_log_prob: batch.old_log_prob.as_deref(),
-                sum_pi_squared: batch.sum_pi_squared.as_deref(),
-                rollout_is_weights: batch.rollout_is_weights.as_deref(),
+                values: batch.get(Column::Values),
+                reward_baselines: batch.get(Column::RewardBaselines),
+                old_log_prob: batch.get(Column::OldLogProb),
+                sum_pi_squared: batch.get(Column::SumPiSquared),
+                rollout_is_weights: batch.get(Column::RolloutIsWeights),
                 components: &components,
                 options: self.advantage_options.clone(),
             },
             &batch.scored,
         );
-        batch.advantages = output.advantages;
-        batch.returns = output.returns;
+        batch.set(Column::Advantages, output.advantages);
+        batch.set(Column::Returns, output.returns);
         Ok(())
     }
 

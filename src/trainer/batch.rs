@@ -1,12 +1,12 @@
-//! The batch of one step: trajectories, and ragged per-token columns that share one offsets array. Nothing is padded here.
+//! The batch of one step: trajectories, and the columns of numbers that belong to them.
 
-use std::ops::Range;
+use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::columns::{Column, Columns};
 use crate::algorithm::advantage::Component;
-use crate::algorithm::{gather, gather_offsets};
 use crate::data::Prompt;
 use crate::model::Sequence;
 use crate::rollout::{Finish, Response};
@@ -14,7 +14,7 @@ use crate::rollout::{Finish, Response};
 /// verl's names for the score itself.
 const SCORE: [&str; 4] = ["seq_reward", "seq_final_reward", "reward", "score"];
 
-/// Trajectories in the order p0 s0, p0 s1, …, p1 s0, …; columns have one f32 per response token.
+/// Trajectories in the order p0 s0, p0 s1, …, p1 s0, …; `batch[Column::…]` is one `f32` per response token, or per trajectory.
 pub struct Batch {
     pub prompts: Vec<Arc<Prompt>>,
     /// The prompt that each trajectory answers, as an index of `prompts`: the groups of group estimators.
@@ -22,78 +22,39 @@ pub struct Batch {
     pub responses: Vec<Response>,
     /// Decoded responses, without special tokens.
     pub texts: Vec<String>,
-    /// Trajectory i has the response tokens offsets[i]..offsets[i + 1].
-    pub offsets: Vec<usize>,
-    /// 1 where the policy wrote the token.
-    pub mask: Vec<f32>,
-    /// What generation reports (`rollout.logprobs_mode`).
-    pub rollout_log_prob: Vec<f32>,
-    /// What it says of the policy that is trained: at its temperature, over the whole vocabulary.
-    pub sampled_log_prob: Vec<f32>,
-    /// None where the old policy is the current one, and was not needed for anything else.
-    pub old_log_prob: Option<Vec<f32>>,
-    pub ref_log_prob: Option<Vec<f32>>,
-    /// The critic's value of the state before each token.
-    pub values: Option<Vec<f32>>,
-    /// KL(π ‖ π_ref) over the vocabulary, for a KL term of kind `full` in the rewards.
-    pub full_kl: Option<Vec<f32>>,
-    /// Σ π² over the vocabulary, where an estimator or a metric reads it.
-    pub sum_pi_squared: Option<Vec<f32>>,
-    /// Importance weights of the rollout correction.
-    pub rollout_is_weights: Option<Vec<f32>>,
     /// Whether a trajectory has a score: not where all reward functions abstained.
     pub scored: Vec<bool>,
-    /// Token-level scores: a trajectory's score stands at its last token.
-    pub scores: Vec<f32>,
     /// The rewards that make up the scores, one per reward function.
     pub components: Vec<Component>,
-    /// Per trajectory, the score of the greedy response to its prompt, for estimators that compare with it.
-    pub reward_baselines: Option<Vec<f32>>,
     /// Named numbers that scorers gave beside the score, one per trajectory; `None` where its scorer has no such number.
     pub extras: Vec<(String, Vec<Option<f64>>)>,
     /// The answers that scorers found in the responses; `None` where a scorer looks for none.
     pub preds: Vec<Option<String>>,
     /// What scorers reported that is no number.
     pub notes: Vec<Vec<(String, Value)>>,
-    /// Token-level rewards: scores, less the KL term where there is one.
-    pub rewards: Vec<f32>,
-    pub advantages: Vec<f32>,
-    pub returns: Vec<f32>,
+    columns: Columns,
 }
 
 impl Batch {
+    /// The responses of the policy, `n` to each prompt: all tokens are trained on, and every score is 0 so far.
     pub fn new(prompts: Vec<Arc<Prompt>>, n: usize, responses: Vec<Response>, texts: Vec<String>) -> Self {
-        let mut offsets = vec![0];
-        offsets.extend(responses.iter().scan(0, |end, r| {
-            *end += r.ids.len();
-            Some(*end)
-        }));
-        let tokens = offsets[responses.len()];
+        let mut columns = Columns::new(responses.iter().map(|response| response.ids.len()));
+        let tokens = columns.tokens();
+        columns.set(Column::Mask, vec![1.0; tokens]);
+        columns.set(Column::RolloutLogProb, responses.iter().flat_map(|r| r.rollout_log_probs.iter().copied()).collect());
+        columns.set(Column::SampledLogProb, responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect());
+        columns.set(Column::Scores, vec![0.0; tokens]);
         Self {
-            rollout_log_prob: responses.iter().flat_map(|r| r.rollout_log_probs.iter().copied()).collect(),
-            sampled_log_prob: responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect(),
             group: (0..responses.len()).map(|i| i / n).collect(),
             scored: vec![true; responses.len()],
             preds: vec![None; responses.len()],
             notes: vec![Vec::new(); responses.len()],
+            components: Vec::new(),
+            extras: Vec::new(),
             prompts,
             responses,
             texts,
-            offsets,
-            mask: vec![1.0; tokens],
-            old_log_prob: None,
-            ref_log_prob: None,
-            values: None,
-            full_kl: None,
-            sum_pi_squared: None,
-            rollout_is_weights: None,
-            scores: vec![0.0; tokens],
-            components: Vec::new(),
-            reward_baselines: None,
-            extras: Vec::new(),
-            rewards: Vec::new(),
-            advantages: Vec::new(),
-            returns: Vec::new(),
+            columns,
         }
     }
 
@@ -102,11 +63,6 @@ impl Batch {
         fn each<T: Clone>(of: &[T], trajectories: &[usize]) -> Vec<T> {
             trajectories.iter().map(|&i| of[i].clone()).collect()
         }
-        let tokens = |column: &Vec<f32>| match column.is_empty() {
-            true => Vec::new(),
-            false => gather(column, &self.offsets, trajectories),
-        };
-        let optional = |column: &Option<Vec<f32>>| column.as_ref().map(tokens);
         let mut prompts = Vec::new();
         let mut place = vec![None; self.prompts.len()];
         let group = trajectories.iter().map(|&i| self.group[i]).map(|of| {
@@ -122,54 +78,72 @@ impl Batch {
             group,
             responses: each(&self.responses, trajectories),
             texts: each(&self.texts, trajectories),
-            offsets: gather_offsets(&self.offsets, trajectories),
-            mask: tokens(&self.mask),
-            rollout_log_prob: tokens(&self.rollout_log_prob),
-            sampled_log_prob: tokens(&self.sampled_log_prob),
-            old_log_prob: optional(&self.old_log_prob),
-            ref_log_prob: optional(&self.ref_log_prob),
-            values: optional(&self.values),
-            full_kl: optional(&self.full_kl),
-            sum_pi_squared: optional(&self.sum_pi_squared),
-            rollout_is_weights: optional(&self.rollout_is_weights),
             scored: each(&self.scored, trajectories),
-            scores: tokens(&self.scores),
             components: components.collect(),
-            reward_baselines: self.reward_baselines.as_ref().map(|baselines| each(baselines, trajectories)),
             extras: self.extras.iter().map(|(name, values)| (name.clone(), each(values, trajectories))).collect(),
             preds: each(&self.preds, trajectories),
             notes: each(&self.notes, trajectories),
-            rewards: tokens(&self.rewards),
-            advantages: tokens(&self.advantages),
-            returns: tokens(&self.returns),
+            columns: self.columns.select(trajectories),
         }
     }
 
-    /// Adds the trajectories of a batch that has been scored and no more, as this one has.
+    /// Puts the trajectories of another batch behind these. A number that a scorer reported in one of the two is `None` in the other.
+    ///
+    /// # Panics
+    /// If the two have different columns, or rewards of different functions.
     pub fn append(&mut self, other: Self) {
-        let (before, tokens) = (self.len(), self.mask.len());
-        self.group.extend(other.group.iter().map(|group| group + self.prompts.len()));
-        self.offsets.extend(other.offsets[1..].iter().map(|end| end + tokens));
-        self.prompts.extend(other.prompts);
-        self.responses.extend(other.responses);
-        self.texts.extend(other.texts);
-        self.scored.extend(other.scored);
-        self.preds.extend(other.preds);
-        self.notes.extend(other.notes);
-        self.mask.extend(other.mask);
-        self.rollout_log_prob.extend(other.rollout_log_prob);
-        self.sampled_log_prob.extend(other.sampled_log_prob);
-        self.scores.extend(other.scores);
-        for (own, others) in self.components.iter_mut().zip(other.components) {
+        // By name, so that a field added later is not forgotten here.
+        let Self { prompts, group, responses, texts, scored, components, extras, preds, notes, columns } = other;
+        let before = self.len();
+        self.group.extend(group.iter().map(|group| group + self.prompts.len()));
+        self.prompts.extend(prompts);
+        self.responses.extend(responses);
+        self.texts.extend(texts);
+        self.scored.extend(scored);
+        self.preds.extend(preds);
+        self.notes.extend(notes);
+        self.columns.append(columns);
+        let functions = |components: &[Component]| components.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        assert_eq!(functions(&self.components), functions(&components), "the reward functions of two batches");
+        for (own, others) in self.components.iter_mut().zip(components) {
             own.values.extend(others.values);
         }
-        for (name, values) in other.extras {
+        for (name, values) in extras {
             extra(&mut self.extras, &name, before).extend(values);
         }
         let count = self.responses.len();
         for (_, values) in &mut self.extras {
             values.resize(count, None);
         }
+    }
+
+    /// The boundaries of trajectories in a column of tokens, `trajectories + 1` numbers.
+    pub fn offsets(&self) -> &[usize] {
+        self.columns.offsets()
+    }
+
+    /// A column that may not have been written, as its entry in [`Column`] says.
+    pub fn get(&self, column: Column) -> Option<&[f32]> {
+        self.columns.get(column)
+    }
+
+    /// Writes a column.
+    ///
+    /// # Panics
+    /// If it has another length than its entry in [`Column`] says.
+    pub fn set(&mut self, column: Column, values: Vec<f32>) {
+        self.columns.set(column, values);
+    }
+
+    /// What the columns written so far hold for a trajectory.
+    pub fn columns_of(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
+        self.columns.of(trajectory)
+    }
+
+    /// Leaves a trajectory out of everything: it has no score, and all its numbers are 0.
+    pub fn leave_out(&mut self, trajectory: usize) {
+        self.scored[trajectory] = false;
+        self.columns.clear(trajectory);
     }
 
     /// Number of trajectories.
@@ -223,7 +197,7 @@ impl Batch {
         let mut moved = column.to_vec();
         for i in 0..self.len() {
             let tokens = self.tokens(i);
-            if let Some(last) = tokens.clone().rev().find(|&t| self.mask[t] != 0.0) {
+            if let Some(last) = tokens.clone().rev().find(|&t| self[Column::Mask][t] != 0.0) {
                 let behind: f32 = moved[last + 1..tokens.end].iter().sum();
                 moved[last] += behind;
                 moved[last + 1..tokens.end].fill(0.0);
@@ -234,12 +208,12 @@ impl Batch {
 
     /// The response tokens of a trajectory.
     pub fn tokens(&self, trajectory: usize) -> Range<usize> {
-        self.offsets[trajectory]..self.offsets[trajectory + 1]
+        self.offsets()[trajectory]..self.offsets()[trajectory + 1]
     }
 
     /// A token column with one number per trajectory at its last token; without one, or without a token, 0.
     pub fn at_last_tokens(&self, values: &[Option<f64>]) -> Vec<f32> {
-        let mut column = vec![0.0; self.mask.len()];
+        let mut column = vec![0.0; self.columns.tokens()];
         for (i, value) in values.iter().enumerate() {
             if let (Some(value), Some(last)) = (value, self.tokens(i).last()) {
                 column[last] = *value as f32;
@@ -250,7 +224,7 @@ impl Batch {
 
     /// Per trajectory, its score, where it has one.
     pub fn trajectory_scores(&self) -> Vec<Option<f64>> {
-        self.totals(&self.scores).into_iter().zip(&self.scored).map(|(score, scored)| scored.then_some(score)).collect()
+        self.totals(&self[Column::Scores]).into_iter().zip(&self.scored).map(|(score, scored)| scored.then_some(score)).collect()
     }
 
     /// Σ of a token column per trajectory.
@@ -258,34 +232,12 @@ impl Batch {
         (0..self.len()).map(|i| column[self.tokens(i)].iter().map(|&x| x as f64).sum()).collect()
     }
 
-    /// The token columns that are there, the mask among them.
-    pub fn columns_mut(&mut self) -> impl Iterator<Item = &mut Vec<f32>> {
-        let optional = [
-            &mut self.old_log_prob,
-            &mut self.ref_log_prob,
-            &mut self.values,
-            &mut self.full_kl,
-            &mut self.sum_pi_squared,
-            &mut self.rollout_is_weights,
-        ];
-        let always = [
-            &mut self.mask,
-            &mut self.rollout_log_prob,
-            &mut self.sampled_log_prob,
-            &mut self.scores,
-            &mut self.rewards,
-            &mut self.advantages,
-            &mut self.returns,
-        ];
-        optional.into_iter().flatten().chain(always).filter(|column| !column.is_empty())
-    }
-
     /// Leaves responses that the length limit cut off out of the loss.
     pub fn mask_truncated(&mut self) {
         let truncated: Vec<usize> = (0..self.len()).filter(|&i| self.truncated(i)).collect();
         for i in truncated {
             let tokens = self.tokens(i);
-            self.mask[tokens].fill(0.0);
+            self[Column::Mask][tokens].fill(0.0);
         }
     }
 
@@ -301,7 +253,7 @@ impl Batch {
 
     /// The mask of some trajectories.
     pub fn mask_of(&self, counted: &[bool]) -> Vec<f32> {
-        let mut mask = self.mask.clone();
+        let mut mask = self[Column::Mask].to_vec();
         for i in (0..self.len()).filter(|&i| !counted[i]) {
             mask[self.tokens(i)].fill(0.0);
         }
@@ -311,6 +263,25 @@ impl Batch {
     /// Prompt and response tokens of all trajectories.
     pub fn total_tokens(&self) -> usize {
         (0..self.len()).map(|i| self.sequence(i).len()).sum()
+    }
+}
+
+impl Index<Column> for Batch {
+    type Output = [f32];
+
+    /// A column, `[tokens]` or `[trajectories]` as its entry in [`Column`] says.
+    ///
+    /// # Panics
+    /// If it has not been written.
+    fn index(&self, column: Column) -> &[f32] {
+        &self.columns[column]
+    }
+}
+
+impl IndexMut<Column> for Batch {
+    /// As [`Self::index`].
+    fn index_mut(&mut self, column: Column) -> &mut [f32] {
+        &mut self.columns[column]
     }
 }
 
@@ -352,7 +323,7 @@ pub mod tests {
     #[test]
     fn the_score_of_a_rejected_last_token_stays_with_its_trajectory() {
         let mut batch = two_responses();
-        batch.mask = vec![1.0, 0.0, 0.0, 0.0];
+        batch.set(Column::Mask, vec![1.0, 0.0, 0.0, 0.0]);
         // Without a trained token there is none to take it.
         assert_eq!(batch.on_trained_tokens(&[0.5, 1.0, 0.25, 2.0]), [1.5, 0.0, 0.25, 2.0]);
     }
@@ -360,13 +331,13 @@ pub mod tests {
     #[test]
     fn selected_and_appended_batches_keep_their_trajectories() {
         let mut batch = two_responses();
-        batch.scores = batch.at_last_tokens(&[Some(1.0), None]);
+        batch.set(Column::Scores, batch.at_last_tokens(&[Some(1.0), None]));
         batch.scored = vec![true, false];
         batch.extras = vec![("acc".into(), vec![Some(1.0), None])];
         let mut both = batch.select(&[1]);
         batch.extras = vec![("other".into(), vec![Some(3.0), None])];
         both.append(batch);
-        assert_eq!((both.group.as_slice(), both.prompts.len(), both.offsets.as_slice()), (&[0, 1, 1][..], 2, &[0, 2, 4, 6][..]));
+        assert_eq!((both.group.as_slice(), both.prompts.len(), both.offsets()), (&[0, 1, 1][..], 2, &[0, 2, 4, 6][..]));
         assert_eq!(both.trajectory_scores(), [None, Some(1.0), None]);
         assert_eq!(both.number("other"), Some(vec![None, Some(3.0), None]));
         assert_eq!(both.number("acc"), Some(vec![None, Some(1.0), None]), "the score stands for an acc that nothing reports");

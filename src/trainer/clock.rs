@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
+use super::columns::Column;
 use super::device_memory::DeviceMemory;
 use crate::run::Stage;
 use crate::tracking::Metrics;
@@ -67,7 +68,7 @@ impl Clock {
         let total = batch.total_tokens() as f64;
         for (phase, seconds) in &self.phases {
             let tokens = match *phase {
-                "gen" => batch.mask.len() as f64,
+                "gen" => batch[Column::Mask].len() as f64,
                 "ref" | "values" | "adv" | "update_critic" | "update_actor" => total,
                 _ => continue,
             };

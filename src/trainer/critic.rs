@@ -4,9 +4,10 @@ use super::Trainer;
 use anyhow::Result;
 
 use super::batch::Batch;
-use super::guard::{Fault, faulty_sequence};
+use super::columns::Column;
 use super::metrics;
 use super::mini_batch::{forward_cut, micro_cut, mini_batches};
+use super::nonfinite::{Fault, faulty_sequence};
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::value_loss::{ValueColumns, value_loss};
@@ -23,12 +24,12 @@ impl Trainer {
         let (tokens, sequences) = (config.forward_max_token_len_per_gpu, config.forward_micro_batch_size_per_gpu);
         let cut = forward_cut(config.use_dynamic_bsz, tokens, sequences, batch);
         let (sequences, model) = (batch.sequences(), critic.model.frozen());
-        let mut values = vec![0.0; batch.mask.len()];
+        let mut values = vec![0.0; batch[Column::Mask].len()];
         for micro in cut.micro_batches(&sequences) {
             let found = model.values(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>());
-            scatter(&mut values, &found, &batch.offsets, &micro);
+            scatter(&mut values, &found, batch.offsets(), &micro);
         }
-        batch.values = Some(values);
+        batch.set(Column::Values, values);
     }
 
     /// For each epoch and mini-batch one AdamW update; gradients do not depend on micro-batches. Trajectories without a return
@@ -37,11 +38,11 @@ impl Trainer {
     /// # Errors
     /// A value or a gradient that is not finite, with `trainer.on_nonfinite=error`.
     pub(super) fn update_critic(&mut self, batch: &Batch, metrics: &mut Metrics) -> Result<()> {
-        let (Some(plan), Some(old_values)) = (self.plan.critic, &batch.values) else { return Ok(()) };
+        let (Some(plan), Some(old_values)) = (self.plan.critic, batch.get(Column::Values)) else { return Ok(()) };
         let (config, step) = (self.config.critic.clone(), self.step);
         // Those that the estimator left alone have no returns.
         let mask = batch.mask_of(&self.estimator.comparable(&batch.group, &batch.scored));
-        metrics::of_values(old_values, &batch.returns, &mask, metrics);
+        metrics::of_values(old_values, &batch[Column::Returns], &mask, metrics);
         let seed = config.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = config.shuffle.then_some(("critic mini-batches", seed));
         let width = self.config.data.max_response_length;
@@ -50,9 +51,9 @@ impl Trainer {
         let mut totals = Totals::default();
         for mini_batch in mini_batches(&plan, batch, &mask, shuffle, step) {
             let Some(critic) = &mut self.critic else { return Ok(()) };
-            let own = |column: &[f32]| gather(column, &batch.offsets, &mini_batch.trajectories);
-            let (offsets, mask) = (gather_offsets(&batch.offsets, &mini_batch.trajectories), own(&mask));
-            let (old_values, returns) = (own(old_values), own(&batch.returns));
+            let own = |column: &[f32]| gather(column, batch.offsets(), &mini_batch.trajectories);
+            let (offsets, mask) = (gather_offsets(batch.offsets(), &mini_batch.trajectories), own(&mask));
+            let (old_values, returns) = (own(old_values), own(&batch[Column::Returns]));
             let weights = token_weights(aggregation, &offsets, &mask, mini_batch.size, config.loss_scale_factor, width);
             let sequences: Vec<_> = mini_batch.trajectories.iter().map(|&i| batch.sequence(i)).collect();
             let (mut gradients, mut fault) = (Gradients::default(), None);

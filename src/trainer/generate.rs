@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use super::Trainer;
 use super::batch::Batch;
 use super::clock::Clock;
+use super::columns::Column;
 use super::scoring::Scoring;
 use crate::algorithm::filter_groups::keep_groups;
 use crate::data::{Prompt, completes_stop};
@@ -91,7 +92,8 @@ impl Trainer {
         for (scored, &group) in batch.scored.iter_mut().zip(&batch.group) {
             *scored &= greedy.scored[group];
         }
-        batch.reward_baselines = Some(batch.group.iter().map(|&group| scores[group].unwrap_or(0.0) as f32).collect());
+        let baselines = batch.group.iter().map(|&group| scores[group].unwrap_or(0.0) as f32).collect();
+        batch.set(Column::RewardBaselines, baselines);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 use super::Trainer;
 use super::algorithms;
 use super::batch::Batch;
+use super::columns::Column;
 use super::mini_batch::forward_cut;
 use crate::algorithm::aggregate::{token_weights, trained_sequences};
 use crate::algorithm::scatter;
@@ -23,15 +24,18 @@ impl Trainer {
         let actor = &self.config.actor_rollout_ref.actor;
         let width = self.config.data.max_response_length;
         // A mean over responses here is of those that have a trained token, as verl's, which gives this metric no other count.
-        let count = trained_sequences(&batch.offsets, &batch.mask);
-        let weights = token_weights(self.aggregation, &batch.offsets, &batch.mask, count, actor.loss_scale_factor, width);
+        let count = trained_sequences(batch.offsets(), &batch[Column::Mask]);
+        let weights =
+            token_weights(self.aggregation, batch.offsets(), &batch[Column::Mask], count, actor.loss_scale_factor, width);
         let entropy: f64 = stats.entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
         metrics.set("actor/entropy", entropy);
         if rollout.calculate_log_probs {
-            probability_difference(&batch.rollout_log_prob, &stats.log_prob, metrics);
+            probability_difference(&batch[Column::RolloutLogProb], &stats.log_prob, metrics);
         }
-        batch.sum_pi_squared = algorithms::reads_sum_pi_squared(&self.config).then_some(stats.sum_pi_squared);
-        batch.old_log_prob = Some(stats.log_prob);
+        if algorithms::reads_sum_pi_squared(&self.config) {
+            batch.set(Column::SumPiSquared, stats.sum_pi_squared);
+        }
+        batch.set(Column::OldLogProb, stats.log_prob);
     }
 
     pub(super) fn reference_log_probs(&self, batch: &mut Batch) {
@@ -43,10 +47,10 @@ impl Trainer {
             batch,
         );
         let Some(reference) = &self.reference else { return };
-        batch.ref_log_prob = Some(token_stats(reference, None, batch, cut, self.temperature).log_prob);
+        batch.set(Column::RefLogProb, token_stats(reference, None, batch, cut, self.temperature).log_prob);
         if self.kl_in_reward.as_ref().is_some_and(|(penalty, _)| penalty.is_full()) {
             let stats = token_stats(&self.actor.model.frozen(), Some(reference), batch, cut, self.temperature);
-            batch.full_kl = Some(stats.full_kl);
+            batch.set(Column::FullKl, stats.full_kl);
         }
     }
 }
@@ -54,7 +58,7 @@ impl Trainer {
 /// Statistics of every response token of the batch, in its order.
 fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cut: Cut, temperature: f32) -> TokenStats {
     let sequences = batch.sequences();
-    let tokens = batch.mask.len();
+    let tokens = batch[Column::Mask].len();
     let column = || vec![0.0; tokens];
     let full_kl = if reference.is_some() { column() } else { Vec::new() };
     let mut all = TokenStats { log_prob: column(), entropy: column(), sum_pi_squared: column(), full_kl };
@@ -67,7 +71,7 @@ fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cu
             (&mut all.full_kl, &stats.full_kl),
         ];
         for (to, from) in columns.into_iter().filter(|(_, from)| !from.is_empty()) {
-            scatter(to, from, &batch.offsets, &micro);
+            scatter(to, from, batch.offsets(), &micro);
         }
     }
     all

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::batch::Batch;
+use super::columns::Column;
 use super::signal::equal_groups;
 use crate::data::named_source;
 use crate::tracking::Metrics;
@@ -15,23 +16,23 @@ pub const TURNS: f64 = 2.0;
 /// TRL), advantages and returns over trained tokens, lengths per trajectory.
 pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: usize, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
-        column.iter().zip(&batch.mask).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
+        column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
     };
     let scored = |column: &[f32]| -> Vec<f64> {
         batch.totals(column).into_iter().zip(&batch.scored).filter(|(_, scored)| **scored).map(|(total, _)| total).collect()
     };
-    let scores = scored(&batch.scores);
+    let scores = scored(&batch[Column::Scores]);
     spread("critic/score", &scores, metrics);
     if !scores.is_empty() {
         metrics.set("critic/score/std", variance(&scores).sqrt());
     }
     metrics.extend(equal_groups(batch).map(|share| ("reward/zero_std_ratio", share)));
-    spread("critic/rewards", &scored(&batch.rewards), metrics);
+    spread("critic/rewards", &scored(&batch[Column::Rewards]), metrics);
     of_sources(batch, metrics);
     let abstained = batch.scored.iter().filter(|scored| !**scored).count();
     metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
-    spread("critic/advantages", &trained(&batch.advantages), metrics);
-    spread("critic/returns", &trained(&batch.returns), metrics);
+    spread("critic/advantages", &trained(&batch[Column::Advantages]), metrics);
+    spread("critic/returns", &trained(&batch[Column::Returns]), metrics);
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), max_response_length, metrics);
     length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), max_prompt_length, metrics);
@@ -98,16 +99,17 @@ fn length(name: &str, values: &[f64], most: usize, metrics: &mut Metrics) {
 /// its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared, as in verl.
 /// `grad_norm` is of the mean gradient.
 pub fn variance_proxy(batch: &Batch, grad_norm: f64, metrics: &mut Metrics) {
-    let (Some(old), Some(squares)) = (&batch.old_log_prob, &batch.sum_pi_squared) else { return };
+    let (Some(old), Some(squares)) = (batch.get(Column::OldLogProb), batch.get(Column::SumPiSquared)) else { return };
+    let is_weights = batch.get(Column::RolloutIsWeights);
     let (mut power, mut a_squared, mut expected_w) = (0.0, 0.0, 0.0);
     for i in 0..batch.len() {
-        let trained: Vec<usize> = batch.tokens(i).filter(|&t| batch.mask[t] != 0.0).collect();
+        let trained: Vec<usize> = batch.tokens(i).filter(|&t| batch[Column::Mask][t] != 0.0).collect();
         let sum = |f: &dyn Fn(usize) -> f64| trained.iter().map(|&t| f(t)).sum::<f64>();
         let mean = |f: &dyn Fn(usize) -> f64| sum(f) / (trained.len() as f64 + 1e-8);
-        let weight = |t: usize| batch.rollout_is_weights.as_ref().map_or(1.0, |weights| f64::from(weights[t]));
+        let weight = |t: usize| is_weights.map_or(1.0, |weights| f64::from(weights[t]));
         let w = |t: usize| 1.0 - 2.0 * f64::from(old[t]).exp() + f64::from(squares[t]);
-        let a = mean(&|t| f64::from(batch.advantages[t]));
-        let scale = if batch.rollout_is_weights.is_some() { mean(&weight) } else { 1.0 };
+        let a = mean(&|t| f64::from(batch[Column::Advantages][t]));
+        let scale = if is_weights.is_some() { mean(&weight) } else { 1.0 };
         // Tokens of weight 0 are not in the gradient.
         power += scale * scale * a * a * sum(&|t| if weight(t) == 0.0 { 0.0 } else { w(t) }).max(0.0);
         a_squared += a * a;

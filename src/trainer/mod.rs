@@ -8,17 +8,18 @@ mod advantage;
 mod algorithms;
 mod batch;
 mod clock;
+mod columns;
 mod critic;
 mod device_memory;
 pub mod dry_run;
 mod generate;
-mod guard;
 mod inputs;
 mod log_prob;
 pub mod lora;
 mod majority;
 mod metrics;
 mod mini_batch;
+mod nonfinite;
 mod parts;
 mod reference;
 mod resume;
@@ -47,9 +48,10 @@ use anyhow::{Error, Result, anyhow};
 
 pub use self::batch::Batch;
 use self::clock::Clock;
+pub use self::columns::{Column, Per};
 use self::device_memory::DeviceMemory;
 pub use self::dry_run::dry_run;
-pub use self::guard::report as report_nonfinite;
+pub use self::nonfinite::report as report_nonfinite;
 pub use self::parts::{check_part, has_weights, load_learner, loaded, save_learner};
 pub use self::resume::{check_step, find_checkpoint, goes_on, note_finished, report_length};
 pub use self::rewards::{RewardPlan, check_rows};
@@ -287,9 +289,9 @@ impl Trainer {
         if self.critic.is_some() {
             clock.time("values", || self.values(&mut batch));
         }
-        self.guard_columns(&mut batch, &mut metrics)?;
+        self.check_columns(&mut batch, &mut metrics)?;
         clock.time("adv", || self.advantages(&mut batch, &mut metrics))?;
-        self.guard_columns(&mut batch, &mut metrics)?;
+        self.check_columns(&mut batch, &mut metrics)?;
         self.interrupt.check()?;
         if self.critic.is_some() {
             clock.time("update_critic", || {

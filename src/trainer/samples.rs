@@ -1,15 +1,20 @@
-//! Samples of a run: some responses now and then, as a table for the trackers and token by token for `trainer report`.
+//! Responses that a run shows or keeps: some now and then, as a table for the trackers and token by token for `trainer report`, and
+//! all of them in `trainer.rollout_data_dir` and `trainer.validation_data_dir`.
+
+use std::path::Path;
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Trainer;
 use super::batch::Batch;
+use super::columns::Column;
 use crate::algorithm::advantage::Component;
 use crate::rollout::Finish;
 use crate::run::Sample;
 use crate::tracking::{Cell, Table};
-use crate::util::nonfinite;
+use crate::util::fs::write_atomic;
+use crate::util::json_number;
 use crate::util::rng::Stream;
 
 impl Trainer {
@@ -33,16 +38,15 @@ impl Trainer {
     /// A response, with what was made of it.
     pub(super) fn sample_of(&self, batch: &Batch, i: usize, kind: &str) -> Result<Sample> {
         let (prompt, response, tokens) = (batch.prompt(i), &batch.responses[i], batch.tokens(i));
-        let trained = !batch.advantages.is_empty();
-        let advantages = trained.then(|| batch.advantages[tokens.clone()].to_vec());
-        let component = |c: &Component| (c.name.clone(), nonfinite::json(c.values[i]));
+        let advantages = batch.get(Column::Advantages);
+        let component = |c: &Component| (c.name.clone(), json_number::to_value(c.values[i]));
         Ok(Sample {
             step: self.step,
             kind: kind.to_owned(),
             prompt: prompt.text.clone(),
             response: batch.texts[i].clone(),
             score: batch.trajectory_scores()[i],
-            advantage: trained.then(|| mean_advantage(batch, i)),
+            advantage: advantages.map(|advantages| mean_advantage(batch, i, advantages)),
             ground_truth: prompt.ground_truth.clone(),
             data_source: prompt.data_source.clone(),
             components: batch.components.iter().filter(|_| batch.components.len() > 1).map(component).collect(),
@@ -52,7 +56,7 @@ impl Trainer {
             },
             tokens: self.tokenizer.pieces(&response.ids)?,
             log_probs: response.log_probs.clone(),
-            advantages,
+            advantages: advantages.map(|advantages| advantages[tokens].to_vec()),
         })
     }
 
@@ -60,16 +64,52 @@ impl Trainer {
     pub(super) fn show(&mut self, samples: &[Sample], name: &'static str) {
         self.record.samples(self.step, samples, &table(samples, name));
     }
+
+    /// Writes the step's trajectories to `trainer.rollout_data_dir`, if that is set.
+    pub(super) fn dump(&self, batch: &Batch) -> Result<()> {
+        match &self.config.trainer.rollout_data_dir {
+            Some(folder) => self.write_generations(folder.as_path(), &self.generations(batch)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes JSON lines to verl's `<folder>/<step>.jsonl`.
+    pub(super) fn write_generations(&self, folder: &Path, lines: &str) -> Result<()> {
+        write_atomic(&folder.join(format!("{}.jsonl", self.step)), lines.as_bytes())
+    }
+
+    /// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras.
+    pub(super) fn generations(&self, batch: &Batch) -> String {
+        let scores = batch.totals(&batch[Column::Scores]);
+        let several = batch.components.len() > 1;
+        let mut lines = String::new();
+        for (i, score) in scores.iter().enumerate() {
+            let prompt = batch.prompt(i);
+            let mut row = Map::new();
+            row.insert("input".into(), prompt.text.clone().into());
+            row.insert("output".into(), batch.texts[i].clone().into());
+            row.insert("gts".into(), prompt.ground_truth.clone());
+            row.insert("score".into(), json_number::to_value(batch.scored[i].then_some(*score)));
+            row.insert("step".into(), self.step.into());
+            row.extend(batch.preds[i].clone().map(|pred| ("pred".to_owned(), pred.into())));
+            row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), json_number::to_value(c.values[i]))));
+            row.extend(batch.notes[i].iter().cloned());
+            row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json_number::to_value(values[i]?)))));
+            lines.push_str(&Value::Object(row).to_string());
+            lines.push('\n');
+        }
+        lines
+    }
 }
 
 /// What a reward function said, unless it abstained.
 fn number(value: Option<&Value>) -> Option<f64> {
-    value.filter(|value| !value.is_null()).and_then(nonfinite::of_json)
+    value.filter(|value| !value.is_null()).and_then(json_number::from_value)
 }
 
 /// Over the tokens that are trained on; an estimator that compares responses gives all the same.
-fn mean_advantage(batch: &Batch, i: usize) -> f64 {
-    let trained: Vec<f32> = batch.tokens(i).filter(|&t| batch.mask[t] != 0.0).map(|t| batch.advantages[t]).collect();
+fn mean_advantage(batch: &Batch, i: usize, advantages: &[f32]) -> f64 {
+    let trained: Vec<f32> = batch.tokens(i).filter(|&t| batch[Column::Mask][t] != 0.0).map(|t| advantages[t]).collect();
     f64::from(trained.iter().sum::<f32>() / trained.len().max(1) as f32)
 }
 

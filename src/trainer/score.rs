@@ -2,21 +2,19 @@
 //! error, never a 0; where every function abstains, the trajectory has none.
 
 use std::fmt;
-use std::path::Path;
 
 use anyhow::{Error, Result, bail};
-use serde_json::{Map, Value};
 
 use super::Trainer;
 use super::batch::{Batch, extra};
+use super::columns::Column;
 use super::generate::Sampled;
 use super::reward_model::CUT;
 use super::scoring::input;
 use crate::algorithm::advantage::Component;
 use crate::reward::{Begun, ScoreInput};
-use crate::util::fs::write_atomic;
+use crate::util::excerpt::excerpt;
 use crate::util::interrupt::Interrupted;
-use crate::util::nonfinite;
 
 /// An error that kept responses from being scored, before anything was made of them.
 #[derive(Debug)]
@@ -58,7 +56,8 @@ impl Trainer {
         };
         let inputs: Vec<ScoreInput> = (0..begun.len()).map(inputs).collect();
         let place = |i: usize| {
-            format!("step {}: scoring the response to row {} ({:?})", self.step, batch.prompt(i).index, batch.texts[i])
+            let (row, text) = (batch.prompt(i).index, excerpt(&batch.texts[i]));
+            format!("step {}: scoring the response to row {row} ({text})", self.step)
         };
         let results = self.rewards.finish(&inputs, begun, place)?;
         let mut scores: Vec<Option<f64>> = results.iter().map(|r| r.score.map(f64::from)).collect();
@@ -81,9 +80,9 @@ impl Trainer {
         if let Some(cut) = verdict.and_then(|verdict| verdict.cut) {
             batch.extras.push((CUT.to_owned(), cut.into_iter().map(|cut| Some(f64::from(u8::from(cut)))).collect()));
         }
-        self.guard_scores(batch, &mut scores)?;
+        self.check_scores(batch, &mut scores)?;
         batch.scored = scores.iter().map(Option::is_some).collect();
-        batch.scores = batch.at_last_tokens(&scores);
+        batch.set(Column::Scores, batch.at_last_tokens(&scores));
         Ok(())
     }
 
@@ -101,41 +100,5 @@ impl Trainer {
             None if self.reported.contains(name) || !batch.scored.contains(&true) => Ok(vec![None; batch.len()]),
             None => bail!("{key} names `{name}`, which no reward reports; there is {}", batch.number_names().join(", ")),
         }
-    }
-
-    /// Writes the step's trajectories to `trainer.rollout_data_dir`, if that is set.
-    pub(super) fn dump(&self, batch: &Batch) -> Result<()> {
-        match &self.config.trainer.rollout_data_dir {
-            Some(folder) => self.write_generations(folder.as_path(), &self.generations(batch)),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes JSON lines to verl's `<folder>/<step>.jsonl`.
-    pub(super) fn write_generations(&self, folder: &Path, lines: &str) -> Result<()> {
-        write_atomic(&folder.join(format!("{}.jsonl", self.step)), lines.as_bytes())
-    }
-
-    /// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras.
-    pub(super) fn generations(&self, batch: &Batch) -> String {
-        let scores = batch.totals(&batch.scores);
-        let several = batch.components.len() > 1;
-        let mut lines = String::new();
-        for (i, score) in scores.iter().enumerate() {
-            let prompt = batch.prompt(i);
-            let mut row = Map::new();
-            row.insert("input".into(), prompt.text.clone().into());
-            row.insert("output".into(), batch.texts[i].clone().into());
-            row.insert("gts".into(), prompt.ground_truth.clone());
-            row.insert("score".into(), nonfinite::json(batch.scored[i].then_some(*score)));
-            row.insert("step".into(), self.step.into());
-            row.extend(batch.preds[i].clone().map(|pred| ("pred".to_owned(), pred.into())));
-            row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), nonfinite::json(c.values[i]))));
-            row.extend(batch.notes[i].iter().cloned());
-            row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), nonfinite::json(values[i]?)))));
-            lines.push_str(&Value::Object(row).to_string());
-            lines.push('\n');
-        }
-        lines
     }
 }

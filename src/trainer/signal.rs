@@ -2,6 +2,7 @@
 //! KL of 0 and no clipped token, which look like health: so it is said, once, when it has lasted, and again at the end.
 
 use super::batch::Batch;
+use super::columns::Column;
 use crate::algorithm::advantage::{Estimator, Need};
 use crate::tracking::Metrics;
 
@@ -49,7 +50,7 @@ impl Signal {
 pub fn missing(batch: &Batch, estimator: &Estimator, metrics: &Metrics) -> Option<&'static str> {
     let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
     let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
-    let trained = batch.advantages.iter().zip(&batch.mask).filter(|(_, m)| **m != 0.0);
+    let trained = batch[Column::Advantages].iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0);
     let largest = trained.map(|(a, _)| f64::from(a.abs())).reduce(f64::max);
     let Some(largest) = largest else { return Some("no token was trained") };
     // Scores that only rounding tells from their mean leave advantages like 1e-9.
@@ -111,19 +112,19 @@ mod tests {
         let (rloo, gae, reinforce) = (find("rloo").unwrap(), find("gae").unwrap(), find("reinforce").unwrap());
         let mut batch = two_responses();
         let lacks = |batch: &Batch, estimator: &Estimator| missing(batch, estimator, &Metrics::new());
-        batch.scores = vec![0.0, 1.0, 0.0, 1.0];
-        batch.advantages = vec![0.0, 3.7e-9, 0.0, -3.7e-9];
+        batch.set(Column::Scores, vec![0.0, 1.0, 0.0, 1.0]);
+        batch.set(Column::Advantages, vec![0.0, 3.7e-9, 0.0, -3.7e-9]);
         assert_eq!(lacks(&batch, rloo), Some("every advantage was 0"));
         // A KL term in the rewards moves the advantages, and the scores still say nothing.
-        batch.advantages = vec![0.01, -0.01, 0.0, 0.0];
+        batch.set(Column::Advantages, vec![0.01, -0.01, 0.0, 0.0]);
         assert_eq!((lacks(&batch, rloo).is_some(), lacks(&batch, gae).is_some(), lacks(&batch, reinforce)), (true, true, None));
         assert_eq!(equal_groups(&batch), Some(1.0));
         assert_eq!(lacks(&batch, find("gdpo").unwrap()), None, "it learns from named rewards");
-        batch.scores[3] = 0.0;
+        batch[Column::Scores][3] = 0.0;
         assert_eq!((lacks(&batch, rloo), lacks(&batch, gae), equal_groups(&batch)), (None, None, Some(0.0)));
         let still: Metrics = [("actor/grad_norm", 0.0)].into_iter().collect();
         assert_eq!(missing(&batch, rloo, &still), Some("the gradient was 0"));
-        batch.mask = vec![0.0; 4];
+        batch.set(Column::Mask, vec![0.0; 4]);
         assert_eq!(lacks(&batch, rloo), Some("no token was trained"));
         batch.scored[0] = false;
         assert_eq!(equal_groups(&batch), None, "one response is no group");

@@ -5,6 +5,7 @@
 //! normalised (after, their mean is 0), `eps` is no integer, and `val/ratio_var` is over tokens, not over the means of micro-batches.
 
 use super::batch::Batch;
+use super::columns::Column;
 use crate::config::schema::MetricNames;
 use crate::tracking::Metrics;
 
@@ -37,14 +38,14 @@ const NAMES: &[(&str, Option<&str>)] = &[
 pub fn of_batch(batch: &Batch, episode: u64, metrics: &mut Metrics) {
     let count = batch.len().max(1) as f64;
     let mean = |term: &dyn Fn(usize) -> f64| {
-        let trained = (0..batch.mask.len()).filter(|&t| batch.mask[t] != 0.0);
+        let trained = (0..batch[Column::Mask].len()).filter(|&t| batch[Column::Mask][t] != 0.0);
         trained.map(term).sum::<f64>() / count
     };
-    let old = batch.old_log_prob.as_ref().unwrap_or(&batch.sampled_log_prob);
+    let old = batch.get(Column::OldLogProb).unwrap_or(&batch[Column::SampledLogProb]);
     metrics.set("episode", episode as f64);
     metrics.extend(metrics.get("perf/time_per_step").map(|seconds| ("eps", count / seconds)));
     metrics.set("objective/entropy", mean(&|t| -f64::from(old[t])));
-    if let Some(reference) = &batch.ref_log_prob {
+    if let Some(reference) = batch.get(Column::RefLogProb) {
         metrics.set("objective/kl", mean(&|t| f64::from(old[t]) - f64::from(reference[t])));
     }
     metrics.set("val/clipfrac_avg", metrics.get("critic/vf_clipfrac").unwrap_or(0.0));
@@ -76,9 +77,9 @@ mod tests {
     #[test]
     fn masked_tokens_count_nowhere() {
         let mut batch = two_responses();
-        batch.mask = vec![1.0, 1.0, 1.0, 0.0];
-        batch.old_log_prob = Some(vec![-1.0, -2.0, -0.5, f32::NAN]);
-        batch.ref_log_prob = Some(vec![-1.5, -2.0, -1.5, f32::NAN]);
+        batch.set(Column::Mask, vec![1.0, 1.0, 1.0, 0.0]);
+        batch.set(Column::OldLogProb, vec![-1.0, -2.0, -0.5, f32::NAN]);
+        batch.set(Column::RefLogProb, vec![-1.5, -2.0, -1.5, f32::NAN]);
         let mut metrics = Metrics::new();
         of_batch(&batch, 2, &mut metrics);
         assert_eq!(metrics.get("objective/entropy"), Some((3.0 + 0.5) / 2.0));
@@ -86,8 +87,8 @@ mod tests {
         assert_eq!(metrics.get("val/num_eos_tokens"), Some(1.0));
 
         let mut totals = Totals::default();
-        let old = batch.old_log_prob.as_deref();
-        totals.add_ratios(&batch.offsets, &batch.mask, &[-1.0, -1.0, -0.5, f32::NAN], old);
+        let old = batch.get(Column::OldLogProb);
+        totals.add_ratios(batch.offsets(), &batch[Column::Mask], &[-1.0, -1.0, -0.5, f32::NAN], old);
         totals.report(1, &mut metrics);
         // Of three trained tokens one has the ratio e, the others 1.
         let (e, ratio) = (1f64.exp(), metrics.get("val/ratio").unwrap());

@@ -7,8 +7,9 @@ use anyhow::Result;
 
 use super::Trainer;
 use super::batch::Batch;
-use super::guard::{Fault, faulty_sequence};
+use super::columns::Column;
 use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
+use super::nonfinite::{Fault, faulty_sequence};
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::loss::{LossColumns, PreparedMiniBatch};
@@ -30,10 +31,10 @@ impl Trainer {
         let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = actor.shuffle.then_some(("mini-batches", seed));
         for MiniBatch { epoch, place, trajectories, size } in
-            mini_batches(&self.plan.actor, batch, &batch.mask, shuffle, self.step)
+            mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, self.step)
         {
             let mut gradients = Gradients::default();
-            let columns = Columns::new(self, batch, &trajectories, size);
+            let columns = MiniBatchColumns::new(self, batch, &trajectories, size);
             let place = [epoch as u64, place as u64];
             let fault = self.accumulate(batch, &columns, &trajectories, &place, &mut gradients, &mut totals);
             let update = match &fault {
@@ -61,7 +62,7 @@ impl Trainer {
     fn accumulate(
         &self,
         batch: &Batch,
-        columns: &Columns,
+        columns: &MiniBatchColumns,
         trajectories: &[usize],
         place: &[u64],
         gradients: &mut Gradients,
@@ -138,7 +139,7 @@ impl Trainer {
     }
 
     /// What the loss must know of the whole mini-batch; `stats` are of the current policy, in the order of `columns`.
-    fn prepare(&self, columns: &Columns, stats: &TokenStats, place: &[u64], totals: &mut Totals) -> PreparedMiniBatch {
+    fn prepare(&self, columns: &MiniBatchColumns, stats: &TokenStats, place: &[u64], totals: &mut Totals) -> PreparedMiniBatch {
         let mut stream = Stream::new(self.config.trainer.seed, "policy loss", &[&[self.step], place].concat());
         let prepared = self.objective.prepare(
             &policy_loss::MiniBatch {
@@ -160,7 +161,7 @@ impl Trainer {
 }
 
 /// The columns of one mini-batch, its trajectories one after another.
-struct Columns {
+struct MiniBatchColumns {
     offsets: Vec<usize>,
     mask: Vec<f32>,
     advantages: Vec<f32>,
@@ -173,22 +174,22 @@ struct Columns {
     rollout_is_weights: Option<Vec<f32>>,
 }
 
-impl Columns {
+impl MiniBatchColumns {
     /// `size`: trajectories of the mini-batch, with those left out.
     fn new(trainer: &Trainer, batch: &Batch, trajectories: &[usize], size: usize) -> Self {
-        let own = |column: &Vec<f32>| gather(column, &batch.offsets, trajectories);
-        let (offsets, mask) = (gather_offsets(&batch.offsets, trajectories), own(&batch.mask));
+        let own = |column: &[f32]| gather(column, batch.offsets(), trajectories);
+        let (offsets, mask) = (gather_offsets(batch.offsets(), trajectories), own(&batch[Column::Mask]));
         let scale = trainer.config.actor_rollout_ref.actor.loss_scale_factor;
         let width = trainer.config.data.max_response_length;
         let weights = |mode| token_weights(mode, &offsets, &mask, size, scale, width);
-        let old = if trainer.bypass { Some(&batch.rollout_log_prob) } else { batch.old_log_prob.as_ref() };
+        let old = batch.get(if trainer.bypass { Column::RolloutLogProb } else { Column::OldLogProb });
         Self {
             weights: weights(trainer.objective.policy_loss.aggregation(trainer.aggregation)),
             penalty_weights: weights(trainer.aggregation),
-            advantages: own(&batch.advantages),
+            advantages: own(&batch[Column::Advantages]),
             old_log_prob: old.filter(|_| trainer.bypass || !trainer.plan.on_policy()).map(own),
-            ref_log_prob: batch.ref_log_prob.as_ref().map(own),
-            rollout_is_weights: batch.rollout_is_weights.as_ref().map(own),
+            ref_log_prob: batch.get(Column::RefLogProb).map(own),
+            rollout_is_weights: batch.get(Column::RolloutIsWeights).map(own),
             offsets,
             mask,
         }

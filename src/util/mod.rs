@@ -3,12 +3,13 @@
 pub mod copy;
 pub mod crc;
 pub mod exact_json;
+pub mod excerpt;
 pub mod fs;
 pub mod interrupt;
+pub mod json_number;
 pub mod jsonl;
 pub mod lock;
 pub mod model_below;
-pub mod nonfinite;
 pub mod number;
 pub mod output;
 pub mod path_text;

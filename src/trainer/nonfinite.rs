@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 
 use super::Trainer;
 use super::batch::{Batch, extra};
+use super::columns::Column;
 use crate::config::schema::OnNonfinite;
 use crate::optim::Update;
 use crate::tracking::Metrics;
+use crate::util::excerpt::excerpt;
 use crate::util::fs::write_atomic;
-use crate::util::nonfinite;
+use crate::util::json_number;
 
 /// A number that is not finite.
 pub struct Fault {
@@ -48,8 +50,11 @@ pub fn faulty_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
 /// With [`OnNonfinite::Error`] always; else where the file cannot be written.
 pub fn report(policy: OnNonfinite, dir: &Path, step: u64, what: &str, rows: &[Value]) -> Result<()> {
     let name = |n: usize| if n == 1 { format!("step_{step}.jsonl") } else { format!("step_{step}-{n}.jsonl") };
-    let mut paths = (1..).map(|n| dir.join("nonfinite").join(name(n)));
-    let path = paths.find(|path| !path.exists()).unwrap_or_default();
+    let (folder, mut n) = (dir.join("nonfinite"), 1);
+    while folder.join(name(n)).exists() {
+        n += 1;
+    }
+    let path = folder.join(name(n));
     let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
     write_atomic(&path, lines.as_bytes())?;
     let message = format!("step {step}: {what} is not finite; what it was computed from is in {}", path.display());
@@ -68,16 +73,16 @@ impl Trainer {
     pub(super) fn on_nonfinite(&self, fault: &Fault, batch: &Batch, trajectories: &[usize]) -> Result<()> {
         let trainer = &self.config.trainer;
         let of = fault.trajectory.map_or(String::new(), |i| {
-            let (prompt, ids) = (batch.prompt(i), &batch.responses[i].ids);
-            format!(" for the response {:?} {ids:?} to row {} {:?} {:?}", batch.texts[i], prompt.index, prompt.text, prompt.ids)
+            let prompt = batch.prompt(i);
+            format!(" for the response {} to row {} {}", excerpt(&batch.texts[i]), prompt.index, excerpt(&prompt.text))
         });
         let rows: Vec<Value> = trajectories.iter().map(|&i| row(batch, i)).collect();
         let dir = trainer.default_local_dir.as_path();
         report(trainer.on_nonfinite, dir, self.step, &format!("{}{of}", fault.what), &rows)
     }
 
-    /// Scores, and the rewards they are made of: one that is left out is none.
-    pub(super) fn guard_scores(&self, batch: &mut Batch, scores: &mut [Option<f64>]) -> Result<()> {
+    /// Looks at scores, and the rewards they are made of: one that is left out is none.
+    pub(super) fn check_scores(&self, batch: &mut Batch, scores: &mut [Option<f64>]) -> Result<()> {
         // As the f32 that training takes it for.
         let wrong = |score: &Option<f64>| score.is_some_and(|score| !(score as f32).is_finite());
         let faulty: Vec<usize> = (0..scores.len()).filter(|&i| wrong(&scores[i])).collect();
@@ -100,23 +105,16 @@ impl Trainer {
         Ok(())
     }
 
-    /// Every column there is so far: a trajectory that is left out is not trained on and counts in nothing.
-    pub(super) fn guard_columns(&self, batch: &mut Batch, metrics: &mut Metrics) -> Result<()> {
-        let mut faulty: Vec<(usize, &str)> = Vec::new();
-        for i in 0..batch.len() {
-            let tokens = batch.tokens(i);
-            let mut columns = columns(batch).into_iter();
-            let wrong = columns.find(|(_, column)| first_nonfinite(&column[tokens.clone()]).is_some());
-            faulty.extend(wrong.map(|(name, _)| (i, name)));
-        }
+    /// Looks at every column written so far: a trajectory that is left out is not trained on and counts in nothing.
+    pub(super) fn check_columns(&self, batch: &mut Batch, metrics: &mut Metrics) -> Result<()> {
+        let wrong = |i: usize| batch.columns_of(i).find(|(_, values)| first_nonfinite(values).is_some());
+        let faulty: Vec<(usize, Column)> = (0..batch.len()).filter_map(|i| Some((i, wrong(i)?.0))).collect();
         let trajectories: Vec<usize> = faulty.iter().map(|(i, _)| *i).collect();
-        if let Some((i, name)) = faulty.first() {
-            self.on_nonfinite(&Fault { what: format!("`{name}`"), trajectory: Some(*i) }, batch, &trajectories)?;
+        if let Some((i, column)) = faulty.first() {
+            self.on_nonfinite(&Fault { what: format!("`{}`", column.name()), trajectory: Some(*i) }, batch, &trajectories)?;
         }
         for &i in &trajectories {
-            let tokens = batch.tokens(i);
-            batch.scored[i] = false;
-            batch.columns_mut().for_each(|column| column[tokens.clone()].fill(0.0));
+            batch.leave_out(i);
         }
         if self.config.trainer.on_nonfinite == OnNonfinite::Skip {
             let name = "training/nonfinite_responses";
@@ -124,26 +122,6 @@ impl Trainer {
         }
         Ok(())
     }
-}
-
-/// The columns of a batch that are there, with their names.
-fn columns(batch: &Batch) -> Vec<(&'static str, &[f32])> {
-    let columns = [
-        ("rollout_log_prob", Some(&batch.rollout_log_prob)),
-        ("sampled_log_prob", Some(&batch.sampled_log_prob)),
-        ("old_log_prob", batch.old_log_prob.as_ref()),
-        ("ref_log_prob", batch.ref_log_prob.as_ref()),
-        ("values", batch.values.as_ref()),
-        ("full_kl", batch.full_kl.as_ref()),
-        ("sum_pi_squared", batch.sum_pi_squared.as_ref()),
-        ("rollout_is_weights", batch.rollout_is_weights.as_ref()),
-        ("scores", Some(&batch.scores)),
-        ("rewards", Some(&batch.rewards)),
-        ("advantages", Some(&batch.advantages)),
-        ("returns", Some(&batch.returns)),
-    ];
-    let there = columns.into_iter().filter_map(|(name, column)| Some((name, column?.as_slice())));
-    there.filter(|(_, column)| !column.is_empty()).collect()
 }
 
 /// A trajectory with all its numbers, as JSON.
@@ -158,17 +136,16 @@ fn row(batch: &Batch, i: usize) -> Value {
         "response_ids": batch.responses[i].ids,
         "ground_truth": prompt.ground_truth,
         "scored": batch.scored[i],
-        "mask": numbers(&batch.mask[batch.tokens(i)]),
     });
-    for (name, column) in columns(batch) {
-        row[name] = numbers(&column[batch.tokens(i)]);
+    for (column, values) in batch.columns_of(i) {
+        row[column.name()] = numbers(values);
     }
     row
 }
 
-/// Numbers as JSON, with those it lacks as text.
+/// Numbers as JSON, with words for those it lacks.
 pub fn numbers(values: &[f32]) -> Value {
-    nonfinite::json(values.to_vec())
+    json_number::to_value(values.to_vec())
 }
 
 #[cfg(test)]
@@ -180,7 +157,7 @@ mod tests {
     fn a_fault_is_written_with_its_numbers_and_refused_or_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let mut batch = two_responses();
-        batch.advantages = vec![0.5, f32::NAN, f32::NEG_INFINITY, 1.0];
+        batch.set(Column::Advantages, vec![0.5, f32::NAN, f32::NEG_INFINITY, 1.0]);
         let rows = [row(&batch, 0), row(&batch, 1)];
         report(OnNonfinite::Skip, dir.path(), 7, "`advantages`", &rows).unwrap();
         let error = report(OnNonfinite::Error, dir.path(), 7, "`advantages`", &rows).unwrap_err().to_string();

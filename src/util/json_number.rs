@@ -1,7 +1,7 @@
 //! Numbers in JSON, which has no word for three of them: in every file of a run they are the texts `"NaN"`, `"Infinity"` and
 //! `"-Infinity"`, which Python's `float` and Rust's `parse` understand. `null`, which serde and verl write for all three, is read as NaN.
 //!
-//! A field gets this by `#[serde(with = "crate::util::nonfinite")]`; it may be a number, or an `Option` or a `Vec` of such.
+//! A field gets this by `#[serde(with = "crate::util::json_number")]`; it may be a number, or an `Option` or a `Vec` of such.
 
 use std::fmt;
 
@@ -24,13 +24,13 @@ pub fn number(word: &str) -> Option<f64> {
     ["NaN", "Infinity", "-Infinity"].contains(&word).then(|| word.parse().ok()).flatten()
 }
 
-/// As a value, with words for what JSON lacks; `None` is null.
-pub fn json<T: Numbers>(numbers: T) -> Value {
+/// Numbers as a JSON value, with words for what JSON lacks; `None` is null.
+pub fn to_value<T: Numbers>(numbers: T) -> Value {
     serde_json::to_value(Written(&numbers)).unwrap_or_default()
 }
 
-/// A number of a file, be it a word; nothing where there is something else.
-pub fn of_json(value: &Value) -> Option<f64> {
+/// The number that a JSON value stands for, be it a word; `None` where it is something else.
+pub fn from_value(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| number(value.as_str()?)).or_else(|| value.is_null().then_some(f64::NAN))
 }
 
@@ -186,15 +186,15 @@ mod tests {
             let text = serde_json::to_string(&all).unwrap();
             prop_assert!(!text.contains("one\":null"), "{}", text);
             prop_assert_eq!(bits(&serde_json::from_str(&text).unwrap()), bits(&all), "{}", text);
-            prop_assert_eq!(of_json(&json(one)).map(f64::to_bits), Some(if one.is_nan() { f64::NAN.to_bits() } else { one.to_bits() }));
+            prop_assert_eq!(from_value(&to_value(one)).map(f64::to_bits), Some(if one.is_nan() { f64::NAN.to_bits() } else { one.to_bits() }));
         }
     }
 
     #[test]
     fn words_are_pythons_and_null_is_what_others_write() {
-        let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.5].map(|x| json(x).to_string());
+        let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.5].map(|x| to_value(x).to_string());
         assert_eq!(values, ["\"NaN\"", "\"Infinity\"", "\"-Infinity\"", "0.5"]);
-        assert_eq!([json(None::<f64>), json(vec![1.0_f32, f32::NAN])], [Value::Null, serde_json::json!([1.0, "NaN"])]);
+        assert_eq!([to_value(None::<f64>), to_value(vec![1.0_f32, f32::NAN])], [Value::Null, serde_json::json!([1.0, "NaN"])]);
         let all: All = serde_json::from_str(r#"{"one":null,"perhaps":null,"many":[null,1]}"#).unwrap();
         assert!(all.one.is_nan() && all.perhaps.is_none() && all.many.unwrap()[0].is_nan());
         assert!(serde_json::from_str::<All>(r#"{"one":"inf","perhaps":null,"many":null}"#).is_err());

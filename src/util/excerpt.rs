@@ -1,0 +1,24 @@
+//! Long texts in messages.
+
+/// Characters of a text that a message shows.
+const MOST: usize = 200;
+
+/// The beginning of a text, quoted, with its length where that is not all of it: a response may have tens of thousands of characters.
+pub fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(MOST) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}… ({} characters)", &text[..end], text.chars().count()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_text_is_whole_and_a_long_one_is_cut_between_characters() {
+        assert_eq!(excerpt("a \"b\""), r#""a \"b\"""#);
+        assert_eq!(excerpt(&"é".repeat(MOST)), format!("{:?}", "é".repeat(MOST)));
+        assert_eq!(excerpt(&"é".repeat(5000)), format!("{:?}… (5000 characters)", "é".repeat(MOST)));
+    }
+}
