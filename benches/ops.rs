@@ -10,7 +10,7 @@ use burnish::optim::{AdamW, AdamWConfig};
 
 use plain::{ACTS, device, plain_act, plain_attention, rnd};
 
-#[path = "../tests/plain/mod.rs"]
+#[path = "../tests/model/plain.rs"]
 mod plain;
 
 /// As the program has: the system's allocator returns the pages of each result.

@@ -8,7 +8,7 @@ licences of their own and so not here; TRL ships copies:
 
     pip install trl==1.16.0
     mkdir more && python scripts/golden_chat_templates.py SITE_PACKAGES/trl/chat_templates > more/chat-templates.json
-    BURNISH_GOLDENS=$PWD/more cargo test --release --test chat_templates
+    BURNISH_GOLDENS=$PWD/more cargo test --release --test algorithms chat_templates
 
 Every conversation is rendered twice, without and with the generation prompt; where the second text continues the first, only
 what it adds is written. What a call of strftime_now would print is written as «FORMAT».

@@ -2,7 +2,7 @@
 computes with each: a differential check of src/model that is wider than the goldens in the repository.
 
     python scripts/golden_families.py check/models        (pip install torch transformers)
-    BURNISH_GOLDENS=check cargo test --release --test golden_models
+    BURNISH_GOLDENS=check cargo test --release --test model transformers
 """
 import json
 import pathlib

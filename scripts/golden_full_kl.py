@@ -1,5 +1,5 @@
 """Write tests/golden/full-kl.json: the exact divergence of rows of logits from a reference's, its gradient, and Σπ², as PyTorch
-computes them in f64. tests/ops.rs compares the head with it.
+computes them in f64. tests/model/ops.rs compares the head with it.
 
     python scripts/golden_full_kl.py        (pip install torch)
 """

@@ -1,9 +1,9 @@
 """Write golden.json into a Hugging Face folder: what transformers computes with its model, in the layout that
-tests/golden_models.rs reads. Checks any checkpoint of ours against transformers:
+tests/model/transformers.rs reads. Checks any checkpoint of ours against transformers:
 
     trainer export CHECKPOINT --output check/models/mine
     python scripts/golden_model.py check/models/mine        (pip install torch transformers)
-    BURNISH_GOLDENS=check cargo test --release --test golden_models
+    BURNISH_GOLDENS=check cargo test --release --test model transformers
 """
 import json
 import sys

@@ -7,7 +7,7 @@ what transformers makes of some texts and ids, and the special tokens it knows.
 With `--random COUNT SEED`, folders with random files instead, and with `--ask` only expected.json of the folders that are there:
 
     python scripts/golden_tokenizers.py more/tokenizers --random 300 1
-    BURNISH_GOLDENS=$PWD/more cargo test --release --test chat_templates tokenizers
+    BURNISH_GOLDENS=$PWD/more cargo test --release --test algorithms golden_tokenizers
 
 A folder that transformers refuses is left out.
 """

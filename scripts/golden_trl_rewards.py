@@ -5,7 +5,7 @@
     python scripts/golden_trl_rewards.py 40 > tests/golden/trl-rewards.jsonl
 
 The argument is the number of cases per function. With more of them in a folder of its own, the test reads them from there:
-BURNISH_GOLDENS=FOLDER cargo test --release --test golden_rewards of_tokens. What is right is told to the cosine-scaled reward by
+BURNISH_GOLDENS=FOLDER cargo test --release --test algorithms of_tokens. What is right is told to the cosine-scaled reward by
 gsm8k's rule and not by math-verify.
 """
 

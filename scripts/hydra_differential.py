@@ -6,7 +6,7 @@
 
 Every case is a folder of YAML files and a list of overrides, made from the seed. Both sides must return the same values with
 the same types, or both must fail. Where the two differ on purpose stands in DELIBERATE, and is checked there.
-`--freeze FILE` writes a small sample with what Hydra returned, for tests/hydra.rs.
+`--freeze FILE` writes a small sample with what Hydra returned, for tests/config/hydra.rs.
 """
 
 import argparse

@@ -9,7 +9,7 @@ use crate::hydra::{ConfigError, Node, Origin, Value};
 
 const HEAD: &str = "# Settings
 
-<!-- Rendered from the comments under `config/`; `BURNISH_BLESS=1 cargo test --release --test docs` writes it. -->
+<!-- Rendered from the comments under `config/`; `scripts/bless` writes it. -->
 
 Every key, its default as the YAML under `config/` has it, and what it means. [algorithms.md](algorithms.md) explains the names that
 some of them take. `${a.b}` takes the value of another key, `${.x}` that of a neighbour. A key marked *no effect* is accepted because

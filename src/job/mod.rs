@@ -1,3 +1,3 @@
-//! What every training run needs, whatever it trains: the parts that [`crate::trainer`] and [`crate::pipelines`] share.
+//! What every training run needs, whatever it trains: the parts that `trainer` and `pipelines` share.
 
 pub mod unused_options;

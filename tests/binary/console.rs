@@ -1,7 +1,7 @@
 //! What the pages show on a console is what the program prints.
 //!
 //! A block marked `console` holds commands (`$ cat FILE` shows a file that the next commands read, `$ trainer …` runs) and what
-//! they print. `BURNISH_BLESS=1 cargo test --release --test binary console` writes the output anew.
+//! they print. `scripts/bless` writes the output anew.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ fn pages_show_what_the_program_prints() {
         if std::env::var_os("BURNISH_BLESS").is_some() {
             std::fs::write(&path, &now).unwrap();
         } else {
-            assert!(now == text, "{page} is out of date: run BURNISH_BLESS=1 cargo test --release --test binary console");
+            assert!(now == text, "{page} is out of date: run scripts/bless");
         }
     }
 }

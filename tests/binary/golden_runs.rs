@@ -77,7 +77,7 @@ fn golden_runs_report_and_write_what_they_did() {
         let head = recorded.remove(0);
         let arguments: Vec<String> = serde_json::from_value(head["arguments"].clone()).unwrap();
         let now = run(&arguments);
-        if std::env::var_os("BURNISH_BLESS").is_some() {
+        if std::env::var_os("BURNISH_RECORD_RUNS").is_some() {
             let head = json!({"arguments": arguments, "processor": processor()});
             let lines: String = std::iter::once(&head).chain(&now).map(|line| format!("{line}\n")).collect();
             std::fs::write(&path, lines).unwrap();

@@ -7,7 +7,7 @@ use burnish::algorithm::policy_loss::{self, ClipOptions, LossOptions, PolicyLoss
 use burnish::algorithm::value_loss::{ValueColumns, value_loss};
 use serde_json::Value;
 
-use super::{Case, Loss, assert_close, assert_number, golden_file, goldens, number, rows};
+use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, number, rows};
 
 /// Losses that verl's goldens do not have: those of TRL, and those with chance or a mode of their own.
 const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode"];

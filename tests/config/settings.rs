@@ -2,7 +2,7 @@
 
 use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Truncation};
 use burnish::config::{BatchPlan, ConfigError, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn request(overrides: &[&str]) -> Request {
     Request { overrides: overrides.iter().map(|text| text.to_string()).collect(), ..Request::default() }
@@ -75,8 +75,7 @@ fn the_resolved_tree_loads_again_to_the_same_configuration() {
 
 #[test]
 fn every_embedded_file_is_the_one_in_the_folder_and_explains_every_key() {
-    let root = Path::new(file!()).parent().unwrap().join("../config");
-    let root = if root.is_dir() { root } else { PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("config") };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let mut found = vec![];
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {

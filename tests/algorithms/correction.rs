@@ -6,7 +6,7 @@ use burnish::algorithm::policy_loss::{self, ClipOptions, LossOptions, MiniBatch}
 use burnish::algorithm::rollout_correction::{BypassLoss, Corrected, RolloutCorrection, Settings};
 use serde_json::Value;
 
-use super::{Case, assert_close, assert_number, golden_file, goldens, number, rows};
+use crate::cases::{Case, assert_close, assert_number, golden_file, goldens, number, rows};
 
 fn text(value: &Value) -> Option<String> {
     match value {

@@ -1,12 +1,4 @@
-//! Our algorithms against the numbers that verl, TRL and OpenRLHF returned, values and gradients, for every case in
-//! `algorithms.json` (verl), `losses-trl-openrlhf.json`, `aggregations.json` and `schedules.json` (verl).
-
-mod advantages;
-mod advantages_trl_openrlhf;
-mod correction;
-mod kl;
-mod losses;
-mod schedules;
+//! Reading the cases that verl, TRL and OpenRLHF returned numbers for: padded rows become ragged columns.
 
 use std::path::PathBuf;
 
@@ -14,11 +6,11 @@ use burnish::algorithm::loss::{LossColumns, PolicyObjective};
 use burnish::algorithm::policy_loss::MiniBatch;
 use serde_json::Value;
 
-fn goldens() -> Value {
+pub fn goldens() -> Value {
     golden_file("algorithms.json")
 }
 
-fn golden_file(name: &str) -> Value {
+pub fn golden_file(name: &str) -> Value {
     let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let folder = std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from);
     let path = folder.join(name);
@@ -26,32 +18,32 @@ fn golden_file(name: &str) -> Value {
     serde_json::from_slice(&text).unwrap()
 }
 
-fn number(value: &Value) -> f64 {
+pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
 /// One case; its padded rows become ragged columns of the positions that exist.
-struct Case<'a> {
-    json: &'a Value,
-    name: String,
-    exists: Vec<Vec<f64>>,
-    offsets: Vec<usize>,
-    mask: Vec<f32>,
+pub struct Case<'a> {
+    pub json: &'a Value,
+    pub name: String,
+    pub exists: Vec<Vec<f64>>,
+    pub offsets: Vec<usize>,
+    pub mask: Vec<f32>,
 }
 
-fn rows(value: &Value) -> Vec<Vec<f64>> {
+pub fn rows(value: &Value) -> Vec<Vec<f64>> {
     let row = |row: &Value| row.as_array().unwrap().iter().map(number).collect();
     value.as_array().unwrap().iter().map(row).collect()
 }
 
 impl<'a> Case<'a> {
-    fn all(goldens: &'a Value) -> Vec<Self> {
+    pub fn all(goldens: &'a Value) -> Vec<Self> {
         let cases = goldens["cases"].as_array().unwrap();
         assert!(!cases.is_empty());
         cases.iter().enumerate().map(|(i, json)| Self::new(json, i)).collect()
     }
 
-    fn new(json: &'a Value, index: usize) -> Self {
+    pub fn new(json: &'a Value, index: usize) -> Self {
         let exists = rows(&json["attention_mask"]);
         let mut offsets = vec![0];
         for row in &exists {
@@ -62,31 +54,31 @@ impl<'a> Case<'a> {
         case
     }
 
-    fn column(&self, padded: &Value) -> Vec<f32> {
+    pub fn column(&self, padded: &Value) -> Vec<f32> {
         let rows = rows(padded);
         let tokens = rows.iter().flatten().zip(self.exists.iter().flatten());
         tokens.filter(|&(_, &exists)| exists != 0.0).map(|(&v, _)| v as f32).collect()
     }
 
-    fn input(&self, key: &str) -> Vec<f32> {
+    pub fn input(&self, key: &str) -> Vec<f32> {
         self.column(&self.json[key])
     }
 
-    fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.exists.len()
     }
 
-    fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.exists[0].len()
     }
 
     /// The entries of a table of results that verl computed without an error.
-    fn results(&self, table: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    pub fn results(&self, table: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
         self.json[table].as_object().unwrap().iter().filter(|(_, result)| result.get("error").is_none())
     }
 
     /// The loss of the whole case as one micro-batch of one mini-batch.
-    fn loss(&self, objective: &PolicyObjective, advantages: &[f32], weights: &[f32], is_weights: Option<&[f32]>) -> Loss {
+    pub fn loss(&self, objective: &PolicyObjective, advantages: &[f32], weights: &[f32], is_weights: Option<&[f32]>) -> Loss {
         let (log_prob, old_log_prob) = (self.input("log_probs"), self.input("old_log_probs"));
         let reference = self.json.get("ref_log_probs").map(|column| self.column(column));
         let entropy = self.json.get("entropies").map_or_else(|| vec![0.0; self.mask.len()], |column| self.column(column));
@@ -121,14 +113,14 @@ impl<'a> Case<'a> {
     }
 }
 
-struct Loss {
-    loss: f64,
-    gradient: Vec<f32>,
-    metrics: Vec<(&'static str, f64)>,
+pub struct Loss {
+    pub loss: f64,
+    pub gradient: Vec<f32>,
+    pub metrics: Vec<(&'static str, f64)>,
 }
 
 /// 1e-5 relative; numbers that cancelled to almost nothing are held to 1e-6 of the column's largest.
-fn assert_close(what: &str, ours: &[f32], golden: &[f32]) {
+pub fn assert_close(what: &str, ours: &[f32], golden: &[f32]) {
     assert_eq!(ours.len(), golden.len(), "{what}");
     let largest = golden.iter().fold(0.0f32, |m, v| m.max(v.abs()));
     for (t, (a, b)) in ours.iter().zip(golden).enumerate() {
@@ -136,6 +128,6 @@ fn assert_close(what: &str, ours: &[f32], golden: &[f32]) {
     }
 }
 
-fn assert_number(what: &str, ours: f64, golden: f64) {
+pub fn assert_number(what: &str, ours: f64, golden: f64) {
     assert!((ours - golden).abs() <= 1e-5 * golden.abs() + 1e-7, "{what}: {ours}, golden {golden}");
 }

@@ -1,6 +1,6 @@
 //! The generated documentation is up to date, and what the written one points at exists.
 //!
-//! `BURNISH_BLESS=1 cargo test --release --test docs` writes docs/config.md and docs/algorithms.md anew.
+//! `scripts/bless` writes docs/config.md and docs/algorithms.md anew.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn check(file: &str, page: &str) {
         std::fs::write(&path, page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "{file} is out of date: run BURNISH_BLESS=1 cargo test --release --test docs");
+    assert!(written == page, "{file} is out of date: run scripts/bless");
 }
 
 /// A doc string as text: the names of functions, settings and files in backticks.
@@ -112,7 +112,7 @@ fn loss_needs(loss: &policy_loss::PolicyLoss) -> Vec<String> {
 fn algorithms() -> String {
     let mut page = Page(
         "# What there is to choose from\n\n\
-        <!-- Rendered from the registries; `BURNISH_BLESS=1 cargo test --release --test docs` writes it. -->\n\n\
+        <!-- Rendered from the registries; `scripts/bless` writes it. -->\n\n\
         Every name that a setting, a data row or a model may give. To add one, see [extending.md](extending.md).\n"
             .to_owned(),
     );

@@ -1,6 +1,6 @@
 //! The JSON Schemas for editors are up to date, fit every YAML file that is shipped, and catch mistakes.
 //!
-//! `BURNISH_BLESS=1 cargo test --release --test schemas` writes config/schema/*.json anew.
+//! `scripts/bless` writes config/schema/*.json anew.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn schemas_are_up_to_date() {
             std::fs::write(&path, &text).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == text, "{} is out of date: run BURNISH_BLESS=1 cargo test --release --test schemas", path.display());
+        assert!(written == text, "{} is out of date: run scripts/bless", path.display());
     }
 }
 

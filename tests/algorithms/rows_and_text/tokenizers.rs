@@ -180,7 +180,7 @@ fn render(template: Option<&str>, messages: Value, kwargs: Value) -> anyhow::Res
     ChatTemplate::new(template, tokens)?.render(&messages, true, kwargs.as_object().unwrap())
 }
 
-/// What the goldens of `tests/chat_templates.rs` leave: the marks of the assistant's text, no template, and templates that fail.
+/// What the goldens of `tests/algorithms/chat_templates.rs` leave: the marks of the assistant's text, no template, and templates that fail.
 #[test]
 fn chat_templates_are_marked_missing_or_wrong() {
     let talk = json!([{"role": "system", "content": "Be <brief> & 'kind'."}, {"role": "user", "content": " Hi\n"},

@@ -3,7 +3,7 @@
 use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOptions, AdvantageOutput, Component, Estimator};
 use serde_json::Value;
 
-use super::{Case, assert_close, goldens, number};
+use crate::cases::{Case, assert_close, goldens, number};
 
 /// What is not matched on purpose: case, entry, and why.
 const NOT_MATCHED: &[(&str, &str, &str)] = &[

@@ -200,7 +200,7 @@ fn plus_is_needed_and_refused_as_in_verl() {
 /// What the page of keys calls ignored is accepted, as an override of a run and of `from-verl`.
 #[test]
 fn ignored_keys_are_accepted_as_overrides() {
-    let wild = include_str!("../data/verl-wild-keys.txt");
+    let wild = include_str!("../../data/verl-wild-keys.txt");
     for (kind, command, config) in [(Kind::Rl, PPO, "ppo_trainer"), (Kind::Sft, SFT, "sft_trainer_engine")] {
         let tree = built_in(kind);
         let of_kind = editions::keys().filter(|key| editions::kind_of(key.config) == kind).map(|key| key.key);

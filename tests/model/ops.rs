@@ -7,9 +7,7 @@ use burn::tensor::{FloatDType, activation};
 use burnish::model::ops::{self, Act, BLOCK, CacheView, Head, Packed, Scoring, head_backward, head_stats};
 use burnish::model::token_stats::TokenGrads;
 
-use plain::{ACTS, device, plain_act, plain_attention, rnd};
-
-mod plain;
+use crate::plain::{ACTS, device, plain_act, plain_attention, rnd};
 
 fn close(name: &str, a: Tensor<2>, b: Tensor<2>) {
     let scale: f32 = b.clone().abs().max().into_scalar();
@@ -274,7 +272,7 @@ fn head() {
 /// Rows of logits against PyTorch in f64 (scripts/golden_full_kl.py): hidden states that are the logits, and a head of 1s.
 #[test]
 fn golden_full_kl() {
-    let golden: serde_json::Value = serde_json::from_str(include_str!("golden/full-kl.json")).unwrap();
+    let golden: serde_json::Value = serde_json::from_str(include_str!("../golden/full-kl.json")).unwrap();
     let floats = |x: &serde_json::Value| x.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<f64>>();
     let rows = |key: &str| golden[key].as_array().unwrap().iter().map(floats).collect::<Vec<_>>();
     let (n, v) = (rows("logits").len(), rows("logits")[0].len());

@@ -1,6 +1,6 @@
 //! Keys, files and command lines written for verl.
 //!
-//! `BURNISH_BLESS=1 cargo test --release --test verl` writes config/verl/ anew.
+//! `scripts/bless` writes config/verl/ anew.
 
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{Fate, Kind, Row, alike, editions, row};
@@ -9,9 +9,7 @@ use burnish::config::{ConfigError, Request, Settled, Tree, Value, defaults, sett
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-#[path = "verl/conversion.rs"]
 mod conversion;
-#[path = "verl/presets.rs"]
 mod presets;
 
 const KINDS: [Kind; 4] = Kind::ALL;
@@ -46,7 +44,7 @@ fn every_key_of_three_editions_is_a_setting_renamed_ignored_or_refused() {
 #[test]
 fn every_row_is_about_some_key() {
     // Keys that real command lines and releases between the editions have.
-    let wild = include_str!("data/verl-wild-keys.txt");
+    let wild = include_str!("../../data/verl-wild-keys.txt");
     let (mut rows, mut used) = (BTreeSet::new(), BTreeSet::new());
     for kind in KINDS {
         let tree = built_in(kind);

@@ -428,7 +428,8 @@ fn hangs() {
 fn workers_do_not_outlive_a_trainer_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut trainer = Command::new(std::env::current_exe().unwrap());
-    let mut trainer = trainer.args(["--exact", "hangs", "--ignored"]).env("FOLDER", folder.path()).spawn().unwrap();
+    let mut trainer =
+        trainer.args(["--exact", "python_rewards::hangs", "--ignored"]).env("FOLDER", folder.path()).spawn().unwrap();
     let within = |what: &str, mut done: Box<dyn FnMut() -> bool>| {
         let begun = Instant::now();
         while !done() {

@@ -4,7 +4,7 @@ use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOptions, Adva
 use burnish::algorithm::kl::{self, KlController, apply_kl_in_reward};
 use serde_json::Value;
 
-use super::{assert_close, golden_file, number, rows};
+use crate::cases::{assert_close, golden_file, number, rows};
 
 const FILE: &str = "advantages-trl-openrlhf.json";
 

@@ -3,7 +3,7 @@
 use burnish::optim::Schedule;
 use burnish::optim::schedule::{SCHEDULES, find, warmup_steps};
 
-use crate::{golden_file, number};
+use crate::cases::{golden_file, number};
 
 #[test]
 fn golden_schedules() {

@@ -144,7 +144,7 @@ fn older_spellings_of_config_json() {
 /// Every kind of rope scaling against transformers (scripts/golden_rope.py).
 #[test]
 fn golden_rope() {
-    let golden: Value = serde_json::from_str(include_str!("golden/rope.json")).unwrap();
+    let golden: Value = serde_json::from_str(include_str!("../golden/rope.json")).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let folder = tempfile::tempdir().unwrap();
         let mut json = config(&self::golden("llama"));

@@ -4,7 +4,7 @@ use burnish::algorithm::kl::{self, KlController};
 use burnish::algorithm::loss::PolicyObjective;
 use burnish::algorithm::policy_loss::{self, LossOptions};
 
-use super::{Case, assert_close, assert_number, goldens, number};
+use crate::cases::{Case, assert_close, assert_number, goldens, number};
 
 /// With advantage 0 and the mask as weights, the loss is the masked sum of the KL estimate.
 #[test]

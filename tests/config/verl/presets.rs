@@ -197,7 +197,7 @@ fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
         editions::EDITIONS[edition],
         kind.default_file()
     );
-    text.push_str("# Rendered; `BURNISH_BLESS=1 cargo test --release --test verl` writes it.\n");
+    text.push_str("# Rendered; `scripts/bless` writes it.\n");
     text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n\n{}\n", kind.default_file(), differing.value.to_yaml()));
     Some(text)
 }

@@ -1,0 +1,15 @@
+//! From a row of data to a loss, without a model: prompts, rewards, advantages, losses and validation metrics. Most tests compare
+//! values and gradients with numbers that verl, TRL, OpenRLHF and transformers returned (`tests/golden/`).
+
+mod advantages;
+mod advantages_trl_openrlhf;
+mod cases;
+mod chat_templates;
+mod correction;
+mod kl;
+mod losses;
+mod python_rewards;
+mod rewards;
+mod rows_and_text;
+mod schedules;
+mod validation;

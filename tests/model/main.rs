@@ -1,0 +1,13 @@
+//! Models and what is done with them: operations, gradients, families, LoRA, generation, scoring heads, checkpoints and export.
+
+mod bfloat16;
+mod checkpoint;
+mod export;
+mod families;
+mod gradients;
+mod lora;
+mod ops;
+mod plain;
+mod reward_model;
+mod rollout;
+mod transformers;
