@@ -2,14 +2,14 @@
 
 use crate::config::{Choices, Kind};
 use crate::pipelines::sft;
-use crate::trainer;
+use crate::trainer::setup;
 
 type Names = Vec<(&'static str, Vec<String>)>;
 
 /// A kind and what gives its names.
 type Registered = (Kind, fn() -> Names);
 
-const REGISTERED: &[Registered] = &[(Kind::Rl, trainer::choices), (Kind::Sft, sft::choices)];
+const REGISTERED: &[Registered] = &[(Kind::Rl, setup::choices), (Kind::Sft, sft::choices)];
 
 /// Calls `with` with the keys of a kind that hold a name of a registry, and the names.
 pub fn with_choices<R>(kind: Kind, with: impl FnOnce(&[Choices]) -> R) -> R {

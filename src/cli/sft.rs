@@ -4,8 +4,7 @@ use clap::Args;
 
 use super::{ConfigArgs, Failure, print};
 use crate::config::SftConfig;
-use crate::pipelines::sft::Sft;
-use crate::pipelines::sft_dry_run;
+use crate::pipelines::{sft, sft_dry_run};
 use crate::run::Output;
 use crate::util::interrupt::Interrupt;
 
@@ -23,6 +22,8 @@ pub fn run(args: &SftArgs, output: Output) -> Result<(), Failure> {
     if args.dry_run {
         return print(&sft_dry_run::dry_run(loaded).map_err(Failure::setup)?);
     }
-    let sft = Sft::new(loaded, output).map_err(Failure::setup)?;
-    sft.run(Interrupt::on_signals().map_err(Failure::run)?).map_err(Failure::run)
+    let interrupt = Interrupt::default();
+    let run = sft::start(loaded, &output, interrupt.clone()).map_err(Failure::setup)?;
+    interrupt.watch_signals().map_err(Failure::run)?;
+    run.run().map_err(Failure::run)
 }

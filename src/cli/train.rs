@@ -5,7 +5,7 @@ use clap::Args;
 use super::{ConfigArgs, Failure, print};
 use crate::config::PpoConfig;
 use crate::run::Output;
-use crate::trainer::{self, Trainer};
+use crate::trainer::{dry_run, setup};
 use crate::util::interrupt::Interrupt;
 
 #[derive(Args)]
@@ -20,14 +20,14 @@ pub struct TrainArgs {
 pub fn run(args: &TrainArgs, output: Output) -> Result<(), Failure> {
     let loaded = args.config.load::<PpoConfig>()?;
     if args.dry_run {
-        return print(&trainer::dry_run(loaded).map_err(Failure::setup)?);
+        return print(&dry_run::dry_run(loaded).map_err(Failure::setup)?);
     }
     // Validation alone has nothing to save.
     let stays = loaded.config.trainer.val_only;
     let interrupt = Interrupt::default();
-    let trainer = Trainer::new(loaded, output, interrupt.clone()).map_err(Failure::setup)?;
+    let run = setup::start(loaded, &output, interrupt.clone()).map_err(Failure::setup)?;
     if !stays {
         interrupt.watch_signals().map_err(Failure::run)?;
     }
-    trainer.run().map_err(Failure::run)
+    run.run().map_err(Failure::run)
 }

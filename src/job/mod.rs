@@ -1,3 +1,30 @@
-//! What every training run needs, whatever it trains: the parts that `trainer` and `pipelines` share.
+//! A training run, whatever it trains: its loop, its checkpoints, its record, its dry run. Reinforcement learning (`src/trainer/`) and
+//! supervised fine-tuning (`src/pipelines/`) are a [`Pipeline`] each and share the rest.
+//!
+//! [`Run`] is the loop: step, validate, log, save, until the last step or until somebody asks it to stop. A pipeline fills in
+//! [`RunSettings`], builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
 
+pub mod adapter;
+pub mod checkpoint_parts;
+pub mod clock;
+mod context;
+pub mod device_memory;
+pub mod dry_run;
+pub mod memory_estimate;
+pub mod models;
+pub mod nonfinite;
+mod pipeline;
+pub mod resume;
+pub mod reward_plan;
+mod run;
+mod saved;
+mod settings;
+mod start;
+pub mod template_date;
 pub mod unused_options;
+pub mod unused_schedule;
+
+pub use context::Context;
+pub use pipeline::{NothingUpdated, Pipeline};
+pub use run::Run;
+pub use settings::RunSettings;

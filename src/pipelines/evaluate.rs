@@ -13,9 +13,9 @@ use crate::config::Tree;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
 use crate::data::{RowNeeds, Tokenizer, named_source};
+use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, Combined, ScoreInput};
-use crate::trainer::{RewardPlan, check_rows};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
 

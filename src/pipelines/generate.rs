@@ -12,11 +12,12 @@ use crate::config::schema::GenerationConfig;
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
 use crate::data::{PromptText, Table, Tokenizer, completes_stop};
+use crate::job::models::{check_model, open_device, truncation};
+use crate::job::template_date;
 use crate::job::unused_options::{UnusedOption, warn_of_unused};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Request, Sampling};
 use crate::tracking::Progress;
-use crate::trainer::{check_model, open_device, template_date, truncation};
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
 

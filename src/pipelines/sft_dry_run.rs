@@ -2,15 +2,16 @@
 
 use anyhow::{Context, Result};
 
-use super::sft_inputs::{Inputs, cut, decoder, unused_options};
+use super::sft_inputs::{Inputs, cut, decoder, run_settings, unused_options};
 use crate::config::{Loaded, SftConfig};
 use crate::data::SftExample;
+use crate::job::adapter;
+use crate::job::dry_run::{check_weights, describe, names, report, steps};
+use crate::job::memory_estimate::MemoryEstimate;
+use crate::job::models::open_device;
 use crate::job::unused_options::warn_of_unused;
 use crate::model::memory::Widest;
 use crate::model::{Cut, Sequence};
-use crate::trainer::dry_run::{Memory, check_weights, describe, names, report, resumed_step, steps};
-use crate::trainer::loaded as loaded_parts;
-use crate::trainer::{lora, open_device};
 
 /// What a supervised run would do.
 ///
@@ -24,18 +25,16 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     warn_of_unused::<SftConfig>(&loaded.tree, &unused_options(&config)?)?;
     let decoder = decoder(&config)?;
     check_weights(&model.path, model.init, &decoder).context("model.path")?;
-    let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
-    let settings = (&loaded.tree, loaded_parts(&config.checkpoint.load_contents));
-    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
+    let per_epoch = inputs.sampler.batches_per_epoch();
+    let resumed = run_settings(&config, per_epoch, inputs.total_steps).resumed_step(&loaded.tree)?;
 
     let (batch, cut) = (data.train_batch_size, cut(&config));
-    let per_epoch = inputs.sampler.batches_per_epoch();
     // One epoch is enough to know: every later one has the same examples.
     let batches: Vec<Vec<usize>> = (0..per_epoch.min(inputs.total_steps)).map(|_| inputs.sampler.next_batch()).collect();
     let trained = batches.iter().map(|batch| widest(batch.iter().map(|&i| &inputs.train[i]), cut));
     let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
-    let adapter = lora::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
-    let mut memory = Memory::new(decoder.clone(), adapter.as_ref(), trainer.device);
+    let adapter = adapter::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
+    let mut memory = MemoryEstimate::new(decoder.clone(), adapter.as_ref(), trainer.device);
     memory.trained();
     if !inputs.val.is_empty() {
         memory.pass("validation", widest(inputs.val.iter(), cut).0);

@@ -4,17 +4,20 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::config::schema::CheckpointContent::Extra;
 use crate::config::schema::{Init, OneOrMany, ResumeMode, Schema};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
+use crate::job::checkpoint_parts::loaded;
+use crate::job::models::{check_model, truncation};
+use crate::job::template_date::dated;
 use crate::job::unused_options::UnusedOption;
+use crate::job::unused_schedule::{of_schedule, schedule_keys};
+use crate::job::{RunSettings, adapter};
 use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
-use crate::trainer::lora;
-use crate::trainer::template_date::{Resuming, dated};
-use crate::trainer::unused_training_options::{of_schedule, schedule_keys};
-use crate::trainer::{check_model, truncation};
+use crate::run::Watched;
 
 pub(super) struct Inputs {
     pub tokenizer: Tokenizer,
@@ -34,13 +37,7 @@ impl Inputs {
             .context("model.tokenizer_path (by default model.path)")?
             .with_ends_of(model.path.as_path())
             .context("model.path")?;
-        let trainer = &config.trainer;
-        let resuming = Resuming {
-            dir: trainer.default_local_dir.as_path(),
-            mode: trainer.resume_mode,
-            from: trainer.resume_from_path.as_ref(),
-        };
-        let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&resuming))?;
+        let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&config.trainer.resume()))?;
         let (train, val) = (examples(config, &tokenizer, true)?, examples(config, &tokenizer, false)?);
         if config.data.val_files.is_none() && !config.trainer.test_freq.is_never() {
             tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");
@@ -57,6 +54,37 @@ impl Inputs {
             None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
         };
         Ok(Self { tokenizer, train, val, sampler, total_steps })
+    }
+}
+
+/// The settings of a supervised run that every training run has; the size of the model is not known yet.
+pub(super) fn run_settings(config: &SftConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
+    let (trainer, checkpoint) = (&config.trainer, &config.checkpoint);
+    RunSettings {
+        kind: "sft",
+        project: trainer.project_name.clone(),
+        experiment: trainer.experiment_name.clone(),
+        device: trainer.device.to_string(),
+        model: config.model.path.to_string(),
+        loggers: trainer.logger.to_vec(),
+        python: "python3".to_owned(),
+        wandb_proxy: None,
+        resume: trainer.resume(),
+        max_to_keep: trainer.max_ckpt_to_keep,
+        save_freq: trainer.save_freq,
+        test_freq: trainer.test_freq,
+        ends_saved: true,
+        on_nonfinite: trainer.on_nonfinite,
+        val_before_train: false,
+        val_only: false,
+        watched: Watched { metric: None, greater_is_better: true },
+        saves_extra: checkpoint.save_contents.contains(&Extra),
+        loads_extra: checkpoint.load_contents.contains(&Extra),
+        load_contents_key: "checkpoint.load_contents",
+        loaded: loaded(&checkpoint.load_contents),
+        rate_follows_length: config.optim.optim().follows_length(),
+        steps_per_epoch,
+        total_steps,
     }
 }
 
@@ -91,7 +119,7 @@ pub(super) fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
         ),
     ];
     let of_schedule = of_schedule(schedule_keys!("optim"), &config.optim.optim())?;
-    Ok(rows.into_iter().chain(of_schedule).chain(lora::unused_options(&config.model.lora())).collect())
+    Ok(rows.into_iter().chain(of_schedule).chain(adapter::unused_options(&config.model.lora())).collect())
 }
 
 /// The columns of a conversation's tools and thinking may be missing, but not where a name other than the default asks for one.

@@ -1,26 +1,19 @@
-//! `--dry-run`: everything that a run reads and checks, without weights and steps; then what it would do, and the memory it
+//! `trainer --dry-run`: everything that a run reads and checks, without weights and steps; then what it would do, and the memory it
 //! would take.
 
-use std::fmt::{self, Display};
-use std::path::Path;
+use anyhow::{Context, Result};
 
-use anyhow::{Context, Result, bail};
-
-use super::clock::resident_gib;
 use super::inputs::Inputs;
-use super::parts::loaded_of;
-use super::{algorithms, lora, unused_options};
-use super::{check_step, find_checkpoint, open_device};
+use super::run_settings::run_settings;
+use super::{algorithms, unused_options};
 use crate::algorithm::kl;
-use crate::checkpoint;
-use crate::checkpoint::{Checkpoints, check_changes, step_of};
-use crate::config::schema::{Device, Init, Location, ResumeMode};
-use crate::config::{Loaded, MicroBatch, PpoConfig, Tree, UpdatePlan};
-use crate::model::DecoderConfig;
+use crate::config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
+use crate::job::adapter;
+use crate::job::dry_run::{check_weights, describe, names, report, steps};
+use crate::job::memory_estimate::MemoryEstimate;
+use crate::job::models::open_device;
 use crate::model::hf_config::HfConfig;
-use crate::model::lora::peft::PeftAdapter;
-use crate::model::memory::{BYTES, Widest};
-use crate::model::weights::{WeightFiles, there};
+use crate::model::memory::Widest;
 use crate::util::interrupt::Interrupt;
 
 /// What a run of reinforcement learning would do.
@@ -36,13 +29,11 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
-    let (dir, from) = (trainer.default_local_dir.as_path(), trainer.resume_from_path.as_ref());
-    let settings = (&loaded.tree, loaded_of(&config));
-    let resumed = resumed_step(dir, trainer.resume_mode, from, inputs.total_steps, settings)?;
+    let settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
+    let resumed = settings.resumed_step(&loaded.tree)?;
 
-    let per_epoch = inputs.steps_per_epoch.max(1);
     let response = config.data.max_response_length;
-    let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
+    let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let Estimate { memory, critic: critic_line } = estimate(&config, &inputs)?;
     let reward_model = inputs.reward_model.as_ref();
     let judge =
@@ -58,7 +49,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
         ("validation", format!("{} prompts from {}", inputs.val.len(), names(&config.data.val_files))),
         ("longest", format!("{} tokens of prompt, {response} of response", inputs.longest_prompt())),
         ("plan", inputs.plan.to_string().replace('\n', "\n            ")),
-        ("steps", steps(inputs.total_steps, per_epoch, resumed)),
+        ("steps", steps(inputs.total_steps, settings.steps_per_epoch, resumed)),
     ]
     .into_iter()
     .chain(critic_line)
@@ -69,7 +60,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
 
 /// What a run holds at once, and its critic in a few words.
 pub(super) struct Estimate {
-    pub memory: Memory,
+    pub memory: MemoryEstimate,
     critic: Option<(&'static str, String)>,
 }
 
@@ -96,8 +87,8 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         MicroBatch::Tokens(budget) => (budget / longest).clamp(1, update.mini_batch_trajectories),
     };
     let micro = micro_batch(&plan.actor);
-    let adapter = lora::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
-    let mut memory = Memory::new(decoder.clone(), adapter.as_ref(), trainer.device);
+    let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
+    let mut memory = MemoryEstimate::new(decoder.clone(), adapter.as_ref(), trainer.device);
     memory.trained();
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
     let validated = if trainer.validates() { validated * parts.rollout.val_kwargs.n } else { 0 };
@@ -141,9 +132,9 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         // Of a language model, the head is not read.
         let in_files = if hf.classifier().is_some() { decoder.clone() } else { hf.decoder()? };
         check_weights(&settings.model.path, settings.model.init, &in_files).context("critic.model.path")?;
-        let adapter = lora::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
+        let adapter = adapter::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
         critic_line = Some(("critic", describe(&settings.model.path, &decoder, settings.model.init, adapter.as_ref())));
-        let mut critic = Memory::new(decoder, adapter.as_ref(), trainer.device);
+        let mut critic = MemoryEstimate::new(decoder, adapter.as_ref(), trainer.device);
         critic.trained();
         let (tokens, count) = (settings.forward_max_token_len_per_gpu, settings.forward_micro_batch_size_per_gpu);
         critic.pass("values", widest(sequences(settings.use_dynamic_bsz, tokens, count)));
@@ -165,241 +156,4 @@ fn longest_trained(inputs: &Inputs, is_filtered: bool) -> usize {
     }
     let mut sampler = inputs.sampler.clone();
     (0..inputs.total_steps).flat_map(|_| sampler.next_batch()).map(length).max().unwrap_or(0)
-}
-
-/// The whole report: lines with their names, and the memory.
-pub fn report(lines: &[(&str, String)], memory: &Memory) -> String {
-    let lines: String = lines.iter().map(|(name, text)| format!("{name:10}  {text}\n")).collect();
-    format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
-}
-
-/// The model in a few words.
-pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: Option<&PeftAdapter>) -> String {
-    let d = decoder;
-    let weights = match adapter {
-        Some(adapter) => {
-            let (trained, count) = (adapter.num_parameters(), adapter.factors.len());
-            format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
-        }
-        None if init == Init::Random => match there(path.as_path()) {
-            Some(file) => format!("random weights: {file} is there and not read"),
-            None => "random weights".to_owned(),
-        },
-        None => "its own weights".to_owned(),
-    };
-    format!(
-        "{path}: {} parameters, {} layers, hidden size {}, vocabulary {}; {weights}",
-        d.num_parameters(),
-        d.num_hidden_layers,
-        d.hidden_size,
-        d.vocab_size
-    )
-}
-
-/// The number of steps and where they start.
-pub fn steps(total: u64, per_epoch: u64, resumed: Option<u64>) -> String {
-    let epochs = total as f64 / per_epoch as f64;
-    let from = resumed.map_or(String::new(), |step| format!("; {} left after the checkpoint of step {step}", total - step));
-    format!("{total}, {per_epoch} per epoch, {:.3} epochs{from}", epochs).replace(".000 epochs", " epochs")
-}
-
-/// File names for people.
-pub fn names(files: &[Location]) -> String {
-    files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// Whether weights are there where they are wanted, as many as the model has; only their headers are read.
-pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
-    if init != Init::Pretrained {
-        return Ok(());
-    }
-    let files = WeightFiles::open(model.as_path())?;
-    let tensors = files.parameters(decoder)?;
-    let found: usize = tensors.values().map(|tensor| tensor.shape().iter().product::<usize>()).sum();
-    let wanted = decoder.num_parameters();
-    if found != wanted {
-        bail!("{model} holds {found} weights, its config.json describes a model of {wanted}");
-    }
-    Ok(())
-}
-
-/// The step of the checkpoint that a run would go on from. Unlike a run, this creates and clears nothing.
-/// The settings of the run must fit what it would load of it (`checkpoint.load_contents`).
-pub fn resumed_step(
-    dir: &Path,
-    mode: ResumeMode,
-    from: Option<&Location>,
-    total_steps: u64,
-    (tree, parts): (&Tree, Vec<checkpoint::Part>),
-) -> Result<Option<u64>> {
-    if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
-        bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), there.display());
-    }
-    if mode != ResumeMode::ResumePath && !dir.is_dir() {
-        return Ok(None);
-    }
-    let Some(folder) = find_checkpoint(&mut Checkpoints::look(dir), mode, from)? else { return Ok(None) };
-    let resume = || -> Result<Option<u64>> {
-        let step = step_of(&folder)?;
-        check_step(step, total_steps)?;
-        check_changes(&folder, tree, &parts)?;
-        Ok(Some(step))
-    };
-    resume().with_context(|| format!("cannot resume from {}", folder.display()))
-}
-
-/// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
-pub struct Memory {
-    decoder: DecoderConfig,
-    /// Numbers that are trained.
-    trained: usize,
-    /// What adapters keep of each row for the backward pass.
-    inner: usize,
-    on_cpu: bool,
-    held: Vec<Part>,
-    phases: Vec<(&'static str, Vec<Part>)>,
-}
-
-struct Part {
-    name: &'static str,
-    bytes: usize,
-    note: String,
-}
-
-impl Memory {
-    /// Weights, and what this process holds already.
-    pub fn new(decoder: DecoderConfig, adapter: Option<&PeftAdapter>, device: Device) -> Self {
-        let on_cpu = device == Device::Cpu;
-        let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters);
-        let inner = adapter.map_or(0, |adapter| adapter.rank * adapter.factors.len());
-        let mut memory = Self { decoder, trained, inner, on_cpu, held: vec![], phases: vec![] };
-        if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
-            memory.held.push(Part {
-                name: "process so far",
-                bytes: (gib * GIB) as usize,
-                note: "program, tokenizer and data".into(),
-            });
-        }
-        memory.hold("weights", memory.decoder.num_parameters(), "");
-        if adapter.is_some() {
-            memory.hold("adapters", trained, "which alone are trained");
-        }
-        memory
-    }
-
-    fn hold(&mut self, name: &'static str, numbers: usize, note: &str) {
-        self.held.push(Part { name, bytes: numbers * BYTES, note: note.to_owned() });
-    }
-
-    /// The state of AdamW.
-    pub fn trained(&mut self) {
-        self.hold("optimizer state", 2 * self.trained, "two moments of each trained number");
-    }
-
-    /// A frozen copy of the initial weights.
-    pub fn reference(&mut self) {
-        self.hold("reference model", self.decoder.num_parameters(), "shared with the weights until the first update");
-    }
-
-    /// Beside the policy, a critic with its own weights, optimizer and phases.
-    pub fn critic(&mut self, critic: Self) {
-        for Part { name, bytes, note } in critic.held {
-            let name = match name {
-                "weights" => "critic",
-                "adapters" => "critic's adapters",
-                "optimizer state" => "its optimizer",
-                _ => continue,
-            };
-            self.held.push(Part { name, bytes, note });
-        }
-        let names = critic.phases.into_iter().map(|(name, parts)| (if name == "update" { "critic update" } else { name }, parts));
-        self.phases.extend(names);
-    }
-
-    /// A reward model and its forward pass.
-    pub fn reward_model(&mut self, decoder: &DecoderConfig, widest: Widest) {
-        self.hold("reward model", decoder.num_parameters(), "");
-        let note = format!("{} tokens", widest.rows);
-        self.phases.push(("reward", vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
-    }
-
-    /// Generation of so many sequences side by side, of so many prompts, of up to so many tokens of prompt and response.
-    pub fn generation(
-        &mut self,
-        slots: usize,
-        prompts: usize,
-        (prompt, response): (usize, usize),
-        budget: usize,
-        bfloat16: bool,
-    ) {
-        let note = format!("{slots} sequences × {response} tokens, {prompts} prompts × {prompt} tokens");
-        let cache = part("KV cache", self.decoder.kv_cache(slots, prompts, prompt, response), note);
-        let prefill = budget.max(prompt).min(prompts * prompt);
-        let rest = part("logits, prefill", self.decoder.decoding(slots, (prefill, prompt), self.on_cpu, bfloat16), String::new());
-        self.phases.push(("generation", vec![cache, rest]));
-    }
-
-    /// A forward pass without gradients.
-    pub fn pass(&mut self, name: &'static str, widest: Widest) {
-        let note = format!("{} tokens", widest.rows);
-        self.phases.push((name, vec![part("forward pass", self.decoder.forward(widest, self.on_cpu), note)]));
-    }
-
-    /// Forward, backward and update; with `several` micro-batches, gradients are added to those of the ones before.
-    pub fn update(&mut self, widest: Widest, several: bool, checkpointing: bool) {
-        let (d, note) = (&self.decoder, format!("{} tokens", widest.rows));
-        let chunk = d.vocabulary_chunk(widest, self.on_cpu);
-        let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
-        let gradients = self.trained * if several { 2 } else { 1 };
-        let blocks = if checkpointing { d.num_hidden_layers } else { 1 };
-        let activations = d.activations(widest, checkpointing) + widest.rows * self.inner / blocks;
-        let which = if several { "of a micro-batch, and their sum" } else { "" };
-        self.phases.push((
-            "update",
-            vec![
-                part("gradients", gradients, which.into()),
-                part("activations", activations, note),
-                part("vocabulary chunk", chunk, String::new()),
-                part("backward pass", backward, String::new()),
-            ],
-        ));
-    }
-
-    /// The reference's side of the exact divergence, in the phase before.
-    pub fn full_kl(&mut self, widest: Widest) {
-        let chunk = part("reference chunk", self.decoder.reference_chunk(widest, self.on_cpu), String::new());
-        if let Some((_, parts)) = self.phases.last_mut() {
-            parts.push(chunk);
-        }
-    }
-
-    /// The most that is held at once, and the phase that holds it.
-    pub fn peak(&self) -> (usize, &'static str) {
-        let total = |parts: &[Part]| parts.iter().map(|part| part.bytes).sum::<usize>();
-        let phases = self.phases.iter().map(|(name, parts)| (total(parts), *name));
-        let (bytes, name) = phases.max_by_key(|(bytes, _)| *bytes).unwrap_or((0, "start"));
-        (total(&self.held) + bytes, name)
-    }
-}
-
-fn part(name: &'static str, numbers: usize, note: String) -> Part {
-    Part { name, bytes: numbers * BYTES, note }
-}
-
-pub(super) const GIB: f64 = (1u64 << 30) as f64;
-
-impl Display for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let groups = std::iter::once(("throughout", &self.held)).chain(self.phases.iter().map(|(name, parts)| (*name, parts)));
-        writeln!(f, "memory      of float32 numbers, for responses as long as they may be")?;
-        for (group, parts) in groups {
-            for (index, Part { name, bytes, note }) in parts.iter().enumerate() {
-                let group = if index == 0 { group } else { "" };
-                let line = format!("  {group:22}{name:17}{:>8.3} GiB  {note}", *bytes as f64 / GIB);
-                writeln!(f, "{}", line.trim_end())?;
-            }
-        }
-        let (bytes, phase) = self.peak();
-        writeln!(f, "  {:22}{:17}{:>8.3} GiB  in: {phase}", "peak", "", bytes as f64 / GIB)
-    }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 
-use super::rewards::{RewardPlan, check_rows};
-use super::scoring;
-use super::template_date::{Resuming, dated};
-use super::{check_model, reward_model, truncation};
+use super::sampling::{reward_model, scoring};
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
+use crate::job::models::{check_model, truncation};
+use crate::job::reward_plan::{RewardPlan, check_rows};
+use crate::job::template_date::dated;
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::reward::{Rewards, ScoreInput};
@@ -45,13 +45,7 @@ impl Inputs {
             None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
         })?;
         let tokenizer = tokenizer.with_ends_of(model.as_path()).context("actor_rollout_ref.model.path")?;
-        let trainer = &config.trainer;
-        let resuming = Resuming {
-            dir: trainer.default_local_dir.as_path(),
-            mode: trainer.resume_mode,
-            from: trainer.resume_from_path.as_ref(),
-        };
-        let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&resuming))?;
+        let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&config.trainer.resume()))?;
         for id in &config.actor_rollout_ref.rollout.stop_token_ids {
             let known = tokenizer.vocab_size();
             ensure!(
@@ -63,7 +57,8 @@ impl Inputs {
         let val = prompts(config, rewards.needs, &tokenizer, false)?;
         let rewards = rewards.rewards(&train.iter().chain(&val).map(|p| p.data_source.as_str()).collect())?;
         // What no response will be scored against may hold anything.
-        let asked = [("data.train_files", &train, !trainer.val_only), ("data.val_files", &val, trainer.validates())];
+        let asked =
+            [("data.train_files", &train, !config.trainer.val_only), ("data.val_files", &val, config.trainer.validates())];
         for (key, prompts, _) in asked.into_iter().filter(|(_, _, is_scored)| *is_scored) {
             let failure = |prompt: &Arc<Prompt>| {
                 let checked = rewards.check(&ScoreInput { token_ids: Some(&[]), ..scoring::row(prompt) });

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::batch::Batch;
 use super::columns::Column;
 use super::signal::equal_groups;
+use crate::config::schema::DataConfig;
 use crate::data::named_source;
 use crate::tracking::Metrics;
 
@@ -14,7 +15,7 @@ pub const TURNS: f64 = 2.0;
 
 /// Scores and rewards per trajectory (of scores the standard deviation too, and the share of groups whose scores are all the same, as in
 /// TRL), advantages and returns over trained tokens, lengths per trajectory.
-pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: usize, metrics: &mut Metrics) {
+pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
     };
@@ -34,8 +35,8 @@ pub fn of_batch(batch: &Batch, max_prompt_length: usize, max_response_length: us
     spread("critic/advantages", &trained(&batch[Column::Advantages]), metrics);
     spread("critic/returns", &trained(&batch[Column::Returns]), metrics);
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
-    length("response_length", &lengths(&|i| batch.tokens(i).len()), max_response_length, metrics);
-    length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), max_prompt_length, metrics);
+    length("response_length", &lengths(&|i| batch.tokens(i).len()), data.max_response_length, metrics);
+    length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), data.max_prompt_length, metrics);
     spread("num_turns", &[TURNS], metrics);
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
@@ -97,8 +98,9 @@ fn length(name: &str, values: &[f64], most: usize, metrics: &mut Metrics) {
 
 /// How noisy the gradient is: A²·W estimates the squared norm of a trajectory's, with W = Σ_t (1 − 2π_t + Σπ²) and A the mean of
 /// its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared, as in verl.
-/// `grad_norm` is of the mean gradient.
-pub fn variance_proxy(batch: &Batch, grad_norm: f64, metrics: &mut Metrics) {
+/// `actor/grad_norm` is of the mean gradient; a step that does not update the actor has none.
+pub fn variance_proxy(batch: &Batch, metrics: &mut Metrics) {
+    let Some(grad_norm) = metrics.get("actor/grad_norm") else { return };
     let (Some(old), Some(squares)) = (batch.get(Column::OldLogProb), batch.get(Column::SumPiSquared)) else { return };
     let is_weights = batch.get(Column::RolloutIsWeights);
     let (mut power, mut a_squared, mut expected_w) = (0.0, 0.0, 0.0);

@@ -1,19 +1,17 @@
 //! Numbers that are NaN or infinite: named, written to a file with what they came from, and refused or left out
 //! (`trainer.on_nonfinite`).
 
-use std::path::Path;
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::Trainer;
 use super::batch::{Batch, extra};
 use super::columns::Column;
 use crate::config::schema::OnNonfinite;
+use crate::job::Context;
+use crate::job::nonfinite::report;
 use crate::optim::Update;
 use crate::tracking::Metrics;
 use crate::util::excerpt::excerpt;
-use crate::util::fs::write_atomic;
 use crate::util::json_number;
 
 /// A number that is not finite.
@@ -43,85 +41,59 @@ pub fn faulty_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
     Some(offsets.partition_point(|&start| start <= at) - 1)
 }
 
-/// Writes `rows`, what a mini-batch was made of, to `<dir>/nonfinite/step_<step>.jsonl`, or where that is there already to
-/// `step_<step>-2.jsonl` and so on, and does as `policy` says.
+/// Deals with a fault in some trajectories of the batch, which are those written to the file.
 ///
 /// # Errors
-/// With [`OnNonfinite::Error`] always; else where the file cannot be written.
-pub fn report(policy: OnNonfinite, dir: &Path, step: u64, what: &str, rows: &[Value]) -> Result<()> {
-    let name = |n: usize| if n == 1 { format!("step_{step}.jsonl") } else { format!("step_{step}-{n}.jsonl") };
-    let (folder, mut n) = (dir.join("nonfinite"), 1);
-    while folder.join(name(n)).exists() {
-        n += 1;
+/// As [`report`].
+pub fn on_nonfinite(fault: &Fault, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
+    let of = fault.trajectory.map_or(String::new(), |i| {
+        let prompt = batch.prompt(i);
+        format!(" for the response {} to row {} {}", excerpt(&batch.texts[i]), prompt.index, excerpt(&prompt.text))
+    });
+    let rows: Vec<Value> = trajectories.iter().map(|&i| row(batch, i)).collect();
+    report(at.settings.on_nonfinite, at.settings.dir(), at.step, &format!("{}{of}", fault.what), &rows)
+}
+
+/// Looks at scores, and the rewards they are made of: one that is left out is none.
+pub fn check_scores(batch: &mut Batch, scores: &mut [Option<f64>], at: &Context) -> Result<()> {
+    // As the f32 that training takes it for.
+    let wrong = |score: &Option<f64>| score.is_some_and(|score| !(score as f32).is_finite());
+    let faulty: Vec<usize> = (0..scores.len()).filter(|&i| wrong(&scores[i])).collect();
+    if let Some(&first) = faulty.first() {
+        let parts = batch.components.iter().filter_map(|c| Some(format!("{} {}", c.name, c.values[first]?)));
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        let what = format!("reward: the score {} ({parts})", scores[first].unwrap_or(f64::NAN));
+        on_nonfinite(&Fault { what, trajectory: Some(first) }, batch, &faulty, at)?;
     }
-    let path = folder.join(name(n));
-    let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
-    write_atomic(&path, lines.as_bytes())?;
-    let message = format!("step {step}: {what} is not finite; what it was computed from is in {}", path.display());
-    match policy {
-        OnNonfinite::Error => bail!("{message}; trainer.on_nonfinite=skip would leave it out"),
-        OnNonfinite::Skip => tracing::warn!("{message}; it is left out"),
+    if at.settings.on_nonfinite == OnNonfinite::Skip {
+        for component in &mut batch.components {
+            component.values.iter_mut().for_each(|value| *value = value.filter(|value| value.is_finite()));
+        }
+        let flags = extra(&mut batch.extras, "nonfinite", scores.len());
+        for (flag, score) in flags.iter_mut().zip(scores) {
+            *flag = Some(f64::from(u8::from(wrong(score))));
+            *score = score.filter(|_| !wrong(score));
+        }
     }
     Ok(())
 }
 
-impl Trainer {
-    /// Deals with a fault in some trajectories of the batch, which are those written to the file.
-    ///
-    /// # Errors
-    /// As [`report`].
-    pub(super) fn on_nonfinite(&self, fault: &Fault, batch: &Batch, trajectories: &[usize]) -> Result<()> {
-        let trainer = &self.config.trainer;
-        let of = fault.trajectory.map_or(String::new(), |i| {
-            let prompt = batch.prompt(i);
-            format!(" for the response {} to row {} {}", excerpt(&batch.texts[i]), prompt.index, excerpt(&prompt.text))
-        });
-        let rows: Vec<Value> = trajectories.iter().map(|&i| row(batch, i)).collect();
-        let dir = trainer.default_local_dir.as_path();
-        report(trainer.on_nonfinite, dir, self.step, &format!("{}{of}", fault.what), &rows)
+/// Looks at every column written so far: a trajectory that is left out is not trained on and counts in nothing.
+pub fn check_columns(batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
+    let wrong = |i: usize| batch.columns_of(i).find(|(_, values)| first_nonfinite(values).is_some());
+    let faulty: Vec<(usize, Column)> = (0..batch.len()).filter_map(|i| Some((i, wrong(i)?.0))).collect();
+    let trajectories: Vec<usize> = faulty.iter().map(|(i, _)| *i).collect();
+    if let Some((i, column)) = faulty.first() {
+        on_nonfinite(&Fault { what: format!("`{}`", column.name()), trajectory: Some(*i) }, batch, &trajectories, at)?;
     }
-
-    /// Looks at scores, and the rewards they are made of: one that is left out is none.
-    pub(super) fn check_scores(&self, batch: &mut Batch, scores: &mut [Option<f64>]) -> Result<()> {
-        // As the f32 that training takes it for.
-        let wrong = |score: &Option<f64>| score.is_some_and(|score| !(score as f32).is_finite());
-        let faulty: Vec<usize> = (0..scores.len()).filter(|&i| wrong(&scores[i])).collect();
-        if let Some(&first) = faulty.first() {
-            let parts = batch.components.iter().filter_map(|c| Some(format!("{} {}", c.name, c.values[first]?)));
-            let parts = parts.collect::<Vec<_>>().join(", ");
-            let what = format!("reward: the score {} ({parts})", scores[first].unwrap_or(f64::NAN));
-            self.on_nonfinite(&Fault { what, trajectory: Some(first) }, batch, &faulty)?;
-        }
-        if self.config.trainer.on_nonfinite == OnNonfinite::Skip {
-            for component in &mut batch.components {
-                component.values.iter_mut().for_each(|value| *value = value.filter(|value| value.is_finite()));
-            }
-            let flags = extra(&mut batch.extras, "nonfinite", scores.len());
-            for (flag, score) in flags.iter_mut().zip(scores) {
-                *flag = Some(f64::from(u8::from(wrong(score))));
-                *score = score.filter(|_| !wrong(score));
-            }
-        }
-        Ok(())
+    for &i in &trajectories {
+        batch.leave_out(i);
     }
-
-    /// Looks at every column written so far: a trajectory that is left out is not trained on and counts in nothing.
-    pub(super) fn check_columns(&self, batch: &mut Batch, metrics: &mut Metrics) -> Result<()> {
-        let wrong = |i: usize| batch.columns_of(i).find(|(_, values)| first_nonfinite(values).is_some());
-        let faulty: Vec<(usize, Column)> = (0..batch.len()).filter_map(|i| Some((i, wrong(i)?.0))).collect();
-        let trajectories: Vec<usize> = faulty.iter().map(|(i, _)| *i).collect();
-        if let Some((i, column)) = faulty.first() {
-            self.on_nonfinite(&Fault { what: format!("`{}`", column.name()), trajectory: Some(*i) }, batch, &trajectories)?;
-        }
-        for &i in &trajectories {
-            batch.leave_out(i);
-        }
-        if self.config.trainer.on_nonfinite == OnNonfinite::Skip {
-            let name = "training/nonfinite_responses";
-            metrics.set(name, metrics.get(name).unwrap_or(0.0) + trajectories.len() as f64);
-        }
-        Ok(())
+    if at.settings.on_nonfinite == OnNonfinite::Skip {
+        let name = "training/nonfinite_responses";
+        metrics.set(name, metrics.get(name).unwrap_or(0.0) + trajectories.len() as f64);
     }
+    Ok(())
 }
 
 /// A trajectory with all its numbers, as JSON.

@@ -71,7 +71,7 @@ pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
 mod tests {
     use super::*;
     use crate::trainer::batch::tests::two_responses;
-    use crate::trainer::totals::Totals;
+    use crate::trainer::learning::totals::Totals;
 
     /// What is masked may hold anything.
     #[test]

@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use super::algorithms;
 use super::inputs::Inputs;
-use super::lora;
 use super::unused_training_options::of_run;
 use crate::algorithm::{advantage, policy_loss};
 use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager};
 use crate::config::{Tree, Value};
+use crate::job::adapter;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
 
 /// Settings of reinforcement learning that only some policy losses read.
@@ -65,8 +65,8 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
     let of_estimators = OF_ESTIMATORS
         .iter()
         .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
-    let model = lora::unused_options(&config.actor_rollout_ref.model.lora());
-    let critic = config.has_critic().then(|| lora::unused_options(&config.critic.model.lora()));
+    let model = adapter::unused_options(&config.actor_rollout_ref.model.lora());
+    let critic = config.has_critic().then(|| adapter::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
     let options: Vec<UnusedOption> = of_losses
         .chain(of_estimators)

@@ -1,55 +1,14 @@
-//! Options of training that have no effect beside the others: schedules, which `trainer` and `trainer sft` share, and what frames
-//! a run of reinforcement learning. Those of its algorithm are in [`super::unused_options`].
+//! Options that frame a run of reinforcement learning and have no effect beside the others. Those of its algorithm are in
+//! [`super::unused_options`].
 
 use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
-use super::setup::schedule;
 use super::{algorithms, unused_options::OF_CLIPPING};
 use crate::config::PpoConfig;
-use crate::config::schema::{OptimConfig, ResumeMode};
+use crate::config::schema::ResumeMode;
 use crate::job::unused_options::UnusedOption;
-
-/// The keys of [`of_schedule`] below the mapping of an optimizer.
-macro_rules! schedule_keys {
-    ($optim:literal) => {
-        [
-            concat!($optim, ".lr_warmup_steps_ratio"),
-            concat!($optim, ".min_lr_ratio"),
-            concat!($optim, ".num_cycles"),
-            concat!($optim, ".total_training_steps"),
-        ]
-    };
-}
-pub(crate) use schedule_keys;
-
-/// Those of [`schedule_keys`] that change no learning rate of a run, whatever its length.
-///
-/// # Errors
-/// A schedule that does not exist.
-pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[UnusedOption; 4]> {
-    const WHY: &str = "lr_scheduler_type and lr_warmup_steps leave nothing for it to change";
-    const STEPS: usize = 40;
-    let rates = |change: &dyn Fn(&mut OptimConfig)| -> Result<Vec<f64>> {
-        let mut optim = optim.clone();
-        change(&mut optim);
-        let schedule = schedule(&optim, STEPS as u64)?;
-        Ok((0..STEPS).map(|step| schedule.factor(step)).collect())
-    };
-    let other = |share: f64| if share < 0.5 { 1.0 } else { 0.0 };
-    let changes: [&dyn Fn(&mut OptimConfig); 4] = [
-        &|optim| optim.lr_warmup_steps_ratio = other(optim.lr_warmup_steps_ratio),
-        &|optim| optim.min_lr_ratio = other(optim.min_lr_ratio),
-        &|optim| optim.num_cycles += 0.3,
-        &|optim| optim.total_training_steps = if optim.total_training_steps == 17 { 23 } else { 17 },
-    ];
-    let now = rates(&|_| {})?;
-    let mut unused = keys.map(|key| (false, key, WHY));
-    for (option, change) in unused.iter_mut().zip(changes) {
-        option.0 = rates(change)? == now;
-    }
-    Ok(unused)
-}
+use crate::job::unused_schedule::{of_schedule, schedule_keys};
 
 /// Settings of a run's frame: schedules, validation, checkpoints, the order of rows, and how passes are cut.
 ///

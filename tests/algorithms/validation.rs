@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use burnish::trainer::val_metrics::{Group, metrics};
+use burnish::trainer::sampling::val_metrics::{Group, metrics};
 use serde_json::Value;
 
 /// Standard errors that verl's random draws may be off by.

@@ -4,7 +4,7 @@ use super::actor::CheckpointConfig;
 use super::data::Truncation;
 use super::lora::lora_keys;
 use super::optim::OptimConfig;
-use super::trainer::{OnNonfinite, ResumeMode};
+use super::trainer::{OnNonfinite, ResumeKeys, ResumeMode};
 use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open};
 use serde::{Deserialize, Serialize};
 
@@ -118,4 +118,11 @@ pub struct SftTrainerConfig {
     pub resume_from_path: Option<Location>,
     pub max_ckpt_to_keep: Option<usize>,
     pub on_nonfinite: OnNonfinite,
+}
+
+impl SftTrainerConfig {
+    pub fn resume(&self) -> ResumeKeys {
+        let (dir, from) = (self.default_local_dir.as_path().to_owned(), self.resume_from_path.clone());
+        ResumeKeys { dir, mode: self.resume_mode, from }
+    }
 }

@@ -1,5 +1,7 @@
 //! `trainer.*`: the run. Meaning and defaults: `config/trainer/default.yaml`.
 
+use std::path::PathBuf;
+
 use super::types::{Device, Frequency, Location, OneOrMany, choices};
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,23 @@ choices! {
         Error = "error",
         /// What it would spoil is left out.
         Skip = "skip",
+    }
+}
+
+/// The checkpoint that a run may resume from, of every kind of configuration that trains.
+#[derive(Debug, Clone)]
+pub struct ResumeKeys {
+    /// `trainer.default_local_dir`.
+    pub dir: PathBuf,
+    pub mode: ResumeMode,
+    /// `trainer.resume_from_path`.
+    pub from: Option<Location>,
+}
+
+impl TrainerConfig {
+    pub fn resume(&self) -> ResumeKeys {
+        let (dir, from) = (self.default_local_dir.as_path().to_owned(), self.resume_from_path.clone());
+        ResumeKeys { dir, mode: self.resume_mode, from }
     }
 }
 

@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
+use crate::job::models::{check_model, open_device};
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, Cut, Init};
 use crate::reward::model::{Reading, RewardModel};
-use crate::trainer::{check_model, open_device};
 use crate::util::interrupt::Interrupt;
 pub use http::Limits;
 use http::Service;

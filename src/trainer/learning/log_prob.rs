@@ -1,18 +1,17 @@
 //! Phases `old_log_prob` and `ref`: log-probabilities of the sampled tokens under the policy before the update, and under the
 //! reference.
 
-use super::Trainer;
-use super::algorithms;
-use super::batch::Batch;
-use super::columns::Column;
 use super::mini_batch::forward_cut;
+use super::side::LearningSide;
 use crate::algorithm::aggregate::{token_weights, trained_sequences};
 use crate::algorithm::scatter;
 use crate::model::{CausalLm, Cut, TokenStats};
 use crate::tracking::Metrics;
+use crate::trainer::batch::Batch;
+use crate::trainer::columns::Column;
 
-impl Trainer {
-    pub(super) fn old_log_probs(&self, batch: &mut Batch, metrics: &mut Metrics) {
+impl LearningSide {
+    pub fn old_log_probs(&self, batch: &mut Batch, metrics: &mut Metrics) {
         let rollout = &self.config.actor_rollout_ref.rollout;
         let cut = forward_cut(
             rollout.log_prob_use_dynamic_bsz,
@@ -32,13 +31,13 @@ impl Trainer {
         if rollout.calculate_log_probs {
             probability_difference(&batch[Column::RolloutLogProb], &stats.log_prob, metrics);
         }
-        if algorithms::reads_sum_pi_squared(&self.config) {
+        if self.reads_sum_pi_squared {
             batch.set(Column::SumPiSquared, stats.sum_pi_squared);
         }
         batch.set(Column::OldLogProb, stats.log_prob);
     }
 
-    pub(super) fn reference_log_probs(&self, batch: &mut Batch) {
+    pub fn reference_log_probs(&self, batch: &mut Batch) {
         let config = &self.config.actor_rollout_ref.reference;
         let cut = forward_cut(
             config.log_prob_use_dynamic_bsz,
@@ -48,7 +47,7 @@ impl Trainer {
         );
         let Some(reference) = &self.reference else { return };
         batch.set(Column::RefLogProb, token_stats(reference, None, batch, cut, self.temperature).log_prob);
-        if self.kl_in_reward.as_ref().is_some_and(|(penalty, _)| penalty.is_full()) {
+        if self.full_kl_in_reward {
             let stats = token_stats(&self.actor.model.frozen(), Some(reference), batch, cut, self.temperature);
             batch.set(Column::FullKl, stats.full_kl);
         }

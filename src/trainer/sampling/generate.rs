@@ -5,25 +5,36 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::Trainer;
-use super::batch::Batch;
-use super::clock::Clock;
-use super::columns::Column;
+use super::reported::ReportedNames;
 use super::scoring::Scoring;
+use super::side::SamplingSide;
 use crate::algorithm::filter_groups::keep_groups;
+use crate::algorithm::reward_shaping::RewardShaping;
 use crate::data::{Prompt, completes_stop};
+use crate::job::Context;
+use crate::job::clock::Clock;
+use crate::model::CausalLm;
 use crate::reward::Begun;
 use crate::rollout::{Request, Response, Sampling};
 use crate::tracking::Metrics;
+use crate::trainer::batch::Batch;
+use crate::trainer::columns::Column;
 use crate::util::rng::Stream;
 
-impl Trainer {
+impl SamplingSide {
     /// `data.train_batch_size` prompts with `rollout.n` scored responses each. With `algorithm.filter_groups` (DAPO's dynamic
     /// sampling) those whose responses differ, sampling further prompts until there are enough.
     ///
     /// # Errors
     /// What generation or scoring fails with, and `max_num_gen_batches` batches without enough such prompts. 0 or less never gives up.
-    pub(super) fn rollout(&mut self, clock: &mut Clock, metrics: &mut Metrics) -> Result<Batch> {
+    pub fn rollout(
+        &mut self,
+        policy: &CausalLm,
+        reported: &mut ReportedNames,
+        at: &Context,
+        clock: &mut Clock,
+        metrics: &mut Metrics,
+    ) -> Result<Batch> {
         let filter = self.config.algorithm.filter_groups.clone();
         let wanted = self.plan.prompts_per_step;
         let (n, sampling) = (self.plan.samples_per_prompt, self.sampling);
@@ -34,13 +45,14 @@ impl Trainer {
             let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
             // A later round may see a prompt of this step again: its responses must be others.
             let keys: &[u64] = if round == 1 { &[] } else { &[round] };
-            let generated = clock.time("gen", || self.sample("rollout", prompts, n, sampling, keys))?;
+            let generated = clock
+                .time("gen", || self.sample(policy, SampleRequest { purpose: "rollout", prompts, n, sampling, keys }, at))?;
             clock.shift("gen", "reward", generated.waited);
-            self.interrupt.check()?;
-            let batch = clock.time("reward", || self.score(generated))?;
-            self.interrupt.check()?;
+            at.interrupt.check()?;
+            let batch = clock.time("reward", || self.score(generated, at))?;
+            at.interrupt.check()?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
-            let values = self.number(&batch, metric, "algorithm.filter_groups.metric")?;
+            let values = reported.number(&batch, metric, "algorithm.filter_groups.metric")?;
             sampled += batch.prompts.len();
             let chosen = batch.select(&keep_groups(&batch.group, &values, filter.mean_range));
             let batch = match kept.take() {
@@ -74,7 +86,7 @@ impl Trainer {
                 tracing::warn!(
                     "step {}: {found} of {wanted} prompts after {round} batches of dynamic sampling, {times:.1} times the data; {limit}; \
                      prompts whose responses all have the same {metric} are too easy or too hard for the model",
-                    self.step
+                    at.step
                 );
             }
             kept = Some(batch);
@@ -83,12 +95,22 @@ impl Trainer {
 
     /// For estimators that compare with it: each trajectory's score of the greedy response to its prompt. Where that has no
     /// score, its trajectories have nothing to be compared with, and count as not scored.
-    pub(super) fn greedy_baselines(&mut self, batch: &mut Batch) -> Result<()> {
+    pub fn greedy_baselines(
+        &mut self,
+        policy: &CausalLm,
+        batch_shaping: &RewardShaping,
+        batch: &mut Batch,
+        at: &Context,
+    ) -> Result<()> {
         let sampling = Sampling { temperature: 0.0, ..self.sampling };
-        let greedy = self.sample("rollout", batch.prompts.clone(), 1, sampling, &[])?;
-        let greedy = self.score(greedy)?;
+        let greedy = self.sample(
+            policy,
+            SampleRequest { purpose: "rollout", prompts: batch.prompts.clone(), n: 1, sampling, keys: &[] },
+            at,
+        )?;
+        let greedy = self.score(greedy, at)?;
         let mut scores = greedy.trajectory_scores();
-        self.batch_shaping.apply(&mut scores, &[], &[]);
+        batch_shaping.apply(&mut scores, &[], &[]);
         for (scored, &group) in batch.scored.iter_mut().zip(&batch.group) {
             *scored &= greedy.scored[group];
         }
@@ -97,25 +119,19 @@ impl Trainer {
         Ok(())
     }
 
-    /// Samples n responses to each prompt, and begins to score each when it ends. The stream of a response is keyed by purpose, step,
-    /// row, sample and `keys`. Greedy ones to a prompt are all the same, and generated once.
-    pub(super) fn sample(
-        &mut self,
-        purpose: &str,
-        prompts: Vec<Arc<Prompt>>,
-        n: usize,
-        sampling: Sampling,
-        keys: &[u64],
-    ) -> Result<Sampled> {
+    /// Samples responses, and begins to score each when it ends. The stream of a response is keyed by purpose, step, row, sample and
+    /// `keys`. Greedy ones to a prompt are all the same, and generated once.
+    pub(super) fn sample(&mut self, policy: &CausalLm, request: SampleRequest, at: &Context) -> Result<Sampled> {
+        let SampleRequest { purpose, prompts, n, sampling, keys } = request;
         let ids: Vec<&[u32]> = prompts.iter().map(|p| p.ids.as_slice()).collect();
-        let (seed, step) = (self.config.trainer.seed, self.step);
+        let (seed, step) = (self.config.trainer.seed, at.step);
         let stream = |prompt: usize, sample: usize| {
             let row = prompts[prompt].index as u64;
             Stream::new(seed, purpose, &[&[step, row, sample as u64], keys].concat())
         };
         let stop = &self.config.actor_rollout_ref.rollout.stop;
         let stops = |ids: &[u32]| completes_stop(&self.tokenizer, stop, ids);
-        let (rewards, tokenizer) = (&self.rewards, &self.tokenizer);
+        let (rewards, tokenizer, progress) = (&self.rewards, &self.tokenizer, &at.progress);
         let scoring = Scoring { rewards, tokenizer, prompts: &prompts, n, step };
         let copies = if sampling.temperature <= 0.0 { n } else { 1 };
         let request = Request {
@@ -126,13 +142,13 @@ impl Trainer {
             stops: if stop.is_empty() { None } else { Some(&stops) },
             stream: &stream,
             finished: None,
-            progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
+            progress: Some(&|done| progress.generating(done.finished, done.total, done.tokens)),
         };
-        let (engine, model) = (&mut self.engine, &self.actor.model);
+        let engine = &mut self.engine;
         let (responses, ended, waited) = scoring.run(self.config.reward.num_workers, |finished| {
             let each =
                 |output: usize, response: &Response| (0..copies).for_each(|copy| finished(output * copies + copy, response));
-            let responses = engine.generate(model, &Request { finished: Some(&each), ..request })?;
+            let responses = engine.generate(policy, &Request { finished: Some(&each), ..request })?;
             Ok(responses.into_iter().flat_map(|response| std::iter::repeat_n(response, copies)).collect())
         })?;
         let (mut texts, mut raws, mut begun) = (Vec::new(), Vec::new(), Vec::new());
@@ -148,6 +164,18 @@ impl Trainer {
 /// Whether a search that has taken so many batches is worth a line: after 10, and each time that it has taken twice as many.
 fn is_told(batches: u64) -> bool {
     batches.is_multiple_of(10) && (batches / 10).is_power_of_two()
+}
+
+/// What is asked of the engine.
+pub struct SampleRequest<'a> {
+    /// What the random streams are for.
+    pub purpose: &'a str,
+    pub prompts: Vec<Arc<Prompt>>,
+    /// Responses to each prompt.
+    pub n: usize,
+    pub sampling: Sampling,
+    /// Further keys of the random streams.
+    pub keys: &'a [u64],
 }
 
 /// Responses whose scores have been begun.

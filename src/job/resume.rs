@@ -1,20 +1,18 @@
-//! What reinforcement learning and supervised training have in common about going on from a checkpoint.
+//! Resuming from a checkpoint: which one, whether it fits, and what is said of it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
 use crate::checkpoint::{self, Checkpoints};
-use crate::config::schema::{Location, OptimConfig, ResumeMode};
-use crate::data::Prompt;
+use crate::config::schema::{ResumeKeys, ResumeMode};
 use crate::run::{RunInfo, State};
-use crate::util::crc::IEEE;
 use crate::util::time::unix_time;
 
 /// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
-pub fn find_checkpoint(checkpoints: &mut Checkpoints, mode: ResumeMode, from: Option<&Location>) -> Result<Option<PathBuf>> {
-    let mode = match mode {
+pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Result<Option<PathBuf>> {
+    let from = keys.from.as_ref();
+    let mode = match keys.mode {
         ResumeMode::Auto => checkpoint::ResumeMode::Auto,
         ResumeMode::Disable => checkpoint::ResumeMode::Disable,
         ResumeMode::ResumePath => checkpoint::ResumeMode::Path,
@@ -37,8 +35,8 @@ pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
     Ok(())
 }
 
-/// How a run goes on from the checkpoint that it has just saved.
-pub fn goes_on(mode: ResumeMode, saved: &Path) -> String {
+/// Says how a run resumes from the checkpoint that it has just saved.
+pub fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
     let mode = match mode {
         ResumeMode::Auto => "",
         ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
@@ -48,12 +46,11 @@ pub fn goes_on(mode: ResumeMode, saved: &Path) -> String {
 
 /// Says that the run has another length than the one that saved the checkpoint, which the settings alone do not show: the data may
 /// decide it.
-pub fn report_length<'a>(saved: u64, total_steps: u64, optims: impl IntoIterator<Item = &'a OptimConfig>) {
+pub fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
     if saved == total_steps {
         return;
     }
-    let follows = optims.into_iter().any(OptimConfig::follows_length);
-    let schedule = if follows { ", and so does the schedule of the learning rate" } else { "" };
+    let schedule = if rate_follows_length { ", and so does the schedule of the learning rate" } else { "" };
     tracing::warn!("changed since the checkpoint: the run ends at step {total_steps} instead of {saved}{schedule}");
 }
 
@@ -69,14 +66,4 @@ pub fn note_finished(dir: &Path, total_steps: u64) {
     if let Err(error) = info.write(dir) {
         tracing::warn!("that the run has finished is not recorded: {error:#}");
     }
-}
-
-/// CRC-32, in hexadecimal, of what prompts are and what their scorers know.
-pub(super) fn crc_of(prompts: &[Arc<Prompt>]) -> Result<String> {
-    let mut crc = IEEE.of(&[]);
-    for prompt in prompts {
-        let Prompt { ids, data_source, ground_truth, extra_info, columns, .. } = prompt.as_ref();
-        crc = IEEE.extend(crc, &serde_json::to_vec(&(ids, data_source, ground_truth, extra_info, columns))?);
-    }
-    Ok(format!("{crc:08x}"))
 }

@@ -5,44 +5,47 @@
 
 use anyhow::Result;
 
-use super::Trainer;
-use super::batch::Batch;
-use super::columns::Column;
 use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
-use super::nonfinite::{Fault, faulty_sequence};
+use super::side::LearningSide;
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::loss::{LossColumns, PreparedMiniBatch};
 use crate::algorithm::policy_loss;
 use crate::algorithm::{gather, gather_offsets, scatter};
+use crate::job::Context;
 use crate::model::token_stats::TokenGrads;
 use crate::model::{Gradients, Sequence, TokenStats};
 use crate::optim::Update;
 use crate::tracking::Metrics;
+use crate::trainer::batch::Batch;
+use crate::trainer::columns::Column;
+use crate::trainer::nonfinite::{Fault, faulty_sequence, on_nonfinite};
 use crate::util::rng::Stream;
 
-impl Trainer {
+impl LearningSide {
+    /// Updates the actor towards the advantages of the batch, once for each mini-batch.
+    ///
     /// # Errors
     /// A loss or a gradient that is not finite, with `trainer.on_nonfinite=error`.
-    pub(super) fn update_actor(&mut self, batch: &Batch, metrics: &mut Metrics) -> Result<()> {
-        let lr = self.actor.lr_at((self.step - self.first_actor_step()) as usize);
+    pub fn update_actor(&mut self, batch: &Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
+        let lr = self.actor.lr_at((at.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
         let actor = &self.config.actor_rollout_ref.actor;
         let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = actor.shuffle.then_some(("mini-batches", seed));
         for MiniBatch { epoch, place, trajectories, size } in
-            mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, self.step)
+            mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, at.step)
         {
             let mut gradients = Gradients::default();
             let columns = MiniBatchColumns::new(self, batch, &trajectories, size);
-            let place = [epoch as u64, place as u64];
+            let place = [at.step, epoch as u64, place as u64];
             let fault = self.accumulate(batch, &columns, &trajectories, &place, &mut gradients, &mut totals);
             let update = match &fault {
                 None => self.actor.update(gradients, lr),
                 Some(_) => Update::skipped(),
             };
             if let Some(fault) = fault.or(Fault::of_gradient("actor", &update)) {
-                self.on_nonfinite(&fault, batch, &trajectories)?;
+                on_nonfinite(&fault, batch, &trajectories, at)?;
             }
             totals.add_update("actor", &update);
         }
@@ -54,10 +57,10 @@ impl Trainer {
             metrics.set("actor/kl_coef", *coef);
         }
         metrics.set("actor/lr", lr);
-        Ok(())
+        self.wait()
     }
 
-    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from others of the step. The first
+    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from all others of the run: step, epoch and number. The first
     /// number on the way that is not finite.
     fn accumulate(
         &self,
@@ -140,7 +143,7 @@ impl Trainer {
 
     /// What the loss must know of the whole mini-batch; `stats` are of the current policy, in the order of `columns`.
     fn prepare(&self, columns: &MiniBatchColumns, stats: &TokenStats, place: &[u64], totals: &mut Totals) -> PreparedMiniBatch {
-        let mut stream = Stream::new(self.config.trainer.seed, "policy loss", &[&[self.step], place].concat());
+        let mut stream = Stream::new(self.config.trainer.seed, "policy loss", place);
         let prepared = self.objective.prepare(
             &policy_loss::MiniBatch {
                 offsets: &columns.offsets,
@@ -176,18 +179,18 @@ struct MiniBatchColumns {
 
 impl MiniBatchColumns {
     /// `size`: trajectories of the mini-batch, with those left out.
-    fn new(trainer: &Trainer, batch: &Batch, trajectories: &[usize], size: usize) -> Self {
+    fn new(side: &LearningSide, batch: &Batch, trajectories: &[usize], size: usize) -> Self {
         let own = |column: &[f32]| gather(column, batch.offsets(), trajectories);
         let (offsets, mask) = (gather_offsets(batch.offsets(), trajectories), own(&batch[Column::Mask]));
-        let scale = trainer.config.actor_rollout_ref.actor.loss_scale_factor;
-        let width = trainer.config.data.max_response_length;
+        let scale = side.config.actor_rollout_ref.actor.loss_scale_factor;
+        let width = side.config.data.max_response_length;
         let weights = |mode| token_weights(mode, &offsets, &mask, size, scale, width);
-        let old = batch.get(if trainer.bypass { Column::RolloutLogProb } else { Column::OldLogProb });
+        let old = batch.get(if side.bypass { Column::RolloutLogProb } else { Column::OldLogProb });
         Self {
-            weights: weights(trainer.objective.policy_loss.aggregation(trainer.aggregation)),
-            penalty_weights: weights(trainer.aggregation),
+            weights: weights(side.objective.policy_loss.aggregation(side.aggregation)),
+            penalty_weights: weights(side.aggregation),
             advantages: own(&batch[Column::Advantages]),
-            old_log_prob: old.filter(|_| trainer.bypass || !trainer.plan.on_policy()).map(own),
+            old_log_prob: old.filter(|_| side.bypass || !side.plan.on_policy()).map(own),
             ref_log_prob: batch.get(Column::RefLogProb).map(own),
             rollout_is_weights: batch.get(Column::RolloutIsWeights).map(own),
             offsets,

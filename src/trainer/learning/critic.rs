@@ -1,24 +1,25 @@
 //! Phases `values` and `update_critic`: what the critic expects of every state, and its update towards the returns.
 
-use super::Trainer;
 use anyhow::Result;
 
-use super::batch::Batch;
-use super::columns::Column;
-use super::metrics;
 use super::mini_batch::{forward_cut, micro_cut, mini_batches};
-use super::nonfinite::{Fault, faulty_sequence};
+use super::side::LearningSide;
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::value_loss::{ValueColumns, value_loss};
 use crate::algorithm::{gather, gather_offsets, scatter};
+use crate::job::Context;
 use crate::model::Gradients;
 use crate::optim::Update;
 use crate::tracking::Metrics;
+use crate::trainer::batch::Batch;
+use crate::trainer::columns::Column;
+use crate::trainer::metrics;
+use crate::trainer::nonfinite::{Fault, faulty_sequence, on_nonfinite};
 
-impl Trainer {
+impl LearningSide {
     /// The value of the state before every response token.
-    pub(super) fn values(&self, batch: &mut Batch) {
+    pub fn values(&self, batch: &mut Batch) {
         let Some(critic) = &self.critic else { return };
         let config = &self.config.critic;
         let (tokens, sequences) = (config.forward_max_token_len_per_gpu, config.forward_micro_batch_size_per_gpu);
@@ -32,16 +33,15 @@ impl Trainer {
         batch.set(Column::Values, values);
     }
 
-    /// For each epoch and mini-batch one AdamW update; gradients do not depend on micro-batches. Trajectories without a return
-    /// (no score, or none to be compared with) teach it nothing.
+    /// Updates the critic towards the returns, once for each epoch and mini-batch; gradients do not depend on micro-batches.
+    /// Trajectories that are not `comparable` (no score, or none to be compared with) have no return and teach it nothing.
     ///
     /// # Errors
     /// A value or a gradient that is not finite, with `trainer.on_nonfinite=error`.
-    pub(super) fn update_critic(&mut self, batch: &Batch, metrics: &mut Metrics) -> Result<()> {
+    pub fn update_critic(&mut self, batch: &Batch, comparable: &[bool], at: &Context, metrics: &mut Metrics) -> Result<()> {
         let (Some(plan), Some(old_values)) = (self.plan.critic, batch.get(Column::Values)) else { return Ok(()) };
-        let (config, step) = (self.config.critic.clone(), self.step);
-        // Those that the estimator left alone have no returns.
-        let mask = batch.mask_of(&self.estimator.comparable(&batch.group, &batch.scored));
+        let (config, step) = (self.config.critic.clone(), at.step);
+        let mask = batch.mask_of(comparable);
         metrics::of_values(old_values, &batch[Column::Returns], &mask, metrics);
         let seed = config.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = config.shuffle.then_some(("critic mini-batches", seed));
@@ -83,12 +83,12 @@ impl Trainer {
                 Some(_) => Update::skipped(),
             };
             if let Some(fault) = fault.or(Fault::of_gradient("critic", &update)) {
-                self.on_nonfinite(&fault, batch, &mini_batch.trajectories)?;
+                on_nonfinite(&fault, batch, &mini_batch.trajectories, at)?;
             }
             totals.add_update("critic", &update);
         }
         totals.report_means(plan.updates_per_step, metrics);
         metrics.set("critic/lr", lr);
-        Ok(())
+        self.wait()
     }
 }

@@ -1,49 +1,37 @@
 //! Phase `reward`: one score per trajectory, by the reward functions, of which a reward model may be one. A score that fails is an
 //! error, never a 0; where every function abstains, the trajectory has none.
 
-use std::fmt;
+use anyhow::Result;
 
-use anyhow::{Error, Result, bail};
-
-use super::Trainer;
-use super::batch::{Batch, extra};
-use super::columns::Column;
 use super::generate::Sampled;
 use super::reward_model::CUT;
 use super::scoring::input;
+use super::side::SamplingSide;
 use crate::algorithm::advantage::Component;
+use crate::job::{Context, NothingUpdated};
 use crate::reward::{Begun, ScoreInput};
+use crate::trainer::batch::{Batch, extra};
+use crate::trainer::columns::Column;
+use crate::trainer::nonfinite::check_scores;
 use crate::util::excerpt::excerpt;
 use crate::util::interrupt::Interrupted;
 
-/// An error that kept responses from being scored, before anything was made of them.
-#[derive(Debug)]
-pub struct Unscored(Error);
-
-impl fmt::Display for Unscored {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{:#}", self.0)
-    }
-}
-
-impl std::error::Error for Unscored {}
-
-impl Trainer {
+impl SamplingSide {
     /// Scores every trajectory and applies what depends on one response alone: penalties for length and for an end that did not
     /// come. The score stands at the last token of the response, as in verl's reward managers.
     ///
     /// # Errors
-    /// [`Unscored`], with the first response that could not be scored.
-    pub(super) fn score(&self, sampled: Sampled) -> Result<Batch> {
+    /// [`NothingUpdated`], with the first response that could not be scored.
+    pub(super) fn score(&self, sampled: Sampled, at: &Context) -> Result<Batch> {
         let Sampled { mut batch, raws, begun, .. } = sampled;
-        self.score_batch(&mut batch, &raws, begun).map_err(|error| match error.is::<Interrupted>() {
+        self.score_batch(&mut batch, &raws, begun, at).map_err(|error| match error.is::<Interrupted>() {
             true => error,
-            false => Unscored(error).into(),
+            false => NothingUpdated(error).into(),
         })?;
         Ok(batch)
     }
 
-    fn score_batch(&self, batch: &mut Batch, raws: &[String], begun: Vec<Option<Begun>>) -> Result<()> {
+    fn score_batch(&self, batch: &mut Batch, raws: &[String], begun: Vec<Option<Begun>>, at: &Context) -> Result<()> {
         // Behind a failure there may be responses that nobody was asked about: the failure ends the run.
         let begun: Vec<Begun> = begun.into_iter().map_while(|begun| begun).collect();
         let pairs: Vec<_> = (0..begun.len()).map(|i| (batch.prompt(i), batch.responses[i].ids.as_slice())).collect();
@@ -52,12 +40,12 @@ impl Trainer {
         let verdict = judge.transpose()?;
         let inputs = |i: usize| ScoreInput {
             model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
-            ..input(batch.prompt(i), &batch.responses[i], [&batch.texts[i], &raws[i]], self.step)
+            ..input(batch.prompt(i), &batch.responses[i], [&batch.texts[i], &raws[i]], at.step)
         };
         let inputs: Vec<ScoreInput> = (0..begun.len()).map(inputs).collect();
         let place = |i: usize| {
             let (row, text) = (batch.prompt(i).index, excerpt(&batch.texts[i]));
-            format!("step {}: scoring the response to row {row} ({text})", self.step)
+            format!("step {}: scoring the response to row {row} ({text})", at.step)
         };
         let results = self.rewards.finish(&inputs, begun, place)?;
         let mut scores: Vec<Option<f64>> = results.iter().map(|r| r.score.map(f64::from)).collect();
@@ -80,25 +68,9 @@ impl Trainer {
         if let Some(cut) = verdict.and_then(|verdict| verdict.cut) {
             batch.extras.push((CUT.to_owned(), cut.into_iter().map(|cut| Some(f64::from(u8::from(cut)))).collect()));
         }
-        self.check_scores(batch, &mut scores)?;
+        check_scores(batch, &mut scores, at)?;
         batch.scored = scores.iter().map(Option::is_some).collect();
         batch.set(Column::Scores, batch.at_last_tokens(&scores));
         Ok(())
-    }
-
-    /// Per trajectory, the number of this name, which `key` asks for. A batch in which no response happens to have it, though others
-    /// had, gives none.
-    ///
-    /// # Errors
-    /// A name that no reward has reported so far.
-    pub(super) fn number(&mut self, batch: &Batch, name: &str, key: &str) -> Result<Vec<Option<f64>>> {
-        match batch.number(name) {
-            Some(values) => {
-                self.reported.insert(name.to_owned());
-                Ok(values)
-            }
-            None if self.reported.contains(name) || !batch.scored.contains(&true) => Ok(vec![None; batch.len()]),
-            None => bail!("{key} names `{name}`, which no reward reports; there is {}", batch.number_names().join(", ")),
-        }
     }
 }

@@ -2,20 +2,24 @@
 
 use anyhow::Result;
 
-use super::Trainer;
-use super::batch::Batch;
-use super::metrics::{TURNS, spread};
+use super::generate::SampleRequest;
+use super::samples::{generations, sample_of, show, write_generations};
+use super::side::SamplingSide;
 use super::val_metrics::{self, Group};
 use crate::data::named_source;
+use crate::job::Context;
+use crate::model::CausalLm;
 use crate::rollout::Sampling;
 use crate::run::Sample;
 use crate::tracking::Metrics;
+use crate::trainer::batch::Batch;
+use crate::trainer::metrics::{TURNS, spread};
 use crate::util::rng::Stream;
 
-impl Trainer {
+impl SamplingSide {
     /// See [`val_metrics::metrics`]; and verl's `val-aux/num_turns/*`. The temperature alone says whether responses are sampled, as in verl
     /// 0.7 and later; up to 0.4 `do_sample=false` was greedy.
-    pub(super) fn validate(&mut self) -> Result<Metrics> {
+    pub fn validate(&mut self, policy: &CausalLm, at: &mut Context) -> Result<Metrics> {
         let kwargs = &self.config.actor_rollout_ref.rollout.val_kwargs;
         let sampling = Sampling {
             temperature: kwargs.temperature as f32,
@@ -31,24 +35,25 @@ impl Trainer {
         let (mut shown, mut done) = (Vec::new(), 0);
         let mut lines = String::new();
         for chunk in prompts.chunks(size) {
-            let sampled = self.sample("validate", chunk.to_vec(), n, sampling, &[])?;
-            let batch = self.score(sampled)?;
+            let sampled =
+                self.sample(policy, SampleRequest { purpose: "validate", prompts: chunk.to_vec(), n, sampling, keys: &[] }, at)?;
+            let batch = self.score(sampled, at)?;
             groups.extend(groups_of(&batch, n));
             for i in 0..batch.len() {
                 if let Some(place) = chosen.iter().position(|&one| one == done + i) {
-                    shown.push((place, self.sample_of(&batch, i, "val")?));
+                    shown.push((place, sample_of(&batch, i, "val", &self.tokenizer, at.step)?));
                 }
             }
             done += batch.len();
-            lines.push_str(&self.generations(&batch));
+            lines.push_str(&generations(&batch, at.step));
         }
         if let Some(folder) = &self.config.trainer.validation_data_dir {
-            self.write_generations(folder.as_path(), &lines)?;
+            write_generations(folder.as_path(), at.step, &lines)?;
         }
         shown.sort_by_key(|(place, _)| *place);
         let shown: Vec<Sample> = shown.into_iter().map(|(_, sample)| sample).collect();
         if !shown.is_empty() {
-            self.show(&shown, "val_generations");
+            show(&shown, "val_generations", at);
         }
         let mut metrics = val_metrics::metrics(&groups, n);
         spread("val-aux/num_turns", &[TURNS], &mut metrics);

@@ -1,8 +1,8 @@
 //! How the batch of a step is cut: into mini-batches, one optimizer update each, and these into micro-batches for the device.
 
-use super::batch::Batch;
 use crate::config::{MicroBatch, UpdatePlan};
 use crate::model::Cut;
+use crate::trainer::batch::Batch;
 use crate::util::rng::Stream;
 
 /// One optimizer update of a step.
@@ -51,8 +51,8 @@ pub fn forward_cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, bat
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::tests::two_responses;
     use super::*;
+    use crate::trainer::batch::tests::two_responses;
 
     #[test]
     fn what_trains_nothing_is_left_out_and_every_epoch_has_the_rest() {

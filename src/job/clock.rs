@@ -1,13 +1,11 @@
-//! Wall-clock times of the phases of a step, and the memory of the process: `timing_s/*`, `timing_per_token_ms/*`, `perf/*`.
+//! Wall-clock times of the phases of a step, `timing_s/*`, and the memory of the process.
 
 use std::time::{Duration, Instant};
 
-use super::batch::Batch;
-use super::columns::Column;
-use super::device_memory::DeviceMemory;
 use crate::run::Stage;
 use crate::tracking::Metrics;
 
+/// Times the phases of a step.
 pub struct Clock {
     stage: Stage,
     start: Instant,
@@ -56,40 +54,19 @@ impl Clock {
         metrics.extend(self.phases.iter().map(|(phase, seconds)| (format!("timing_s/{phase}"), *seconds)));
     }
 
-    /// The times of a whole training step, per token too, its throughput and the memory in use.
-    ///
-    /// `timing_per_token_ms/gen` is per response token, the others per prompt and response token (verl's
-    /// `compute_timing_metrics`). `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory where there is one,
-    /// else of the process's resident memory.
-    pub fn report_step(&self, batch: &Batch, gpu: Option<&DeviceMemory>, metrics: &mut Metrics) {
-        let step = self.start.elapsed().as_secs_f64();
-        self.report(metrics);
-        metrics.set("timing_s/step", step);
-        let total = batch.total_tokens() as f64;
-        for (phase, seconds) in &self.phases {
-            let tokens = match *phase {
-                "gen" => batch[Column::Mask].len() as f64,
-                "ref" | "values" | "adv" | "update_critic" | "update_actor" => total,
-                _ => continue,
-            };
-            metrics.set(format!("timing_per_token_ms/{phase}"), seconds * 1000.0 / tokens.max(1.0));
-        }
-        metrics.set("perf/total_num_tokens", total);
-        metrics.set("perf/time_per_step", step);
-        metrics.set("perf/throughput", total / step);
-        match gpu.map(DeviceMemory::peaks_gib) {
-            Some([allocated, reserved]) => {
-                metrics.set("perf/max_memory_allocated_gb", allocated);
-                metrics.set("perf/max_memory_reserved_gb", reserved);
-            }
-            None => metrics.extend(resident_gib("VmHWM").map(|peak| ("perf/max_memory_allocated_gb", peak))),
-        }
-        metrics.extend(resident_gib("VmRSS").map(|now| ("perf/cpu_memory_used_gb", now)));
+    /// The phases so far, with their seconds.
+    pub fn phases(&self) -> &[(&'static str, f64)] {
+        &self.phases
+    }
+
+    /// Seconds since the start.
+    pub fn elapsed(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
     }
 }
 
 /// A memory figure of this process in GiB, where /proc has it.
-pub(super) fn resident_gib(field: &str) -> Option<f64> {
+pub fn resident_gib(field: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

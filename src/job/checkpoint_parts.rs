@@ -1,12 +1,10 @@
-//! What of a model being trained goes into a checkpoint and comes out of it: one call per [`Learner`], for the actor, the critic
-//! and supervised training.
+//! The parts of a trained model that go into a checkpoint and come out of it: one call per [`Learner`].
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
 use crate::checkpoint::Part;
-use crate::config::PpoConfig;
 use crate::config::schema::CheckpointContent::{self, Extra, HfModel, Model, Optimizer};
 use crate::optim::Learner;
 use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, Parts};
@@ -43,14 +41,6 @@ pub fn check_part(part: &str, wanted: bool, file: &Path, key: &str) -> Result<()
         tracing::warn!("{key} has no `{part}`: that goes on from a fresh start");
     }
     Ok(())
-}
-
-/// The parts of a checkpoint that a run of reinforcement learning loads.
-pub fn loaded_of(config: &PpoConfig) -> Vec<Part> {
-    let critic = &config.critic.checkpoint.load_contents;
-    let critic = config.has_critic() && loaded(critic).contains(&Part::Policy);
-    let actor = loaded(&config.actor_rollout_ref.actor.checkpoint.load_contents);
-    actor.into_iter().chain(critic.then_some(Part::Critic)).collect()
 }
 
 /// The parts of a checkpoint that `contents` (`checkpoint.load_contents`) loads, as far as settings can make them wrong.

@@ -1,39 +1,75 @@
 //! Phase `adv`: from scores to advantages. Plain Rust on ragged columns, in the order of the functions here.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 
-use super::Trainer;
 use super::batch::Batch;
 use super::columns::Column;
-use crate::algorithm::advantage::{AdvantageInput, Component, Need};
-use crate::algorithm::kl::apply_kl_in_reward;
-use crate::algorithm::pf_ppo::resample;
-use crate::algorithm::reward_shaping::whiten_rewards;
-use crate::algorithm::rollout_correction::off_policy_metrics;
+use super::sampling::ReportedNames;
+use crate::algorithm::advantage::{AdvantageInput, AdvantageOptions, Component, Estimator, Need};
+use crate::algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
+use crate::algorithm::pf_ppo::{Reweighting, resample};
+use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, whiten_rewards};
+use crate::algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
+use crate::checkpoint::{Changes, KL_COEF};
+use crate::config::PpoConfig;
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
-impl Trainer {
-    /// Rewards, rollout correction, advantages; with PF-PPO the batch is then resampled.
-    pub(super) fn advantages(&mut self, batch: &mut Batch, metrics: &mut Metrics) -> Result<()> {
+/// How scores become advantages.
+pub struct Advantages {
+    pub config: Arc<PpoConfig>,
+    pub estimator: &'static Estimator,
+    pub options: AdvantageOptions,
+    /// What is done to the scores of a batch before anything else.
+    pub batch_shaping: RewardShaping,
+    /// KL estimator and coefficient of the KL term in the rewards.
+    pub kl_in_reward: Option<(KlPenalty, KlController)>,
+    /// What is done about the difference between generation and training; `None` if nothing is.
+    pub correction: Option<RolloutCorrection>,
+    /// Whether the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
+    pub bypass: bool,
+    pub normalize: Option<NormalizeAdvantages>,
+    /// Resampling of the batch, with its exponent.
+    pub pf_ppo: Option<(&'static Reweighting, f64)>,
+}
+
+impl Advantages {
+    /// Writes rewards, the weights of the rollout correction, advantages and returns into the batch; with PF-PPO the batch is then
+    /// resampled.
+    ///
+    /// # Errors
+    /// A number that a setting names and that no reward reports.
+    pub fn compute(&mut self, batch: &mut Batch, reported: &mut ReportedNames, step: u64, metrics: &mut Metrics) -> Result<()> {
         let scores = self.shaped_scores(batch);
         self.rewards(batch, &scores, metrics);
         self.correct(batch, metrics);
-        self.estimate(batch, &scores)?;
-        let comparable = self.estimator.comparable(&batch.group, &batch.scored);
+        self.estimate(batch, &scores, reported)?;
+        let comparable = self.comparable(batch);
         let alone = comparable.iter().zip(&batch.scored).filter(|(comparable, scored)| **scored && !**comparable).count();
         metrics.set("reward/left_alone_ratio", alone as f64 / batch.len() as f64);
-        if let Some(normalize) = self.normalize_advantages {
+        if let Some(normalize) = self.normalize {
             let mut advantages = batch[Column::Advantages].to_vec();
             normalize.apply(batch.offsets(), &batch[Column::Mask], &comparable, &mut advantages);
             batch.set(Column::Advantages, advantages);
         }
         if let Some((method, power)) = self.pf_ppo {
             let weights = method.weights(&batch.trajectory_scores(), power);
-            let mut stream = Stream::new(self.config.trainer.seed, "pf_ppo", &[self.step]);
+            let mut stream = Stream::new(self.config.trainer.seed, "pf_ppo", &[step]);
             *batch = batch.select(&resample(&weights, batch.len(), &mut || stream.uniform()));
         }
         Ok(())
+    }
+
+    /// Whether the estimator reads this.
+    pub fn needs(&self, need: Need) -> bool {
+        self.estimator.needs(need)
+    }
+
+    /// Of each trajectory, whether the estimator has something to compare it with: the others have no advantage and no return.
+    pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
+        self.estimator.comparable(&batch.group, &batch.scored)
     }
 
     /// Token-level scores, normalised and clipped over the batch where that is asked for.
@@ -85,8 +121,8 @@ impl Trainer {
         }
     }
 
-    fn estimate(&mut self, batch: &mut Batch, scores: &[f32]) -> Result<()> {
-        let components = if self.estimator.needs(Need::Components) { self.components(batch)? } else { Vec::new() };
+    fn estimate(&self, batch: &mut Batch, scores: &[f32], reported: &mut ReportedNames) -> Result<()> {
+        let components = if self.estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
         let output = self.estimator.estimate(
             &AdvantageInput {
                 offsets: batch.offsets(),
@@ -100,7 +136,7 @@ impl Trainer {
                 sum_pi_squared: batch.get(Column::SumPiSquared),
                 rollout_is_weights: batch.get(Column::RolloutIsWeights),
                 components: &components,
-                options: self.advantage_options.clone(),
+                options: self.options.clone(),
             },
             &batch.scored,
         );
@@ -110,16 +146,47 @@ impl Trainer {
     }
 
     /// The rewards that `algorithm.gdpo_reward_keys` names with their weights, or those of the reward functions.
-    fn components(&mut self, batch: &Batch) -> Result<Vec<Component>> {
+    fn components(&self, batch: &Batch, reported: &mut ReportedNames) -> Result<Vec<Component>> {
         let algorithm = &self.config.algorithm;
         let Some(keys) = algorithm.gdpo_reward_keys.clone().filter(|keys| !keys.is_empty()) else {
             return Ok(batch.components.clone());
         };
         let weights = algorithm.gdpo_reward_weights.clone().unwrap_or_else(|| vec![1.0; keys.len()]);
         let component = |(name, weight): (String, f64)| {
-            let values = self.number(batch, &name, "algorithm.gdpo_reward_keys")?;
+            let values = reported.number(batch, &name, "algorithm.gdpo_reward_keys")?;
             Ok(Component { name, weight, values })
         };
         keys.into_iter().zip(weights).map(component).collect()
+    }
+
+    /// The controller of the KL term in the rewards, where there is one.
+    pub fn kl_controller(&self) -> Option<&KlController> {
+        self.kl_in_reward.as_ref().map(|(_, controller)| controller)
+    }
+
+    /// Puts a controller in the place of the one that is there.
+    pub fn set_kl_controller(&mut self, controller: Option<KlController>) {
+        if let (Some((_, own)), Some(controller)) = (&mut self.kl_in_reward, controller) {
+            *own = controller;
+        }
+    }
+
+    /// The controller that a resumed run continues with: that of the checkpoint, as far as the settings have not changed since.
+    pub fn resumed_kl_controller(&self, saved: Option<KlController>, changes: &Changes) -> Option<KlController> {
+        match (self.kl_controller(), &saved) {
+            (Some(_), None) => tracing::warn!("the checkpoint has no KL controller; it starts at algorithm.kl_ctrl.kl_coef"),
+            (None, Some(_)) => tracing::warn!("the checkpoint's KL controller is not used: algorithm.use_kl_in_reward=false"),
+            _ => {}
+        }
+        let (Some(own), Some(saved)) = (self.kl_controller(), &saved) else { return saved };
+        let now = if changes.has(KL_COEF) { own.clone() } else { own.clone().going_on_from(saved) };
+        if now.coef() != saved.coef() {
+            tracing::warn!(
+                "the coefficient of the KL in the reward is {}; in the checkpoint it was {}",
+                now.coef(),
+                saved.coef()
+            );
+        }
+        Some(now)
     }
 }

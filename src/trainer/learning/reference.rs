@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Trainer;
+use super::side::LearningSide;
 use crate::config::schema::RefConfig;
 use crate::model::CausalLm;
 
@@ -17,23 +17,23 @@ pub fn moving<'a>(reference: Option<&'a CausalLm>, config: &RefConfig) -> Option
     reference.filter(|_| config.sync_ref_model)
 }
 
-impl Trainer {
+impl LearningSide {
     /// After every step that is a multiple of `ref_model_sync_steps` and has updated the policy:
     /// reference ← α·policy + (1 − α)·reference. The next step is the first to be measured against it, as in TRL.
-    pub(super) fn sync_reference(&mut self) {
+    pub fn sync_reference(&mut self, step: u64) {
         let config = &self.config.actor_rollout_ref.reference;
-        if !config.sync_ref_model || !self.step.is_multiple_of(config.ref_model_sync_steps) {
+        if !config.sync_ref_model || !step.is_multiple_of(config.ref_model_sync_steps) {
             return;
         }
         let alpha = config.ref_model_mixup_alpha;
         if let Some(reference) = self.reference.take() {
             self.reference = Some(reference.moved_towards(&self.actor.model, alpha));
-            tracing::info!("step {}: the reference is moved towards the policy, by {alpha} of the way", self.step);
+            tracing::info!("step {step}: the reference is moved towards the policy, by {alpha} of the way");
         }
     }
 
-    /// Goes on with the reference of a checkpoint.
-    pub(super) fn restore_reference(&mut self, checkpoint: &Path) -> Result<()> {
+    /// Takes the reference of a checkpoint, where it follows the policy.
+    pub(super) fn load_reference(&mut self, checkpoint: &Path) -> Result<()> {
         let folder = checkpoint.join(REFERENCE);
         let Some(reference) = &self.reference else { return Ok(()) };
         match (self.config.actor_rollout_ref.reference.sync_ref_model, folder.is_dir()) {

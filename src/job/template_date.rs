@@ -1,29 +1,20 @@
-//! The date that chat templates are told (`data.chat_template_date`): of the first start, whichever day a run goes on.
-
-use std::path::Path;
+//! The date that chat templates are told (`data.chat_template_date`): the day of the first start, whichever day a run is resumed.
 
 use anyhow::{Context, Result};
 
 use crate::checkpoint::{CONFIG_FILE, Checkpoints};
-use crate::config::schema::{Location, ResumeMode};
+use crate::config::schema::{ResumeKeys, ResumeMode};
 use crate::config::{Tree, Value};
 use crate::data::{TemplateDate, Tokenizer};
 
 /// The key, of every kind of configuration that has it.
 pub const KEY: &str = "data.chat_template_date";
 
-/// Where a run may go on from.
-pub struct Resuming<'a> {
-    pub dir: &'a Path,
-    pub mode: ResumeMode,
-    pub from: Option<&'a Location>,
-}
-
-/// The tokenizer with the date that is set, or that of the checkpoint that the run goes on from, or today's.
+/// The tokenizer with the date that is set, or that of the checkpoint that the run resumes from, or today's.
 ///
 /// # Errors
 /// A text that is no date, which validation excludes.
-pub fn dated(tokenizer: Tokenizer, setting: Option<&str>, resuming: Option<&Resuming>) -> Result<Tokenizer> {
+pub fn dated(tokenizer: Tokenizer, setting: Option<&str>, resuming: Option<&ResumeKeys>) -> Result<Tokenizer> {
     let saved = || resuming.and_then(saved_date);
     match setting.map(str::to_owned).or_else(saved) {
         Some(date) => Ok(tokenizer.with_date(TemplateDate::parse(&date).context(KEY)?)),
@@ -44,11 +35,11 @@ pub fn note(date: &TemplateDate, tree: &mut Tree) {
 
 /// The date in the settings of the checkpoint. Which one it will be is found out, and its files are verified, when the run is set
 /// up; all of a run have the same date.
-fn saved_date(resuming: &Resuming) -> Option<String> {
+fn saved_date(resuming: &ResumeKeys) -> Option<String> {
     let folder = match resuming.mode {
         ResumeMode::Disable => return None,
-        ResumeMode::Auto => Checkpoints::look(resuming.dir).newest()?,
-        ResumeMode::ResumePath => resuming.from?.as_path().to_owned(),
+        ResumeMode::Auto => Checkpoints::look(&resuming.dir).newest()?,
+        ResumeMode::ResumePath => resuming.from.as_ref()?.as_path().to_owned(),
     };
     let text = std::fs::read_to_string(folder.join(CONFIG_FILE)).ok()?;
     match Tree::parse(CONFIG_FILE, text).ok()?.value(KEY)? {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::Trainer;
+use super::side::SamplingSide;
 use crate::reward::stats::Taken;
 use crate::tracking::Metrics;
 
-impl Trainer {
+impl SamplingSide {
     /// Of all calls since the last row, those of validation included; nothing where every function is a rule of this program, which
     /// takes microseconds, and whose failures end the run.
-    pub(super) fn report_rewards(&self, metrics: &mut Metrics) {
+    pub fn report_rewards(&self, metrics: &mut Metrics) {
         let taken = self.rewards.stats.take();
         if self.rewards.is_remote() || !self.rewards.fails() {
             report(taken, metrics);

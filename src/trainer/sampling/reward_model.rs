@@ -5,10 +5,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
 
-use super::setup::{check_model, model_init};
 use crate::config::PpoConfig;
 use crate::config::schema::{Init, Location, RewardModelModelConfig};
 use crate::data::{Prompt, Tokenizer};
+use crate::job::models::{check_model, model_init};
 use crate::model::hf_config::HfConfig;
 use crate::model::memory::Widest;
 use crate::model::{CausalLm, Cut, DecoderConfig};

@@ -1,0 +1,65 @@
+//! What `--dry-run` says of a run: its model, its steps, its files and the memory it would take.
+
+use anyhow::{Result, bail};
+
+use super::memory_estimate::MemoryEstimate;
+use crate::config::schema::{Init, Location};
+use crate::model::DecoderConfig;
+use crate::model::lora::peft::PeftAdapter;
+use crate::model::weights::{WeightFiles, there};
+
+/// The whole report: lines with their names, and the memory.
+pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
+    let lines: String = lines.iter().map(|(name, text)| format!("{name:10}  {text}\n")).collect();
+    format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
+}
+
+/// The model in a few words.
+pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: Option<&PeftAdapter>) -> String {
+    let d = decoder;
+    let weights = match adapter {
+        Some(adapter) => {
+            let (trained, count) = (adapter.num_parameters(), adapter.factors.len());
+            format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
+        }
+        None if init == Init::Random => match there(path.as_path()) {
+            Some(file) => format!("random weights: {file} is there and not read"),
+            None => "random weights".to_owned(),
+        },
+        None => "its own weights".to_owned(),
+    };
+    format!(
+        "{path}: {} parameters, {} layers, hidden size {}, vocabulary {}; {weights}",
+        d.num_parameters(),
+        d.num_hidden_layers,
+        d.hidden_size,
+        d.vocab_size
+    )
+}
+
+/// The number of steps and where they start.
+pub fn steps(total: u64, per_epoch: u64, resumed: Option<u64>) -> String {
+    let epochs = total as f64 / per_epoch as f64;
+    let from = resumed.map_or(String::new(), |step| format!("; {} left after the checkpoint of step {step}", total - step));
+    format!("{total}, {per_epoch} per epoch, {:.3} epochs{from}", epochs).replace(".000 epochs", " epochs")
+}
+
+/// File names for people.
+pub fn names(files: &[Location]) -> String {
+    files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether weights are there where they are wanted, as many as the model has; only their headers are read.
+pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
+    if init != Init::Pretrained {
+        return Ok(());
+    }
+    let files = WeightFiles::open(model.as_path())?;
+    let tensors = files.parameters(decoder)?;
+    let found: usize = tensors.values().map(|tensor| tensor.shape().iter().product::<usize>()).sum();
+    let wanted = decoder.num_parameters();
+    if found != wanted {
+        bail!("{model} holds {found} weights, its config.json describes a model of {wanted}");
+    }
+    Ok(())
+}

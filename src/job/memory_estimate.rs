@@ -1,0 +1,165 @@
+//! An estimate of the memory that a run takes, from the shapes of its models and the lengths of its sequences.
+
+use std::fmt::{self, Display};
+
+use super::clock::resident_gib;
+use crate::config::schema::Device;
+use crate::model::DecoderConfig;
+use crate::model::lora::peft::PeftAdapter;
+use crate::model::memory::{BYTES, Widest};
+
+/// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
+pub struct MemoryEstimate {
+    decoder: DecoderConfig,
+    /// Numbers that are trained.
+    trained: usize,
+    /// What adapters keep of each row for the backward pass.
+    inner: usize,
+    on_cpu: bool,
+    held: Vec<Item>,
+    phases: Vec<(&'static str, Vec<Item>)>,
+}
+
+struct Item {
+    name: &'static str,
+    bytes: usize,
+    note: String,
+}
+
+impl MemoryEstimate {
+    /// Weights, and what this process holds already.
+    pub fn new(decoder: DecoderConfig, adapter: Option<&PeftAdapter>, device: Device) -> Self {
+        let on_cpu = device == Device::Cpu;
+        let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters);
+        let inner = adapter.map_or(0, |adapter| adapter.rank * adapter.factors.len());
+        let mut memory = Self { decoder, trained, inner, on_cpu, held: vec![], phases: vec![] };
+        if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
+            memory.held.push(Item {
+                name: "process so far",
+                bytes: (gib * GIB) as usize,
+                note: "program, tokenizer and data".into(),
+            });
+        }
+        memory.hold("weights", memory.decoder.num_parameters(), "");
+        if adapter.is_some() {
+            memory.hold("adapters", trained, "which alone are trained");
+        }
+        memory
+    }
+
+    fn hold(&mut self, name: &'static str, numbers: usize, note: &str) {
+        self.held.push(Item { name, bytes: numbers * BYTES, note: note.to_owned() });
+    }
+
+    /// The state of AdamW.
+    pub fn trained(&mut self) {
+        self.hold("optimizer state", 2 * self.trained, "two moments of each trained number");
+    }
+
+    /// A frozen copy of the initial weights.
+    pub fn reference(&mut self) {
+        self.hold("reference model", self.decoder.num_parameters(), "shared with the weights until the first update");
+    }
+
+    /// Beside the policy, a critic with its own weights, optimizer and phases.
+    pub fn critic(&mut self, critic: Self) {
+        for Item { name, bytes, note } in critic.held {
+            let name = match name {
+                "weights" => "critic",
+                "adapters" => "critic's adapters",
+                "optimizer state" => "its optimizer",
+                _ => continue,
+            };
+            self.held.push(Item { name, bytes, note });
+        }
+        let names = critic.phases.into_iter().map(|(name, parts)| (if name == "update" { "critic update" } else { name }, parts));
+        self.phases.extend(names);
+    }
+
+    /// A reward model and its forward pass.
+    pub fn reward_model(&mut self, decoder: &DecoderConfig, widest: Widest) {
+        self.hold("reward model", decoder.num_parameters(), "");
+        let note = format!("{} tokens", widest.rows);
+        self.phases.push(("reward", vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
+    }
+
+    /// Generation of so many sequences side by side, of so many prompts, of up to so many tokens of prompt and response.
+    pub fn generation(
+        &mut self,
+        slots: usize,
+        prompts: usize,
+        (prompt, response): (usize, usize),
+        budget: usize,
+        bfloat16: bool,
+    ) {
+        let note = format!("{slots} sequences × {response} tokens, {prompts} prompts × {prompt} tokens");
+        let cache = part("KV cache", self.decoder.kv_cache(slots, prompts, prompt, response), note);
+        let prefill = budget.max(prompt).min(prompts * prompt);
+        let rest = part("logits, prefill", self.decoder.decoding(slots, (prefill, prompt), self.on_cpu, bfloat16), String::new());
+        self.phases.push(("generation", vec![cache, rest]));
+    }
+
+    /// A forward pass without gradients.
+    pub fn pass(&mut self, name: &'static str, widest: Widest) {
+        let note = format!("{} tokens", widest.rows);
+        self.phases.push((name, vec![part("forward pass", self.decoder.forward(widest, self.on_cpu), note)]));
+    }
+
+    /// Forward, backward and update; with `several` micro-batches, gradients are added to those of the ones before.
+    pub fn update(&mut self, widest: Widest, several: bool, checkpointing: bool) {
+        let (d, note) = (&self.decoder, format!("{} tokens", widest.rows));
+        let chunk = d.vocabulary_chunk(widest, self.on_cpu);
+        let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
+        let gradients = self.trained * if several { 2 } else { 1 };
+        let blocks = if checkpointing { d.num_hidden_layers } else { 1 };
+        let activations = d.activations(widest, checkpointing) + widest.rows * self.inner / blocks;
+        let which = if several { "of a micro-batch, and their sum" } else { "" };
+        self.phases.push((
+            "update",
+            vec![
+                part("gradients", gradients, which.into()),
+                part("activations", activations, note),
+                part("vocabulary chunk", chunk, String::new()),
+                part("backward pass", backward, String::new()),
+            ],
+        ));
+    }
+
+    /// The reference's side of the exact divergence, in the phase before.
+    pub fn full_kl(&mut self, widest: Widest) {
+        let chunk = part("reference chunk", self.decoder.reference_chunk(widest, self.on_cpu), String::new());
+        if let Some((_, parts)) = self.phases.last_mut() {
+            parts.push(chunk);
+        }
+    }
+
+    /// The most that is held at once, and the phase that holds it.
+    pub fn peak(&self) -> (usize, &'static str) {
+        let total = |parts: &[Item]| parts.iter().map(|part| part.bytes).sum::<usize>();
+        let phases = self.phases.iter().map(|(name, parts)| (total(parts), *name));
+        let (bytes, name) = phases.max_by_key(|(bytes, _)| *bytes).unwrap_or((0, "start"));
+        (total(&self.held) + bytes, name)
+    }
+}
+
+fn part(name: &'static str, numbers: usize, note: String) -> Item {
+    Item { name, bytes: numbers * BYTES, note }
+}
+
+pub const GIB: f64 = (1u64 << 30) as f64;
+
+impl Display for MemoryEstimate {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let groups = std::iter::once(("throughout", &self.held)).chain(self.phases.iter().map(|(name, parts)| (*name, parts)));
+        writeln!(f, "memory      of float32 numbers, for responses as long as they may be")?;
+        for (group, parts) in groups {
+            for (index, Item { name, bytes, note }) in parts.iter().enumerate() {
+                let group = if index == 0 { group } else { "" };
+                let line = format!("  {group:22}{name:17}{:>8.3} GiB  {note}", *bytes as f64 / GIB);
+                writeln!(f, "{}", line.trim_end())?;
+            }
+        }
+        let (bytes, phase) = self.peak();
+        writeln!(f, "  {:22}{:17}{:>8.3} GiB  in: {phase}", "peak", "", bytes as f64 / GIB)
+    }
+}

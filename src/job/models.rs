@@ -1,0 +1,79 @@
+//! From settings to a device, a model that is trained, its optimizer and its schedule.
+
+use anyhow::{Context, Result, bail};
+
+use crate::config::schema::{self, Device, Init, OptimConfig};
+use crate::data::{Tokenizer, Truncation};
+use crate::model::{self, CausalLm, DecoderConfig};
+use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+
+/// A model with an optimizer and its schedule.
+pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
+    Ok(Learner {
+        model: model.trainable(),
+        optimizer: AdamW::new(AdamWConfig {
+            beta1: optim.betas[0],
+            beta2: optim.betas[1],
+            eps: optim.eps,
+            weight_decay: optim.weight_decay,
+        }),
+        schedule: schedule(optim, total_steps)?,
+        lr: optim.lr,
+        grad_clip,
+    })
+}
+
+/// The learning rates of a run of `total_steps`.
+pub fn schedule(optim: &OptimConfig, total_steps: u64) -> Result<Schedule> {
+    let schedule_steps = optim.schedule_steps(total_steps as usize);
+    Ok(Schedule {
+        kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
+        warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
+        total_steps: schedule_steps,
+        min_lr_ratio: optim.min_lr_ratio,
+        num_cycles: optim.num_cycles,
+    })
+}
+
+/// The model layer's name for an `init`.
+pub fn model_init(init: Init, seed: u64) -> model::Init {
+    match init {
+        Init::Pretrained => model::Init::Pretrained,
+        Init::Random => model::Init::Random { seed },
+    }
+}
+
+/// Refuses a tokenizer with more tokens than the model knows, and sequences longer than it has positions for.
+/// `shorten`: the keys to lower in the latter case.
+pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize, shorten: &str) -> Result<()> {
+    let (tokens, rows) = (tokenizer.vocab_size(), model.vocab_size);
+    if tokens > rows {
+        let new = tokenizer.new_tokens().map_or(String::new(), |new| {
+            format!("; tokenizer.json does not have all that the files beside it name: {new}; take those names away, or add rows to the model")
+        });
+        bail!("the tokenizer has {tokens} tokens, the model an embedding for {rows}{new}");
+    }
+    let limit = model.max_position_embeddings;
+    if longest > limit {
+        bail!("a sequence may have {longest} tokens, the model's max_position_embeddings is {limit}; lower {shorten}");
+    }
+    Ok(())
+}
+
+/// The burn device of `trainer.device`.
+pub fn open_device(device: Device) -> Result<burn::tensor::Device> {
+    model::device::open(match device {
+        Device::Cpu => None,
+        Device::Cuda(index) => Some(index),
+    })
+}
+
+/// The data layer's name for `data.truncation`.
+pub fn truncation(truncation: schema::Truncation) -> Truncation {
+    match truncation {
+        schema::Truncation::Error => Truncation::Error,
+        schema::Truncation::Left => Truncation::Left,
+        schema::Truncation::Right => Truncation::Right,
+        schema::Truncation::Middle => Truncation::Middle,
+    }
+}

@@ -1,0 +1,207 @@
+//! The run loop: steps, validation, logging, saving, stopping. It is the same whatever is trained.
+
+use anyhow::{Error, Result, anyhow};
+
+use super::clock::Clock;
+use super::context::Context;
+use super::pipeline::{NothingUpdated, Pipeline};
+use super::resume::how_to_resume;
+use super::saved::SavedState;
+use crate::checkpoint::{Best, Checkpoints};
+use crate::tracking::Metrics;
+use crate::util::interrupt::Interrupted;
+
+/// A run of a pipeline, set up by [`Run::start`](super::start).
+pub struct Run<P: Pipeline> {
+    pub(super) pipeline: P,
+    pub(super) at: Context,
+    /// The resolved configuration, for checkpoints.
+    pub(super) config_yaml: String,
+    pub(super) checkpoints: Checkpoints,
+    /// The best checkpoint, by `trainer.metric_for_best_model`.
+    pub(super) best: Option<Best>,
+    /// The step of the last checkpoint in the run's folder that this process saved or resumed from.
+    pub(super) saved: Option<u64>,
+}
+
+impl<P: Pipeline> Run<P> {
+    /// Trains to the last step. A resumed run continues where its checkpoint stopped.
+    ///
+    /// # Errors
+    /// What a step fails with, and [`Interrupted`] once the run was asked to stop: a step that has updated nothing is left as if it had
+    /// not begun, any other is finished; then the state is saved, whatever `trainer.save_freq` is.
+    pub fn run(mut self) -> Result<()> {
+        self.at.record.heed(&self.at.interrupt);
+        let result = self.train();
+        let saved = self.saved.map(|step| self.checkpoints.path(step));
+        self.at.record.end(self.at.step, saved.as_deref(), &result);
+        result
+    }
+
+    fn train(&mut self) -> Result<()> {
+        self.at.progress.start(self.at.step, self.at.total_steps());
+        // A resumed run has its first validation behind it; validation alone is wanted at any step.
+        if self.at.settings.val_only || self.at.step == 0 && self.at.settings.val_before_train {
+            self.at.record.stage().enter("testing");
+            let metrics = match self.pipeline.validate(&mut self.at) {
+                Err(error) if error.is::<Interrupted>() => return self.stop(),
+                result => result?,
+            };
+            if let Some(metric) = &self.at.settings.watched.metric {
+                Best::value_of(metric, metrics.iter())?;
+            }
+            self.log(metrics);
+        }
+        let last = if self.at.settings.val_only { self.at.step } else { self.at.total_steps() };
+        let mut save_time = None;
+        while self.at.step < last {
+            if self.at.interrupt.asked() {
+                return self.stop();
+            }
+            let before = self.state();
+            self.at.step += 1;
+            self.at.record.stage().step(self.at.step);
+            let mut metrics = match self.pipeline.step(&mut self.at) {
+                Err(error) if error.is::<Interrupted>() => {
+                    self.set_state(before)?;
+                    return self.stop();
+                }
+                Err(error) if error.is::<NothingUpdated>() => {
+                    self.set_state(before)?;
+                    return Err(self.saving(error));
+                }
+                result => result?,
+            };
+            if self.pipeline.validates() && self.is_due(self.at.settings.test_freq) {
+                let mut clock = Clock::start(self.at.record.stage());
+                let validation = match clock.time("testing", || self.pipeline.validate(&mut self.at)) {
+                    Err(error) if error.is::<NothingUpdated>() || error.is::<Interrupted>() => {
+                        self.pipeline.complete(&mut metrics);
+                        self.log(metrics);
+                        tracing::warn!("step {} is not validated; trainer.val_only=true does so", self.at.step);
+                        return if error.is::<Interrupted>() { self.stop() } else { Err(self.saving(error)) };
+                    }
+                    result => result?,
+                };
+                self.follow_best(&validation)?;
+                metrics.extend(validation);
+                clock.report(&mut metrics);
+            }
+            // Saving comes after the row is written, so that a checkpoint never holds a step whose row could be lost; its
+            // time is reported with the next row.
+            metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
+            self.pipeline.complete(&mut metrics);
+            let (headline, throughput) = (self.pipeline.headline(&metrics), metrics.get("perf/throughput").unwrap_or(0.0));
+            self.log(metrics);
+            self.at.progress.update(self.at.step, headline, throughput);
+            if self.is_due(self.at.settings.save_freq) {
+                let mut clock = Clock::start(self.at.record.stage());
+                clock.time("save_checkpoint", || self.save())?;
+                save_time = clock.seconds("save_checkpoint");
+            }
+        }
+        // Without save_freq, a run that resumed from its own checkpoint would leave that as its last state, and the same command
+        // would repeat the steps after it.
+        if !self.at.settings.val_only && self.saved.is_some_and(|saved| saved < self.at.step) {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Logs the row of this step.
+    fn log(&mut self, metrics: Metrics) {
+        let row = self.pipeline.renamed(metrics);
+        self.at.record.log(self.at.step, row);
+    }
+
+    /// The error that ends a run between two steps, after saving the state whatever `trainer.save_freq` is.
+    fn saving(&mut self, error: Error) -> Error {
+        let step = self.at.step;
+        if step == 0 || self.at.settings.val_only {
+            return error;
+        }
+        if self.saved != Some(step)
+            && let Err(failed) = self.save()
+        {
+            return anyhow!("{error:#}\nthe state after step {step} cannot be saved: {failed:#}");
+        }
+        anyhow!("{error:#}\nthe state after step {step} is saved; {}", self.how_to_resume())
+    }
+
+    /// Says how the run resumes from the step that it has just saved.
+    fn how_to_resume(&self) -> String {
+        how_to_resume(self.at.settings.resume.mode, &self.checkpoints.path(self.at.step))
+    }
+
+    /// Ends a run that was asked to stop, with every step done whole.
+    fn stop(&mut self) -> Result<()> {
+        let step = self.at.step;
+        if step == 0 {
+            return Err(Interrupted("interrupted before the first step; the same command starts again".to_owned()).into());
+        }
+        if self.saved != Some(step) {
+            self.save()?;
+        }
+        Err(Interrupted(format!("interrupted after step {step}; {}", self.how_to_resume())).into())
+    }
+
+    fn is_due(&self, frequency: crate::config::schema::Frequency) -> bool {
+        self.at.settings.is_due(frequency, self.at.step)
+    }
+
+    /// Notes whether this step, just validated and about to be saved, is the best so far.
+    fn follow_best(&mut self, validation: &Metrics) -> Result<()> {
+        let watched = &self.at.settings.watched;
+        let Some(metric) = &watched.metric else { return Ok(()) };
+        let best = Best { metric: metric.clone(), value: Best::value_of(metric, validation.iter())?, step: self.at.step };
+        if self.is_due(self.at.settings.save_freq) && best.replaces(self.best.as_ref(), watched.greater_is_better) {
+            self.best = Some(best);
+        }
+        Ok(())
+    }
+
+    /// Saves `global_step_N` as a whole or not at all.
+    fn save(&mut self) -> Result<()> {
+        let state = self.state();
+        let (pipeline, config, extra) = (&self.pipeline, &self.config_yaml, self.at.settings.saves_extra);
+        self.checkpoints.save(self.at.step, state.best.as_ref().map(|best| best.step), |folder| {
+            pipeline.save(folder)?;
+            if extra {
+                state.write(folder)?;
+            }
+            write_config(folder, config)
+        })?;
+        self.saved = Some(self.at.step);
+        Ok(())
+    }
+
+    /// The state as it is now.
+    fn state(&mut self) -> SavedState<P::State> {
+        SavedState {
+            step: self.at.step,
+            total_steps: self.at.total_steps(),
+            best: self.best.clone(),
+            validation: self.pipeline.validation_crc().map(str::to_owned),
+            pipeline: self.pipeline.state(),
+            data: Some(self.pipeline.sampler().state()),
+        }
+    }
+
+    /// Takes back a state.
+    ///
+    /// # Errors
+    /// A position in the data that the data does not have.
+    pub(super) fn set_state(&mut self, state: SavedState<P::State>) -> Result<()> {
+        // All of it, so that who adds to the state says here whether it or the settings count.
+        let SavedState { step, total_steps: _, best, validation: _, pipeline, data } = state;
+        (self.at.step, self.best) = (step, best);
+        self.pipeline.set_state(pipeline);
+        data.map_or(Ok(()), |data| self.pipeline.sampler().restore(data))
+    }
+}
+
+fn write_config(folder: &std::path::Path, yaml: &str) -> Result<()> {
+    use anyhow::Context as _;
+    let path = folder.join(crate::checkpoint::CONFIG_FILE);
+    std::fs::write(&path, yaml).with_context(|| format!("cannot write {}", path.display()))
+}

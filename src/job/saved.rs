@@ -1,0 +1,47 @@
+//! The small state of a run: `trainer_state.json` and `data.json` of a checkpoint, and what is kept over a step that may be left
+//! unfinished. Random streams are keyed by seed and step, so the step is all of their state.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::Best;
+use crate::data::SamplerState;
+use crate::util::fs::{read_json, write_json};
+
+/// The position in the data, in a file of its own as in verl.
+pub const DATA: &str = "data.json";
+const STATE: &str = "trainer_state.json";
+
+/// What a step changes other than weights and optimizers. `S`: what the pipeline adds.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct SavedState<S> {
+    #[serde(default)]
+    pub step: u64,
+    pub total_steps: u64,
+    #[serde(default)]
+    pub best: Option<Best>,
+    /// CRC-32 of what validation measured the best value on; some checkpoints do not say.
+    #[serde(default)]
+    pub validation: Option<String>,
+    #[serde(flatten)]
+    pub pipeline: S,
+    #[serde(skip)]
+    pub data: Option<SamplerState>,
+}
+
+impl<S: Serialize> SavedState<S> {
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        write_json(&folder.join(DATA), &self.data)?;
+        write_json(&folder.join(STATE), self)
+    }
+}
+
+/// The position in the data and, where it is there, the state: the oldest checkpoints of supervised training have none.
+pub fn read<S: for<'a> Deserialize<'a>>(folder: &Path) -> Result<(SamplerState, Option<SavedState<S>>)> {
+    let data: SamplerState = read_json(&folder.join(DATA))?;
+    let state = folder.join(STATE);
+    let state: Option<SavedState<S>> = if state.exists() { Some(read_json(&state)?) } else { None };
+    Ok((data, state))
+}

@@ -1,0 +1,139 @@
+//! The settings that every training run has, whatever it trains.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::resume::{check_step, find_checkpoint};
+use crate::checkpoint::{Checkpoints, Part, check_changes, step_of};
+use crate::config::Tree;
+use crate::config::schema::{Frequency, OnNonfinite, ResumeKeys, ResumeMode};
+use crate::run::{Output, RunInfo, Watched};
+use crate::tracking::Session;
+
+/// The settings that every training run has, whatever it trains. A pipeline fills them in from its own configuration.
+#[derive(Clone)]
+pub struct RunSettings {
+    /// The pipeline, as `run.json` names it.
+    pub kind: &'static str,
+    pub project: String,
+    pub experiment: String,
+    pub device: String,
+    /// Path and size of the model that is trained.
+    pub model: String,
+    pub loggers: Vec<String>,
+    /// Python of the trackers that are Python packages.
+    pub python: String,
+    pub wandb_proxy: Option<String>,
+    pub resume: ResumeKeys,
+    /// Checkpoints that are kept; `None` keeps all.
+    pub max_to_keep: Option<usize>,
+    pub save_freq: Frequency,
+    pub test_freq: Frequency,
+    /// Whether the last step is saved and validated whatever these two say, as in verl's SFT trainer.
+    pub ends_saved: bool,
+    pub on_nonfinite: OnNonfinite,
+    pub val_before_train: bool,
+    pub val_only: bool,
+    /// The metric that says which checkpoint is the best.
+    pub watched: Watched,
+    /// Whether `checkpoint.save_contents` has `extra`: the state of the run and the position in the data.
+    pub saves_extra: bool,
+    /// The same of `checkpoint.load_contents`, and where that is set.
+    pub loads_extra: bool,
+    pub load_contents_key: &'static str,
+    /// The parts of a checkpoint that are loaded, as far as settings can make them wrong.
+    pub loaded: Vec<Part>,
+    /// Whether a learning rate depends on the length of the run.
+    pub rate_follows_length: bool,
+    /// Steps that are called an epoch; at least 1.
+    pub steps_per_epoch: u64,
+    pub total_steps: u64,
+}
+
+impl RunSettings {
+    /// The folder of the run.
+    pub fn dir(&self) -> &Path {
+        &self.resume.dir
+    }
+
+    /// Whether something done so often is due after `step`.
+    pub fn is_due(&self, frequency: Frequency, step: u64) -> bool {
+        self.ends_saved && step == self.total_steps || frequency.is_due(step, self.total_steps, self.steps_per_epoch)
+    }
+
+    /// The checkpoints of the run's folder. Validation alone leaves it as it is, and does not wait for another process to leave it.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or another process trains there.
+    pub fn checkpoints(&self) -> Result<Checkpoints> {
+        match self.val_only {
+            true => Ok(Checkpoints::look(self.dir())),
+            false => Checkpoints::new(self.dir(), self.max_to_keep),
+        }
+    }
+
+    /// The checkpoint that the run resumes from, verified.
+    ///
+    /// # Errors
+    /// One that is named and not there, or damaged.
+    pub fn resume_from(&self, checkpoints: &mut Checkpoints) -> Result<Option<PathBuf>> {
+        find_checkpoint(checkpoints, &self.resume)
+    }
+
+    /// The step that the run would resume from, for a dry run: nothing is created or cleared. The settings of the run, `tree`, must fit
+    /// what it would load.
+    ///
+    /// # Errors
+    /// A checkpoint that the run would refuse.
+    pub fn resumed_step(&self, tree: &Tree) -> Result<Option<u64>> {
+        let dir = self.dir();
+        if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
+            bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), there.display());
+        }
+        if self.resume.mode != ResumeMode::ResumePath && !dir.is_dir() {
+            return Ok(None);
+        }
+        let Some(folder) = self.resume_from(&mut Checkpoints::look(dir))? else { return Ok(None) };
+        let resume = || -> Result<Option<u64>> {
+            let step = step_of(&folder)?;
+            check_step(step, self.total_steps)?;
+            check_changes(&folder, tree, &self.loaded)?;
+            Ok(Some(step))
+        };
+        resume().with_context(|| cannot_resume(&folder))
+    }
+
+    /// What trackers know of the run.
+    pub(super) fn session(&self, tree: &Tree, resumed_step: Option<u64>, output: &Output) -> Session {
+        Session {
+            project: self.project.clone(),
+            experiment: self.experiment.clone(),
+            run_id: String::new(),
+            dir: self.dir().to_owned(),
+            resumed_step,
+            total_steps: self.total_steps,
+            started: SystemTime::now(),
+            config: tree.to_json(),
+            python: self.python.clone(),
+            wandb_proxy: self.wandb_proxy.clone(),
+            progress: output.progress.clone(),
+        }
+    }
+
+    /// What `run.json` says of the run.
+    pub(super) fn info(&self, tree: &Tree, validated_after: Option<u64>) -> RunInfo {
+        RunInfo {
+            device: self.device.clone(),
+            model: self.model.clone(),
+            validated_after,
+            ..RunInfo::new(self.kind, &self.project, &self.experiment).with_settings(tree.settings())
+        }
+    }
+}
+
+/// The beginning of an error of resuming.
+pub(super) fn cannot_resume(folder: &Path) -> String {
+    format!("cannot resume from {}", folder.display())
+}

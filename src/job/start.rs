@@ -1,0 +1,106 @@
+//! The start of a run: its checkpoint, its record, and what it says of itself. Nothing is trained yet.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::checkpoint_parts::check_part;
+use super::context::Context;
+use super::pipeline::Pipeline;
+use super::resume::{check_step, note_finished, report_length};
+use super::run::Run;
+use super::saved::{self, DATA, SavedState};
+use super::settings::{RunSettings, cannot_resume};
+use crate::checkpoint::{Best, Changes, check_changes, step_of};
+use crate::config::Tree;
+use crate::run::{Output, Record};
+use crate::util::interrupt::Interrupt;
+
+impl<P: Pipeline> Run<P> {
+    /// Finds the checkpoint to resume from and opens the record of the run. Nothing is trained or written yet but for the run's folder.
+    /// Whoever holds `interrupt` can ask the run to stop. `tree`: the resolved settings.
+    ///
+    /// # Errors
+    /// A checkpoint that cannot be resumed from, with the reason; a tracker that refuses.
+    pub fn start(pipeline: P, settings: RunSettings, tree: &Tree, output: &Output, interrupt: Interrupt) -> Result<Self> {
+        let mut checkpoints = settings.checkpoints()?;
+        let resume = settings.resume_from(&mut checkpoints)?;
+        let session = settings.session(tree, resume.as_deref().map(step_of).transpose()?, output);
+        let at = Context {
+            step: 0,
+            record: Record::none(&session, settings.watched.clone(), output)?,
+            progress: output.progress.clone(),
+            interrupt,
+            validated_after: None,
+            settings,
+        };
+        let mut run = Self { pipeline, at, config_yaml: tree.to_yaml(), checkpoints, best: None, saved: None };
+        if let Some(folder) = resume {
+            run.restore(&folder, tree).with_context(|| cannot_resume(&folder))?;
+            tracing::info!("resumed from {}", folder.display());
+        }
+        // Last: opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
+        // leaves the files of one as they are; so does a command that finds nothing left to train.
+        let settings = &run.at.settings;
+        if settings.val_only {
+            tracing::info!("trainer.val_only=true: metrics go to the console alone");
+        } else if run.at.is_done() {
+            note_finished(run.checkpoints.dir(), settings.total_steps);
+        } else {
+            let info = settings.info(tree, run.at.validated_after);
+            run.at.record = Record::begin(info, session, &settings.loggers, settings.watched.clone(), output)?;
+        }
+        run.pipeline.announce(&run.at);
+        Ok(run)
+    }
+
+    /// Resumes from a checkpoint, whose settings must fit those of this run, `tree`.
+    fn restore(&mut self, folder: &Path, tree: &Tree) -> Result<()> {
+        let settings = self.at.settings.clone();
+        self.at.step = step_of(folder)?;
+        check_step(self.at.step, settings.total_steps)?;
+        let changes = check_changes(folder, tree, &settings.loaded)?;
+        self.pipeline.load(folder)?;
+        check_part("extra", settings.loads_extra, &folder.join(DATA), settings.load_contents_key)?;
+        if settings.loads_extra {
+            let (data, state) = saved::read::<P::State>(folder)?;
+            match state {
+                None => self.pipeline.sampler().restore(data)?,
+                Some(mut state) => {
+                    report_length(state.total_steps, settings.total_steps, settings.rate_follows_length);
+                    state.pipeline = self.pipeline.adapt(state.pipeline, &data, &changes)?;
+                    self.forget_other_validations(&mut state, &changes);
+                    (state.step, state.data) = (self.at.step, Some(data));
+                    self.set_state(state)?;
+                }
+            }
+        }
+        // The best checkpoint of this run is not looked for in the folder of another run.
+        let real = |path: &Path| path.canonicalize().ok();
+        let is_own = folder.parent().and_then(real) == real(self.checkpoints.dir());
+        self.saved = Some(self.at.step).filter(|_| is_own);
+        self.best = self.best.take().filter(|best| is_own && self.checkpoints.was_there(best.step, folder));
+        match settings.val_only || self.at.is_done() {
+            true => Ok(()),
+            false => self.checkpoints.name_best(self.best.as_ref().map(|best| best.step)),
+        }
+    }
+
+    /// Drops the best value so far where validation measures something else now.
+    fn forget_other_validations(&mut self, state: &mut SavedState<P::State>, changes: &Changes) {
+        let now = self.pipeline.validation_crc();
+        let others = state.validation.as_deref().zip(now).is_some_and(|(before, now)| before != now);
+        let others = others.then(|| "the prompts of validation are others".to_owned());
+        let why: Vec<String> = changes.validation.iter().cloned().chain(others).collect();
+        if !why.is_empty() {
+            self.at.validated_after = Some(self.at.step);
+        }
+        if let Some(Best { metric, value, step }) = state.best.take_if(|_| !why.is_empty()) {
+            tracing::warn!(
+                "validation is not what it was: {}: {metric} {value} of step {step}, the best so far, is not compared with what \
+                 follows; the next that is validated and saved is the best",
+                why.join(", ")
+            );
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The models of a run in its checkpoints: `actor/`, `critic/`, `ref/`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::reference::{REFERENCE, moving};
+use super::side::LearningSide;
+use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner};
+
+const ACTOR: &str = "actor";
+const CRITIC: &str = "critic";
+/// The key of what is loaded of the actor.
+pub const LOAD_CONTENTS: &str = "actor_rollout_ref.actor.checkpoint.load_contents";
+const CRITIC_LOAD_CONTENTS: &str = "critic.checkpoint.load_contents";
+
+impl LearningSide {
+    /// Writes actor, critic and a reference that follows the policy into a checkpoint's folder. `tokenizer`: the files beside weights.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn save(&self, folder: &Path, tokenizer: &[PathBuf]) -> Result<()> {
+        let contents = &self.config.actor_rollout_ref.actor.checkpoint.save_contents;
+        save_learner(&self.actor, &folder.join(ACTOR), contents, tokenizer)?;
+        if let Some(critic) = &self.critic {
+            save_learner(critic, &folder.join(CRITIC), &self.config.critic.checkpoint.save_contents, tokenizer)?;
+        }
+        let reference = moving(self.reference.as_ref(), &self.config.actor_rollout_ref.reference);
+        if let Some(reference) = reference.filter(|_| has_weights(contents)) {
+            reference.save(&folder.join(REFERENCE))?;
+        }
+        Ok(())
+    }
+
+    /// Reads what [`save`](Self::save) wrote, as far as `checkpoint.load_contents` names it.
+    ///
+    /// # Errors
+    /// A part is missing or does not fit.
+    pub fn load(&mut self, folder: &Path) -> Result<()> {
+        let contents = &self.config.actor_rollout_ref.actor.checkpoint.load_contents;
+        load_learner(&mut self.actor, &folder.join(ACTOR), contents, LOAD_CONTENTS)?;
+        if let Some(critic) = &mut self.critic {
+            let contents = &self.config.critic.checkpoint.load_contents;
+            load_learner(critic, &folder.join(CRITIC), contents, CRITIC_LOAD_CONTENTS).context("the critic")?;
+        }
+        match has_weights(contents) {
+            true => self.load_reference(folder),
+            false => Ok(()),
+        }
+    }
+}

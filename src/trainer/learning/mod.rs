@@ -1,0 +1,13 @@
+//! The learning side of a step: the models, their log-probabilities and values, and their updates.
+
+mod checkpoint;
+mod critic;
+mod log_prob;
+mod mini_batch;
+mod reference;
+mod side;
+pub(super) mod totals;
+mod update;
+
+pub use checkpoint::LOAD_CONTENTS;
+pub use side::LearningSide;

@@ -1,0 +1,65 @@
+//! The models that learn, and what they are trained with.
+
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+
+use crate::algorithm::aggregate::Aggregation;
+use crate::algorithm::loss::PolicyObjective;
+use crate::config::{BatchPlan, PpoConfig};
+use crate::model::CausalLm;
+use crate::optim::Learner;
+
+/// The models that learn, and what they are trained with.
+pub struct LearningSide {
+    pub config: Arc<PpoConfig>,
+    pub plan: BatchPlan,
+    pub actor: Learner,
+    /// The value model, of estimators that need one.
+    pub critic: Option<Learner>,
+    /// The frozen initial policy, where a KL term needs it; with `ref.sync_ref_model` it follows the policy.
+    pub reference: Option<CausalLm>,
+    /// What the actor minimises.
+    pub objective: PolicyObjective,
+    pub aggregation: &'static Aggregation,
+    pub critic_aggregation: &'static Aggregation,
+    /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
+    pub temperature: f32,
+    /// Whether the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
+    pub bypass: bool,
+    /// Whether the old policy's log-probabilities need a pass of their own.
+    pub needs_old_log_probs: bool,
+    /// Whether that pass returns Σ π² of each token.
+    pub reads_sum_pi_squared: bool,
+    /// Whether the KL term in the rewards is the exact divergence.
+    pub full_kl_in_reward: bool,
+}
+
+impl LearningSide {
+    /// The policy as it is now.
+    pub fn policy(&self) -> &CausalLm {
+        &self.actor.model
+    }
+
+    pub fn has_critic(&self) -> bool {
+        self.critic.is_some()
+    }
+
+    pub fn has_reference(&self) -> bool {
+        self.reference.is_some()
+    }
+
+    pub fn needs_old_log_probs(&self) -> bool {
+        self.needs_old_log_probs
+    }
+
+    /// The first step that updates the actor: with `trainer.critic_warmup` the critic learns alone until then.
+    pub fn first_actor_step(&self) -> u64 {
+        (self.config.trainer.critic_warmup as u64).max(1)
+    }
+
+    /// Waits for a GPU, which works behind the host: what it was told in a phase belongs to the phase's time.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}"))
+    }
+}

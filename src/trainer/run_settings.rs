@@ -1,0 +1,49 @@
+//! The settings of reinforcement learning that every training run has.
+
+use super::learning::LOAD_CONTENTS;
+use crate::checkpoint::Part;
+use crate::config::PpoConfig;
+use crate::config::schema::CheckpointContent::Extra;
+use crate::job::RunSettings;
+use crate::job::checkpoint_parts::loaded;
+use crate::run::Watched;
+
+/// The settings of reinforcement learning that every training run has; the size of the model is not known yet.
+pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
+    let (trainer, actor) = (&config.trainer, &config.actor_rollout_ref.actor);
+    let critic_follows = config.has_critic() && config.critic.optim.follows_length();
+    RunSettings {
+        kind: "ppo",
+        project: trainer.project_name.clone(),
+        experiment: trainer.experiment_name.clone(),
+        device: trainer.device.to_string(),
+        model: config.actor_rollout_ref.model.path.to_string(),
+        loggers: trainer.logger.to_vec(),
+        python: config.reward.python.to_string(),
+        wandb_proxy: trainer.wandb_proxy.clone(),
+        resume: trainer.resume(),
+        max_to_keep: trainer.max_actor_ckpt_to_keep,
+        save_freq: trainer.save_freq,
+        test_freq: trainer.test_freq,
+        ends_saved: false,
+        on_nonfinite: trainer.on_nonfinite,
+        val_before_train: trainer.val_before_train,
+        val_only: trainer.val_only,
+        watched: Watched { metric: trainer.metric_for_best_model.clone(), greater_is_better: trainer.greater_is_better },
+        saves_extra: actor.checkpoint.save_contents.contains(&Extra),
+        loads_extra: actor.checkpoint.load_contents.contains(&Extra),
+        load_contents_key: LOAD_CONTENTS,
+        loaded: loaded_parts(config),
+        rate_follows_length: actor.optim.follows_length() || critic_follows,
+        steps_per_epoch: steps_per_epoch.max(1),
+        total_steps,
+    }
+}
+
+/// The parts of a checkpoint that a run of reinforcement learning loads.
+fn loaded_parts(config: &PpoConfig) -> Vec<Part> {
+    let critic = &config.critic.checkpoint.load_contents;
+    let critic = config.has_critic() && loaded(critic).contains(&Part::Policy);
+    let actor = loaded(&config.actor_rollout_ref.actor.checkpoint.load_contents);
+    actor.into_iter().chain(critic.then_some(Part::Critic)).collect()
+}

@@ -1,0 +1,16 @@
+//! The sampling side of a step: prompts in, scored responses out; and validation, which is the same with other prompts.
+
+mod generate;
+mod majority;
+mod reported;
+mod reward_metrics;
+pub mod reward_model;
+pub mod samples;
+mod score;
+pub mod scoring;
+mod side;
+pub mod val_metrics;
+mod validate;
+
+pub use reported::ReportedNames;
+pub use side::{SamplingSide, crc_of};

@@ -1,0 +1,131 @@
+//! Responses that a run shows or keeps: some now and then, as a table for the trackers and token by token for `trainer report`, and
+//! all of them in `trainer.rollout_data_dir` and `trainer.validation_data_dir`.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::{Map, Value};
+
+use crate::algorithm::advantage::Component;
+use crate::config::schema::{Location, TrainerConfig};
+use crate::data::Tokenizer;
+use crate::job::Context;
+use crate::rollout::Finish;
+use crate::run::Sample;
+use crate::tracking::{Cell, Table};
+use crate::trainer::batch::Batch;
+use crate::trainer::columns::Column;
+use crate::util::fs::write_atomic;
+use crate::util::json_number;
+use crate::util::rng::Stream;
+
+/// Hands `trainer.log_completions` responses of this step, drawn anew each time, to the trackers, at the first step of each of
+/// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`).
+pub fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerConfig, at: &mut Context) -> Result<()> {
+    let (most, times) = (config.log_completions, config.num_sample_generations as u64);
+    let due = |times: u64| (at.step - 1).is_multiple_of(at.total_steps().div_ceil(times).max(1));
+    if most == 0 || times == 0 || !due(times) {
+        return Ok(());
+    }
+    let mut chosen: Vec<usize> = (0..batch.len()).collect();
+    Stream::new(config.seed, "shown completions", &[at.step]).shuffle(&mut chosen);
+    chosen.truncate(most);
+    chosen.sort_unstable();
+    let samples: Vec<Sample> = chosen.iter().map(|&i| sample_of(batch, i, "train", tokenizer, at.step)).collect::<Result<_>>()?;
+    show(&samples, "completions", at);
+    Ok(())
+}
+
+/// A response, with what was made of it.
+pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokenizer, step: u64) -> Result<Sample> {
+    let (prompt, response, tokens) = (batch.prompt(i), &batch.responses[i], batch.tokens(i));
+    let advantages = batch.get(Column::Advantages);
+    let component = |c: &Component| (c.name.clone(), json_number::to_value(c.values[i]));
+    Ok(Sample {
+        step,
+        kind: kind.to_owned(),
+        prompt: prompt.text.clone(),
+        response: batch.texts[i].clone(),
+        score: batch.trajectory_scores()[i],
+        advantage: advantages.map(|advantages| mean_advantage(batch, i, advantages)),
+        ground_truth: prompt.ground_truth.clone(),
+        data_source: prompt.data_source.clone(),
+        components: batch.components.iter().filter(|_| batch.components.len() > 1).map(component).collect(),
+        finish: match response.finish {
+            Finish::Stop => "stop".to_owned(),
+            Finish::Length => "length".to_owned(),
+        },
+        tokens: tokenizer.pieces(&response.ids)?,
+        log_probs: response.log_probs.clone(),
+        advantages: advantages.map(|advantages| advantages[tokens].to_vec()),
+    })
+}
+
+/// To the trackers and into the run's record.
+pub(super) fn show(samples: &[Sample], name: &'static str, at: &mut Context) {
+    at.record.samples(at.step, samples, &table(samples, name));
+}
+
+/// Writes the step's trajectories to a folder (`trainer.rollout_data_dir`), if there is one.
+pub fn dump(batch: &Batch, folder: Option<&Location>, step: u64) -> Result<()> {
+    match folder {
+        Some(folder) => write_generations(folder.as_path(), step, &generations(batch, step)),
+        None => Ok(()),
+    }
+}
+
+/// Writes JSON lines to verl's `<folder>/<step>.jsonl`.
+pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result<()> {
+    write_atomic(&folder.join(format!("{step}.jsonl")), lines.as_bytes())
+}
+
+/// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras.
+pub(super) fn generations(batch: &Batch, step: u64) -> String {
+    let scores = batch.totals(&batch[Column::Scores]);
+    let several = batch.components.len() > 1;
+    let mut lines = String::new();
+    for (i, score) in scores.iter().enumerate() {
+        let prompt = batch.prompt(i);
+        let mut row = Map::new();
+        row.insert("input".into(), prompt.text.clone().into());
+        row.insert("output".into(), batch.texts[i].clone().into());
+        row.insert("gts".into(), prompt.ground_truth.clone());
+        row.insert("score".into(), json_number::to_value(batch.scored[i].then_some(*score)));
+        row.insert("step".into(), step.into());
+        row.extend(batch.preds[i].clone().map(|pred| ("pred".to_owned(), pred.into())));
+        row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), json_number::to_value(c.values[i]))));
+        row.extend(batch.notes[i].iter().cloned());
+        row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json_number::to_value(values[i]?)))));
+        lines.push_str(&Value::Object(row).to_string());
+        lines.push('\n');
+    }
+    lines
+}
+
+/// What a reward function said, unless it abstained.
+fn number(value: Option<&Value>) -> Option<f64> {
+    value.filter(|value| !value.is_null()).and_then(json_number::from_value)
+}
+
+/// Over the tokens that are trained on; an estimator that compares responses gives all the same.
+fn mean_advantage(batch: &Batch, i: usize, advantages: &[f32]) -> f64 {
+    let trained: Vec<f32> = batch.tokens(i).filter(|&t| batch[Column::Mask][t] != 0.0).map(|t| advantages[t]).collect();
+    f64::from(trained.iter().sum::<f32>() / trained.len().max(1) as f32)
+}
+
+/// Query, response and score, as in TRL's table; the reward functions, where there are several; the advantage, where there is one.
+fn table(samples: &[Sample], name: &'static str) -> Table {
+    let first = samples.first();
+    let components: Vec<&String> = first.iter().flat_map(|sample| sample.components.keys()).collect();
+    let advantage = first.is_some_and(|sample| sample.advantage.is_some());
+    let mut columns: Vec<String> = ["query", "response", "score"].map(str::to_owned).to_vec();
+    columns.extend(components.iter().map(|name| (*name).clone()));
+    columns.extend(advantage.then(|| "advantage".to_owned()));
+    let row = |sample: &Sample| {
+        let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(sample.response.as_str()), Cell::from(sample.score)];
+        row.extend(components.iter().map(|name| Cell::from(number(sample.components.get(*name)))));
+        row.extend(sample.advantage.map(|advantage| Cell::from(Some(advantage))));
+        row
+    };
+    Table { name, columns, rows: samples.iter().map(row).collect() }
+}

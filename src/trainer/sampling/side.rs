@@ -1,0 +1,51 @@
+//! What samples and scores responses.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::algorithm::reward_shaping::RewardShaping;
+use crate::config::{BatchPlan, PpoConfig};
+use crate::data::{Prompt, Sampler, Tokenizer};
+use crate::reward::Rewards;
+use crate::reward::model::RewardModel;
+use crate::rollout::{Engine, Sampling};
+use crate::util::crc::IEEE;
+
+/// What samples and scores responses: prompts, the engine, and the rewards.
+pub struct SamplingSide {
+    pub config: Arc<PpoConfig>,
+    pub plan: BatchPlan,
+    pub engine: Box<dyn Engine>,
+    pub tokenizer: Tokenizer,
+    /// Tokens that end a response.
+    pub stop_ids: Vec<u32>,
+    pub sampling: Sampling,
+    pub train: Vec<Arc<Prompt>>,
+    pub val: Vec<Arc<Prompt>>,
+    /// [`crc_of`] `val`.
+    pub val_crc: String,
+    /// The order of the training prompts, and the position in it.
+    pub sampler: Sampler,
+    pub rewards: Rewards,
+    pub reward_model: Option<RewardModel>,
+    /// What is done to the score of each response by itself.
+    pub shaping: RewardShaping,
+}
+
+impl SamplingSide {
+    /// Responses that a step trains on.
+    pub fn trajectories_per_step(&self) -> usize {
+        self.plan.trajectories_per_step
+    }
+}
+
+/// CRC-32, in hexadecimal, of what prompts are and what their scorers know.
+pub fn crc_of(prompts: &[Arc<Prompt>]) -> Result<String> {
+    let mut crc = IEEE.of(&[]);
+    for prompt in prompts {
+        let Prompt { ids, data_source, ground_truth, extra_info, columns, .. } = prompt.as_ref();
+        crc = IEEE.extend(crc, &serde_json::to_vec(&(ids, data_source, ground_truth, extra_info, columns))?);
+    }
+    Ok(format!("{crc:08x}"))
+}
