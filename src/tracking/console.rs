@@ -1,6 +1,6 @@
 //! The terminal: one line per step with the numbers to watch, one more per validation, and tables of samples.
 //!
-//! Everything else is in the metrics file. Colours where standard output is a terminal and NO_COLOR is not set.
+//! All other metrics are in the metrics file. Colours are used if standard output is a terminal and NO_COLOR is unset.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(super) const TRACKER: Entry = Entry {
     open: |session| Ok(Box::new(Console::new(session))),
 };
 
-/// What a line shows, where a step has it: (label, names of the metric, the first that is there).
+/// The numbers in the line of a step: (label, metric names). The first of the names that the step has is shown.
 const SHOWN: &[(&str, &[&str])] = &[
     ("loss", &["train/loss"]),
     ("reward", &["critic/score/mean", "objective/scores"]),
@@ -32,16 +32,16 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("tokens/s", &["perf/throughput"]),
 ];
 
-/// The metrics of a validation that its line shows begin so.
+/// The beginnings of the names of metrics that the line of a validation shows.
 const VALIDATION: [&str; 2] = ["val-core/", "val/loss"];
 
-/// Columns of a table's lines in a file, and at most in a terminal.
+/// The width of tables, in columns, if standard output is a file; on a terminal it is the maximum.
 const WIDTH: u16 = 120;
 
 struct Console {
     progress: Progress,
     total_steps: u64,
-    /// The steps that were done when it began, and when that was.
+    /// The number of steps done at the start of this process, and the time of that start.
     start: (u64, Instant),
 }
 
@@ -51,7 +51,7 @@ impl Console {
         Self { progress: session.progress.clone(), total_steps: session.total_steps, start }
     }
 
-    /// The line of a step, and that of its validation.
+    /// The line of a step, and the line of its validation if it has one.
     fn lines(&self, step: u64, metrics: &Metrics) -> Vec<String> {
         let (label, bold) = (Style::new().dim(), Style::new().bold());
         let width = self.total_steps.to_string().len();
@@ -75,7 +75,7 @@ impl Console {
         lines
     }
 
-    /// By the mean time of the steps so far.
+    /// The estimated time left, from the mean time per step so far.
     fn left(&self, step: u64) -> Option<String> {
         let (before, since) = self.start;
         let done = step.checked_sub(before).filter(|done| *done > 0)?;
@@ -99,12 +99,13 @@ impl Tracker for Console {
     }
 }
 
-/// Zero-width characters that stand for colours until the lines are laid out, which counts the characters of escape codes.
+/// Zero-width characters that stand for colours during layout, because the layout would count the characters of escape codes.
 const GOOD: char = '\u{2061}';
 const BAD: char = '\u{2062}';
 const END: char = '\u{2063}';
 
-/// A table within `width` columns; long texts are wrapped. The numbers of a row are green where the last is positive, red where it is negative.
+/// Draws a table within `width` columns and wraps long texts. The numbers of a row are green if its last cell is positive, red if
+/// it is negative.
 fn drawn(step: u64, table: &Table, width: u16) -> String {
     let mut shown = comfy_table::Table::new();
     shown.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
@@ -132,7 +133,7 @@ fn coloured(text: &str, colours: bool) -> String {
         .fold(text.to_owned(), |text, (mark, code)| text.replace(*mark, if colours { code } else { "" }))
 }
 
-/// A text whose control characters, which a terminal would obey, are written out.
+/// Escapes the control characters of a text, which a terminal would obey.
 fn printable(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' => "\n".to_owned(),

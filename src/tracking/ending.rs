@@ -1,25 +1,25 @@
-//! How a run ended, and how long those who are told of it may take.
+//! The end of a run, and how long its trackers may take for it.
 
 use std::time::{Duration, Instant};
 
 use crate::util::interrupt::Interrupt;
 
-/// How a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All steps are done.
     Finished,
-    /// It was asked to stop, and can go on.
+    /// The run was asked to stop; it can be resumed.
     Interrupted,
-    /// An error ended it.
+    /// An error ended the run.
     Failed,
 }
 
-/// What all trackers together may take once somebody has asked the run to stop. Kubernetes and Slurm kill half a minute after they
-/// ask, and the step has been finished and saved in that time too.
+/// The time that all trackers together may take once the run was asked to stop. Kubernetes and Slurm kill a process half a minute
+/// after they ask, and finishing and saving the step takes part of that time too.
 const HURRY: Duration = Duration::from_secs(10);
 
-/// The end of a run, of which its trackers are told. It is in the run's record already.
+/// The end of a run, as its trackers are told of it. The run's record has it already.
 #[derive(Clone, Debug)]
 pub struct Ending {
     pub exit: Exit,
@@ -29,20 +29,20 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// It begins now.
+    /// An ending that begins now.
     pub fn new(exit: Exit, interrupt: &Interrupt) -> Self {
         let hurried = exit == Exit::Interrupted || interrupt.asked();
         Self { exit, interrupt: interrupt.clone(), hurried, begun: Instant::now() }
     }
 
-    /// Of a run that nobody has asked to stop, for tests.
+    /// The ending of a run that nobody has asked to stop, for tests.
     #[cfg(test)]
     pub(super) fn of(exit: Exit) -> Self {
         Self::new(exit, &Interrupt::default())
     }
 
-    /// What is left for somebody who may take this long: little where the run was asked to stop, and nothing from the first signal
-    /// after its end.
+    /// The time left to a caller that is ready to wait for `patience`: at most ten seconds after the end if the run was asked to
+    /// stop, none once a signal arrives after the end.
     pub fn left(&self, patience: Duration) -> Duration {
         let at_most = match (self.hurried, self.interrupt.asked()) {
             (true, _) => patience.min(HURRY),
@@ -52,7 +52,7 @@ impl Ending {
         at_most.saturating_sub(self.begun.elapsed())
     }
 
-    /// How long ago it began.
+    /// The time since the run ended.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -74,7 +74,7 @@ mod tests {
         interrupt.ask();
         assert_eq!([finished.left(LONG), failed.left(LONG)], [Duration::ZERO; 2]);
         assert!(interrupted.left(LONG) > Duration::ZERO, "a second signal ends the process itself");
-        // Asked during the last step.
+        // The stop was requested during the last step.
         let late = Ending::new(Exit::Finished, &interrupt).left(LONG);
         assert!(late > Duration::ZERO && late <= HURRY);
     }

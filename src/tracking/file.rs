@@ -1,8 +1,8 @@
 //! verl's metrics file: one JSON object per step, `{"step":3,"data":{"actor/pg_loss":-0.012345678,…}}`.
 //!
-//! It is a function of the metrics alone: equal runs write equal bytes. Numbers are the shortest text that reads back as
-//! the same `f64`; the three values JSON lacks are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which Python's
-//! `float` and Rust's `parse` understand (verl writes `null` for all three).
+//! The content depends on the metrics alone: equal runs write equal bytes. Numbers are the shortest text that reads back as the
+//! same `f64`; the three values that JSON lacks are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which Python's `float`
+//! and Rust's `parse` understand (verl writes `null` for all three).
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ impl Tracker for MetricsFile {
     }
 }
 
-/// Where the metrics file of a run is.
+/// The path of a run's metrics file.
 pub fn place(session: &Session) -> PathBuf {
     path(session, |variable| std::env::var_os(variable).map(PathBuf::from))
 }

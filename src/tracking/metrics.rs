@@ -1,11 +1,11 @@
-//! The named numbers of one step, in the order they were first set.
+//! The metrics of one step: named numbers, in the order in which they were first set.
 
 /// An ordered map from metric name to value. Small (about a hundred names), so look-ups are linear.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics(Vec<(String, f64)>);
 
 impl Metrics {
-    /// No metrics yet.
+    /// An empty set of metrics.
     pub fn new() -> Self {
         Self::default()
     }
@@ -19,22 +19,22 @@ impl Metrics {
         }
     }
 
-    /// The value of a metric.
+    /// The value of a metric; `None` if it was never set.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// All metrics in order.
+    /// All metrics, in the order in which they were first set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    /// Whether nothing was set.
+    /// True if no metric was set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many metrics there are.
+    /// The number of metrics.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,8 +1,8 @@
-//! Where the metrics of every step go: one file and one line of [`TRACKERS`] per destination.
+//! Trackers: the destinations of each step's metrics. Every destination is one file and one line of [`TRACKERS`].
 //!
-//! A run opens the trackers its `trainer.logger` names and logs one [`Metrics`] per step to all of them. Trackers that
-//! write files continue them when the run is resumed, without the rows the resumed run will write again. A tracker that fails
-//! while the run goes on costs a warning and a count, never the run.
+//! A run opens the trackers that its `trainer.logger` names and logs one [`Metrics`] per step to all of them. When a run is
+//! resumed, trackers that write files continue these files without the rows that the resumed run will write again. A tracker that
+//! fails during the run causes a warning and is counted; the run continues.
 
 mod bridge;
 mod console;
@@ -34,19 +34,20 @@ pub trait Tracker: Send {
     /// Logs the metrics of one step; steps never go back.
     ///
     /// # Errors
-    /// What is lost, and why.
+    /// If rows are lost; the message says what is lost, and why.
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()>;
 
     /// Logs a table of a step, before the metrics of that step.
     ///
     /// # Errors
-    /// As of [`Self::log`].
+    /// As for [`Self::log`].
     fn table(&mut self, step: u64, table: &Table) -> Result<()>;
 
-    /// Called once, at the end of a run however it ends, unless the process is killed. Whoever has to wait asks `ending` how long.
+    /// Called once at the end of a run, however it ends, unless the process is killed. A tracker that has to wait asks `ending`
+    /// how long it may.
     ///
     /// # Errors
-    /// As of [`Self::log`].
+    /// As for [`Self::log`].
     fn finish(&mut self, ending: &Ending) -> Result<()>;
 }
 
@@ -58,11 +59,12 @@ impl std::fmt::Debug for Open {
 
 /// One tracker of the registry.
 pub struct Entry {
-    /// As written in `trainer.logger`.
+    /// The name in `trainer.logger`.
     pub name: &'static str,
-    /// What it writes, and where.
+    /// The documentation: what the tracker writes, and where.
     pub doc: &'static str,
-    /// Starts it. An error ends the program before training: it is for what the user must put right, not for a server that is down.
+    /// Starts the tracker. An error ends the program before training: it is meant for what the user has to correct, not for a
+    /// server that is down.
     pub open: fn(&Session) -> Result<Box<dyn Tracker>>,
 }
 
@@ -79,7 +81,7 @@ pub static TRACKERS: &[Entry] = &[
     bridge::VEMLP_WANDB,
 ];
 
-/// The trackers of a run; by default none.
+/// The open trackers of a run; none by default.
 #[derive(Debug, Default)]
 pub struct Trackers {
     open: Vec<Open>,
@@ -88,29 +90,29 @@ pub struct Trackers {
 struct Open {
     name: &'static str,
     tracker: Box<dyn Tracker>,
-    /// Calls that failed, the last with this error.
+    /// The number of calls that failed; `last` is the latest error.
     failed: u64,
     last: Option<Error>,
 }
 
 impl Trackers {
-    /// Opens the trackers of `names`, all of which must be known and different, and the metrics file, which every run has.
+    /// Opens the trackers called `names`, and the metrics file, which every run has.
     ///
     /// # Errors
-    /// A name that is unknown or there twice, and what a tracker refuses.
+    /// If a name is unknown or occurs twice, or if a tracker cannot be started.
     pub fn open(names: &[String], session: &Session) -> Result<Self> {
         session.begin()?;
         let mut entries = check(names)?;
-        // Last: a tracker that refuses leaves the metrics file as it was.
+        // The metrics file is opened last: if another tracker cannot be started, the file stays as it was.
         entries.retain(|entry| entry.name != file::TRACKER.name);
         entries.push(&file::TRACKER);
         Self::of(entries, session)
     }
 
-    /// The console alone, for what leaves a run's folder as it is.
+    /// Opens the console alone, for commands that must not write to a run's folder.
     ///
     /// # Errors
-    /// None so far.
+    /// Never at present.
     pub fn console(session: &Session) -> Result<Self> {
         Self::of(vec![&console::TRACKER], session)
     }
@@ -122,7 +124,7 @@ impl Trackers {
         Ok(Self { open: entries.into_iter().map(open).collect::<Result<_>>()? })
     }
 
-    /// One more, for tests.
+    /// Adds a tracker, for tests.
     #[cfg(test)]
     pub(crate) fn add(&mut self, name: &'static str, tracker: Box<dyn Tracker>) {
         self.open.push(Open { name, tracker, failed: 0, last: None });
@@ -138,9 +140,9 @@ impl Trackers {
         self.each(|tracker| tracker.table(step, table));
     }
 
-    /// See [`Tracker::finish`]. Says which trackers have failed, and how often.
+    /// See [`Tracker::finish`]. Logs which trackers have failed, and how often.
     pub fn finish(&mut self, ending: &Ending) {
-        // At once: each may have to wait for a server.
+        // All at the same time, because each may have to wait for a server.
         thread::scope(|scope| {
             self.open.iter_mut().for_each(|open| {
                 scope.spawn(move || open.call(|tracker| tracker.finish(ending)));
@@ -170,7 +172,7 @@ impl Open {
     }
 }
 
-/// The entries of `names`. That each is known is checked with the configuration already.
+/// Looks up the entries of `names`. The configuration's validation has checked already that each name is known.
 fn check(names: &[String]) -> Result<Vec<&'static Entry>> {
     let mut entries: Vec<&'static Entry> = Vec::new();
     for name in names {

@@ -1,4 +1,5 @@
-//! Rows on their way to somebody who may be slow or away: logging puts them into a queue, a thread of its own delivers them.
+//! A queue in front of a receiver that may be slow or unreachable: logging puts rows into it, and a thread of its own delivers
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,17 +10,17 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::{Ending, Exit, Metrics, Table, Tracker};
 
-/// Rows that wait at most; the oldest of more are lost.
+/// The number of rows that can wait; beyond it the oldest are dropped.
 const MOST_ROWS: usize = 100_000;
-/// How long a row may lie in the queue before the thread sees it, and a signal before who waits does. Nobody is woken by a row: on a busy machine that costs who
-/// logs more than the row itself.
+/// The longest time until the thread sees a new row, and until the end of the run sees a signal. Logging a row wakes no thread:
+/// on a busy machine a wake-up costs the caller more than the row itself.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often somebody who waits for the end hears how many rows are left.
+/// The time between two messages about the number of rows left, while the end of the run waits for them.
 const NEWS: Duration = Duration::from_secs(5);
 /// The longest pause between two tries once the run has ended.
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is logged at one step.
+/// The metrics or the table of one step.
 #[derive(Debug)]
 pub(super) struct Row {
     pub step: u64,
@@ -33,36 +34,36 @@ pub(super) enum Content {
     Table(Table),
 }
 
-/// Why something was not delivered.
+/// The reason why something was not delivered.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Another try may do better.
+    /// A failure that another try may overcome, such as a server that is down.
     Passing(anyhow::Error),
-    /// No try will; so many rows are lost.
+    /// A failure that no further try overcomes, with the number of rows that are lost.
     Lasting(usize, anyhow::Error),
 }
 
-/// Who delivers. All of it runs on the thread of the [`Outbox`].
+/// Delivers rows. All of its methods run on the thread of the [`Outbox`].
 pub(super) trait Carrier: Send {
-    /// Before the first row. After lasting trouble here, no row can be delivered.
+    /// Called before the first row. If this fails for good ([`Trouble::Lasting`]), no row can be delivered.
     fn open(&mut self) -> Result<(), Trouble>;
-    /// How many of the waiting rows, at least one, [`carry`](Self::carry) takes at once.
+    /// The number of waiting rows, at least one, that [`carry`](Self::carry) takes at once.
     fn reach(&self, waiting: &VecDeque<Row>) -> usize;
-    /// After passing trouble it gets the same rows again.
+    /// Delivers rows. After [`Trouble::Passing`] it is called again with the same rows.
     fn carry(&mut self, rows: &[Row]) -> Result<(), Trouble>;
-    /// After the last row.
+    /// Called after the last row.
     fn close(&mut self, exit: Exit) -> Result<(), Trouble>;
 }
 
-/// How long things may take.
+/// Limits on how long deliveries are tried and waited for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// The pause after the first of several failures; each further one is twice as long.
+    /// The pause after the first of several failures in a row; each further pause is twice as long.
     pub first_pause: Duration,
     pub longest_pause: Duration,
-    /// How long the end of the run waits while nothing is delivered; less where it was asked to stop ([`Ending`]).
+    /// How long the end of the run waits while no row is delivered; shorter if the run was asked to stop ([`Ending`]).
     pub finish: Duration,
-    /// How long it waits while rows are delivered.
+    /// How long the end of the run waits in all, if rows are being delivered.
     pub whole: Duration,
 }
 
@@ -76,20 +77,20 @@ pub(super) const PATIENCE: Patience = Patience {
 #[derive(Default)]
 struct State {
     rows: VecDeque<Row>,
-    /// Taken from the queue and not delivered yet.
+    /// The number of rows taken from the queue and not delivered yet.
     under_way: usize,
-    /// Lost since somebody was told, and why the first of them was.
+    /// The number of rows lost since the last report; `why` is the reason of the first loss.
     lost: usize,
     why: Option<String>,
-    /// What came of [`Carrier::open`].
+    /// The result of [`Carrier::open`]; `None` until it has succeeded or failed for good.
     opened: Option<Result<(), String>>,
-    /// The last try failed, and there will be another.
+    /// True while the last try has failed and another will follow.
     failing: bool,
-    /// How the run ended.
+    /// The end of the run; `None` while it lasts.
     exit: Option<Exit>,
-    /// The thread has done its work.
+    /// True once the thread has finished.
     done: bool,
-    /// Nobody waits any more.
+    /// True once nobody waits for deliveries any more.
     abandoned: bool,
 }
 
@@ -107,10 +108,10 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The queue, seen by who logs.
+/// The queue, as the thread that logs sees it.
 pub(super) struct Outbox {
     shared: Arc<Shared>,
-    /// What ends with it.
+    /// Dropped together with the queue.
     _guard: Option<Box<dyn Send>>,
 }
 
@@ -129,7 +130,7 @@ impl Tracker for Outbox {
 }
 
 impl Outbox {
-    /// Opens the carrier in the background; see [`Self::opened`].
+    /// Starts the thread, which opens the carrier; see [`Self::opened`].
     pub fn start(name: &'static str, carrier: impl Carrier + 'static, patience: Patience) -> Result<Self> {
         let shared = Arc::new(Shared { name, patience, state: Mutex::default(), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
@@ -138,16 +139,16 @@ impl Outbox {
         Ok(Self { shared, _guard: None })
     }
 
-    /// With something that is dropped when nobody delivers any more, such as what ends a process.
+    /// Adds an object that is dropped together with the queue, for example one that kills a process.
     pub fn with(mut self, guard: impl Send + 'static) -> Self {
         self._guard = Some(Box::new(guard));
         self
     }
 
-    /// Waits until the carrier is open, or has failed and tries again; `false` if it is not open yet.
+    /// Waits until the carrier is open, or has failed and will try again; `false` if it is not open yet.
     ///
     /// # Errors
-    /// The carrier's lasting trouble.
+    /// If the carrier failed to open for good ([`Trouble::Lasting`]).
     pub fn opened(&self, at_most: Duration) -> Result<bool> {
         let state = self.shared.wait(at_most, |state| state.opened.is_some() || state.failing);
         match &state.opened {
@@ -157,10 +158,10 @@ impl Outbox {
         }
     }
 
-    /// Takes a row, without waiting for anything.
+    /// Adds a row to the queue without blocking.
     ///
     /// # Errors
-    /// Rows were lost since the last call.
+    /// If rows were lost since the last call.
     fn push(&self, step: u64, content: Content) -> Result<()> {
         let row = Row { step, time: SystemTime::now(), content };
         let mut state = self.shared.lock();
@@ -175,10 +176,10 @@ impl Outbox {
         }
     }
 
-    /// Waits for the rows that are left, but not forever.
+    /// Waits for the remaining rows, for a limited time.
     ///
     /// # Errors
-    /// Rows that were lost or are still waiting; the carrier could not be closed.
+    /// If rows were lost or are still waiting, or if the carrier could not be closed.
     fn wait(&self, ending: &Ending) -> Result<()> {
         let Shared { name, patience, changed, .. } = &*self.shared;
         self.shared.lock().exit = Some(ending.exit);
@@ -231,7 +232,7 @@ impl Drop for Outbox {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is sound between any two statements.
+        // The state is consistent between any two statements, so a panic of another thread that held the lock does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -270,7 +271,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// The rows to deliver next, or nothing once the run has ended.
+    /// Takes the rows to deliver next; `None` once the run has ended and no row is left.
     fn next(&self, reach: impl Fn(&VecDeque<Row>) -> usize) -> Option<Vec<Row>> {
         let mut state = self.lock();
         while state.rows.is_empty() && state.exit.is_none() && !state.abandoned {
@@ -284,7 +285,7 @@ impl Shared {
         Some(state.rows.drain(..count).collect())
     }
 
-    /// Tries until it is done, or cannot be; nothing if nobody waits for it any more.
+    /// Repeats an attempt until it succeeds or fails for good; `None` if nobody waits for the result any more.
     fn persist(&self, mut attempt: impl FnMut() -> Result<(), Trouble>) -> Option<Result<(), (usize, anyhow::Error)>> {
         let mut pause = self.patience.first_pause;
         loop {
@@ -314,7 +315,7 @@ impl Shared {
                 state.why = Some(format!("{why:#}"));
             }
             let at_most = if ended { pause.min(LAST_PAUSE) } else { pause };
-            // The end of the run is one more reason to try.
+            // The end of the run is a reason to try again at once.
             let idle = |state: &mut State| !state.abandoned && (ended || state.exit.is_none());
             let waited = self.changed.wait_timeout_while(state, at_most, idle);
             if waited.unwrap_or_else(PoisonError::into_inner).0.abandoned {

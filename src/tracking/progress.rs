@@ -15,7 +15,7 @@ pub struct Progress {
     bar: ProgressBar,
 }
 
-/// What the bar calls the phases of a step; any other is called by its name.
+/// The labels that the bar shows for the phases of a step; a phase without a label is shown by its name.
 const PHASES: &[(&str, &str)] = &[
     ("gen", "generate"),
     ("gen_max", "generate greedily"),
@@ -30,7 +30,7 @@ const PHASES: &[(&str, &str)] = &[
 ];
 
 impl Progress {
-    /// A bar nobody sees, until [`start`](Self::start).
+    /// A hidden bar, until [`start`](Self::start) shows it.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden() }
     }
@@ -40,7 +40,7 @@ impl Progress {
         if !terminal::has_bar() {
             return;
         }
-        // First: the style takes its colours as of what it is drawn on.
+        // Set before the style, which takes its colours from the target that it is drawn on.
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         let template = "{prefix:13.cyan} {wide_bar} {pos}/{len} steps  {msg}  {elapsed}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -48,18 +48,18 @@ impl Progress {
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
-        // Steps done by an earlier run say nothing about the time this one needs.
+        // Steps done by an earlier process say nothing about the time that this one needs.
         self.bar.reset_eta();
     }
 
-    /// Counts the time that earlier processes of the run have worked as time that has passed.
+    /// Counts the time that earlier processes of the run took as elapsed time.
     pub fn worked(&self, before: Duration) {
         if Instant::now().checked_sub(before).is_some() {
             _ = self.bar.clone().with_elapsed(before);
         }
     }
 
-    /// Shows which phase of a step goes on.
+    /// Shows the current phase of a step.
     pub fn phase(&self, phase: &'static str) {
         if !self.bar.is_hidden() {
             self.bar.set_prefix(PHASES.iter().find(|(name, _)| *name == phase).map_or(phase, |(_, shown)| shown));
@@ -79,7 +79,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar from the screen.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -89,14 +89,14 @@ impl Progress {
         self.bar.suspend(|| terminal::print(&format!("{line}\n"))).context("cannot write to standard output")
     }
 
-    /// A writer to standard error that lifts the bar for every write, for `tracing_subscriber`:
+    /// Returns a writer to standard error that hides the bar during every write, for `tracing_subscriber`:
     /// `fmt().with_writer(move || progress.stderr())`.
     pub fn stderr(&self) -> AboveBar {
         AboveBar { bar: self.bar.clone() }
     }
 }
 
-/// See [`Progress::stderr`].
+/// The writer that [`Progress::stderr`] returns.
 #[derive(Debug)]
 pub struct AboveBar {
     bar: ProgressBar,

@@ -1,4 +1,4 @@
-//! What trackers may know about the run.
+//! The facts about a run that trackers may use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,22 +13,22 @@ use serde_json::Value;
 use super::Progress;
 use crate::util::fs::{read_json, write_atomic};
 
-/// The run that metrics are of.
+/// A run, as its trackers see it.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// `trainer.project_name`.
     pub project: String,
     /// `trainer.experiment_name`.
     pub experiment: String,
-    /// Eight digits and small letters; a run that is resumed keeps it.
+    /// Eight digits and lower-case letters; a resumed run keeps its id.
     pub run_id: String,
     /// `trainer.default_local_dir`.
     pub dir: PathBuf,
-    /// The step of the checkpoint the run continues from; `None` for a fresh run.
+    /// The step of the checkpoint that the run resumes from; `None` for a fresh run.
     pub resumed_step: Option<u64>,
-    /// The last step.
+    /// The number of the last step.
     pub total_steps: u64,
-    /// When this process began.
+    /// The time at which this process began.
     pub started: SystemTime,
     /// The resolved configuration.
     pub config: Value,
@@ -36,15 +36,15 @@ pub struct Session {
     pub python: String,
     /// `trainer.wandb_proxy`.
     pub wandb_proxy: Option<String>,
-    /// The progress bar that lines on the terminal must not tear.
+    /// The progress bar; lines are printed through it, so that they do not break it.
     pub progress: Progress,
 }
 
-/// Small texts that trackers keep across resumes.
+/// The file of short texts that trackers keep across resumes.
 const MEMORY: &str = "trackers.json";
 
 impl Session {
-    /// Forgets what another run in this folder remembered.
+    /// For a fresh run, removes the texts that an earlier run remembered in this folder.
     pub(super) fn begin(&self) -> Result<()> {
         if self.resumed_step.is_some() {
             return Ok(());
@@ -58,15 +58,15 @@ impl Session {
         }
     }
 
-    /// What [`Self::remember`] was last told, in this process or in one that this run goes on from.
+    /// The text that [`Self::remember`] last stored under this name, in this process or in an earlier one of the same run.
     pub fn remembered(&self, what: &str) -> Option<String> {
         self.memory().remove(what)
     }
 
-    /// Keeps a small text, such as a server's name for the run, in the run's folder.
+    /// Keeps a short text in the run's folder, such as the id that a server gave to the run.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn remember(&self, what: &str, value: &str) -> Result<()> {
         // Trackers call this from threads of their own.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

@@ -1,23 +1,23 @@
-//! Texts and numbers of one step in rows and columns, such as samples.
+//! A table of texts and numbers that belongs to one step, such as samples.
 
 use std::fmt;
 
 /// A table of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What it shows; part of file names.
+    /// The name of the table; part of file names.
     pub name: &'static str,
     pub columns: Vec<String>,
-    /// One cell per column in each.
+    /// The rows; each has one cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// What stands in one row under one column.
+/// The content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Text(String),
     Number(f64),
-    /// Nothing, such as the score of a response that no reward function has an opinion on.
+    /// No value, such as the score of a response that no reward function has an opinion on.
     None,
 }
 

@@ -1,8 +1,8 @@
-//! TensorBoard event files: records of protocol buffers, written by hand because the few fields needed are few bytes.
+//! TensorBoard event files: records of protocol buffers, encoded by hand, because only a few fields are needed.
 //!
-//! A record is `length: u64, masked crc32c(length), event, masked crc32c(event)`, little endian. Every run appends a file
-//! of its own; its first events are the format version and a session start, at which TensorBoard forgets what earlier files
-//! hold for that step and later ones. So a resumed run replaces the steps it repeats, and a fresh run replaces everything.
+//! A record is `length: u64, masked crc32c(length), event, masked crc32c(event)`, little endian. Every process writes an event
+//! file of its own. Its first events are the format version and a session start, at which TensorBoard discards what earlier files
+//! have for that step and later ones. So a resumed run replaces the steps that it repeats, and a fresh run replaces everything.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -59,7 +59,8 @@ impl Tracker for EventFile {
     }
 }
 
-/// TensorBoard reads the files of a directory in the order of their names.
+/// Creates an event file. TensorBoard reads the files of a directory in the order of their names, which is why they begin with
+/// the time.
 fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
     fs::create_dir_all(dir)?;
     let (seconds, pid) = (unix_time() as u64, std::process::id());
@@ -94,8 +95,9 @@ fn summary(metrics: &Metrics) -> Vec<u8> {
     Message::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
 }
 
-/// A `tensorflow.Summary` with one text, as its text plugin reads it: in a value, tag = 1, tensor = 8 with dtype = 1 (7 is a string),
-/// tensor_shape = 2 of one dim = 2 with size = 1, and string_val = 8; metadata = 9 with plugin_data = 1 with plugin_name = 1.
+/// A `tensorflow.Summary` with one text, as TensorBoard's text plugin reads it: in a value, tag = 1, tensor = 8 with dtype = 1 (7
+/// is a string), tensor_shape = 2 of one dim = 2 with size = 1, and string_val = 8; metadata = 9 with plugin_data = 1 with
+/// plugin_name = 1.
 fn text(name: &str, text: &str) -> Vec<u8> {
     let dim = Message::of(|dim| dim.varint(1, 1));
     let shape = Message::of(|shape| shape.bytes(2, &dim));
@@ -113,7 +115,7 @@ fn text(name: &str, text: &str) -> Vec<u8> {
     Message::of(|summary| summary.bytes(1, &value))
 }
 
-/// A table in Markdown, which TensorBoard shows as one.
+/// A table in Markdown, which TensorBoard renders.
 fn markdown(table: &Table) -> String {
     let cell =
         |cell: &Cell| cell.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('|', "&#124;").replace('\n', "<br>");
@@ -129,7 +131,7 @@ fn record(data: &[u8]) -> Vec<u8> {
     [&length[..], &masked_crc(&length).to_le_bytes(), data, &masked_crc(data).to_le_bytes()].concat()
 }
 
-/// TFRecord's masking, so that a checksum of data that contains checksums stays a good one.
+/// The masked checksum of TFRecord: data that contains checksums still gets a sound one.
 fn masked_crc(data: &[u8]) -> u32 {
     CASTAGNOLI.of(data).rotate_right(15).wrapping_add(0xA282_EAD8)
 }
@@ -138,7 +140,7 @@ fn masked_crc(data: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Expected bytes: written by TensorBoard 2.21's own classes.
+    /// The expected bytes were written by TensorBoard 2.21's own classes.
     #[test]
     fn bytes_are_those_tensorboard_writes() {
         assert_eq!(record(b"hello"), [b"\x05\0\0\0\0\0\0\0\xea\xb2\x04\x3e".as_slice(), b"hello\xbb\x1f\x1c\x19"].concat());

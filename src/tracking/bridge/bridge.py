@@ -1,7 +1,7 @@
-"""Hands rows of metrics on to the Python package of a tracker.
+"""Passes rows of metrics to the Python package of a tracker.
 
 Requests are lines of JSON on standard input: a session, then rows, then how the run ended; each is answered by one line of JSON
-on standard output. Whatever the package itself prints goes to standard error, and what it reads is nothing.
+on standard output. Output of the package itself goes to standard error, and its standard input is empty.
 """
 
 import importlib
@@ -13,12 +13,12 @@ import signal
 import sys
 import threading
 
-# Seconds that a package has to come to an end once nobody is there any more.
+# Seconds that a package has to finish once the trainer has ended.
 GRACE = 20
 
 
 class Swanlab:
-    """As verl/utils/tracking.py starts it."""
+    """SwanLab, started as in verl/utils/tracking.py."""
 
     def open(self, swanlab, session):
         self.swanlab = swanlab
@@ -53,7 +53,7 @@ class Swanlab:
 
 
 class Trackio:
-    """Its runs go on by their name: the last one of that name in the project."""
+    """Trackio, which resumes a run by its name: the last run of that name in the project."""
 
     def open(self, trackio, session):
         self.trackio = trackio
@@ -72,11 +72,11 @@ class Trackio:
 
 
 class Clearml:
-    """A task of its own for each run; steps keep their numbers in one that goes on."""
+    """ClearML, with a task for each run; a resumed task keeps the numbers of its steps."""
 
     def open(self, clearml, session):
         known = session["remembered"]
-        # The offline session of another process cannot go on.
+        # The offline session of another process cannot be resumed.
         goes_on = bool(known) and not known.startswith("offline-")
         self.task = clearml.Task.init(
             task_name=session["experiment"],
@@ -99,7 +99,7 @@ class Clearml:
             if math.isfinite(value):
                 self.logger.report_scalar(**self.place(name), value=value, iteration=step)
             else:
-                # Its curves would show 0.
+                # ClearML's curves would show 0.
                 self.logger.report_text(f"step {step}: {name} is {value}", print_console=False)
 
     def table(self, step, name, columns, rows):
@@ -115,7 +115,7 @@ class Clearml:
 
 
 class VemlpWandb:
-    """Volcengine's copy of W&B, as verl/utils/tracking.py starts it."""
+    """Volcengine's copy of W&B, started as in verl/utils/tracking.py."""
 
     def open(self, platform, session):
         needed = ["VOLC_ACCESS_KEY_ID", "VOLC_SECRET_ACCESS_KEY", "MLP_TRACKING_REGION"]
@@ -142,7 +142,7 @@ class VemlpWandb:
 
 
 class Mlflow:
-    """For addresses that are not those of a server; as verl/utils/tracking.py starts it."""
+    """MLflow, for addresses that are not those of a server; started as in verl/utils/tracking.py."""
 
     STATUS = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 
@@ -155,7 +155,7 @@ class Mlflow:
         else:
             experiment = mlflow.set_experiment(session["project"])
             run = mlflow.start_run(experiment_id=experiment.experiment_id, run_name=session["experiment"])
-        # A parameter never changes, and one that would fails all that are sent with it.
+        # A parameter never changes in MLflow, and a call that would change one fails as a whole.
         new = [(key, value) for key, value in session["config"].items() if key not in run.data.params]
         for first in range(0, len(new), 100):
             mlflow.log_params(dict(new[first : first + 100]))
@@ -178,7 +178,7 @@ TRACKERS = {"swanlab": Swanlab, "trackio": Trackio, "clearml": Clearml, "vemlp_w
 
 
 def apart(descriptor, instead):
-    """A copy of a descriptor that nobody else knows, who get another one instead."""
+    """Moves a file descriptor to a private copy, and puts `instead` in its old place."""
     copy = os.dup(descriptor)
     os.dup2(instead, descriptor)
     return copy
@@ -217,7 +217,7 @@ def done(tracker, request):
 
 
 def end(code):
-    """Without waiting for threads of the package."""
+    """Ends the process without waiting for threads of the package."""
     sys.stderr.flush()
     os._exit(code)
 
@@ -227,7 +227,7 @@ def kill_all():
 
 
 def read(lines, requests):
-    """Notices at once that the program is gone, even while the package is busy."""
+    """Reads requests on a thread of its own, to notice the trainer's end at once, even while the package is busy."""
     for line in lines:
         requests.put(line)
     timer = threading.Timer(GRACE, kill_all)
@@ -262,7 +262,7 @@ def main():
                 return end(0)
     except BrokenPipeError:
         pass
-    # The program died.
+    # The trainer died.
     done(tracker, {"exit": "failed"})
     end(1)
 

@@ -1,4 +1,4 @@
-//! Trackers that only their own Python package can speak to: one small process that imports it and is told the rows.
+//! Trackers that can be reached only by their own Python package: a small process imports the package and is sent the rows.
 
 mod process;
 #[cfg(test)]
@@ -15,20 +15,20 @@ use super::outbox::{Carrier, Content, Outbox, PATIENCE, Row, Trouble};
 use super::{Cell, Entry, Exit, Session, Tracker};
 use process::Process;
 
-/// How long a package may take to be imported and to begin a run; MLflow's makes a database of fifty tables in it.
+/// The time limit for importing a package and beginning a run; MLflow creates a database of fifty tables in that time.
 const OPENING: Duration = Duration::from_secs(120);
 
-/// How a package is spoken to.
+/// A Python package and how to use it.
 pub(super) struct Sdk {
-    /// In `trainer.logger`, and of the class in bridge.py.
+    /// The name in `trainer.logger`, and the key of the class in bridge.py.
     pub name: &'static str,
-    /// What is imported.
+    /// The module that is imported.
     pub module: &'static str,
-    /// What `pip install` gets; nothing where its makers alone have it.
+    /// The name for `pip install`; `None` if the package is not on PyPI.
     pub package: Option<&'static str>,
-    /// What it is told of the run's settings.
+    /// The settings of the run, in the form that the package gets.
     pub config: Value,
-    /// What it calls a metric.
+    /// The package's name for a metric.
     pub rename: fn(&str) -> String,
 }
 
@@ -68,7 +68,7 @@ impl Sdk {
 /// Starts the process and waits until the package has begun a run.
 ///
 /// # Errors
-/// No Python, no package, or what the package says of its settings.
+/// If there is no Python or no such package, or if the package cannot begin a run.
 pub(super) fn open(session: &Session, sdk: Sdk) -> Result<Box<dyn Tracker>> {
     let name = sdk.name;
     let process = Process::spawn(name, &session.python, &session.dir.join(format!("{name}.log")))?;
@@ -79,7 +79,7 @@ pub(super) fn open(session: &Session, sdk: Sdk) -> Result<Box<dyn Tracker>> {
             "the package of {name} did not begin a run within {OPENING:?}; what it printed is in {name}.log of the run's folder"
         );
     }
-    // The process does not outlive it.
+    // The process is killed when the outbox is dropped.
     Ok(Box::new(outbox.with(killer)))
 }
 
@@ -155,7 +155,7 @@ impl Carrier for Bridge {
     }
 }
 
-/// A row as JSON, with Python's words for what JSON lacks.
+/// A row as JSON, with Python's words for the numbers that JSON lacks.
 fn line(row: &Row, rename: fn(&str) -> String) -> String {
     let step = row.step;
     match &row.content {

@@ -1,4 +1,4 @@
-//! The process of a tracker's package: started, asked line by line, and killed with everything it has started.
+//! The process of a tracker's package: started, sent requests line by line, and killed with all of its children.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -22,7 +22,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// In a group of its own, so that Ctrl-C ends it no sooner than the program; what it prints goes to the end of `log`.
+    /// Starts the process in a process group of its own, so that Ctrl-C does not end it before the program; its output is
+    /// appended to `log`.
     pub fn spawn(name: &'static str, python: &str, log: &Path) -> Result<Self> {
         let printed = OpenOptions::new().create(true).append(true).open(log);
         let printed = printed.with_context(|| format!("cannot write to {}", log.display()))?;
@@ -41,9 +42,9 @@ impl Process {
     /// Sends a line and returns the answer to it.
     ///
     /// # Errors
-    /// The process has ended.
+    /// If the process has ended.
     pub fn ask(&mut self, line: &str) -> Result<Value> {
-        // That nobody reads it shows in the missing answer.
+        // If nobody reads the request, the missing answer shows it.
         let _ = self.requests.write_all(format!("{line}\n").as_bytes());
         let mut answer = String::new();
         let read = self.replies.read_line(&mut answer);
@@ -61,13 +62,13 @@ impl Process {
     }
 }
 
-/// Kills the process and its group when dropped, whatever it is doing.
+/// Kills the process and its group when dropped, whatever the process is doing.
 pub(super) struct Killer(Arc<Mutex<Child>>);
 
 impl Drop for Killer {
     fn drop(&mut self) {
         let mut child = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody else reaps it, so the number of its group is still its own.
+        // No other code waits for this child, so its process group id cannot have been reused.
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         let _ = child.wait();
     }

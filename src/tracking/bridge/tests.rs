@@ -1,4 +1,4 @@
-//! Against packages that the tests write.
+//! Tests against packages that the tests write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::super::Ending;
 use super::*;
 use crate::tracking::{Metrics, Table};
 
-/// What the bridge uses of swanlab, keeping what it is told. Some steps go wrong.
+/// The part of swanlab that the bridge uses. It records its calls, and fails at some steps.
 const SWANLAB: &str = r#"
 import os, pathlib, sys, types
 
@@ -50,7 +50,7 @@ struct Bench {
     session: Session,
 }
 
-/// An interpreter that finds the package of the tests, and none of the settings of whoever runs them.
+/// A Python interpreter that finds the package of the tests and none of the settings of the user who runs them.
 fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);
@@ -60,7 +60,8 @@ fn bench() -> Bench {
         dir.path().display()
     );
     fs::write(place("script"), script).unwrap();
-    // By another process: a file that this one has open for writing, in any thread's child, cannot be executed.
+    // Another process copies the file: a file that this process has open for writing, in a child of any thread, cannot be
+    // executed.
     assert!(Command::new("install").args(["-m", "755"]).args([place("script"), place("python")]).status().unwrap().success());
     let python = place("python").to_str().unwrap().to_owned();
     let session = Session { python, ..Session::sample(dir.path().into(), None) };
@@ -137,7 +138,7 @@ fn a_package_that_is_missing_broken_or_refuses_is_named_before_training() {
 fn what_goes_wrong_in_the_package_costs_a_row() {
     let bench = bench();
     let mut tracker = bench.open().unwrap();
-    // The error of a row comes with a later one.
+    // The error of a row is returned by a later call.
     let mut errors: Vec<_> = [2, 3, 4].into_iter().filter_map(|step| tracker.log(step, &metrics(&[("a", 1.0)])).err()).collect();
     errors.extend(tracker.finish(&Ending::of(Exit::Failed)).err());
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

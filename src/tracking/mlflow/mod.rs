@@ -1,7 +1,8 @@
-//! MLflow: its REST interface where the address is that of a server, its own package for everything else.
+//! MLflow: by its REST interface if the address is a server's, by MLflow's Python package for all other addresses.
 //!
-//! As in verl, the project is MLflow's experiment and the experiment is the name of the run; `MLFLOW_RUN_ID` names a run to write
-//! to instead. The package's kinds of storage (SQL databases, folders, Databricks) and ways to log in are its own affair.
+//! As in verl, `trainer.project_name` is MLflow's experiment and `trainer.experiment_name` is the name of the run;
+//! `MLFLOW_RUN_ID` names an existing run to write to instead. Other kinds of storage (SQL databases, folders, Databricks) and
+//! ways to log in are left to the package.
 
 mod names;
 mod run;
@@ -27,11 +28,11 @@ pub(super) const TRACKER: Entry = Entry {
     open,
 };
 
-/// What verl uses if MLFLOW_TRACKING_URI is not set.
+/// The address if MLFLOW_TRACKING_URI is unset, as in verl.
 const DEFAULT_URI: &str = "sqlite:////tmp/mlruns.db";
-/// How long the start of the program waits for the server; after that rows wait for it instead.
+/// How long the start of the program waits for the server; after that, training starts and rows wait in the queue.
 const OPENING: Duration = Duration::from_secs(10);
-/// Ways to reach a server that the package alone knows.
+/// The beginnings of settings and addresses that only the package supports.
 const BY_PACKAGE: [&str; 6] = [
     "MLFLOW_TRACKING_AUTH",
     "MLFLOW_TRACKING_AWS_SIGV4",
@@ -57,7 +58,7 @@ fn open(session: &Session) -> Result<Box<dyn Tracker>> {
     )
 }
 
-/// Rows wait for a server that is not there yet.
+/// Starts to deliver rows. They wait in the queue until the server can be reached.
 fn deliver(run: Run, patience: Patience) -> Result<Outbox> {
     let outbox = Outbox::start(TRACKER.name, run, patience)?;
     outbox.opened(OPENING)?;

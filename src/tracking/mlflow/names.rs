@@ -1,14 +1,15 @@
-//! Names and values as MLflow takes them, and as verl sends them there (`verl/utils/tracking.py`).
+//! Names and values in the form that MLflow accepts and verl sends (`verl/utils/tracking.py`).
 
 use serde_json::Value;
 
 use crate::util::python_text::is_word;
 use crate::util::python_value::text_of;
 
-/// Characters of a parameter's value that MLflow keeps.
+/// The number of characters of a parameter's value that MLflow keeps.
 const LONGEST_VALUE: usize = 6000;
 
-/// `@` becomes `_at_`, several slashes become one, and what MLflow refuses becomes `_`.
+/// The name of a metric for MLflow: `@` becomes `_at_`, several slashes become one, and characters that MLflow refuses become
+/// `_`.
 pub(super) fn sanitized(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -23,8 +24,8 @@ pub(super) fn sanitized(name: &str) -> String {
     out
 }
 
-/// The configuration as MLflow's parameters: nested keys are joined by slashes, a list has its length as `list_len` beside its
-/// items, and values are what Python's `str` makes of them, cut where MLflow's client cuts them.
+/// The configuration as MLflow's parameters. Nested keys are joined by slashes, a list has its length as `list_len` beside its
+/// items, and values are formatted as by Python's `str` and cut at the length at which MLflow's client cuts them.
 pub(super) fn params(config: &Value) -> Vec<(String, String)> {
     let mut flat = Vec::new();
     if let Value::Object(fields) = config {

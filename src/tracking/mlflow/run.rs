@@ -1,4 +1,4 @@
-//! A run on an MLflow server: found or made, filled, ended.
+//! A run on an MLflow server: it is found or created, receives metrics, and is ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use super::super::{Cell, Exit, Metrics, Session, Table};
 use super::names;
 use super::server::{Failure, Server};
 
-/// MLflow's limits for one call.
+/// MLflow's limits per call.
 const MOST_METRICS: usize = 1000;
 const MOST_PARAMS: usize = 100;
 
@@ -21,10 +21,10 @@ const REMEMBERED: &str = "mlflow";
 pub(super) struct Run {
     server: Server,
     session: Session,
-    /// `MLFLOW_RUN_ID`: a run that somebody else has made.
+    /// `MLFLOW_RUN_ID`: an existing run, created by somebody else.
     given: Option<String>,
     found: Option<Found>,
-    /// Parameters that the server does not have yet.
+    /// The parameters that the server does not have yet.
     params: Vec<(String, String)>,
 }
 
@@ -39,7 +39,7 @@ impl Run {
         Self { server, session, given, found: None, params }
     }
 
-    /// The run to write to; one that goes on is running again.
+    /// Finds or creates the run to write to. The status of a resumed run is set to running again.
     fn find(&mut self) -> Result<Found, Trouble> {
         let (id, given) = match (&self.given, self.session.remembered(REMEMBERED)) {
             (Some(id), _) => (id.clone(), true),
@@ -70,7 +70,8 @@ impl Run {
         Ok(found)
     }
 
-    /// MLflow never changes a parameter, and refuses all of a call with one that it has with another value.
+    /// Drops the parameters that the run has already. MLflow never changes a parameter, and refuses a whole call that contains
+    /// one with a different value.
     fn keep_new_params(&mut self, known: &[Value]) {
         let known: HashMap<&str, &str> =
             known.iter().filter_map(|param| Some((param["key"].as_str()?, param["value"].as_str()?))).collect();
@@ -104,7 +105,7 @@ impl Run {
         Ok(found)
     }
 
-    /// The id of the project's experiment, which is made if there is none.
+    /// The id of the project's experiment, which is created if there is none.
     fn experiment(&self) -> Result<String, Trouble> {
         let name = self.session.project.as_str();
         let get = || self.server.get("experiments/get-by-name", &[("experiment_name", name)]);
@@ -113,7 +114,7 @@ impl Run {
                 return Err(failure);
             }
             match self.server.post("experiments/create", &json!({"name": name})) {
-                // Somebody else was faster.
+                // Another process created it in the meantime.
                 Err(failure) if failure.code == "RESOURCE_ALREADY_EXISTS" => get(),
                 made => made.map(|answer| json!({"experiment": answer})),
             }
@@ -142,7 +143,7 @@ impl Run {
                 self.params[..count].iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
             match self.server.post("runs/log-batch", &json!({"run_id": id, "params": params})) {
                 Err(failure) if failure.passes() => return Err(failure.of(0)),
-                // A run without its settings is better than no run.
+                // A run without its settings is better than none.
                 Err(failure) => tracing::warn!("mlflow: {count} settings are not recorded: {failure}"),
                 Ok(_) => {}
             }
@@ -164,7 +165,8 @@ impl Run {
         Err(Trouble::Lasting(steps.len(), anyhow!("{} of step {}{others}: {why}", first["key"], first["step"])))
     }
 
-    /// What the server refuses is found by halving, so that one bad name costs no other.
+    /// Sends metrics. If the server refuses them, they are halved until the refused ones are found, so that a bad name costs no
+    /// other metric.
     fn send_batch(&self, metrics: &[Value], refused: &mut Vec<(Value, Failure)>) -> Result<(), Trouble> {
         let id = self.id();
         let sent = self.server.post("runs/log-batch", &json!({"run_id": id, "metrics": metrics}));
@@ -185,7 +187,7 @@ impl Run {
         Ok(())
     }
 
-    /// As a file of the run, like verl's samples of validation.
+    /// Sends a table as an artifact of the run, like verl's validation samples.
     fn send_table(&self, step: u64, table: &Table) -> Result<(), Trouble> {
         let artifacts = self.found.as_ref().map_or("", |found| &found.artifacts);
         let Some(root) = artifacts.strip_prefix("mlflow-artifacts:/").map(|root| root.trim_matches('/')) else {
@@ -267,13 +269,13 @@ fn metrics_of(row: &Row) -> Vec<Value> {
         .collect()
 }
 
-/// As in verl's dictionary, the last of two metrics with one name counts.
+/// The metrics by their sanitized names. As in verl's dictionary, the last of two metrics with the same name counts.
 fn unique(metrics: &Metrics) -> Vec<(String, f64)> {
     let named: Metrics = metrics.iter().map(|(name, value)| (names::sanitized(name), value)).collect();
     named.into_iter().collect()
 }
 
-/// As MLflow's client writes what JSON lacks.
+/// A number in JSON; those that JSON lacks are written as by MLflow's client.
 fn number(value: f64) -> Value {
     match value {
         value if value.is_finite() => json!(value),
@@ -287,7 +289,7 @@ fn file_name(step: u64, table: &Table) -> String {
     format!("{name}_step{step}.json")
 }
 
-/// A list of objects.
+/// A table as a JSON list of objects, one per row.
 fn records(table: &Table) -> Value {
     let value = |cell: &Cell| match cell {
         Cell::Text(text) => json!(text),

@@ -10,32 +10,32 @@ use ureq::{Agent, Body, Error};
 
 use super::super::outbox::Trouble;
 
-/// Of one call, from the connection to the last byte of the answer.
+/// The time limit of one call, from the connection to the last byte of the answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MOST_BYTES: u64 = 16 << 20;
-/// Of a body that an error quotes.
+/// The number of characters of a response body that an error quotes.
 const QUOTED: usize = 300;
 
-/// Where to send, and as whom.
+/// An MLflow server: its address and the credentials for it.
 pub(super) struct Server {
     agent: Agent,
-    /// Without a slash at its end.
+    /// The address without a trailing slash.
     base: String,
     authorization: Option<HeaderValue>,
 }
 
-/// An answer that is none.
+/// A call that failed.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// `None` if nobody answered.
+    /// The HTTP status; `None` if nobody answered.
     pub status: Option<u16>,
-    /// MLflow's own name for it, such as `RESOURCE_DOES_NOT_EXIST`.
+    /// MLflow's own name of the error, such as `RESOURCE_DOES_NOT_EXIST`.
     pub code: String,
     message: String,
 }
 
 impl Failure {
-    /// An answer that cannot be what the call is for.
+    /// A failure for an answer that was successful but lacks what the call needs.
     pub fn strange(message: impl Into<String>) -> Self {
         Self { status: Some(200), code: String::new(), message: message.into() }
     }
@@ -44,7 +44,7 @@ impl Failure {
         matches!(self.status, None | Some(408 | 429 | 500..))
     }
 
-    /// What it means for `rows` that were sent.
+    /// The failure as [`Trouble`] for the `rows` that were sent.
     pub fn of(self, rows: usize) -> Trouble {
         if self.passes() { Trouble::Passing(anyhow!("{self}")) } else { Trouble::Lasting(rows, anyhow!("{self}")) }
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Who the program is for the server, of the variables that MLflow's own client reads.
+/// The credentials for the server, from the variables that MLflow's own client reads.
 #[derive(Clone, Default)]
 pub(super) struct Credentials {
     pub username: Option<String>,
@@ -71,14 +71,14 @@ impl Credentials {
         Self { username, password, token }
     }
 
-    /// A name with a password counts more than a token, as with MLflow's client.
+    /// The Authorization header. A user name with a password takes precedence over a token, as in MLflow's client.
     fn header(&self) -> Result<Option<HeaderValue>> {
         let text = match (&self.username, &self.password, &self.token) {
             (Some(username), Some(password), _) => format!("Basic {}", base64(format!("{username}:{password}").as_bytes())),
             (_, _, Some(token)) => format!("Bearer {token}"),
             _ => return Ok(None),
         };
-        // The error of `http` has no text of the header, and neither has this one.
+        // The error of `http` does not contain the header's text, and neither does this one.
         let header = HeaderValue::from_str(&text).ok();
         let mut header = header.context("MLFLOW_TRACKING_TOKEN has characters that no HTTP header may have")?;
         header.set_sensitive(true);
@@ -87,10 +87,10 @@ impl Credentials {
 }
 
 impl Server {
-    /// Nothing is sent yet.
+    /// Prepares calls to the server at `address`; nothing is sent yet.
     ///
     /// # Errors
-    /// What is no http or https address with a host; a token that no header can carry.
+    /// If `address` is no http or https address with a host, or if no header can carry the token.
     pub fn new(address: &str, credentials: &Credentials) -> Result<Self> {
         let base = address.trim().trim_end_matches('/');
         let uri: Option<Uri> = base.parse().ok().filter(|uri: &Uri| uri.scheme().is_some());
@@ -115,7 +115,7 @@ impl Server {
         Ok(Self { agent: config.build().into(), base: base.to_owned(), authorization })
     }
 
-    /// The address as it may be shown.
+    /// The address without user and password.
     pub fn address(&self) -> String {
         without_user(&self.base)
     }
@@ -139,14 +139,14 @@ impl Server {
         self.read(call, request.send(body.to_string().as_bytes()))
     }
 
-    /// Stores a file below the root of artifacts that the server hands on.
+    /// Stores a file below the server's artifact root.
     pub fn put_artifact(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
         let mut request = self.agent.put(format!("{}/api/2.0/mlflow-artifacts/artifacts/{path}", self.base));
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
         let stored = self.read("mlflow-artifacts", request.content_type("application/json").send(content));
-        // The answer has no content.
+        // The answer of a successful upload has no content.
         stored
             .map(|_| ())
             .or_else(|failure| if failure.status.is_some_and(|status| status < 300) { Ok(()) } else { Err(failure) })
@@ -186,7 +186,7 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// The beginning of a body in one line.
+/// The beginning of a response body, on one line.
 fn quote(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -202,7 +202,7 @@ fn is_local(host: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// `https://user:password@host` → `https://host`.
+/// Removes user and password: `https://user:password@host` → `https://host`.
 fn without_user(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let end = rest.find('/').unwrap_or(rest.len());
@@ -210,7 +210,7 @@ fn without_user(address: &str) -> String {
     format!("{scheme}://{host}{}", &rest[end..])
 }
 
-/// RFC 4648, section 4.
+/// Base64 by RFC 4648, section 4.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = bytes.chunks(3).flat_map(|chunk| {

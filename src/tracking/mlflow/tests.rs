@@ -1,4 +1,4 @@
-//! Against a server of a few lines that keeps what it is told.
+//! Tests against a small server that records what it receives.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ const QUICK: Patience = Patience {
     whole: Duration::from_secs(20),
 };
 
-/// One call: `METHOD path?query`, the Authorization header, the body.
+/// One call: `METHOD path?query`, the Authorization header, and the body.
 #[derive(Clone, Debug)]
 struct Call {
     line: String,

@@ -1,4 +1,4 @@
-//! Upload while the run is written: the client's own `wandb beta sync --live`, as a child.
+//! Upload during the run, by the client's own `wandb beta sync --live` in a child process.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
@@ -13,14 +13,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::super::Ending;
 
 const SLICE: Duration = Duration::from_millis(20);
-/// How long one waits without being told for what.
+/// How long the upload is waited for in silence before a message says so.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Kills a process group as soon as nobody holds the other end of its input: when the trainer is gone, however it went.
+/// A shell script that kills a process group once its input is closed, that is once the trainer has ended in whatever way.
 const GUARD: &str = "read -r line; kill -s KILL -- \"-$1\"";
-/// They tell how a run is written, and would change what is uploaded of this one.
+/// Variables that concern the writing of a run; they would change what the child uploads.
 const NOT_FOR_THE_CHILD: [&str; 2] = ["WANDB_RUN_ID", "WANDB_RESUME"];
 
-/// A client that uploads a run until its exit is written. Killed when dropped.
+/// A client process that uploads a run until its exit record is written. It is killed when dropped.
 #[derive(Debug)]
 pub(super) struct Live {
     child: Child,
@@ -30,12 +30,12 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Starts `client` on the run in `folder`, with what it prints in `logs/sync.log` there.
+    /// Starts `client` on the run in `folder`; its output goes to `logs/sync.log` there.
     pub fn start(client: &Path, folder: &Path, proxy: Option<&str>) -> Result<Self> {
         let log = folder.join("logs/sync.log");
         let output = open_log(&log).with_context(|| format!("cannot open {}", log.display()))?;
         let mut command = Command::new(client);
-        // The client leaves notes in the folder that it is started in.
+        // The client writes files into its working directory.
         command.args(["beta", "sync", "--live"]).arg(folder).current_dir(folder.join("logs"));
         for name in NOT_FOR_THE_CHILD {
             command.env_remove(name);
@@ -43,7 +43,7 @@ impl Live {
         if let Some(proxy) = proxy {
             command.envs([("https_proxy", proxy), ("http_proxy", proxy)]);
         }
-        // A group of its own: Ctrl-C is for the trainer, which still has an exit to write.
+        // In a process group of its own, so that Ctrl-C reaches only the trainer, which still has an exit record to write.
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", client.display()))?;
         match guard(&child) {
@@ -55,10 +55,10 @@ impl Live {
         }
     }
 
-    /// Whether it still runs.
+    /// True if the client still runs.
     ///
     /// # Errors
-    /// Once, when it has failed: with the last line it printed.
+    /// If the client has failed, with the last line of its output; reported once.
     pub fn check(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);
@@ -68,10 +68,10 @@ impl Live {
         if status.success() { Ok(false) } else { bail!("{}", self.failure(status)) }
     }
 
-    /// Waits until everything is uploaded. Call when the exit is written.
+    /// Waits until everything is uploaded. Call this once the exit record is written.
     ///
     /// # Errors
-    /// It failed, or was killed after `bound`, or sooner where the run was asked to stop.
+    /// If the client failed, or was not done after `bound`, or sooner if the run was asked to stop.
     pub fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
         let (begun, mut said) = (Instant::now(), false);
         while self.check()? {
@@ -94,7 +94,7 @@ impl Live {
         format!("the client ended with {status}: {last} (see {})", self.log.display())
     }
 
-    /// The guard goes first, so that it never kills a group that is not this child's any more.
+    /// Ends the guard before the child, so that it never kills a process group whose id has been reused.
     fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
             end(&mut self.guard);
@@ -121,9 +121,9 @@ fn guard(child: &Child) -> Result<Child> {
     command.spawn().context("cannot start sh")
 }
 
-/// Kills a child and its group, whether or not it runs.
+/// Kills a child and its process group, even if the child has ended.
 fn end(child: &mut Child) {
-    // It may have ended by itself; what it has started need not have.
+    // The child may have ended by itself, while processes that it started still run.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
 }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::util::interrupt::Interrupt;
 
-    /// A client that runs `script`, on a run in `dir`.
+    /// Starts a client that runs `script`, on a run in `dir`.
     fn start(dir: &Path, script: &str) -> Live {
         let client = dir.join("wandb");
         fs::write(&client, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -155,7 +155,7 @@ mod tests {
         assert!(error.contains("exit status: 3: no key"), "{error}");
         let error = start(dir.path(), "sleep 60").finish(Duration::ZERO, &ending).unwrap_err().to_string();
         assert!(error.contains("not done after 0 seconds"), "{error}");
-        // A signal after the end of the run: nobody waits the hour.
+        // After a signal that follows the end of the run, nothing waits for the hour.
         let interrupt = Interrupt::default();
         let ending = Ending::new(Exit::Finished, &interrupt);
         interrupt.ask();
@@ -177,10 +177,10 @@ mod tests {
         };
         wait(&mut || note.exists());
         let grandchild = fs::read_to_string(&note).unwrap();
-        // As when the process that holds it is killed.
+        // The pipe is closed too when the process that holds it is killed.
         drop(live.guard.stdin.take());
         wait(&mut || live.check().is_err());
-        // Gone, or dead and not yet waited for by whoever adopted it.
+        // The grandchild is gone, or is a zombie that its new parent has not waited for yet.
         let stat = format!("/proc/{}/stat", grandchild.trim());
         wait(&mut || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")));
     }

@@ -1,8 +1,8 @@
-//! The file a W&B run is kept in: LevelDB's log format behind a header of its own.
+//! The file that holds a W&B run: LevelDB's log format after a header of its own.
 //!
-//! After `":W&B"`, the magic number 0xBEE1 and a version come records in chunks: crc32 of type and data (little endian `u32`),
-//! length (`u16`), type (1 whole, 2 first, 3 middle, 4 last piece), data. No chunk crosses a multiple of 32 KiB of the file; where
-//! fewer than seven bytes are left to one, they are zeros.
+//! The header is `":W&B"`, the magic number 0xBEE1 and a version. Records follow in chunks: crc32 of type and data (little endian
+//! `u32`), length (`u16`), type (1 whole, 2 first, 3 middle, 4 last piece), data. No chunk crosses a multiple of 32 KiB of the
+//! file; if fewer than seven bytes are left before one, they are zeros.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -22,12 +22,12 @@ const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 
-/// A log that is written to.
+/// A log, open for writing.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
     file: Arc<File>,
-    /// Where the next record begins. Behind a write that failed the file is cut there.
+    /// The offset at which the next record begins. After a write that failed, the file is cut here.
     end: usize,
     torn: bool,
 }
@@ -43,7 +43,7 @@ impl Log {
         Ok(Self { path: path.to_path_buf(), file: file.into(), end: HEADER.len(), torn: false })
     }
 
-    /// Continues a log behind its first `end` bytes, where a record ends. Others are cut off.
+    /// Continues a log after its first `end` bytes, where a record ends. The rest of the file is cut off.
     pub fn resume(path: &Path, end: usize) -> Result<Self> {
         let open = || -> std::io::Result<File> {
             let file = OpenOptions::new().append(true).open(path)?;
@@ -54,10 +54,10 @@ impl Log {
         Ok(Self { path: path.to_path_buf(), file: file.into(), end, torn: false })
     }
 
-    /// Appends records by one write: a kill can tear the last of them, never mix two.
+    /// Appends records by one write, so that a kill can leave the last of them incomplete but never mixes two.
     ///
     /// # Errors
-    /// None of `records` is in the log then; later ones can be appended.
+    /// If the file cannot be written. None of `records` is in the log then, and later ones can still be appended.
     pub fn append<'a>(&mut self, records: impl IntoIterator<Item = &'a [u8]>) -> Result<()> {
         let mut bytes = Vec::new();
         records.into_iter().for_each(|record| chunks(self.end, record, &mut bytes));
@@ -74,13 +74,13 @@ impl Log {
         Ok(())
     }
 
-    /// The file, to wait until it is on disk while others write to it.
+    /// The file, so that a caller can sync it to disk while others write to it.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 }
 
-/// Appends `record` to `bytes`, the first of which will be at `begin` of the file.
+/// Appends `record` in chunks to `bytes`, whose first byte will be at offset `begin` of the file.
 fn chunks(begin: usize, record: &[u8], bytes: &mut Vec<u8>) {
     let (mut rest, mut is_first) = (record, true);
     loop {
@@ -111,7 +111,7 @@ fn checksum(kind: u8, data: &[u8]) -> u32 {
     IEEE.extend(IEEE.of(&[kind]), data)
 }
 
-/// The records of a log, each with the offset of its end; ends where the file is torn or damaged.
+/// The records of a log, each with the offset of its end. They stop where the file is torn or damaged.
 pub(super) fn records(file: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, [u8]>)> {
     let mut at = if file.starts_with(HEADER) { HEADER.len() } else { file.len() };
     std::iter::from_fn(move || {
@@ -150,7 +150,7 @@ mod tests {
     fn records_of_every_length_around_a_block_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.wandb");
-        // The third begins at each of the last places of a block, and one spans three blocks.
+        // The third record begins at each of the last offsets of a block, and one record spans three blocks.
         for length in (BLOCK - 60..BLOCK + 20).chain([0, 1, 3 * BLOCK]) {
             let written = [vec![1; 10], vec![2; length], vec![], vec![3; 40], vec![4; 70_000]];
             let mut log = Log::create(&path).unwrap();

@@ -1,11 +1,11 @@
-//! Weights & Biases: the client's own offline format, written natively; `wandb sync` uploads it, or a child of the client does so
-//! while the run goes on.
+//! Weights & Biases: the client's own offline format, written natively. The run is uploaded by `wandb sync`, or during training
+//! by a child process of the client.
 //!
-//! A run is one file that only grows, so a kill loses at most the record it tears. A resumed run cuts the file behind the last row up
-//! to its checkpoint and goes on there under the same id, so that `wandb sync` uploads every step once. What was uploaded before that
-//! cannot be taken back: the child sends the whole file again, behind the lines the server has, under the same steps. As with every
-//! upload that the client repeats, it is the server that keeps one row per step. Rows behind the checkpoint stay there until the
-//! resumed run reaches their steps.
+//! A run is one file that only grows, so a kill loses at most the record being written. A resumed run cuts the file after the
+//! last row up to its checkpoint and continues it under the same id, so that `wandb sync` uploads every step once. Rows that were
+//! uploaded before that cannot be withdrawn: the child process sends the whole file again, under the same steps, after the lines
+//! that the server has. As with every repeated upload of the client, the server keeps one row per step. On the server, rows after
+//! the checkpoint remain until the resumed run reaches their steps.
 
 mod live;
 mod log;
@@ -49,7 +49,7 @@ pub(super) const TRACKER: Entry = Entry {
 
 /// How long the end of a run waits for its upload.
 const UPLOAD: Duration = Duration::from_secs(30);
-/// The exit codes by which the client tells runs that Ctrl-C ended from runs that failed.
+/// The exit codes by which the client distinguishes runs ended by Ctrl-C from runs that failed.
 const INTERRUPTED: u64 = 255;
 const FAILED: u64 = 1;
 
@@ -69,10 +69,10 @@ impl Tracker for Disabled {
     }
 }
 
-/// The log, shared with the thread that samples the load.
+/// The log of a run, shared with the thread that samples the machine's load.
 struct Writer {
     log: Log,
-    /// Records in it.
+    /// The number of records in the log.
     count: u64,
 }
 
@@ -92,9 +92,9 @@ struct Wandb {
     sampler: Option<Sampler>,
     live: Option<Live>,
     opened: Instant,
-    /// Of the run before it was resumed.
+    /// The time that the run took before it was resumed.
     earlier: Duration,
-    /// Tables of a step whose row is still to come.
+    /// The step and the items of tables that are waiting for the metrics of their step.
     tables: Option<(u64, Message)>,
 }
 
@@ -121,7 +121,7 @@ impl Wandb {
         self.earlier + self.opened.elapsed()
     }
 
-    /// Writes a row; its summary is its own content.
+    /// Writes a row of history and, with the same content, the summary.
     fn row(&self, step: u64, mut items: Message) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         records::item(&mut items, &["_timestamp"], &records::number(now.as_secs_f64()));
@@ -133,7 +133,7 @@ impl Wandb {
         written.with_context(|| format!("the row of step {step} is lost"))
     }
 
-    /// The tables of a step get a row of their own if its metrics never came.
+    /// Writes the waiting tables as a row of their own, because the metrics of their step never came.
     fn flush_tables(&mut self) -> Result<()> {
         self.tables.take().map_or(Ok(()), |(step, items)| self.row(step, items))
     }
@@ -185,7 +185,7 @@ impl Tracker for Wandb {
         let exit_record = records::exit(code, runtime);
         let mut bodies: Vec<(u64, &[u8])> = vec![(kind::SUMMARY, &summary), (kind::EXIT, &exit_record)];
         if ending.exit == Exit::Interrupted {
-            // As of a machine that is taken away: the server then knows that the run is to go on.
+            // The record of a preempted machine, by which the server knows that the run will be resumed.
             bodies.insert(0, (kind::PREEMPTING, &[]));
         }
         let mut writer = lock(&self.writer);
@@ -206,7 +206,7 @@ fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A new folder with the first records in it.
+/// Creates a folder for the run and writes the first records.
 fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer, Duration)> {
     let id = settings.id.as_deref().unwrap_or(&session.run_id);
     let seconds = session.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -234,16 +234,16 @@ fn start(session: &Session, settings: &Settings) -> Result<(PathBuf, Writer, Dur
     let mut writer = Writer { log: Log::create(&folder.join(file_name(id)))?, count: 0 };
     writer.write(&[(kind::HEADER, &records::header()), (kind::RUN, &run), (kind::ENVIRONMENT, &environment)])?;
     session.remember("wandb", &name)?;
-    // As the client does; only a convenience.
+    // The client makes this link too; it is only a convenience, so errors are ignored.
     let latest = parent.join("latest-run");
     let _ = fs::remove_file(&latest).and(symlink(&name, &latest)).or_else(|_| symlink(&name, &latest));
     Ok((folder, writer, Duration::ZERO))
 }
 
-/// The run that an earlier process began, without what the resumed run will write again.
+/// Opens the log that an earlier process of the run began, and removes what the resumed run will write again.
 fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf, Writer, Duration)>> {
     let (Some(last), Some(name)) = (session.resumed_step, session.remembered("wandb")) else { return Ok(None) };
-    // offline-run-YYYYMMDD_HHMMSS-ID
+    // The format is offline-run-YYYYMMDD_HHMMSS-ID.
     let Some(id) = name.splitn(4, '-').nth(3) else { return Ok(None) };
     if settings.id.as_deref().is_some_and(|wanted| wanted != id) {
         tracing::warn!("W&B: WANDB_RUN_ID is not the run's '{id}': a new run is begun, without the rows up to step {last}");
@@ -261,12 +261,12 @@ fn resumed(session: &Session, settings: &Settings) -> Result<Option<(PathBuf, Wr
     }
     let mut writer = Writer { log: Log::resume(&path, kept.end)?, count: kept.records };
     writer.write(&[(kind::CONFIG, &records::config(&session.config)?)])?;
-    // The client's note that everything is uploaded, for which it would leave the run alone.
+    // The client's mark that everything is uploaded; if it stayed, the client would skip the run.
     let _ = fs::remove_file(path.with_extension("wandb.synced"));
     Ok(Some((folder, writer, kept.runtime)))
 }
 
-/// What a resumed run leaves of a log.
+/// The part of a log that a resumed run keeps.
 #[derive(Debug, PartialEq)]
 struct Kept {
     end: usize,
@@ -276,7 +276,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Up to the last row whose step is at most `last`; `None` if not even the start of a run is whole.
+    /// Keeps everything up to the last row whose step is at most `last`; `None` if not even the run's own record is complete.
     fn of(file: &[u8], last: u64) -> Option<Self> {
         let mut kept = None;
         for (count, (end, record)) in (1..).zip(log::records(file)) {

@@ -1,4 +1,5 @@
-//! The records of a W&B run, as protocol buffers of the client's `wandb_internal.proto`. The numbers are those of its fields.
+//! The records of a W&B run, as protocol buffers of the client's `wandb_internal.proto`. Numbers in these comments are its field
+//! numbers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::util::protobuf::{Message, Wire, bytes_of, fields};
 
-/// What a record holds: its field in `Record`.
+/// The kinds of records, as field numbers of `Record`.
 pub(super) mod kind {
     pub const HISTORY: u64 = 2;
     pub const SUMMARY: u64 = 3;
@@ -21,7 +22,7 @@ pub(super) mod kind {
     pub const ENVIRONMENT: u64 = 26;
 }
 
-/// `Record`: num = 1 and what it holds.
+/// `Record`: num = 1, and the body in the field of its kind.
 pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
     Message::of(|record| {
         record.varint(1, number);
@@ -39,7 +40,7 @@ pub(super) fn header() -> Vec<u8> {
     })
 }
 
-/// What a `RunRecord` says.
+/// The fields of a `RunRecord` that this program fills.
 #[derive(Debug, Default)]
 pub(super) struct About<'a> {
     pub id: &'a str,
@@ -90,7 +91,7 @@ pub(super) fn timestamp(time: SystemTime) -> Vec<u8> {
     })
 }
 
-/// Adds one item to a `HistoryRecord` or `SummaryRecord`, in which both are field 1: nested_key = 2, repeated, value_json = 16.
+/// Adds one item to a `HistoryRecord` or `SummaryRecord`. Their items are field 1: nested_key = 2, repeated, value_json = 16.
 pub(super) fn item(items: &mut Message, keys: &[&str], json: &str) {
     items.message(1, |item| {
         keys.iter().for_each(|key| item.bytes(2, key.as_bytes()));
@@ -98,18 +99,19 @@ pub(super) fn item(items: &mut Message, keys: &[&str], json: &str) {
     });
 }
 
-/// The shortest text that reads back as the same `f64`; the client writes and reads the three values JSON lacks as Python does.
+/// The shortest text that reads back as the same `f64`; the three values that JSON lacks are written as by Python, as in the
+/// client.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "NaN".into(),
         f64::INFINITY => "Infinity".into(),
         f64::NEG_INFINITY => "-Infinity".into(),
-        // Scientific where decimals would be hundreds of digits.
+        // Scientific notation, because decimals would be hundreds of digits.
         _ => format!("{value:?}"),
     }
 }
 
-/// A `HistoryRecord` of items: step = 2 with num = 1.
+/// A `HistoryRecord` with these items: step = 2 with num = 1.
 pub(super) fn history(items: Vec<u8>, step: u64) -> Vec<u8> {
     let mut history = Message::with(items);
     history.message(2, |number| number.varint(1, step));
@@ -123,7 +125,7 @@ pub(super) fn step_of(history: &[u8]) -> Option<u64> {
         Wire::Varint(number) if field == 1 => Some(number),
         _ => None,
     });
-    // Zero, the default, need not be written.
+    // Zero is the default and may be omitted.
     Some(number.unwrap_or(0))
 }
 
@@ -150,7 +152,8 @@ pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
     })
 }
 
-/// `FilesRecord` of one file: files = 1 with path = 1 (from the run's `files`) and type = 3, where 2 is media. It is uploaded at once.
+/// `FilesRecord` of one file: files = 1 with path = 1 (relative to the run's `files`) and type = 3, where 2 is media. The client
+/// uploads the file at once.
 pub(super) fn file(path: &str) -> Vec<u8> {
     Message::of(|files| {
         files.message(1, |file| {
@@ -168,7 +171,7 @@ pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
     })
 }
 
-/// `EnvironmentRecord`, which the server shows as the overview of a run: os = 1, started_at = 3, args = 5, program = 6, host = 12,
+/// `EnvironmentRecord`, which the server shows as a run's overview: os = 1, started_at = 3, args = 5, program = 6, host = 12,
 /// cpu_count = 16, cpu_count_logical = 17, memory = 21 with total = 1 (bytes), writer_id = 199.
 pub(super) fn environment(writer: &str, host: &str, started: SystemTime) -> Vec<u8> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The client's environment variables.
+//! Settings from the environment variables of the client.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use anyhow::{Result, bail};
 
 use super::super::Session;
 
-/// How a run reaches the server.
+/// The way in which a run reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Mode {
-    /// While it is written, by a client of its own.
+    /// Uploaded during the run, by a process of the client.
     Online {
-        /// Not because a key was found.
+        /// True if WANDB_MODE asks for it, false if a key was found.
         asked: bool,
     },
-    /// Later, by `wandb sync`.
+    /// Uploaded later, by `wandb sync`.
     Offline,
-    /// Never; nothing is written.
+    /// Nothing is written.
     Disabled,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct Settings {
     pub job_type: String,
     pub notes: String,
     pub tags: Vec<String>,
-    /// The run's id, if it is not ours to choose.
+    /// The run's id in WANDB_RUN_ID; `None` if this program chooses one.
     pub id: Option<String>,
-    /// Where the folder `wandb` is.
+    /// The folder that contains the folder `wandb`.
     pub root: PathBuf,
 }
 
@@ -76,7 +76,7 @@ fn mode(variable: &impl Fn(&str) -> Option<String>) -> Result<Mode> {
     })
 }
 
-/// Whether the client would know who uploads.
+/// True if the client finds credentials for the upload.
 fn has_key(variable: &impl Fn(&str) -> Option<String>) -> bool {
     let server = variable("WANDB_BASE_URL").unwrap_or_else(|| "https://api.wandb.ai".into());
     let host = server.split_once("://").map_or(server.as_str(), |(_, rest)| rest);
@@ -86,13 +86,13 @@ fn has_key(variable: &impl Fn(&str) -> Option<String>) -> bool {
     known || variable("WANDB_API_KEY").is_some()
 }
 
-/// Whether a `.netrc` has an entry for a host.
+/// True if a `.netrc` has an entry for a host.
 fn names(netrc: &str, host: &str) -> bool {
     let words: Vec<&str> = netrc.split_whitespace().collect();
     words.windows(2).any(|pair| pair == ["machine", host])
 }
 
-/// The checkpoint decides whether a run is resumed; what the variable demands must agree.
+/// Checks WANDB_RESUME. The checkpoint decides whether a run is resumed, and the variable must agree with it.
 fn check_resume(session: &Session, demanded: Option<&str>) -> Result<()> {
     match (demanded, session.resumed_step) {
         (Some("never"), Some(step)) => {
@@ -107,14 +107,14 @@ fn check_resume(session: &Session, demanded: Option<&str>) -> Result<()> {
 }
 
 fn checked_id(id: String) -> Result<String> {
-    // The client's rule; the id is part of file names too.
+    // The client's rule for ids, which are part of file names too.
     if id.len() > 128 || id.contains(['/', '\\', '#', '?', '%', ':']) || id.trim() != id {
         bail!("WANDB_RUN_ID: '{id}' has more than 128 characters, one of /\\#?%:, or space around it");
     }
     Ok(id)
 }
 
-/// The program `name` in the folders of `PATH`, else beside the interpreter of the session.
+/// Finds the program `wandb` in the folders of `PATH`, or beside the session's Python interpreter.
 pub(super) fn client(python: &str) -> Option<PathBuf> {
     let beside = Path::new(python).parent().filter(|dir| !dir.as_os_str().is_empty()).map(Path::to_path_buf);
     let path = env::var_os("PATH").unwrap_or_default();

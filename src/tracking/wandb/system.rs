@@ -1,4 +1,4 @@
-//! The load of the machine, under the names of the client, from `/proc`. What cannot be read is left out.
+//! The load of the machine, read from `/proc`, under the client's names. Values that cannot be read are left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// The client's default.
+/// The time between two samples; the client's default.
 const PERIOD: Duration = Duration::from_secs(15);
-/// Of times in `/proc`, on every Linux (`USER_HZ`).
+/// The unit of times in `/proc` on every Linux (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Of `/proc/diskstats`, whatever the device.
+/// The unit of `/proc/diskstats` in bytes, for every device.
 const SECTOR: f64 = 512.0;
 const MIB: f64 = 1_048_576.0;
 const KIB_PER_MIB: f64 = 1024.0;
@@ -25,7 +25,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Gives every sample to `log`, until it fails.
+    /// Passes every sample to `log`, until `log` fails.
     pub fn start(log: impl Fn(&[(String, f64)]) -> Result<()> + Send + 'static) -> Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let run = move || {
@@ -34,7 +34,7 @@ impl Sampler {
                 if let Err(error) = log(&load.sample()) {
                     return tracing::warn!("W&B: no more system metrics: {error:#}");
                 }
-                // Also over when the tracker is dropped.
+                // The channel also ends when the tracker is dropped.
                 if stopped.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
@@ -43,15 +43,15 @@ impl Sampler {
         Ok(Self { stop, thread: thread::Builder::new().name("wandb-system".into()).spawn(run)? })
     }
 
-    /// Waits for the last sample.
+    /// Stops the thread, after the sample that it is working on.
     pub fn stop(self) {
         drop(self.stop);
-        // It has no panics of its own to report.
+        // The thread has no panics of its own to report.
         let _ = self.thread.join();
     }
 }
 
-/// Counters of the first and the latest sample.
+/// The state that samples are compared with: process time at the latest sample, and counters at the first.
 #[derive(Debug, Default)]
 struct Load {
     cpu: Option<(Instant, f64)>,
@@ -72,9 +72,9 @@ impl Load {
         values
     }
 
-    /// The share of all cores this process used since the last sample, in percent.
+    /// The share of all cores that this process used since the last sample, in percent.
     fn cpu(&mut self, stat: &str) -> Option<f64> {
-        // The name of the program, in parentheses, can hold anything.
+        // The program's name stands in parentheses and can contain anything.
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
         let [user, system] = [fields.get(11)?, fields.get(12)?].map(|ticks| ticks.parse::<f64>().unwrap_or(0.0));
         let (now, seconds) = (Instant::now(), (user + system) / TICKS_PER_SECOND);
@@ -98,13 +98,13 @@ fn memory(meminfo: &str, status: &str) -> Vec<(String, f64)> {
     values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// The number behind a name at the start of a line.
+/// The number after a name at the start of a line.
 fn field(text: &str, name: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// MiB read from and written to every disk that has been used, without partitions and devices in memory.
+/// MiB read from and written to every disk that has been used; partitions and devices in memory are left out.
 fn disks(diskstats: &str) -> Vec<(String, f64)> {
     let disk = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -120,7 +120,7 @@ fn is_partition(name: &str) -> bool {
     fs::exists(format!("/sys/class/block/{name}/partition")).unwrap_or(false)
 }
 
-/// Bytes over all interfaces.
+/// Bytes sent and received over all interfaces.
 fn network(dev: &str) -> Vec<(String, f64)> {
     let (mut received, mut sent) = (0.0, 0.0);
     for (_, counters) in dev.lines().filter_map(|line| line.split_once(':')) {

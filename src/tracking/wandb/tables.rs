@@ -1,4 +1,4 @@
-//! Tables as the client logs them: a JSON file among the run's media, and a row of history that points to it.
+//! Tables in the client's form: a JSON file among the run's media, and a row of history that points to it.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,11 @@ use super::records;
 use crate::util::crc::IEEE;
 use crate::util::protobuf::Message;
 
-/// Writes the file of a table below `files`, and returns its path from there. Equal tables of a step have equal paths.
+/// Writes the file of a table below `files`, and returns its path relative to `files` and its size. Equal tables of a step have
+/// equal paths.
 pub(super) fn write(files: &Path, step: u64, table: &Table) -> Result<(String, usize)> {
     let text = json(table)?;
-    // The client's names end in a hash too: what is uploaded under a name never changes.
+    // The client's file names end in a hash too, because a file that was uploaded under a name never changes.
     let path = format!("media/table/{}_{step}_{:08x}.table.json", table.name.replace('/', "_"), IEEE.of(text.as_bytes()));
     let place = files.join(&path);
     let write = || -> std::io::Result<()> {
@@ -24,7 +25,7 @@ pub(super) fn write(files: &Path, step: u64, table: &Table) -> Result<(String, u
     Ok((path, text.len()))
 }
 
-/// Adds the items that make a table of a row.
+/// Adds the items that make a table part of a row.
 pub(super) fn items(row: &mut Message, table: &Table, path: &str, size: usize) -> Result<()> {
     let [rows, columns, size] = [table.rows.len(), table.columns.len(), size].map(|count| count.to_string());
     let path = serde_json::to_string(path)?;
@@ -55,7 +56,7 @@ fn json(table: &Table) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// Expected text: of the client's own file of this table.
+    /// The expected text is the client's own file of this table.
     #[test]
     fn the_file_is_the_clients() {
         let text = |text: &str| Cell::Text(text.to_owned());

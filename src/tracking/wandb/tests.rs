@@ -1,7 +1,7 @@
 use super::super::{Cell, Ending};
 use super::*;
 
-/// Opens, without the environment, what `open` of [`TRACKER`] does.
+/// Opens a run as `open` of [`TRACKER`] does, but without reading the environment.
 fn offline(session: &Session) -> Wandb {
     let settings = Settings::from_environment_of(session, |_| None).unwrap();
     Wandb::open(session, &settings).unwrap()
@@ -24,10 +24,10 @@ fn file(session: &Session) -> PathBuf {
     folder.join(file_name(&session.run_id))
 }
 
-/// Step, `a/b`, and whether it points to a table.
+/// The step, the value of `a/b`, and whether the row points to a table.
 type Row = (u64, f64, bool);
 
-/// All rows, and the exit record.
+/// All rows of a log, and its exit record.
 fn rows(path: &Path) -> (Vec<Row>, Option<Vec<u8>>) {
     let bytes = fs::read(path).unwrap();
     let (mut rows, mut exit, mut end) = (Vec::new(), None, 0);
@@ -50,8 +50,8 @@ fn expected(steps: std::ops::RangeInclusive<u64>) -> Vec<Row> {
     steps.map(|step| (step, step as f64 / 3.0, step % 2 == 0)).collect()
 }
 
-/// The record, chunk by chunk, that the client of PyPI (0.31.0) wrote for a row with the one metric 0.1 + 0.2 at step 1, and how it
-/// splits a record that does not fit into the block.
+/// The expected record, chunk by chunk, is what the client of PyPI (0.31.0) wrote for a row with the one metric 0.1 + 0.2 at step
+/// 1, and how it splits a record that does not fit into the block.
 #[test]
 fn bytes_are_those_of_the_client() {
     let bytes = include_bytes!("fixture.wandb");
@@ -65,7 +65,7 @@ fn bytes_are_those_of_the_client() {
     let row = whole.iter().find_map(|(_, record)| bytes_of(record, kind::HISTORY)).unwrap();
     let values = ["actor/loss", "_timestamp", "_runtime", "_step"].map(|key| (key, records::value_of(row, key).unwrap()));
     assert_eq!((values[0].1, records::step_of(row)), ("0.30000000000000004", Some(1)));
-    // The client's order is that of a Go map.
+    // The client's order is that of a Go map, so it is arbitrary.
     let mut order: Vec<_> = values.to_vec();
     order.sort_by_key(|(key, _)| row.windows(key.len()).position(|window| window == key.as_bytes()));
     let mut items = Message::default();
@@ -94,7 +94,7 @@ fn bytes_are_those_of_the_client() {
     };
     let config = serde_json::json!({"_wandb": {}, "lr": 0.5, "text": "x".repeat(33_000)});
     let ours = records::run(&about, &config, started).unwrap();
-    // Behind it the client says which of its features are in use.
+    // After these bytes the client says which of its features are in use.
     assert_eq!(ours, run[..ours.len()]);
 }
 
@@ -109,7 +109,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     let whole = fs::read(&path).unwrap();
     assert_eq!(rows(&path).0, expected(1..=6));
 
-    // The least a resumed run finds: its checkpoint comes after the row of its step.
+    // A resumed run finds at least this much, because its checkpoint comes after the row of its step.
     let start = log::records(&whole).nth(2).unwrap().0;
     let ends: Vec<(usize, u64)> = log::records(&whole)
         .filter_map(|(end, record)| Some((end, records::step_of(bytes_of(&record, kind::HISTORY)?)?)))
@@ -120,7 +120,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
             let kept = Kept::of(&whole[..cut], last).unwrap();
             let end = ends.iter().find(|(_, step)| *step == last).map_or(start, |(end, _)| *end);
             assert_eq!((kept.end, kept.last_step.unwrap_or(0)), (end, last), "cut at {cut}");
-            // The rest takes time: threads, and files that are synced.
+            // The remaining checks take time, for threads and synced files.
             if cut % 397 != 0 && cut != whole.len() {
                 continue;
             }
@@ -133,7 +133,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
             assert_eq!(exit.as_deref(), Some(b"\x08\0\x10\0".as_slice()));
         }
     }
-    // Before the run's own record is whole, there is nothing to go on with.
+    // Before the run's own record is complete, there is nothing to resume.
     fs::write(&path, &whole[..start / 4]).unwrap();
     let mut tracker = offline(&session(Some(0)));
     log(&mut tracker, 1..=2);
