@@ -1,4 +1,4 @@
-//! A network from its configuration and a source of parameters.
+//! Builds a network from its configuration and a source of parameters.
 
 use anyhow::Result;
 use burn::module::Param;
@@ -18,7 +18,8 @@ impl Decoder {
         Builder { c: config, device, values }.decoder()
     }
 
-    /// Normal(0, initializer_range) matrices, zero biases, norms that leave the scale as it is.
+    /// Builds a network with matrices drawn from Normal(0, initializer_range), zero biases, and norms that leave the scale as it
+    /// is.
     pub fn random(config: &DecoderConfig, seed: u64, device: &Device) -> Result<Self> {
         let unit = match config.norm {
             NormKind::Rms { offset } => 1.0 - offset as f32,

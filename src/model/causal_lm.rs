@@ -16,12 +16,12 @@ use super::rope::cos_sin;
 use super::tensor_files::{Deferred, write_safetensors};
 use super::weights::{FreshHead, WeightFiles, file_tensors, there};
 
-/// Where initial weights come from.
+/// The source of the initial weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
-    /// model.safetensors of the folder.
+    /// The folder's model.safetensors.
     Pretrained,
-    /// See [`Decoder::random`]; only config.json is read.
+    /// Random weights (see [`Decoder::random`]); only config.json is read.
     Random { seed: u64 },
 }
 
@@ -32,15 +32,15 @@ pub struct CausalLm {
     pub net: Decoder,
     /// The plain device of the parameters.
     pub device: Device,
-    /// What matrix products, the head's among them, and attention compute in; parameters, norms, the residual stream and
-    /// log-softmax are f32.
+    /// The dtype in which matrix products, including the head's, and attention are computed; parameters, norms, the residual
+    /// stream and log-softmax are f32.
     pub(super) dtype: FloatDType,
-    /// Whether training holds only the input of each block and computes the rest again.
+    /// True if training keeps only the input of each block and recomputes the rest in the backward pass.
     pub(super) gradient_checkpointing: bool,
-    /// What is known of the adapter, where there is one: it alone is trained.
+    /// The adapter's settings and place, if the model has an adapter; then only the adapter is trained.
     pub(super) lora: Option<Arc<Adapted>>,
     hf: Arc<HfConfig>,
-    /// Of rotary positions, and the factor on their cos and sin.
+    /// The frequencies of rotary positions, and the factor on their cos and sin.
     frequencies: Option<(Arc<Vec<f32>>, f32)>,
 }
 
@@ -97,7 +97,7 @@ impl CausalLm {
         })
     }
 
-    /// The same model with matrix products and attention in bfloat16 or float32, and training with or without gradient
+    /// Returns the same model with matrix products and attention in bfloat16 or float32, and training with or without gradient
     /// checkpointing.
     pub fn computing(mut self, bfloat16: bool, gradient_checkpointing: bool) -> Self {
         self.dtype = if bfloat16 { FloatDType::BF16 } else { FloatDType::F32 };
@@ -105,13 +105,13 @@ impl CausalLm {
         self
     }
 
-    /// The same model with parameters that require gradients: those of its adapter alone, if it has one.
+    /// Returns the same model with parameters that require gradients: only those of its adapter, if it has one.
     pub fn trainable(mut self) -> Self {
         self.net = self.net.train();
         self
     }
 
-    /// Other weights of the same architecture, computing as this model does: those of a folder this one was saved to.
+    /// Loads other weights of the same architecture from a folder this model was saved to; they compute as this model does.
     pub fn reload(&self, folder: &Path) -> Result<Self> {
         let loaded = match self.config.head {
             HeadKind::Language => Self::load(folder, Init::Pretrained, &self.device)?,
@@ -120,24 +120,24 @@ impl CausalLm {
         Ok(Self { dtype: self.dtype, gradient_checkpointing: self.gradient_checkpointing, ..loaded })
     }
 
-    /// The same parameters, shared and not copied, without gradients: for sampling and reference passes.
+    /// Returns the same parameters, shared and not copied, without gradients: for sampling and reference passes.
     pub fn frozen(&self) -> Self {
         Self { net: self.net.valid(), ..self.clone() }
     }
 
-    /// [`frozen`](Self::frozen), for many passes over the same weights: what products read is held in the dtype they compute in.
-    /// Where that is not f32 these are copies of the matrices, which go with the model.
+    /// Returns a [`frozen`](Self::frozen) model for many passes over the same weights: the matrices of its products are held in
+    /// the dtype they are computed in. Where that is not f32 they are copies, freed with the returned model.
     pub fn inference(&self) -> Self {
         let frozen = self.frozen();
         if self.dtype == FloatDType::F32 { frozen } else { Self { net: frozen.net.cast_products(self.dtype), ..frozen } }
     }
 
-    /// Parameters, those of an adapter included.
+    /// The number of parameters, including those of an adapter.
     pub fn num_parameters(&self) -> usize {
         self.net.num_params()
     }
 
-    /// Parameters in words: how many, and how many of them are trained where that is not all.
+    /// The number of parameters in words, and how many of them are trained where that is not all.
     pub fn size(&self) -> String {
         let all = self.num_parameters();
         match &self.lora {
@@ -185,7 +185,7 @@ impl CausalLm {
         }
     }
 
-    /// What the blocks share in a pass over rows at these positions.
+    /// The inputs that all blocks share in a pass over rows at these positions.
     pub(super) fn pass(&self, positions: &[usize]) -> Pass<'_> {
         let rotation = self.frequencies.as_ref().map(|(frequencies, factor)| {
             let (cos, sin) = cos_sin(frequencies, *factor, positions, &self.device);
@@ -194,12 +194,12 @@ impl CausalLm {
         Pass { rotation, config: &self.config, dtype: self.dtype, independent_rows: false }
     }
 
-    /// Hidden states [rows, h] of embedded tokens laid out by `packed`.
+    /// Returns the hidden states [rows, h] of embedded tokens laid out by `packed`.
     pub fn hidden(&self, x: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
         self.hidden_by(x, packed, &self.pass(&packed.positions()))
     }
 
-    /// [`hidden`](Self::hidden) where, on the CPU, no row depends on how many there are; without gradients.
+    /// Computes [`hidden`](Self::hidden) without gradients; on the CPU, no row depends on how many rows there are.
     pub(super) fn independent_hidden(&self, x: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
         self.hidden_by(x, packed, &Pass { independent_rows: true, ..self.pass(&packed.positions()) })
     }

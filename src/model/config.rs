@@ -7,14 +7,14 @@ use super::naming::{self, Naming, Place};
 use super::ops::{Act, Scoring};
 use super::rope::RopeConfig;
 
-/// Where a block's attention and MLP read and write.
+/// The order of normalisation and addition around a block's attention and MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
     /// x += attention(norm(x)), then x += mlp(norm(x)).
     Sequential,
     /// x += attention(norm₁(x)) + mlp(norm₂(x)) (GPT-NeoX).
     Parallel,
-    /// As sequential, and each result is normalised before it is added (Gemma 2).
+    /// Sequential, with each result normalised before it is added (Gemma 2).
     Sandwich,
 }
 
@@ -26,7 +26,7 @@ pub enum NormKind {
     Layer,
 }
 
-/// How a token knows its place.
+/// The kind of position embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Positions {
     Rotary(RopeConfig),
@@ -34,7 +34,7 @@ pub enum Positions {
     Learned,
 }
 
-/// What follows the last norm.
+/// The head: what is computed from the final hidden states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadKind {
     /// Logits of the vocabulary.
@@ -72,28 +72,28 @@ pub struct DecoderConfig {
     pub attention_softcap: Option<f32>,
     /// Logits become cap·tanh(logit / cap).
     pub logit_softcap: Option<f32>,
-    /// Per layer, how many of the latest keys a query sees; all if `None`.
+    /// The number of latest keys that a query sees in each layer; all if `None`.
     pub windows: Vec<Option<usize>>,
     /// Factor on embedded tokens.
     pub embedding_scale: Option<f32>,
-    /// The head is the embedding matrix.
+    /// True if the head is the embedding matrix.
     pub tie_word_embeddings: bool,
     pub head: HeadKind,
     pub max_position_embeddings: usize,
     /// Standard deviation of random initial weights.
     pub initializer_range: f64,
-    /// How files of this family name and lay out the parameters.
+    /// The names and the layout of the parameters in this family's files.
     pub naming: &'static Naming,
 }
 
 impl DecoderConfig {
-    /// How a layer's attention scores.
+    /// The scoring of attention in a layer.
     pub fn scoring(&self, layer: usize) -> Scoring {
         let scale = self.attention_scale.unwrap_or(1.0 / (self.head_dim as f32).sqrt());
         Scoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
     }
 
-    /// Where a parameter stands in files.
+    /// The place of a parameter in files.
     pub fn place(&self, parameter: &str) -> Place {
         match (self.head, parameter.strip_prefix("lm_head.")) {
             (HeadKind::Scalar { name, .. }, Some(rest)) => {
@@ -105,7 +105,7 @@ impl DecoderConfig {
 }
 
 impl HfReader<'_> {
-    /// A decoder of these sizes with the switches that most families leave as they are; callers set their own on it.
+    /// Returns a decoder of these sizes with the switches that most families leave as they are; callers change what differs.
     pub fn shape(
         &self,
         hidden: usize,
@@ -145,7 +145,8 @@ impl HfReader<'_> {
         })
     }
 
-    /// What the descendants of Llama share, but for their activation: RMSNorm, a gated MLP, rotary positions.
+    /// Returns the decoder that the descendants of Llama share, except for their activation: RMSNorm, a gated MLP, rotary
+    /// positions.
     pub fn gated(&self, kv_heads: usize) -> Result<DecoderConfig> {
         let (hidden, heads) = (self.usize("hidden_size")?, self.heads("num_attention_heads")?);
         let rope = RopeConfig::read(self, "rope_theta", "partial_rotary_factor", 1.0)?;
@@ -165,7 +166,7 @@ impl HfReader<'_> {
         })
     }
 
-    /// [`Self::gated`] with the activation that `hidden_act` names.
+    /// Returns [`Self::gated`] with the activation that `hidden_act` names.
     pub fn llama_like(&self, kv_heads: usize) -> Result<DecoderConfig> {
         Ok(DecoderConfig { activation: self.act_or("hidden_act", "silu")?, ..self.gated(kv_heads)? })
     }

@@ -18,7 +18,7 @@ pub struct Linear {
     pub lora: Option<Lora>,
 }
 
-/// What is added to a projection: scale · (x·aᵀ)·bᵀ (see [`super::lora`]).
+/// A low-rank term added to a projection: scale · (x·aᵀ)·bᵀ (see [`super::lora`]).
 #[derive(Module, Debug)]
 pub struct Lora {
     /// [r, in]
@@ -46,16 +46,16 @@ pub struct Attention {
     pub k_proj: Linear,
     pub v_proj: Linear,
     pub o_proj: Linear,
-    /// On q, k and v together, one after another, where files hold them as one matrix.
+    /// The adapter of q, k and v together, in that order, where files hold them as one matrix.
     pub qkv_lora: Option<Lora>,
-    /// Over each head, [d].
+    /// The norm over each head of the queries, [d].
     pub q_norm: Option<Norm>,
     pub k_norm: Option<Norm>,
 }
 
 #[derive(Module, Debug)]
 pub struct Mlp {
-    /// None where the MLP has no gate.
+    /// `None` where the MLP has no gate.
     pub gate_proj: Option<Linear>,
     pub up_proj: Linear,
     pub down_proj: Linear,
@@ -66,9 +66,9 @@ pub struct Block {
     pub self_attn: Attention,
     pub mlp: Mlp,
     pub input_layernorm: Norm,
-    /// Before the MLP; of what attention gave, in a sandwich.
+    /// The norm before the MLP; in a sandwich, the norm of the attention's output.
     pub post_attention_layernorm: Norm,
-    /// Before and after the MLP, in a sandwich.
+    /// The norm before the MLP, in a sandwich; `post_feedforward_layernorm` is the one after it.
     pub pre_feedforward_layernorm: Option<Norm>,
     pub post_feedforward_layernorm: Option<Norm>,
 }
@@ -76,7 +76,7 @@ pub struct Block {
 #[derive(Module, Debug)]
 pub struct Trunk {
     pub embed_tokens: Embedding,
-    /// Of learned positions.
+    /// The embedding of learned positions.
     pub embed_positions: Option<Embedding>,
     pub layers: Vec<Block>,
     pub norm: Norm,
@@ -85,21 +85,21 @@ pub struct Trunk {
 #[derive(Module, Debug)]
 pub struct Decoder {
     pub model: Trunk,
-    /// None when the head is the embedding matrix.
+    /// `None` when the head is the embedding matrix.
     pub lm_head: Option<Linear>,
 }
 
-/// How a block's queries meet keys: (layer, q, k, v), each [n, heads, d], rotated -> [n, heads, d].
+/// The attention of a layer: (layer, q, k, v), each [n, heads, d], rotated -> [n, heads, d].
 pub type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>;
 
-/// What every block of one forward pass shares.
+/// The inputs that every block of one forward pass shares.
 pub struct Pass<'a> {
-    /// cos and sin [n, d/2]; none where positions are learned.
+    /// cos and sin [n, d/2]; `None` where positions are learned.
     pub rotation: Option<(Tensor<2>, Tensor<2>)>,
     pub config: &'a DecoderConfig,
-    /// What matrix products and attention compute in.
+    /// The dtype of matrix products and attention.
     pub dtype: FloatDType,
-    /// Whether a row must come out the same whatever rows are beside it, as in generation.
+    /// True if a row must come out the same whatever rows are beside it, as in generation.
     pub independent_rows: bool,
 }
 
@@ -132,7 +132,7 @@ impl Pass<'_> {
         product(inner, self.down(lora.b.val()), None)
     }
 
-    /// In f32; over the last dimension.
+    /// Normalises over the last dimension, in f32.
     fn norm<const D: usize>(&self, x: Tensor<D>, norm: &Norm) -> Tensor<D> {
         let (weight, eps) = (norm.weight.val(), self.config.norm_eps);
         match (self.config.norm, &norm.bias) {
@@ -229,19 +229,19 @@ impl Block {
 }
 
 impl Decoder {
-    /// Embedded tokens [n, h] to final hidden states [n, h], the last norm applied.
+    /// Turns embedded tokens [n, h] into final hidden states [n, h], with the last norm applied.
     pub fn forward(&self, x: Tensor<2>, pass: &Pass, attend: Attend) -> Tensor<2> {
         let blocks = self.model.layers.iter().enumerate();
         let x = blocks.fold(x, |x, (layer, block)| block.forward(x, pass, |q, k, v| attend(layer, q, k, v)));
         self.last_norm(x, pass)
     }
 
-    /// What follows the last block.
+    /// Applies the norm after the last block.
     pub fn last_norm(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
         pass.norm(x, &self.model.norm)
     }
 
-    /// A network without parameters worth the name, to stand in while the real one is moved through an optimizer.
+    /// A nearly empty network that takes the place of the real one while that is moved through an optimizer.
     pub fn empty(device: &Device) -> Self {
         let weight = Param::from_tensor(Tensor::zeros([1, 1], device));
         let norm = Norm { weight: Param::from_tensor(Tensor::zeros([1], device)), bias: None };
@@ -249,8 +249,8 @@ impl Decoder {
         Self { model: Trunk { embed_tokens, embed_positions: None, layers: Vec::new(), norm }, lm_head: None }
     }
 
-    /// What a pass would cast to `dtype` each time is cast once: the projections, and a head of its own where that was tied.
-    /// Embeddings and norms stay as they are. Without gradients.
+    /// Casts once to `dtype` what a pass would cast each time: the projections and the head, which becomes a matrix of its own
+    /// where it was tied. Embeddings and norms stay as they are. The result has no gradients.
     pub fn cast_products(mut self, dtype: FloatDType) -> Self {
         let mut head = Linear { weight: self.head().clone(), bias: None, lora: None };
         head.cast(dtype);

@@ -1,5 +1,5 @@
-//! Inference with a key/value cache: whole prompts at once, then token by token. On the CPU, in float32, what a row comes out
-//! as does not depend on the rows beside it.
+//! Inference with a key/value cache: whole prompts at once, then token by token. On the CPU, in float32, the result of a row does
+//! not depend on the rows beside it.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ impl CausalLm {
         KvCache::new(&self.config, self.dtype, &self.device)
     }
 
-    /// Hidden states [rows, h] of whole prompts, packed as `layout` says. Their keys and values go to the rows `places` of the
-    /// cache, one for each row of the layout.
+    /// Returns the hidden states [rows, h] of whole prompts, packed as `layout` says. Their keys and values are written to the
+    /// rows `places` of the cache, one for each row of the layout.
     pub fn prefill(&self, ids: &[u32], layout: &Arc<Packed>, places: &Places, cache: &mut KvCache) -> Tensor<2> {
         let positions = layout.positions();
         let pass = Pass { independent_rows: true, ..self.pass(&positions) };
@@ -28,8 +28,8 @@ impl CausalLm {
         })
     }
 
-    /// Hidden states [rows, h] of one new token per sequence at `positions`, whose keys and values are written to the cache
-    /// first, into the blocks of `tables`.
+    /// Returns the hidden states [rows, h] of one new token per sequence at `positions`. Its keys and values are first written to
+    /// the cache, into the blocks of `tables`.
     pub fn decode(&self, ids: &[u32], positions: &[usize], tables: &[&[usize]], cache: &mut KvCache) -> Tensor<2> {
         let pass = Pass { independent_rows: true, ..self.pass(positions) };
         let lens: Vec<usize> = positions.iter().map(|p| p + 1).collect();
@@ -42,7 +42,7 @@ impl CausalLm {
         })
     }
 
-    /// Logits of hidden states [rows, h] -> [rows, vocab], in f32, where the hidden states are.
+    /// Returns the logits [rows, vocab] of hidden states [rows, h], in f32, on the device of the hidden states.
     pub fn logits_on_device(&self, hidden: Tensor<2>) -> Tensor<2> {
         let head = cast(self.net.head().val().inner(), self.dtype);
         let logits = cast(linear(cast(hidden, self.dtype), head, None), FloatDType::F32);
@@ -52,7 +52,7 @@ impl CausalLm {
         }
     }
 
-    /// Logits of hidden states [rows, h], into `out` [rows, vocab], whose memory is used again.
+    /// Computes the logits of hidden states [rows, h] into `out` [rows, vocab], whose memory is reused.
     pub fn logits(&self, hidden: Tensor<2>, out: &mut Vec<f32>) {
         if !is_cpu(&self.device) || self.dtype != FloatDType::F32 {
             *out = to_host(self.logits_on_device(hidden));

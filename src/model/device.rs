@@ -4,15 +4,15 @@ use anyhow::{Result, bail};
 use burn::backend::DispatchDevice;
 use burn::tensor::Device;
 
-/// Whether fused operations run there, on memory that the host reads without a transfer.
+/// True if fused operations run on this device, on memory that the host reads without a transfer.
 pub fn is_cpu(device: &Device) -> bool {
     matches!(device.as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// The CPU, or the CUDA device of that index.
+/// Returns the CPU, or the CUDA device of that index.
 ///
 /// # Errors
-/// CUDA in a build without it, or without such a GPU.
+/// If CUDA is asked for in a build without it, or there is no such GPU.
 pub fn open(cuda: Option<usize>) -> Result<Device> {
     let Some(index) = cuda else {
         // Some of burn's own code asks for the default device; without this it would find a GPU where there is one.
@@ -37,8 +37,8 @@ pub fn open(cuda: Option<usize>) -> Result<Device> {
     }
 }
 
-/// Compiled kernels and the choices of autotuning are kept in the user's cache folder, for later runs. A cubecl.toml, or a
-/// burn.toml, in the working folder or above it decides instead; without either CubeCL would keep no kernels, and choices
+/// Keeps compiled kernels and the choices of autotuning in the user's cache folder, for later runs. A cubecl.toml or burn.toml in
+/// the working folder or above it takes precedence. Without either, CubeCL would keep no kernels, and would keep its choices
 /// beside the working folder's Cargo.toml.
 #[cfg(feature = "cuda")]
 fn keep_kernels() {

@@ -1,6 +1,6 @@
-//! config.json of a Hugging Face folder → [`DecoderConfig`], in the spelling of transformers 4 (`rope_theta`,
-//! `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`). What we cannot honour is refused by name; a key that
-//! nothing reads is refused too, since it may change what the model computes, unless it is null or false: off.
+//! Reads config.json of a Hugging Face folder into a [`DecoderConfig`], in the spelling of transformers 4 (`rope_theta`,
+//! `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`). Unsupported settings are refused by name. A key that
+//! nothing reads is refused too, since it may change what the model computes, unless it is null or false and therefore off.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub struct HfConfig {
     pub json: Map<String, Value>,
 }
 
-/// What a classifier labels.
+/// The unit that a classifier labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classifier {
     Tokens,
@@ -84,7 +84,8 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 const WITHOUT_EFFECT_PREFIXES: &[&str] = &["_", "summary_"];
 
-/// Dropout is not applied in reinforcement learning here: with it the policy that samples is not the one that is trained.
+/// Names of dropout settings. Dropout is not applied in reinforcement learning here: with it, the policy that samples would not
+/// be the one that is trained.
 const DROPOUTS: &[&str] = &["attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"];
 
 impl HfConfig {
@@ -97,7 +98,7 @@ impl HfConfig {
         Ok(Self { json })
     }
 
-    /// The text of this config for weights of a dtype, in torch's name of it.
+    /// Returns the text of this config for weights of a dtype, given by torch's name.
     pub fn with_dtype(&self, dtype: &str) -> Result<String> {
         let mut json = self.json.clone();
         let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
@@ -105,10 +106,10 @@ impl HfConfig {
         Ok(serde_json::to_string_pretty(&json)? + "\n")
     }
 
-    /// The decoder this config describes.
+    /// Returns the decoder that this config describes.
     ///
     /// # Errors
-    /// An unknown family, a switch the decoder does not have, a key nothing here knows, sizes that do not fit.
+    /// If the family is unknown, a switch is one the decoder does not have, a key is unknown, or sizes do not fit together.
     pub fn decoder(&self) -> Result<DecoderConfig> {
         let names = || FAMILIES.iter().map(|f| f.model_type).collect::<Vec<_>>().join(", ");
         let Some(model_type) = self.json.get("model_type").and_then(Value::as_str) else {
@@ -133,7 +134,7 @@ impl HfConfig {
         Ok(config)
     }
 
-    /// The class of the architecture, where it is a classifier: what its name ends in.
+    /// The kind of classifier, by the end of the architecture's name; `None` if it is not a classifier.
     pub fn classifier(&self) -> Option<Classifier> {
         let name = self.json.get("architectures")?.as_array()?.first()?.as_str()?;
         [("ForTokenClassification", Classifier::Tokens), ("ForSequenceClassification", Classifier::Sequences)]
@@ -141,7 +142,7 @@ impl HfConfig {
             .find_map(|(end, kind)| name.ends_with(end).then_some(kind))
     }
 
-    /// Labels of a classifier; transformers' default is 2.
+    /// The number of labels of a classifier; transformers' default is 2.
     pub fn num_labels(&self) -> usize {
         let named = self.json.get("id2label").and_then(Value::as_object).map(Map::len);
         named.or(self.json.get("num_labels").and_then(|n| n.as_u64().map(|n| n as usize))).unwrap_or(2)
@@ -175,7 +176,7 @@ fn check(config: &DecoderConfig) -> Result<()> {
     Ok(())
 }
 
-/// Access to config.json with errors that name the key; it remembers what was read.
+/// Gives access to config.json with errors that name the key, and remembers which keys were read.
 pub struct HfReader<'a> {
     json: &'a Map<String, Value>,
     read: RefCell<BTreeSet<String>>,
@@ -188,7 +189,7 @@ impl HfReader<'_> {
         self.json.get(key).filter(|value| !value.is_null())
     }
 
-    /// Keys that are known and do not matter to this model.
+    /// Marks keys as known that do not matter to this model.
     pub fn unused(&self, keys: &[&str]) {
         self.read.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }
@@ -200,7 +201,7 @@ impl HfReader<'_> {
     pub fn usize_or(&self, key: &str, default: usize) -> Result<usize> {
         if self.get(key).is_none() { Ok(default) } else { self.usize(key) }
     }
-    /// A number of heads, which sizes are divided by.
+    /// Returns a number of heads, which must be above 0 because sizes are divided by it.
     pub fn heads(&self, key: &str) -> Result<usize> {
         match self.usize(key)? {
             0 => bail!("`{key}` is 0"),
@@ -220,7 +221,7 @@ impl HfReader<'_> {
         }
     }
 
-    /// Refuses heads that do not divide the hidden size, where they must.
+    /// Refuses numbers of heads that do not divide the hidden size, for families where they must.
     pub fn divided(&self, hidden_size: usize, heads: usize) -> Result<()> {
         match hidden_size.is_multiple_of(heads) {
             true => Ok(()),
@@ -262,7 +263,7 @@ impl HfReader<'_> {
         })
     }
 
-    /// Refuses a switch that changes the computation and that the decoder does not have.
+    /// Refuses a switch that changes the computation unless it has the one value that the decoder supports.
     pub fn only(&self, key: &str, supported: Value) -> Result<()> {
         match self.get(key) {
             None => Ok(()),
@@ -294,7 +295,7 @@ impl HfReader<'_> {
         kinds.collect()
     }
 
-    /// Refuses keys that nothing has read, unless they say nothing (null, false) or are known to have no effect.
+    /// Refuses keys that nothing has read, unless they are off (null, false) or known to have no effect.
     fn all_read(&self) -> Result<()> {
         let read = self.read.borrow();
         let known = |key: &str| {
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(error(serde_json::json!({"logit_scale": null, "use_mrope": false, "_name_or_path": "x"})), "");
     }
 
-    /// A longer sequence would turn by other frequencies, whatever the family.
+    /// With longrope, a longer sequence would be rotated by other frequencies, whatever the family.
     #[test]
     fn longrope_ends_at_its_original_length_in_every_family() {
         let rope = |heads: usize| {

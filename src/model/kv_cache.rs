@@ -1,5 +1,5 @@
-//! Keys and values of the tokens so far, in blocks that sequences take as they grow, share where they begin alike, and give
-//! back when they end. Memory follows the tokens that are alive, not the longest that might be.
+//! Keys and values of the tokens so far, in blocks. Sequences take blocks as they grow, share those of a common beginning, and
+//! give them back when they end. Memory follows the tokens of running sequences, not the longest possible length.
 
 use burn::tensor::{Device, FloatDType, Tensor};
 
@@ -14,7 +14,7 @@ pub fn place(table: &[usize], position: usize) -> usize {
     table[position / BLOCK] * BLOCK + position % BLOCK
 }
 
-/// What a cache's tensors are.
+/// The properties of a cache's tensors.
 struct Empty {
     layers: usize,
     width: usize,
@@ -30,34 +30,35 @@ impl Empty {
 
 /// A key/value cache of all sequences that are being generated.
 pub struct KvCache {
-    /// Per layer keys and values, [blocks · BLOCK, kv heads · d]; none before there is a block, as a GPU has no empty tensors.
+    /// Keys and values of each layer, [blocks · BLOCK, kv heads · d]; empty until there is a block, as a GPU has no empty
+    /// tensors.
     layers: Vec<(Tensor<2>, Tensor<2>)>,
     empty: Empty,
-    /// Sequences that each block belongs to.
+    /// The number of sequences that hold each block.
     holders: Vec<u32>,
     free: Vec<usize>,
 }
 
 impl KvCache {
-    /// An empty cache, which grows by itself.
+    /// Creates an empty cache, which grows by itself.
     pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
         let (layers, width) = (config.num_hidden_layers, config.num_key_value_heads * config.head_dim);
         let empty = Empty { layers, width, dtype, device: device.clone() };
         Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new() }
     }
 
-    /// Keys and values of a layer.
+    /// The keys and values of a layer.
     pub fn layer(&self, layer: usize) -> (&Tensor<2>, &Tensor<2>) {
         let (k, v) = &self.layers[layer];
         (k, v)
     }
 
-    /// Blocks that there is memory for.
+    /// The number of blocks that have memory.
     pub fn blocks(&self) -> usize {
         self.holders.len()
     }
 
-    /// Blocks that some sequence holds.
+    /// The number of blocks that some sequence holds.
     pub fn used(&self) -> usize {
         self.blocks() - self.free.len()
     }
@@ -70,15 +71,15 @@ impl KvCache {
         }
     }
 
-    /// Makes room for so many further blocks at once.
+    /// Makes room for this many further blocks at once.
     pub fn reserve(&mut self, blocks: usize) {
         if blocks > self.free.len() {
             self.grow(blocks - self.free.len());
         }
     }
 
-    /// The blocks of `count` new sequences that begin with the first `len` positions of another: full blocks are shared, what
-    /// is left is copied.
+    /// Returns the blocks of `count` new sequences that begin with the first `len` positions of another: full blocks are shared,
+    /// the remaining positions are copied.
     pub fn fork(&mut self, table: &Table, len: usize, count: usize) -> Vec<Table> {
         let (full, left) = (len / BLOCK, len % BLOCK);
         for &block in &table[..full] {
@@ -124,8 +125,8 @@ impl KvCache {
         block
     }
 
-    /// At least so many blocks more: a quarter of what there is, so that growing costs little and wastes little. One tensor
-    /// after another, so that only one is there twice.
+    /// Adds at least this many blocks, and at least a quarter of the present number, so that growing costs little and wastes
+    /// little. Tensors grow one after another, so that only one exists twice at a time.
     fn grow(&mut self, least: usize) {
         let more = least.max(self.blocks() / 4).max(64);
         let rows = || self.empty.rows(more * BLOCK);

@@ -1,4 +1,4 @@
-//! How many numbers a model's passes hold at once, from its shape alone. Every number is an f32, whatever the device.
+//! Counts the numbers that a model's passes hold at once, from its shape alone. Every number is an f32, whatever the device.
 //!
 //! The counts follow the code: what the operations of [`super::ops`] keep for their backward passes, what a block holds while it
 //! runs, and one chunk of the head. They leave out what is small: rotations, indices, log-sums of attention.
@@ -14,14 +14,14 @@ pub const BYTES: usize = 4;
 pub struct Widest {
     /// Tokens that go through the trunk: a prompt once for all its responses.
     pub rows: usize,
-    /// Tokens that are predicted.
+    /// Tokens whose log-probabilities are computed.
     pub predicted: usize,
     /// Tokens of the longest sequence.
     pub longest: usize,
 }
 
 impl DecoderConfig {
-    /// Parameters of the network.
+    /// The number of parameters of the network.
     pub fn num_parameters(&self) -> usize {
         let (h, i, q, kv) = (self.hidden_size, self.intermediate_size, self.queries(), self.keys());
         let bias = |has: bool, count: usize| if has { count } else { 0 };
@@ -48,10 +48,11 @@ impl DecoderConfig {
         self.num_key_value_heads * self.head_dim
     }
 
-    /// What a forward pass keeps for its backward pass. Per row and layer: the inputs of two norms and of the projections after
-    /// each (4 h, and 2 h of a sandwich's other norms), rotated queries and the output of attention (2 q), rotated keys and
-    /// values (2 kv), gate, up and their product (3 i, 2 i without a gate), log-sums (one per head). Then the input of the last
-    /// norm, its output, and the rows that predict a token. With gradient checkpointing, the input of each block and all of one.
+    /// The numbers that a forward pass keeps for its backward pass. Per row and layer: the inputs of two norms and of the
+    /// projections after each (4 h, and 2 h of a sandwich's other norms), rotated queries and the output of attention (2 q),
+    /// rotated keys and values (2 kv), gate, up and their product (3 i, 2 i without a gate), log-sums (one per head). To these
+    /// come the input of the last norm, its output, and the rows that predict a token. With gradient checkpointing, a pass keeps
+    /// the input of each block and all of one block.
     pub fn activations(&self, widest: Widest, checkpointing: bool) -> usize {
         let (h, i, q, kv) = (self.hidden_size, self.intermediate_size, self.queries(), self.keys());
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
@@ -61,8 +62,8 @@ impl DecoderConfig {
         widest.rows * (layers + 2 * h) + widest.predicted * h
     }
 
-    /// What a backward pass holds beside [`activations`](Self::activations) and gradients, where it holds most: at the last
-    /// block's MLP, or at the head.
+    /// The numbers that a backward pass holds beside [`activations`](Self::activations) and gradients, at its widest point: the
+    /// last block's MLP, or the head.
     pub fn backward(&self, widest: Widest, on_cpu: bool) -> usize {
         let (h, i) = (self.hidden_size, self.intermediate_size);
         let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted * h;
@@ -70,7 +71,7 @@ impl DecoderConfig {
         head.max(mlp).max(self.scores(widest, on_cpu))
     }
 
-    /// What a forward pass without gradients holds at its widest point: a block's MLP, or the head.
+    /// The numbers that a forward pass without gradients holds at its widest point: a block's MLP, or the head.
     pub fn forward(&self, widest: Widest, on_cpu: bool) -> usize {
         let (h, i) = (self.hidden_size, self.intermediate_size);
         let mlp = widest.rows * (3 * i + 2 * h);
@@ -78,7 +79,7 @@ impl DecoderConfig {
         mlp.max(head).max(self.scores(widest, on_cpu))
     }
 
-    /// One tile of logits, or so many copies of the logits of one chunk of tokens.
+    /// Numbers of one tile of logits, or of this many copies of the logits of one chunk of tokens.
     fn logits(&self, widest: Widest, copies: Option<usize>) -> usize {
         if self.head != HeadKind::Language {
             return widest.predicted;
@@ -93,8 +94,8 @@ impl DecoderConfig {
         self.logits(widest, if on_cpu { None } else { Some(5) })
     }
 
-    /// What the divergence from a reference of this shape adds to the head: the rows that predict a token, and one tile of
-    /// logits. The composed head has their logarithms, the ratios and their products instead.
+    /// The numbers that the divergence from a reference of this shape adds to the head: the rows that predict a token, and one
+    /// tile of logits. The composed head holds their logarithms, the ratios and their products instead of the tile.
     pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> usize {
         self.logits(widest, if on_cpu { None } else { Some(3) }) + widest.predicted * self.hidden_size
     }
@@ -105,15 +106,15 @@ impl DecoderConfig {
     }
 
     /// Keys and values of `slots` sequences side by side that belong to `prompts` prompts, and the quarter by which the cache
-    /// grows. At worst the last responses of all prompts are what runs.
+    /// grows. In the worst case these are the last responses of all prompts.
     pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> usize {
         // The beginning of a response shares a block with the end of its prompt, which each response has for itself.
         let blocks = slots.min(prompts) * prompt.div_ceil(BLOCK) + slots * (response + BLOCK).div_ceil(BLOCK);
         2 * self.num_hidden_layers * (blocks * BLOCK * 5 / 4) * self.keys()
     }
 
-    /// What generation holds beside the cache: the logits of every sequence, on a GPU twice more, or one prefill pass over
-    /// prompts of `prompt` tokens; and a bfloat16 copy of the parameters where that is what products compute in.
+    /// The numbers that generation holds beside the cache: the logits of every sequence, on a GPU twice more, or one prefill pass
+    /// over prompts of `prompt` tokens; and a bfloat16 copy of the parameters where products are computed in bfloat16.
     pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> usize {
         let copies = if on_cpu { 1 } else { 3 };
         let widest = Widest { rows: prefill, predicted: 0, longest: prompt };

@@ -1,6 +1,6 @@
-//! How a mini-batch is cut for the device. Losses are normalised by counts of the whole mini-batch, so a cut changes memory and
-//! speed, never the gradient. Rows are packed, so lengths may mix; responses to one prompt stay together, which then goes
-//! through the trunk once for all of them.
+//! Cuts a mini-batch into micro-batches for the device. Losses are normalised by counts of the whole mini-batch, so the cut
+//! changes memory and speed, never the gradient. Rows are packed, so lengths may mix. Responses to one prompt stay together: the
+//! prompt then goes through the trunk once for all of them.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::token_stats::Sequence;
 pub enum Cut {
     /// At most this many sequences.
     Sequences(usize),
-    /// At most this many tokens, each sequence's prompt counted; a longer sequence goes alone.
+    /// At most this many tokens, each sequence's prompt counted; a longer sequence is a micro-batch by itself.
     Tokens(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Weights moved towards those of another model of the same architecture.
+//! Moves weights towards those of another model of the same architecture.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
@@ -7,11 +7,11 @@ use super::causal_lm::CausalLm;
 use super::decoder::Decoder;
 
 impl CausalLm {
-    /// This model, without gradients, with every weight w replaced by (1 − α)·w + α·w′, where w′ is that of `other`. One
-    /// parameter at a time: no second copy of the model is held.
+    /// Returns this model, without gradients, with every weight w replaced by (1 − α)·w + α·w′, where w′ is the weight of
+    /// `other`. This is done one parameter at a time: no second copy of the model is held.
     ///
     /// # Panics
-    /// Another architecture.
+    /// If `other` has another architecture.
     pub fn moved_towards(mut self, other: &Self, alpha: f64) -> Self {
         let other = other.frozen();
         let mut weights = Weights(Vec::new());
@@ -33,7 +33,7 @@ impl ModuleVisitor for Weights {
 }
 
 struct Mix {
-    /// The other's parameters, the first one last.
+    /// The other model's parameters, in reverse order.
     others: Vec<Tensor<1>>,
     alpha: f64,
 }

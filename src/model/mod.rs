@@ -1,4 +1,4 @@
-//! Language models: Hugging Face folders in and out, one shared decoder, and the per-token seam to the algorithms.
+//! Language models: reading and writing Hugging Face folders, one shared decoder, and the per-token interface to the algorithms.
 //!
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),

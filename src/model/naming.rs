@@ -1,46 +1,46 @@
-//! How the files of a family name and lay out the parameters of the shared decoder, whose own names are Llama's.
+//! Names and layout of the shared decoder's parameters in the files of a family. The decoder's own names are Llama's.
 
 use super::config::DecoderConfig;
 
 /// A family's spelling of parameters.
 #[derive(Debug, PartialEq)]
 pub struct Naming {
-    /// Parts of our names and what stands for them in files.
+    /// Parts of the decoder's names and their replacements in files.
     pub replace: &'static [(&'static str, &'static str)],
-    /// Where files hold q, k and v as one matrix, under the name of `self_attn.qkv_proj`.
+    /// The order of the rows, where files hold q, k and v as one matrix under the name of `self_attn.qkv_proj`.
     pub fused_qkv: Option<FusedQkv>,
-    /// Files hold the projections of blocks as [in, out] (GPT-2's Conv1D).
+    /// True if files hold the projections of blocks as [in, out] (GPT-2's Conv1D).
     pub transposed: bool,
-    /// The head of the family's token classifiers.
+    /// The name of the head in the family's token classifiers.
     pub classifier: &'static str,
-    /// Endings of tensors in old files that are no parameters: masks, and frequencies of rotation.
+    /// Endings of the names of tensors in old files that are no parameters: masks, and frequencies of rotation.
     pub buffers: &'static [&'static str],
 }
 
-/// How the rows of a fused matrix are ordered.
+/// The order of the rows of a fused matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FusedQkv {
     /// All of q, then k, then v.
     Thirds,
-    /// For each head its q, k and v.
+    /// The q, k and v of each head together, head after head.
     PerHead,
 }
 
-/// Files that name parameters as we do.
+/// The naming of files that use the decoder's own names.
 pub static HUGGING_FACE: Naming =
     Naming { replace: &[], fused_qkv: None, transposed: false, classifier: "score", buffers: &[".rotary_emb.inv_freq"] };
 
-/// Where a parameter stands in files.
+/// The place of a parameter in files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub name: String,
-    /// Which of q, k and v it is of a fused tensor.
+    /// The part of a fused tensor that this is: 0 for q, 1 for k, 2 for v; `None` if the tensor is not fused.
     pub part: Option<usize>,
     pub transposed: bool,
 }
 
 impl Naming {
-    /// The place of one of our parameters.
+    /// The place of one of the decoder's parameters.
     pub fn place(&self, parameter: &str) -> Place {
         let part = self
             .fused_qkv
@@ -56,7 +56,7 @@ impl Naming {
         Place { name, part, transposed }
     }
 
-    /// The rows of a fused [3 · heads · d, ..] tensor that are one of its parts, in the part's own order.
+    /// The rows of a fused [3 · heads · d, ..] tensor that make up one of its parts, in the part's own order.
     fn rows_of_part(&self, part: usize, heads: usize, head_dim: usize) -> Vec<usize> {
         let all = heads * head_dim;
         match self.fused_qkv {
@@ -67,7 +67,7 @@ impl Naming {
 }
 
 impl Place {
-    /// The shape of the tensor in files, of a parameter of this shape.
+    /// The shape in files of the tensor of a parameter of this shape.
     pub fn shape(&self, parameter: &[usize]) -> Vec<usize> {
         let mut shape = parameter.to_vec();
         shape[0] *= if self.part.is_some() { 3 } else { 1 };
@@ -77,7 +77,7 @@ impl Place {
         shape
     }
 
-    /// The values of a parameter of this shape among those of its tensor.
+    /// Returns the values of a parameter of this shape from those of its tensor.
     pub fn from_file(&self, values: Vec<f32>, shape: &[usize], config: &DecoderConfig) -> Vec<f32> {
         if self.part.is_none() && !self.transposed {
             return values;
@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Where each element of a parameter of this shape, row-major, stands in its tensor.
+    /// The index in its tensor of each element of a parameter of this shape, in row-major order.
     fn elements(&self, shape: &[usize], config: &DecoderConfig) -> impl Iterator<Item = usize> {
         let columns: usize = shape[1..].iter().product();
         let rows = match self.part {

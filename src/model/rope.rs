@@ -34,22 +34,22 @@ pub enum RopeScaling {
         high_freq_factor: f64,
         original: f64,
     },
-    /// YaRN (Peng et al. 2023, <https://arxiv.org/abs/2309.00071>): dimensions that turn often are kept, those that turn
-    /// seldom divided by `factor`, a ramp over the dimensions `low` to `high` between.
+    /// YaRN (Peng et al. 2023, <https://arxiv.org/abs/2309.00071>): dimensions that turn often are kept, those that turn seldom
+    /// are divided by `factor`, with a ramp over the dimensions `low` to `high` between.
     Yarn {
         factor: f64,
         low: f64,
         high: f64,
     },
-    /// LongRoPE (Ding et al. 2024, <https://arxiv.org/abs/2402.13753>): a divisor per frequency. Those for sequences up to the
-    /// original length; longer ones use others, so that a token's rotation would change while its sequence grows.
+    /// LongRoPE (Ding et al. 2024, <https://arxiv.org/abs/2402.13753>): a divisor per frequency, for sequences up to the original
+    /// length. Longer sequences would use other divisors, so that a token's rotation would change while its sequence grows.
     LongRope {
         divisors: Vec<f64>,
         original: usize,
     },
 }
 
-/// Keys of `rope_parameters` and `rope_scaling`, of all kinds: those of numbers, and others.
+/// Keys of `rope_parameters` and `rope_scaling`, of all kinds, whose values are numbers.
 const NUMBERS: &[&str] = &[
     "rope_theta",
     "partial_rotary_factor",
@@ -66,8 +66,8 @@ const NUMBERS: &[&str] = &[
 const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor"];
 
 impl RopeConfig {
-    /// transformers 5: `rope_parameters {rope_type, rope_theta, partial_rotary_factor, …}`; 4: `rope_theta` and
-    /// `rope_scaling {rope_type | type, …}`, where families have names of their own for base and share.
+    /// Reads `rope_parameters {rope_type, rope_theta, partial_rotary_factor, …}` of transformers 5, or `rope_theta` and
+    /// `rope_scaling {rope_type | type, …}` of transformers 4, where families have names of their own for base and share.
     pub fn read(config: &HfReader, theta: &str, partial: &str, default_partial: f64) -> Result<Self> {
         let nested = match (config.get("rope_parameters"), config.get("rope_scaling")) {
             (Some(new), Some(old)) if new != old => {
@@ -174,12 +174,12 @@ impl RopeConfig {
         }
     }
 
-    /// How many dimensions of a head rotate.
+    /// The number of dimensions of a head that rotate.
     pub fn rotated(&self, head_dim: usize) -> usize {
         (head_dim as f64 * self.partial) as usize
     }
 
-    /// Angular frequency of each rotating pair of a head of `head_dim`.
+    /// The angular frequency of each rotating pair of a head of `head_dim`.
     pub fn inverse_frequencies(&self, head_dim: usize) -> Vec<f32> {
         let dims = self.rotated(head_dim);
         let base = (0..dims / 2).map(|i| (i, 1.0 / self.theta.powf(2.0 * i as f64 / dims as f64)));

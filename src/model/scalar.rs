@@ -19,11 +19,12 @@ use crate::util::rng::Stream;
 const BIAS: &str = "lm_head.bias";
 
 impl HfConfig {
-    /// The decoder this config describes, with the head of its classifier with one label; or, where a head may be `fresh`, of a
-    /// causal language model with that of a token classifier.
+    /// Returns the decoder that this config describes, with the head of its one-label classifier. Where a head may be `fresh`, a
+    /// causal language model gets the head of a token classifier.
     ///
     /// # Errors
-    /// As [`decoder`](Self::decoder), several labels, no head and none to be fresh.
+    /// The errors of [`decoder`](Self::decoder), and if the classifier has several labels, or there is no head and `fresh` is
+    /// false.
     pub fn scalar_decoder(&self, fresh: bool) -> Result<DecoderConfig> {
         let config = self.decoder()?;
         let labels = self.num_labels();
@@ -41,12 +42,12 @@ impl HfConfig {
 }
 
 impl CausalLm {
-    /// Loads a folder of a token classifier or sequence classifier with one label; or, with the seed of a `fresh_head`, one of a
+    /// Loads a folder of a token classifier or sequence classifier with one label; or, with the seed of a `fresh_head`, of a
     /// causal language model, whose head is replaced by one drawn from N(0, initializer_range) with bias 0, as in transformers'
     /// `AutoModelForTokenClassification`. `classifier_dropout` is not applied, as in verl.
     ///
     /// # Errors
-    /// A folder that cannot be read, several labels, no head and no seed for one.
+    /// If the folder cannot be read, the classifier has several labels, or there is no head and no seed for one.
     pub fn load_scalar(folder: &Path, init: Init, fresh_head: Option<u64>, device: &Device) -> Result<Self> {
         let mut hf = HfConfig::read(folder)?;
         let config = hf.scalar_decoder(fresh_head.is_some()).with_context(|| format!("{}", folder.display()))?;
@@ -68,7 +69,7 @@ impl CausalLm {
         Self::with_config(folder, (hf, config), init, draw.as_ref().map(|draw| draw as _), device)
     }
 
-    /// The value of the state before every response token, in the order of the sequences, without gradients.
+    /// Returns the value of the state before every response token, in the order of the sequences, without gradients.
     pub fn values(&self, sequences: &[Sequence]) -> Vec<f32> {
         let layout = Layout::of(sequences);
         if layout.targets.is_empty() {
@@ -77,21 +78,21 @@ impl CausalLm {
         to_host(self.scalar(&self.predicting_states(&layout)))
     }
 
-    /// The score of every text, at its last token, without gradients. On the CPU it does not depend on the other texts, to the last
-    /// bit: so texts that begin alike share no pass, and products take each row by itself.
+    /// Returns the score of every text, at its last token, without gradients. On the CPU a score does not depend on the other
+    /// texts, to the last bit: so texts that begin alike share no pass, and products take each row by itself.
     pub fn final_scores(&self, texts: &[&[u32]]) -> Vec<f32> {
         if texts.is_empty() {
             return Vec::new();
         }
-        // What would be predicted after the last token is not computed, so any token will do.
+        // The prediction after the last token is not computed, so any token will do.
         let layout = Layout::of(&texts.iter().map(|&prompt| Sequence { prompt, response: &[0] }).collect::<Vec<_>>());
         let model = self.frozen();
         let hidden = model.independent_hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
         to_host(self.scalar(&hidden.select(0, layout.predicting(&self.device))))
     }
 
-    /// One forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the [`values`](Self::values) to
-    /// d loss / d value, and the parameters' gradients are added to `gradients`.
+    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the
+    /// [`values`](Self::values) to d loss / d value, and the parameters' gradients are added to `gradients`.
     pub fn value_backward(&self, sequences: &[Sequence], gradients: &mut Gradients, loss: impl FnOnce(&[f32]) -> Vec<f32>) {
         let layout = Layout::of(sequences);
         if layout.targets.is_empty() {
@@ -110,10 +111,10 @@ impl CausalLm {
         });
     }
 
-    /// The head over hidden states [tokens, h], in f32: [tokens].
+    /// Applies the scalar head to hidden states [tokens, h], in f32, giving [tokens].
     ///
     /// # Panics
-    /// A language model, which has no such head.
+    /// If this is a language model, which has no scalar head.
     fn scalar(&self, hidden: &Tensor<2>) -> Tensor<1> {
         let head =
             self.net.lm_head.as_ref().filter(|_| self.config.head != HeadKind::Language).expect("a model with a scalar head");

@@ -1,4 +1,4 @@
-//! Writing safetensors: tensors that are made when they are written, so that a model is not held a second time.
+//! Writes safetensors. Each tensor is made when it is written, so that a model is not held a second time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::util::fs::write_json;
 
-/// A tensor on its way to a file.
+/// A tensor whose values are made when it is written to a file.
 pub struct Deferred<'a> {
     pub name: String,
     pub shape: Vec<usize>,
@@ -21,7 +21,7 @@ pub struct Deferred<'a> {
 }
 
 impl<'a> Deferred<'a> {
-    /// f32 values, row-major.
+    /// A tensor of f32 values, row-major.
     pub fn new(name: String, shape: Vec<usize>, values: impl Fn() -> Vec<f32> + 'a) -> Self {
         Self { name, shape, dtype: Dtype::F32, values: Box::new(values) }
     }
@@ -30,7 +30,7 @@ impl<'a> Deferred<'a> {
         (self.values)()
     }
 
-    /// To be written as f32, f16 or bf16, rounded to nearest, ties to even.
+    /// Returns the tensor, to be written as f32, f16 or bf16, rounded to nearest, ties to even.
     pub fn with_dtype(self, dtype: Dtype) -> Self {
         Self { dtype, ..self }
     }
@@ -40,7 +40,7 @@ impl<'a> Deferred<'a> {
     }
 }
 
-/// A tensor as `safetensors` asks for it.
+/// A tensor in the form that `safetensors` asks for.
 struct Lazy<'a> {
     tensor: &'a Deferred<'a>,
     /// The first tensor with a finite value that its dtype cannot hold.
@@ -90,7 +90,7 @@ impl View for Lazy<'_> {
 /// Writes named tensors as one file. The caller makes the write atomic (see `util::fs`).
 ///
 /// # Errors
-/// What the file system refuses, and a value beyond the range of its dtype.
+/// If the file cannot be written, or a value is beyond the range of its dtype.
 pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a Deferred<'a>>) -> Result<()> {
     let overflow = OnceLock::new();
     let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), Lazy { tensor, overflow: &overflow }));
@@ -107,8 +107,8 @@ pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Writes the weights of a model in transformers' layout: `model.safetensors`, or where that would be larger than `most`
-/// bytes, shards and their index. A tensor is never cut.
+/// Writes the weights of a model in transformers' layout: `model.safetensors` or, where that would be larger than `most` bytes,
+/// shards and their index. A tensor is never cut.
 pub fn write_model(folder: &Path, tensors: &[Deferred], most: usize) -> Result<()> {
     let (mut shards, mut room): (Vec<Vec<&Deferred>>, usize) = (vec![], 0);
     for tensor in tensors {

@@ -1,4 +1,4 @@
-//! The seam between model and algorithm: a micro-batch becomes a few numbers per response token (its log-probability, the
+//! The interface between model and algorithm: a micro-batch becomes a few numbers per response token (its log-probability, the
 //! entropy, the divergence from a reference), and gradients with respect to those numbers flow back into the parameters.
 //!
 //! 1. trunk forward with autodiff → hidden states; 2. head in chunks, outside the graph → [`TokenStats`];
@@ -6,7 +6,7 @@
 //! 5. trunk backward from d hidden. No [tokens, vocabulary] tensor exists, and losses never see a model.
 //!
 //! Nothing is computed that no statistic needs: there is no padding, a prompt goes through the trunk once for all its responses
-//! in the micro-batch, and a response's last token, which predicts nothing, not at all.
+//! in the micro-batch, and a response's last token, which predicts nothing, does not go through it at all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::ops::{Head, Packed, Softcap, attention, cast, head_backward, head_sta
 
 pub use super::ops::head::{TokenGrads, TokenStats};
 
-/// A prompt and its response; statistics are of the response tokens, each predicted from all tokens before it.
+/// A prompt and its response. Statistics describe the response tokens, each predicted from all tokens before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence<'a> {
     /// At least one token.
@@ -39,10 +39,10 @@ impl Sequence<'_> {
 
 /// A micro-batch laid out for the device.
 pub(super) struct Layout {
-    /// Token id of each row.
+    /// The token id of each row.
     pub(super) ids: Vec<u32>,
     pub(super) packed: Arc<Packed>,
-    /// Row whose hidden state predicts each response token, in the order of the sequences.
+    /// The row whose hidden state predicts each response token, in the order of the sequences.
     rows: Vec<usize>,
     pub(super) targets: Vec<u32>,
 }
@@ -54,7 +54,7 @@ impl Layout {
             by_prompt.entry(s.prompt).or_default().push(i);
         }
         let (mut ids, mut packed) = (Vec::new(), Packed::default());
-        // Row of each sequence's last prompt token, and of its first response token.
+        // The row of each sequence's last prompt token, and of its first response token.
         let mut places = vec![(0, 0); sequences.len()];
         for (prompt, members) in by_prompt {
             let inputs = |i: &usize| &sequences[*i].response[..sequences[*i].response.len() - 1];
@@ -84,7 +84,7 @@ impl Layout {
 }
 
 impl CausalLm {
-    /// Statistics of every response token, without gradients. A reference adds the divergence from it.
+    /// Returns statistics of every response token, without gradients. With a reference they include the divergence from it.
     ///
     /// # Panics
     /// If the reference has another vocabulary; its hidden size may differ. It must be on the same device.
@@ -98,12 +98,12 @@ impl CausalLm {
         head_stats(self.predicting(&layout, temperature).view(), &layout.targets, reference).tokens
     }
 
-    /// One forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the statistics to their
-    /// gradients, and the parameters' gradients are added to `gradients`. A reference adds the divergence from it to the
-    /// statistics, at the cost of a forward pass; it gets no gradients.
+    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the statistics to their
+    /// gradients, and the parameters' gradients are added to `gradients`. With a reference the statistics include the divergence
+    /// from it, at the cost of a forward pass; the reference gets no gradients.
     ///
     /// # Panics
-    /// As [`token_stats`](Self::token_stats), and if `loss` gives a gradient of the divergence without a reference.
+    /// As for [`token_stats`](Self::token_stats), and if `loss` gives a gradient of the divergence without a reference.
     pub fn backward(
         &self,
         sequences: &[Sequence],
@@ -117,7 +117,7 @@ impl CausalLm {
             loss(&TokenStats::default());
             return;
         }
-        // Before the policy's pass, so that what this one holds meanwhile is gone when the policy's activations come.
+        // The reference's pass comes before the policy's, so that its memory is free when the policy's activations are made.
         let reference = reference.map(|reference| reference.predicting(&layout, temperature));
         let reference = reference.as_ref().map(HeadInput::view);
         self.through_trunk(&layout, gradients, |hidden, gradients| {
@@ -134,7 +134,7 @@ impl CausalLm {
         });
     }
 
-    /// Forward and backward through everything but the head, which maps the hidden states [tokens, h] that predict the response
+    /// Runs everything but the head forward and backward. `head` maps the hidden states [tokens, h] that predict the response
     /// tokens, outside any graph, to the gradient with respect to them.
     pub(super) fn through_trunk(
         &self,
@@ -169,19 +169,19 @@ impl CausalLm {
         scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), ids, d_embedded);
     }
 
-    /// Outside any graph: the head over the hidden states that predict the response tokens.
+    /// The head over the hidden states that predict the response tokens, outside any graph.
     fn predicting(&self, layout: &Layout, temperature: f32) -> HeadInput {
         self.head_input(self.predicting_states(layout), temperature)
     }
 
-    /// Outside any graph: the hidden states [tokens, h] that predict the response tokens.
+    /// The hidden states [tokens, h] that predict the response tokens, outside any graph.
     pub(super) fn predicting_states(&self, layout: &Layout) -> Tensor<2> {
         let model = self.frozen();
         let hidden = model.hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
         hidden.select(0, layout.predicting(&self.device))
     }
 
-    /// The head over hidden states [n, h], whose logits are divided by the temperature: before the head where that is the same.
+    /// The head over hidden states [n, h], with logits divided by the temperature: before the head where that gives the same.
     fn head_input(&self, hidden: Tensor<2>, temperature: f32) -> HeadInput {
         let (w, narrow) = (cast(self.net.head().val().inner(), self.dtype), |x| cast(x, self.dtype));
         match self.config.logit_softcap {
@@ -190,7 +190,7 @@ impl CausalLm {
         }
     }
 
-    /// The trunk's forward pass, with what its backward pass needs.
+    /// Runs the trunk's forward pass and keeps what its backward pass needs.
     fn trunk(&self, embedded: Tensor<2>, layout: &Layout) -> Trunk {
         if !self.gradient_checkpointing {
             let input = Tensor::from_inner(embedded).require_grad();
@@ -214,11 +214,11 @@ impl CausalLm {
     }
 }
 
-/// A [`Head`] and what it borrows.
+/// A [`Head`] and the values it borrows.
 struct HeadInput {
     hidden: Tensor<2>,
     w: Tensor<2>,
-    /// What the hidden states have been divided by.
+    /// The number that the hidden states have been divided by.
     divisor: f32,
     softcap: Option<Softcap>,
 }
@@ -229,13 +229,13 @@ impl HeadInput {
     }
 }
 
-/// Hidden states of a trunk, and the way back through it.
+/// The hidden states of a trunk, and what its backward pass needs.
 // One value per pass: its size does not matter.
 #[allow(clippy::large_enum_variant)]
 enum Trunk {
     /// All activations are held.
     Graph { input: Tensor<2>, output: Tensor<2> },
-    /// Only the input of each block, and last that of the last norm; the rest is computed again, block by block.
+    /// Only the inputs of each block and of the last norm are held; the rest is computed again, block by block.
     Checkpoints { inputs: Vec<Tensor<2>>, output: Tensor<2> },
 }
 
@@ -248,7 +248,8 @@ impl Trunk {
         }
     }
 
-    /// From the gradient of the hidden states to that of the embedded tokens; the parameters' are added to `gradients`.
+    /// Returns the gradient of the embedded tokens from that of the hidden states; the parameters' gradients are added to
+    /// `gradients`.
     fn backward(self, model: &CausalLm, layout: &Layout, d_hidden: Tensor<2>, gradients: &mut Gradients) -> Tensor<2> {
         let mut step = |input: Tensor<2>, output: Tensor<2>, d: Tensor<2>| {
             let mut graph = (output * Tensor::from_inner(d)).sum().backward();

@@ -1,5 +1,5 @@
-//! Hugging Face weights: model.safetensors (one file or shards with an index, f32, f16 or bf16), in the names and layout of the
-//! model's family, into a network; and a network as such tensors, for [`super::tensor_files`].
+//! Reads Hugging Face weights (model.safetensors in one file or in shards with an index, f32, f16 or bf16), in the names and
+//! layout of the model's family, into a network; and lists a network's tensors in that form, for [`super::tensor_files`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -30,7 +30,7 @@ const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 const PICKLE: &str = "pytorch_model.bin";
 
-/// The file of a folder that holds or lists weights of a model, whether it can be read here or not.
+/// The file of a folder that holds or lists a model's weights, even in a format that cannot be read here.
 pub fn there(folder: &Path) -> Option<String> {
     let known = [SINGLE, INDEX, PICKLE, "pytorch_model.bin.index.json"];
     let known = known.iter().find(|name| folder.join(name).exists()).map(ToString::to_string);
@@ -94,8 +94,8 @@ impl WeightFiles {
         Ok(all)
     }
 
-    /// The tensors that are parameters of `config`: without the copies that transformers itself leaves out, a tied head and
-    /// buffers of masks and rotations, and without the head of a language model where another takes its place.
+    /// The tensors that are parameters of `config`. Left out are copies that transformers itself leaves out, a tied head, buffers
+    /// of masks and rotations, and the head of a language model where another takes its place.
     pub fn parameters(&self, config: &DecoderConfig) -> Result<BTreeMap<String, TensorView<'_>>> {
         let mut tensors = self.tensors()?;
         let head = config.naming.place("lm_head.weight").name;
@@ -107,8 +107,8 @@ impl WeightFiles {
         Ok(tensors)
     }
 
-    /// The network of `config` with these weights. Every parameter must be there, but for those of the head where
-    /// `fresh_head` gives them, and nothing unknown.
+    /// Builds the network of `config` with these weights. Every parameter must be there, except those of the head where
+    /// `fresh_head` gives them, and no unknown tensor may be.
     pub fn build(&self, config: &DecoderConfig, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Decoder> {
         let tensors = self.parameters(config)?;
         let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
@@ -135,14 +135,14 @@ impl WeightFiles {
     }
 }
 
-/// The name under which a file holds a tensor: bare models, saved without their head, leave the first part out; transformers 5
-/// has taken our name for some.
+/// The name under which a file holds a tensor. Models saved without their head leave out the first part of each name;
+/// transformers 5 writes some tensors under the decoder's own name.
 pub fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
     let bare = name.split_once('.').map(|(_, rest)| rest);
     [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
 }
 
-/// Every tensor of one safetensors file, as f32.
+/// Reads every tensor of one safetensors file, as f32.
 pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let parsed = SafeTensors::deserialize(&bytes).with_context(|| format!("{} is damaged", path.display()))?;
@@ -164,9 +164,9 @@ pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
     })
 }
 
-/// Every parameter of a network as its family's files hold it, but for adapters.
+/// Every parameter of a network in the form of its family's files, without adapters.
 pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferred<'a>> {
-    /// A tensor, and the parameters that are its parts.
+    /// A tensor, and the parameters it consists of.
     type Parts = Vec<(Place, Vec<usize>, Values)>;
     let mut all: Vec<(String, Vec<usize>, Parts)> = Vec::new();
     visit(net, &mut |parameter, shape, _, values| {
@@ -191,7 +191,7 @@ pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferre
     all.into_iter().map(tensor).collect()
 }
 
-/// Whether a parameter is a factor of an adapter.
+/// True if a parameter is a factor of an adapter.
 fn is_adapter(parameter: &str) -> bool {
     [".lora.a", ".lora.b", "_lora.a", "_lora.b"].iter().any(|end| parameter.ends_with(end))
 }
@@ -207,10 +207,10 @@ pub fn trained_sizes(net: &Decoder) -> BTreeMap<String, usize> {
     all
 }
 
-/// A way to the values of a parameter.
+/// A function that returns the values of a parameter.
 type Values = Box<dyn Fn() -> Vec<f32>>;
 
-/// Receives a parameter's name, its shape, whether it is trained, and a way to its values.
+/// A function that receives a parameter's name, its shape, true if it is trained, and a function that returns its values.
 type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
 /// Shows every parameter to `see`.

@@ -3,8 +3,8 @@
 //! w ← w·(1 − lr·λ);  m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;
 //! w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
 //!
-//! One threaded pass over each parameter on CPU; ordinary tensor ops elsewhere. All parameters decay, as in verl. TRL's optimizer is that
-//! of transformers' Trainer, which leaves biases and the weights of norms out.
+//! On the CPU the update is one threaded pass over each parameter, elsewhere ordinary tensor operations. All parameters decay, as
+//! in verl. TRL uses the optimizer of transformers' Trainer, which leaves out biases and the weights of norms.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ type Moments = (Tensor<1>, Tensor<1>);
 /// The optimizer and its state by parameter name.
 pub struct AdamW {
     config: AdamWConfig,
-    /// Updates made.
+    /// The number of updates made.
     pub step: u64,
     state: BTreeMap<String, Moments>,
 }
@@ -44,7 +44,7 @@ impl AdamW {
         Self { config, step: 0, state: BTreeMap::new() }
     }
 
-    /// One update of every parameter that has a gradient, gradients scaled by `grad_scale` first.
+    /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`.
     pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
         self.step += 1;
         let c = &self.config;
@@ -60,12 +60,13 @@ impl AdamW {
         self.state.iter().flat_map(|(name, (m, v))| [named(name, "exp_avg", m), named(name, "exp_avg_sq", v)]).collect()
     }
 
-    /// Restores what [`tensors`](AdamW::tensors) gave, for the parameters of `net` that are trained. One without moments has had
-    /// no gradient so far, as all of them before the first update: it starts from zeros, as in a run that was never stopped.
+    /// Restores what [`tensors`](AdamW::tensors) returned, for the parameters of `net` that are trained. A parameter without
+    /// moments has had no gradient so far, as all of them before the first update: it starts from zeros, as in an uninterrupted
+    /// run.
     ///
     /// # Errors
-    /// No moments at all after updates, one moment of a parameter without the other, of another size than it, or of a parameter that is
-    /// not trained.
+    /// If there are no moments at all after updates, or one moment of a parameter is there without the other, has another size
+    /// than the parameter, or belongs to a parameter that is not trained.
     pub fn restore(&mut self, step: u64, mut tensors: BTreeMap<String, Vec<f32>>, net: &Decoder, device: &Device) -> Result<()> {
         if step > 0 && tensors.is_empty() {
             bail!("optimizer state: {step} updates were made, and there are no moments");
@@ -94,7 +95,7 @@ impl AdamW {
     }
 }
 
-/// Every constant is made in f64 and then rounded, as in torch.
+/// The constants of a step. Each is computed in f64 and then rounded, as in torch.
 fn constants(c: &AdamWConfig, lr: f64, step: u64, grad_scale: f64) -> AdamwStep {
     AdamwStep {
         lr: lr as f32,
@@ -157,7 +158,7 @@ fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: AdamwStep) ->
 /// Elements per task.
 const GRAIN: usize = 64 * 1024;
 
-/// The tensor as a flex buffer of its own.
+/// Turns the tensor into a flex buffer that is not shared.
 fn whole(t: Tensor<1>) -> FlexTensor {
     crate::model::ops::own(t.try_into_primitive::<burn::backend::Flex>().expect("parameters and gradients share a device"))
 }
@@ -188,7 +189,7 @@ mod tests {
         assert!(restored(3, &["x.exp_avg"]).unwrap_err().to_string().contains("belongs to no trained parameter"));
     }
 
-    /// The composed body, which CUDA runs, against the fused one: on flex, f64 tensors take it.
+    /// The composed body, which CUDA runs, agrees with the fused one: on flex, f64 tensors take the composed one.
     #[test]
     fn composed_equals_fused() {
         let constants = AdamwStep {
@@ -211,8 +212,9 @@ mod tests {
             assert!(error < 1e-6, "{error}");
         }
     }
-    /// The first step of AdamW is lr in the direction of the gradient, whatever the betas: m is (1−β₁)g and v is (1−β₂)g², and the
-    /// corrections divide both out. In float32, where the fused body runs, and in float64, where the composed one does.
+    /// The first step of AdamW is lr in the direction of the gradient, whatever the betas: m is (1−β₁)g and v is (1−β₂)g², and
+    /// the corrections divide both factors out. Tested in float32, where the fused body runs, and in float64, where the composed
+    /// one does.
     #[test]
     fn the_first_step_is_the_learning_rate_for_betas_near_one() {
         let gradients: Vec<f32> = (1..=64).map(|i| 1e-3 * (i as f32) * if i % 2 == 0 { -1.0 } else { 1.0 }).collect();

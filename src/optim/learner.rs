@@ -16,28 +16,28 @@ use crate::util::copy::copy_into;
 use crate::util::fs::{read_json, write_json};
 
 pub struct Learner {
-    /// Trainable; see [`CausalLm::trainable`].
+    /// The trainable model; see [`CausalLm::trainable`].
     pub model: CausalLm,
     pub optimizer: AdamW,
     pub schedule: Schedule,
     pub lr: f64,
-    /// Largest global norm of a gradient.
+    /// The largest global norm of a gradient; larger ones are scaled down to it.
     pub grad_clip: f64,
 }
 
-/// What one optimizer update did.
+/// The result of one optimizer update.
 #[derive(Clone, Debug)]
 pub struct Update {
     /// Global 2-norm of the gradient before clipping.
     pub grad_norm: f64,
     /// False where the gradient was not finite: nothing was changed, as in verl.
     pub applied: bool,
-    /// Then the parameter with the first such gradient.
+    /// The first parameter whose gradient is not finite, if there is one.
     pub nonfinite: Option<String>,
 }
 
 impl Update {
-    /// An update that was not made, for what went before it.
+    /// The result of an update that was not made because something before it, such as the loss, was not finite.
     pub fn skipped() -> Self {
         Self { grad_norm: f64::NAN, applied: false, nonfinite: None }
     }
@@ -49,31 +49,31 @@ struct State {
     optimizer_step: u64,
 }
 
-/// What of a learner goes into a checkpoint.
+/// The parts of a learner that go into a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
-    /// The parameters, or where there is an adapter, that alone.
+    /// True to save the parameters; with an adapter, only the adapter's.
     pub model: bool,
-    /// With an adapter, all parameters beside it, merged. Without one, the same as `model`.
+    /// True to save, beside an adapter, all parameters with the adapter merged in. Without an adapter, the same as `model`.
     pub merged: bool,
     pub optimizer: bool,
 }
 
-/// Folder of a checkpoint that transformers loads; beside an adapter it holds the weights only where they were asked for.
+/// The folder of a checkpoint that transformers loads; beside an adapter it holds weights only where `Parts::merged` is set.
 pub const HUGGINGFACE: &str = "huggingface";
-/// Folder of a checkpoint that PEFT loads.
+/// The folder of a checkpoint that PEFT loads.
 pub const ADAPTER: &str = "lora_adapter";
-/// The optimizer's two moments in a checkpoint.
+/// The file of a checkpoint with the optimizer's two moments.
 pub const OPTIMIZER: &str = "optim.safetensors";
 const STATE: &str = "extra_state.json";
 
 impl Learner {
-    /// The learning rate of a training step, from 0.
+    /// The learning rate of a training step, counted from 0.
     pub fn lr_at(&self, step: usize) -> f64 {
         self.lr * self.schedule.factor(step)
     }
 
-    /// One AdamW update on gradients clipped to the global norm (torch's `clip_grad_norm_`).
+    /// Makes one AdamW update on gradients clipped to the global norm (torch's `clip_grad_norm_`).
     pub fn update(&mut self, gradients: Gradients, lr: f64) -> Update {
         let grad_norm = gradients.norm();
         if !grad_norm.is_finite() {
@@ -87,7 +87,7 @@ impl Learner {
         Update { grad_norm, applied: true, nonfinite: None }
     }
 
-    /// Writes the parameters, as folders of Hugging Face's layout and with the tokenizer's files and folders, and the optimizer.
+    /// Writes the parameters, in folders of Hugging Face's layout with the tokenizer's files, and the optimizer.
     pub fn save(&self, folder: &Path, parts: Parts, tokenizer_files: &[PathBuf]) -> Result<()> {
         if parts.model || parts.merged {
             let hf = folder.join(HUGGINGFACE);
@@ -114,7 +114,7 @@ impl Learner {
     /// Restores what [`save`](Learner::save) wrote.
     ///
     /// # Errors
-    /// Files that are damaged, or of another model or adapter.
+    /// If files are damaged, or belong to another model or adapter.
     pub fn load(&mut self, folder: &Path, model: bool, optimizer: bool) -> Result<()> {
         if model {
             self.model = self.load_model(folder)?.trainable();

@@ -1,7 +1,7 @@
 //! Learning-rate schedules: the factor on the base rate at each step, with linear warm-up.
 //!
-//! As in verl the factor of step `k` (from 0) is that of `LambdaLR`: with a warm-up the very first step has factor 0. A step
-//! is one training iteration, whatever the number of mini-batches in it.
+//! As in verl, the factor of step `k` (from 0) is that of `LambdaLR`: with a warm-up the very first step has factor 0. A step is
+//! one training iteration, whatever the number of mini-batches in it.
 
 use std::f64::consts::PI;
 
@@ -14,7 +14,7 @@ pub struct ScheduleKind {
     decay: fn(schedule: &Schedule, progress: f64) -> f64,
 }
 
-/// Every schedule `optim.lr_scheduler_type` can name.
+/// Every schedule that `optim.lr_scheduler_type` can name.
 pub static SCHEDULES: &[ScheduleKind] = &[
     ScheduleKind {
         name: "constant",
@@ -40,17 +40,17 @@ pub static SCHEDULES: &[ScheduleKind] = &[
     },
 ];
 
-/// The schedule of this name.
+/// The schedule of this name, if there is one.
 pub fn find(name: &str) -> Option<&'static ScheduleKind> {
     SCHEDULES.iter().find(|s| s.name == name)
 }
 
-/// All names, for messages and documentation.
+/// The names of all schedules, for messages and documentation.
 pub fn names() -> Vec<&'static str> {
     SCHEDULES.iter().map(|s| s.name).collect()
 }
 
-/// A schedule with its lengths, in steps.
+/// A schedule with its lengths in steps.
 #[derive(Clone, Copy)]
 pub struct Schedule {
     pub kind: &'static ScheduleKind,
@@ -58,12 +58,12 @@ pub struct Schedule {
     pub total_steps: usize,
     /// The floor of `linear` and `cosine`, as a share of the base rate.
     pub min_lr_ratio: f64,
-    /// The waves of `cosine`; 0.5 falls once.
+    /// The number of waves of `cosine`; 0.5 falls once.
     pub num_cycles: f64,
 }
 
 impl Schedule {
-    /// What to multiply the base rate by at `step`, counted from 0.
+    /// The factor on the base rate at `step`, counted from 0.
     pub fn factor(&self, step: usize) -> f64 {
         if step < self.warmup_steps {
             return step as f64 / self.warmup_steps as f64;
@@ -74,7 +74,8 @@ impl Schedule {
     }
 }
 
-/// `optim.lr_warmup_steps` if it is above 0, else `optim.lr_warmup_steps_ratio` of all steps, rounded down (verl's engine).
+/// The number of warm-up steps: `optim.lr_warmup_steps` if it is above 0, else `optim.lr_warmup_steps_ratio` of all steps,
+/// rounded down (verl's engine).
 pub fn warmup_steps(lr_warmup_steps: i64, ratio: f64, total_steps: usize) -> usize {
     match usize::try_from(lr_warmup_steps) {
         Ok(steps) if steps > 0 => steps,
@@ -86,7 +87,7 @@ pub fn warmup_steps(lr_warmup_steps: i64, ratio: f64, total_steps: usize) -> usi
 mod tests {
     use super::*;
 
-    /// verl's Megatron and torchtitan schedules, of which `schedules.json` has none.
+    /// verl's Megatron and torchtitan schedules do this; `schedules.json` has no case of either.
     #[test]
     fn linear_falls_to_its_floor_and_stays_there() {
         let factors = |warmup_steps, min_lr_ratio, steps: &[usize]| {

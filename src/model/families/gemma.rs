@@ -22,7 +22,7 @@ pub const FAMILY: Family = Family {
     },
 };
 
-/// What Gemma and Gemma 2 share.
+/// The configuration that Gemma and Gemma 2 share.
 pub(super) fn common(config: &HfReader) -> Result<DecoderConfig> {
     config.only("use_bidirectional_attention", false.into())?;
     let bias = config.bool_or("attention_bias", false)?;

@@ -1,5 +1,4 @@
-//! GPT-NeoX and Pythia (`GPTNeoXForCausalLM`): LayerNorm, GELU, rotation of a part of each head, attention and MLP side by
-//! side.
+//! GPT-NeoX and Pythia (`GPTNeoXForCausalLM`): LayerNorm, GELU, rotation of a part of each head, attention and MLP in parallel.
 
 use super::Family;
 use crate::model::config::{DecoderConfig, NormKind, Positions, Residual};

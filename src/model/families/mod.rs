@@ -1,4 +1,4 @@
-//! The families of models this build can train: what their config.json says of the one decoder they share.
+//! The model families that this build can train. Each turns its config.json into the configuration of the one shared decoder.
 
 mod gemma;
 mod gemma2;
@@ -14,17 +14,17 @@ use anyhow::Result;
 use super::config::DecoderConfig;
 use super::hf_config::HfReader;
 
-/// A family: the files that describe it differ, the decoder does not.
+/// A model family: families differ in the files that describe them, not in the decoder.
 pub struct Family {
     /// `model_type` of config.json.
     pub model_type: &'static str,
-    /// What the names of its classes in transformers begin with.
+    /// The beginning of the names of its classes in transformers.
     pub class: &'static str,
     pub doc: &'static str,
     pub read: fn(&HfReader) -> Result<DecoderConfig>,
 }
 
-/// To add a family: a file with its `FAMILY`, and a line here.
+/// Every family. To add one, write a file with its `FAMILY`, and add a line here.
 pub static FAMILIES: &[Family] = &[
     llama::FAMILY,
     mistral::FAMILY,

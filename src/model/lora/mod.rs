@@ -1,10 +1,11 @@
-//! LoRA (Hu et al. 2021, <https://arxiv.org/abs/2106.09685>), in the layout and with the start of PEFT: a projection gives
+//! LoRA (Hu et al. 2021, <https://arxiv.org/abs/2106.09685>), in PEFT's layout and with PEFT's initial values: a projection gives
 //! y = x·Wᵀ + (alpha/r)·(x·Aᵀ)·Bᵀ, where W is frozen, A [r, in] is drawn uniformly from ±1/√in and B [out, r] starts at 0.
 //!
 //! Adapters run beside the frozen matrices everywhere, in generation too: nothing is merged for a rollout, so that no second
 //! copy of the matrices exists and generation computes what training does.
 //!
-//! [`targets`]: which projections; [`peft`]: files; here: on and off a model.
+//! [`targets`] selects the projections, [`peft`] reads and writes files, and this file puts adapters on a model and takes them
+//! off.
 
 pub mod peft;
 pub mod targets;
@@ -25,10 +26,10 @@ use super::decoder::{Decoder, Lora};
 use super::ops::{tensor_from_vec, to_host};
 use crate::util::rng::Stream;
 
-/// What `lora_rank` and the keys beside it ask for.
+/// The settings `lora_rank` and the keys beside it.
 #[derive(Clone, Debug, Default)]
 pub struct LoraSettings {
-    /// 0 = none, but for what `adapter_path` holds.
+    /// The rank r; 0 for no adapter, unless `adapter_path` has one.
     pub rank: usize,
     pub alpha: f64,
     /// `all-linear`, names or regular expressions; see [`targets`].
@@ -36,15 +37,15 @@ pub struct LoraSettings {
     pub exclude_modules: Vec<String>,
     /// An adapter in PEFT's layout to start from.
     pub adapter_path: Option<PathBuf>,
-    /// The group of these keys, for errors.
+    /// The group of these keys, for error messages.
     pub group: &'static str,
 }
 
 impl LoraSettings {
-    /// The adapter to start from; none where there is to be none.
+    /// The adapter to start from; `None` if there is to be none.
     ///
     /// # Errors
-    /// Projections that the model does not have, and files that are none of an adapter that can be trained here.
+    /// If the model lacks a named projection, or files hold no adapter that can be trained here.
     pub fn start(&self, config: &DecoderConfig, base: &Path, seed: u64) -> Result<Option<PeftAdapter>> {
         if let Some(folder) = &self.adapter_path {
             let key = format!("{}.lora_adapter_path", self.group);
@@ -67,7 +68,7 @@ impl LoraSettings {
     }
 }
 
-/// PEFT's start, from a stream of the module's own.
+/// PEFT's initial values, drawn from the module's own random stream.
 fn fresh(target: &Target, rank: usize, seed: u64) -> Factors {
     let name = target.path.as_bytes().chunks(8).map(|part| part.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     let mut stream = Stream::new(seed, "lora", &name.collect::<Vec<_>>());
@@ -76,14 +77,14 @@ fn fresh(target: &Target, rank: usize, seed: u64) -> Factors {
     Factors { input: target.input, output: target.output, a, b: vec![0.0; target.output * rank] }
 }
 
-/// What a model knows of its adapter beside the numbers.
+/// A model's adapter without its numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adapted {
     pub rank: usize,
     pub alpha: f64,
     /// The folder of the frozen weights.
     pub base: String,
-    /// In the order of the network.
+    /// The adapted projections, in the order of the network.
     pub targets: Vec<Target>,
 }
 
@@ -94,10 +95,10 @@ impl Adapted {
 }
 
 impl CausalLm {
-    /// The same model with an adapter, the only part of it that will be trained. Replaces an earlier one.
+    /// Returns the same model with an adapter, the only part of it that will be trained. It replaces an earlier adapter.
     ///
     /// # Errors
-    /// An adapter of another model.
+    /// If the adapter belongs to another model.
     pub fn adapted(mut self, adapter: &PeftAdapter) -> Result<Self> {
         let all = targets::linears(&self.config);
         for (path, factors) in &adapter.factors {
@@ -125,7 +126,7 @@ impl CausalLm {
         Ok(self)
     }
 
-    /// The adapter as files hold it; none where the model has none.
+    /// The adapter as files hold it; `None` if the model has none.
     pub fn adapter(&self) -> Option<PeftAdapter> {
         let Adapted { rank, alpha, base, targets } = self.lora.as_deref()?;
         let mut net = self.net.clone();
@@ -145,7 +146,8 @@ impl CausalLm {
         })
     }
 
-    /// A scalar head, which is trained beside an adapter, as PEFT does with those of classifiers: by name in files.
+    /// The parameters of a scalar head, by name in files: it is trained beside an adapter, as PEFT does with the heads of
+    /// classifiers.
     fn scalar_head(&self) -> BTreeMap<String, Whole> {
         let head = self.net.lm_head.as_ref().filter(|_| self.config.head != HeadKind::Language);
         let place = |parameter: &str| self.config.place(parameter).name;
@@ -156,7 +158,7 @@ impl CausalLm {
         weight.into_iter().chain(bias).collect()
     }
 
-    /// Takes what there is of a scalar head, and lets the head be trained.
+    /// Sets the saved parameters of a scalar head, and makes the head trainable.
     fn set_scalar_head(&mut self, saved: &BTreeMap<String, Whole>) -> Result<()> {
         let own = self.scalar_head();
         for (name, (shape, _)) in saved {
@@ -183,7 +185,7 @@ impl CausalLm {
         Ok(())
     }
 
-    /// The model that was adapted: the same parameters, shared and not copied, without the adapter.
+    /// Returns the model that was adapted: the same parameters, shared and not copied, without the adapter.
     pub fn without_adapter(&self) -> Self {
         let mut base = self.clone();
         slots(&mut base.net).into_iter().for_each(|(_, slot)| *slot = None);
@@ -192,7 +194,8 @@ impl CausalLm {
     }
 }
 
-/// Where adapters go: the place of each projection, by its name here, and that of the q, k and v that files hold as one.
+/// The places of adapters in a network: one for each projection, by its name here, and for q, k and v where files hold them as
+/// one.
 fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
     let blocks = net.model.layers.iter_mut().enumerate();
     let of_block = blocks.flat_map(|(layer, block)| {

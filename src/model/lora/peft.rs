@@ -25,9 +25,9 @@ pub struct PeftAdapter {
     pub alpha: f64,
     /// The folder of the model that it adapts.
     pub base: String,
-    /// Whether that model's files hold the matrices as [in, out].
+    /// True if that model's files hold the matrices as [in, out].
     pub transposed: bool,
-    /// By path of the module.
+    /// The factors of each adapted module, by the module's path.
     pub factors: BTreeMap<String, Factors>,
     /// Parameters beside the factors, by name.
     pub saved: BTreeMap<String, Whole>,
@@ -47,8 +47,8 @@ pub struct Factors {
     pub b: Vec<f32>,
 }
 
-/// Keys of adapter_config.json that change nothing here: the tensors themselves say which modules are adapted. What is not
-/// here and not read below must be off.
+/// Keys of adapter_config.json that change nothing here: the tensors themselves say which modules are adapted. A key that is
+/// neither listed here nor read below must be off.
 const WITHOUT_EFFECT: &[&str] = &[
     "auto_mapping",
     "peft_version",
@@ -70,12 +70,12 @@ const WITHOUT_EFFECT: &[&str] = &[
 const INITS: &[&str] = &["gaussian", "eva", "orthogonal"];
 
 impl PeftAdapter {
-    /// Numbers in the factors.
+    /// The number of parameters in the factors.
     pub fn num_parameters(&self) -> usize {
         self.factors.values().map(|factors| factors.a.len() + factors.b.len()).sum()
     }
 
-    /// What the product of the factors is multiplied by.
+    /// The factor on the product of the two matrices.
     pub fn scale(&self) -> f64 {
         self.alpha / self.rank as f64
     }
@@ -83,7 +83,7 @@ impl PeftAdapter {
     /// Reads an adapter's folder.
     ///
     /// # Errors
-    /// What is no LoRA adapter, and what such an adapter may ask for beside LoRA, by name.
+    /// If the folder holds no LoRA adapter, or the adapter uses something beyond LoRA, which is named.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(CONFIG);
         let text = std::fs::read_to_string(&path).with_context(|| format!("no adapter: cannot read {}", path.display()))?;
@@ -155,7 +155,7 @@ impl PeftAdapter {
         Ok(())
     }
 
-    /// Refuses to go on from an adapter of another shape, or of another base model.
+    /// Refuses to resume from an adapter of another shape, or of another base model.
     pub fn check_same_kind(&self, saved: &Self) -> Result<()> {
         ensure!(saved.rank == self.rank, "lora_rank: {} and {}", saved.rank, self.rank);
         ensure!(saved.alpha == self.alpha, "lora_alpha: {} and {}", saved.alpha, self.alpha);
@@ -204,7 +204,7 @@ impl PeftAdapter {
         write_safetensors(&folder.join(WEIGHTS), &tensors)
     }
 
-    /// Checks an adapter against the files of its base model, and calls its modules as they do.
+    /// Checks an adapter against the files of its base model, and renames its modules as in those files.
     pub fn name_as_in(&mut self, files: &WeightFiles, config: &DecoderConfig) -> Result<()> {
         let tensors = files.tensors()?;
         self.transposed = config.naming.transposed;
@@ -224,7 +224,7 @@ impl PeftAdapter {
         Ok(())
     }
 
-    /// Merges: to the values of a tensor of the base model's files, what the adapter adds to it.
+    /// Merges the adapter: adds its term to the values of a tensor of the base model's files.
     pub fn merge(&self, tensor: &str, values: &mut [f32]) {
         let Some(Factors { input, output, a, b }) = tensor.strip_suffix(".weight").and_then(|module| self.factors.get(module))
         else {
@@ -246,7 +246,7 @@ impl PeftAdapter {
     }
 }
 
-/// Whether a value says that something is not used.
+/// True if a value says that something is not used.
 fn is_off(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -261,7 +261,7 @@ fn transpose(x: &[f32], columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|column| x.iter().skip(column).step_by(columns).copied()).collect()
 }
 
-/// A folder's path from the root, to be found from anywhere.
+/// Returns a folder's absolute path, so that it can be found from any working folder.
 pub fn absolute(folder: &Path) -> String {
     std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()).display().to_string()
 }

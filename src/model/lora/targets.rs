@@ -1,5 +1,6 @@
-//! Which projections an adapter changes, by PEFT's rules over the names of files: a name stands for every module whose path is
-//! that name or ends in `.name`; a regular expression for those whose whole path it matches; `all-linear` for all but the head.
+//! Selects the projections that an adapter changes, by PEFT's rules over the names in files: a name stands for every module whose
+//! path is that name or ends in `.name`; a regular expression for every module whose whole path it matches; `all-linear` for all
+//! but the head.
 
 use anyhow::{Result, bail};
 use regex::Regex;
@@ -12,16 +13,16 @@ use crate::util::suggest::did_you_mean;
 /// A linear layer that can have an adapter: one matrix of the files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// Its path in files.
+    /// The path of the layer in files.
     pub path: String,
-    /// Its path here; a matrix of q, k and v together is `self_attn.qkv_proj`.
+    /// The path of the layer in the decoder; a matrix of q, k and v together is `self_attn.qkv_proj`.
     pub name: String,
     pub input: usize,
     pub output: usize,
 }
 
 impl Target {
-    /// The place of its matrix in files.
+    /// The place of the layer's matrix in files.
     pub fn weight(&self, config: &DecoderConfig) -> Place {
         config.naming.place(&format!("{}.weight", self.name))
     }
@@ -49,7 +50,7 @@ pub fn linears(config: &DecoderConfig) -> Vec<Target> {
 /// The linear layers that `target_modules` names and `exclude_modules` does not.
 ///
 /// # Errors
-/// A name or expression that fits none, and exclusion of all.
+/// If a name or expression fits no layer, or all layers are excluded.
 pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<Target>> {
     let all = linears(config);
     let key = format!("{}.target_modules", settings.group);
@@ -79,7 +80,7 @@ pub fn select(config: &DecoderConfig, settings: &LoraSettings) -> Result<Vec<Tar
 
 enum Pattern<'a> {
     All,
-    /// A name, or an expression for whole paths: a path has no name that is also an expression for another.
+    /// Text read both as a name and as an expression for whole paths. No module's name is an expression for another path.
     Name(&'a str, Regex),
 }
 
@@ -104,7 +105,7 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// verl's names of Megatron's layers, and what they are in Hugging Face models.
+/// verl's names of Megatron's layers, with the names of the same layers in Hugging Face models.
 const OF_MEGATRON: &[(&str, &str)] = &[
     ("linear_qkv", "q_proj, k_proj and v_proj"),
     ("linear_proj", "o_proj"),
@@ -112,7 +113,7 @@ const OF_MEGATRON: &[(&str, &str)] = &[
     ("linear_fc2", "down_proj"),
 ];
 
-/// Why a name fits nothing, and what there is.
+/// An error message that says why a name fits no layer, and lists the layers there are.
 fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let mut names: Vec<String> = all.iter().map(|target| last(&target.path)).collect();
@@ -131,7 +132,7 @@ fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[Target]) -> 
     format!("{key}: `{pattern}`: {why}; there are {}, and all-linear for all of them.{hint}", names.join(", "))
 }
 
-/// B [out, r] of a module, whose rows stand as in files, in the order of the network.
+/// Returns B [out, r] of a module, whose rows are ordered as in files, in the order of the network.
 pub fn in_our_order(target: &Target, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
     match parts(target, rank) {
         None => b.to_vec(),

@@ -34,7 +34,7 @@ pub trait ActivationKernels: Backend {
     fn glu_fwd(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) -> FloatTensor<Self> {
         composed_glu_fwd::<Self>(gate, up, act)
     }
-    /// Gradients of gate and up
+    /// The gradients of gate and up.
     fn glu_bwd(gate: FloatTensor<Self>, up: FloatTensor<Self>, dy: FloatTensor<Self>, act: Act) -> [FloatTensor<Self>; 2] {
         composed_glu_bwd::<Self>(gate, up, dy, act)
     }

@@ -1,5 +1,5 @@
-//! Causal attention of packed sequences with grouped key/value heads, softmax(score(q·kᵀ))·v, in the layout the projections
-//! give: [rows, heads, d], no transposes and no repeated heads. The CPU kernels are in `attention_flex.rs`, the bodies
+//! Causal attention of packed sequences with grouped key/value heads, softmax(score(q·kᵀ))·v, in the layout of the projections'
+//! output: [rows, heads, d], with no transposes and no repeated heads. The CPU kernels are in `attention_flex.rs`, the bodies
 //! composed of ordinary tensor operations in `attention_composed.rs`.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::autodiff::step;
 use super::flex::*;
 use super::packed::{Packed, Scoring};
 
-/// Which rows see which, and how scores are made of q·kᵀ.
+/// The rows that each row sees, and the way scores are made of q·kᵀ.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pub packed: Arc<Packed>,
@@ -31,7 +31,7 @@ pub trait AttentionKernels: Backend {
     fn attention_out(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, pattern: Pattern) -> FloatTensor<Self> {
         composed::output::<Self>([q, k, v], &pattern)
     }
-    /// Gradients of q, k and v
+    /// The gradients of q, k and v.
     fn attention_bwd(
         qkv: [FloatTensor<Self>; 3],
         out: FloatTensor<Self>,
@@ -106,8 +106,8 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionOp for Autodiff<B, C> 
     }
 }
 
-/// q [rows, heads, d], k and v [rows, kv heads, d] with heads a multiple of kv heads -> [rows, heads, d]. A query sees the
-/// rows of its segment's stem and those of its own segment up to itself, as far as the window reaches.
+/// Computes attention: q [rows, heads, d], k and v [rows, kv heads, d] with heads a multiple of kv heads -> [rows, heads, d]. A
+/// query sees the rows of its segment's stem and those of its own segment up to itself, as far as the window reaches.
 ///
 /// # Panics
 /// If the tensors do not have the rows of `packed`.

@@ -11,26 +11,26 @@ use super::attention::Pattern;
 use super::autodiff::wide;
 use super::packed::{Packed, Segment};
 
-/// Queries and keys of a block are multiples of this: kernels that read several numbers at once then fit every layout, and
-/// are not compiled again for the next one.
+/// Blocks of queries and keys are padded to multiples of this. Kernels that read several numbers at once then fit every layout,
+/// and are not compiled again for the next one.
 const STEP: usize = 16;
-/// The multiple for the backend's fused attention, whose kernels take up to so many queries at once and no part of them.
+/// Blocks are padded to multiples of this for the backend's fused attention, whose kernels always take this many queries at once.
 const FUSED_STEP: usize = 128;
 
-/// Where the rows of a layout lie in the padded blocks, as indices on the device.
+/// The places of a layout's rows in the padded blocks, as indices on the device.
 struct Blocks<B: Backend> {
     device: B::Device,
     step: usize,
     segments: usize,
-    /// Longest segment and most keys of one, padded.
+    /// The longest segment and the most keys of a segment, both padded.
     queries: usize,
     keys: usize,
-    /// Row of each padded query and key; row 0 for padding.
+    /// The row of each padded query and key; row 0 for padding.
     query_rows: IntTensor<B>,
     key_rows: IntTensor<B>,
-    /// Position of each padded query in its sequence; −1 for padding, which sees nothing.
+    /// The position of each padded query in its sequence; −1 for padding, which sees nothing.
     positions: IntTensor<B>,
-    /// Padded place of each row among the queries, and among the keys of its own segment.
+    /// The padded place of each row among the queries, and among the keys of its own segment.
     query_places: IntTensor<B>,
     key_places: IntTensor<B>,
     stems: Option<Stems<B>>,
@@ -38,11 +38,11 @@ struct Blocks<B: Backend> {
 
 /// The rows that several segments share.
 struct Stems<B: Backend> {
-    /// Per shared row its padded places beside its own, [shared · most]; one past the last place where there are fewer.
+    /// The padded places of each shared row beside its own, [shared · most]; one past the last place where a row has fewer.
     places: IntTensor<B>,
     most: usize,
     shared: usize,
-    /// Per row its number among the shared ones plus 1, 0 for rows of a single segment.
+    /// For each row, its number among the shared rows plus 1; 0 for rows of a single segment.
     of_row: IntTensor<B>,
 }
 
@@ -54,7 +54,7 @@ fn int<B: Backend>(values: impl IntoIterator<Item = i64>, device: &B::Device) ->
 }
 
 impl<B: Backend> Blocks<B> {
-    /// Those of a layout, made for the first layer of a pass.
+    /// Makes the indices of a layout, for the first layer of a pass.
     fn of(packed: &Packed, device: &B::Device, step: usize) -> Arc<Self> {
         packed.prepared.get(|x: &Self| x.step == step && x.device == *device, || Self::new(packed, device, step))
     }
@@ -91,7 +91,7 @@ impl<B: Backend> Blocks<B> {
         }
     }
 
-    /// [rows, heads, d] -> [segments, kv heads, group · queries, d]
+    /// Pads queries: [rows, heads, d] -> [segments, kv heads, group · queries, d].
     fn queries(&self, x: FloatTensor<B>, kv_heads: usize) -> FloatTensor<B> {
         let (group, d) = (x.shape()[1] / kv_heads, x.shape()[2]);
         let x = B::float_select(x, 0, self.query_rows.clone());
@@ -110,14 +110,14 @@ impl<B: Backend> Blocks<B> {
         B::float_select(x, 0, self.query_places.clone())
     }
 
-    /// [rows, kv heads, d] -> [segments, kv heads, keys, d]
+    /// Pads keys: [rows, kv heads, d] -> [segments, kv heads, keys, d].
     fn keys(&self, x: FloatTensor<B>) -> FloatTensor<B> {
         let (kv_heads, d) = (x.shape()[1], x.shape()[2]);
         let x = B::float_select(x, 0, self.key_rows.clone());
         B::float_permute(B::float_reshape(x, Shape::from([self.segments, self.keys, kv_heads, d])), &[0, 2, 1, 3])
     }
 
-    /// The sum over all places of each row: [segments, kv heads, keys, d] -> [rows, kv heads, d].
+    /// Sums over all places of each row: [segments, kv heads, keys, d] -> [rows, kv heads, d].
     fn sum_of_keys(&self, x: FloatTensor<B>) -> FloatTensor<B> {
         let (kv_heads, d) = (x.shape()[1], x.shape()[3]);
         let x = B::float_permute(x, &[0, 2, 1, 3]);
@@ -132,7 +132,7 @@ impl<B: Backend> Blocks<B> {
         B::float_cast(B::float_add(own, B::float_select(sums, 0, stems.of_row.clone())), dtype.into())
     }
 
-    /// [segments, 1, 1, queries, keys]: true where a query does not see a key.
+    /// The mask [segments, 1, 1, queries, keys]: true where a query does not see a key.
     fn unseen(&self, window: Option<usize>) -> BoolTensor<B> {
         let device = self.device.clone();
         let out = get_or_init_device_settings::<B>(&device).bool_dtype;
@@ -150,7 +150,7 @@ impl<B: Backend> Blocks<B> {
     }
 }
 
-/// [`Blocks::unseen`] of a window.
+/// The result of [`Blocks::unseen`] for a window.
 struct Unseen<B: Backend> {
     device: B::Device,
     window: Option<usize>,
@@ -195,7 +195,7 @@ struct Scored<B: Backend> {
     q: FloatTensor<B>,
     k: FloatTensor<B>,
     v: FloatTensor<B>,
-    /// [segments, kv heads, group · queries, keys]; −1e30 where unseen.
+    /// Scores [segments, kv heads, group · queries, keys]; −1e30 where a key is unseen.
     scores: FloatTensor<B>,
     /// tanh(score / cap) before the mask.
     tanh: Option<FloatTensor<B>>,
@@ -230,8 +230,8 @@ pub fn forward<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> (Floa
     (x.blocks.rows(B::float_matmul(p, x.v)), B::float_reshape(lse, Shape::from([rows, heads])))
 }
 
-/// [`forward`] without the log-sum-exp: by the backend's own fused attention where that knows the pattern. Not in f32: on CUDA
-/// it multiplies in f16 whatever the inputs are.
+/// Computes [`forward`] without the log-sum-exp, by the backend's own fused attention where that supports the pattern. It is not
+/// used in f32: on CUDA it multiplies in f16 whatever the inputs are.
 pub fn output<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
     let (s, heads, d) = (pattern.scoring, qkv[0].shape()[1], qkv[0].shape()[2]);
     let plain = s.softcap.is_none() && s.window.is_none() && s.scale == 1.0 / (d as f32).sqrt();
@@ -239,7 +239,7 @@ pub fn output<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatT
         return forward::<B>(qkv, pattern).0;
     }
     let blocks = Blocks::<B>::of(&pattern.packed, &qkv[0].device(), FUSED_STEP);
-    // The padding is behind a sequence, where causal queries do not look.
+    // The padding comes after a sequence, where causal queries do not look.
     let [q, k, v] = qkv.map(|x| {
         let (kv_heads, shape) = (x.shape()[1], Shape::from([blocks.segments, heads, blocks.keys, d]));
         let x = B::float_reshape(blocks.keys(x), Shape::from([blocks.segments, kv_heads, 1, blocks.keys, d]));
@@ -250,7 +250,7 @@ pub fn output<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatT
     blocks.rows(B::attention(q, k, v, None, None, options))
 }
 
-/// Gradients of q, k and v; `out` and `lse` as [`forward`] returned them.
+/// Returns the gradients of q, k and v; `out` and `lse` are what [`forward`] returned.
 pub fn backward<B: Backend>(
     qkv: [FloatTensor<B>; 3],
     out: FloatTensor<B>,

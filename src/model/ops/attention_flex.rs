@@ -1,7 +1,7 @@
 //! CPU kernels of causal attention over packed rows. A task works on one kv head of a segment (forward) or of a whole tree
-//! (backward: what the branches give to a shared stem is then added in order). Query rows go in blocks, those of all heads
-//! of a group stacked, so that a block of scores [queries · group, keys] stays in cache. Tasks write disjoint heads of
-//! shared buffers, which is what the raw pointers are for.
+//! (backward: the contributions of the branches to a shared stem are then added in order). Query rows are processed in blocks,
+//! with the rows of all heads of a group stacked, so that a block of scores [queries · group, keys] stays in cache. Tasks write
+//! disjoint heads of shared buffers, and use raw pointers to do so.
 
 use std::ops::Range;
 
@@ -20,14 +20,14 @@ pub struct Dims {
     pub d: usize,
 }
 
-/// Most query positions of a block, and most scores: a block and its gradient fit a core's cache.
+/// The most query positions of a block, and the most scores: a block and its gradient fit a core's cache.
 const POSITIONS: usize = 64;
 const SCORES: usize = 128 * 1024;
 
-/// A buffer that tasks write at disjoint places.
+/// A buffer that tasks write to at disjoint places.
 #[derive(Clone, Copy)]
 pub(super) struct Out(pub *mut f32);
-// SAFETY: each task writes only the rows and heads that are its own; the buffer outlives the parallel loop.
+// SAFETY: each task writes only its own rows and heads; the buffer outlives the parallel loop.
 unsafe impl Send for Out {}
 // SAFETY: as above.
 unsafe impl Sync for Out {}
@@ -37,25 +37,25 @@ impl Out {
     }
 
     /// # Safety
-    /// As the buffer's: in bounds, and nothing else touches these elements meanwhile.
+    /// The elements must be within the buffer, and nothing else may touch them meanwhile.
     unsafe fn slice<'a>(self, at: usize, len: usize) -> &'a mut [f32] {
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.at(at), len) }
     }
 }
 
-/// Consecutive queries of a segment with all keys that any of them sees. Keys are counted by position: the stem, then the
+/// Consecutive queries of a segment with all keys that any of them sees. Keys are counted by position: the stem's first, then the
 /// segment's own.
 struct Block<'a> {
     segment: &'a Segment,
-    /// The first query's row, and its position.
+    /// The row of the first query; `position` is its position.
     row: usize,
     position: usize,
     queries: usize,
     keys: Range<usize>,
 }
 
-/// Keys of a block whose rows follow each other; `column` is the first one's in the block.
+/// Keys of a block whose rows are consecutive; `column` is the column of the first one in the block.
 struct Part {
     row: usize,
     column: usize,
@@ -75,14 +75,14 @@ fn blocks<'a>(segment: &'a Segment, scoring: &Scoring, group: usize) -> impl Ite
 }
 
 impl Block<'_> {
-    /// The columns that the i-th query sees.
+    /// The columns that query `i` sees.
     fn seen(&self, i: usize, scoring: &Scoring) -> Range<usize> {
         let end = self.position + i + 1;
         let first = scoring.window.map_or(0, |w| end.saturating_sub(w));
         first - self.keys.start.min(first)..end - self.keys.start
     }
 
-    /// The segment's own keys, which are never none, and those of the stem, if any.
+    /// The segment's own keys, of which there is at least one, and those of the stem, if there is one.
     fn parts(&self) -> impl Iterator<Item = Part> + use<> {
         let (stem, keys) = (&self.segment.stem, &self.keys);
         let own = keys.start.max(stem.len());
@@ -93,7 +93,7 @@ impl Block<'_> {
     }
 }
 
-/// Runs `task` on each group of segments and each kv head, the largest first, so that the last ones to end are short.
+/// Runs `task` on each group of segments and each kv head, the largest first, so that the last tasks to end are short.
 fn for_each<'a>(
     groups: impl Iterator<Item = &'a [Segment]>,
     kv_heads: usize,
@@ -105,8 +105,8 @@ fn for_each<'a>(
     tasks.into_iter().par_bridge().for_each_init(Scratch::default, |scratch, (group, head)| task(group, head, scratch));
 }
 
-/// What one thread needs for a block: rows of q, of the output's gradient and of a result, [queries · group, d], and scores
-/// with their gradients, [queries · group, keys].
+/// The buffers that one thread needs for a block: rows of q, of the output's gradient and of a result, [queries · group, d], and
+/// scores with their gradients, [queries · group, keys].
 #[derive(Default)]
 struct Scratch {
     q: Vec<f32>,
@@ -117,7 +117,7 @@ struct Scratch {
     numbers: Vec<f32>,
 }
 
-/// The first n elements, whatever they hold.
+/// Returns the first n elements of the buffer, with unspecified contents.
 fn first(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
     if buffer.len() < n {
         *buffer = uninit(n);
@@ -126,7 +126,7 @@ fn first(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
 }
 
 impl Dims {
-    /// Elements of a row of q, and of a row of k.
+    /// The number of elements of a row of q, and of a row of k.
     fn widths(self) -> (usize, usize) {
         (self.heads * self.d, self.kv_heads * self.d)
     }
@@ -138,7 +138,7 @@ impl Dims {
     }
 }
 
-/// The output, and per (row, head) the log-sum-exp of the scores.
+/// Returns the output, and for each (row, head) the log-sum-exp of the scores.
 pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Vec<f32>) {
     dims.check(qkv, pattern);
     let ([q, k, v], scoring) = (qkv, &pattern.scoring);
@@ -191,7 +191,7 @@ pub fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f32>, Ve
     (out, lse)
 }
 
-/// Gradients of q, k and v; `out` and `lse` as [`forward`] returned them.
+/// Returns the gradients of q, k and v; `out` and `lse` are what [`forward`] returned.
 pub fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], pattern: &Pattern, dims: Dims) -> [Vec<f32>; 3] {
     dims.check(qkv, pattern);
     let ([q, k, v], scoring) = (qkv, &pattern.scoring);

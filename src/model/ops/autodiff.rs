@@ -14,10 +14,11 @@ use burn::backend::{
 };
 use burn::tensor::{DType, FloatDType};
 
-/// The gradients of the N inputs, from the first K inputs, what the forward pass left and the gradient of the output.
+/// A function from the first K inputs, the state that the forward pass kept and the gradient of the output to the gradients of
+/// the N inputs.
 pub type BackwardFn<B, S, const N: usize, const K: usize> = fn([FloatTensor<B>; K], S, FloatTensor<B>) -> [FloatTensor<B>; N];
 
-/// In f32 where the numbers are shorter: what is summed, or made in several steps, would lose more than its storage does.
+/// Casts shorter numbers to f32: a sum, or a result of several steps, would lose more than the storage of its inputs does.
 pub fn wide<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     if x.dtype() == DType::F64 { x } else { B::float_cast(x, FloatDType::F32) }
 }
@@ -45,7 +46,7 @@ impl<B: Backend, S: Clone + Send + Debug + 'static, const N: usize, const K: usi
     }
 }
 
-/// Runs `plain` where no input is tracked, else `tracked`, whose second result goes to `backward` with the first K inputs.
+/// Runs `plain` if no input is tracked, else `tracked`, whose second result is passed to `backward` with the first K inputs.
 pub fn step<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug + 'static, const N: usize, const K: usize>(
     inputs: [FloatTensor<Autodiff<B, C>>; N],
     plain: impl FnOnce([FloatTensor<B>; N]) -> FloatTensor<B>,

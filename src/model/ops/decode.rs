@@ -14,10 +14,10 @@ use super::prepared::Prepared;
 use super::rows::{gathered_dots, gathered_sums};
 use super::simd;
 
-/// Positions of a block of the cache.
+/// The number of positions in a block of the cache.
 pub const BLOCK: usize = 16;
 
-/// Where the sequences of a decode step lie in a cache of [blocks · BLOCK, kv heads · d].
+/// The places of a decode step's sequences in a cache of [blocks · BLOCK, kv heads · d].
 pub struct CacheView<'a> {
     kv_heads: usize,
     tables: &'a [&'a [usize]],
@@ -26,19 +26,20 @@ pub struct CacheView<'a> {
 }
 
 impl<'a> CacheView<'a> {
-    /// `tables`: blocks of each row's sequence, in order; `lens`: positions filled in each sequence, the new one included.
+    /// Creates a view. `tables` has the blocks of each row's sequence, in order; `lens` the positions filled in each sequence,
+    /// including the new one.
     pub fn new(kv_heads: usize, tables: &'a [&'a [usize]], lens: &'a [usize]) -> Self {
         Self { kv_heads, tables, lens, prepared: Prepared::default() }
     }
 
-    /// Rows of the cache that a row of the step sees.
+    /// The rows of the cache that a row of the step sees.
     fn seen(&self, row: usize, window: Option<usize>) -> impl Iterator<Item = usize> {
         let (table, len) = (self.tables[row], self.lens[row]);
         (len.saturating_sub(window.unwrap_or(len))..len).map(move |p| table[p / BLOCK] * BLOCK + p % BLOCK)
     }
 }
 
-/// Rows of a cache, on the host, and on the device once they have been asked for there.
+/// Rows of the cache, kept on the host, and on the device as soon as they have been asked for there.
 pub struct Places {
     rows: Vec<usize>,
     index: OnceCell<Tensor<1, Int>>,
@@ -56,7 +57,7 @@ impl Places {
     }
 }
 
-/// q [rows, heads, d] over k and v [blocks · BLOCK, kv heads · d] -> [rows, heads, d].
+/// Attends with q [rows, heads, d] to k and v [blocks · BLOCK, kv heads · d] -> [rows, heads, d].
 ///
 /// # Panics
 /// If a sequence is empty, longer than its blocks, or a block is outside the cache.
@@ -103,19 +104,19 @@ fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: Scoring, [rows
     out
 }
 
-/// What the composed body gathers, by window.
+/// The gathered rows of the composed body, for one window.
 struct Gather {
     window: Option<usize>,
-    /// Keys of a sequence, padded.
+    /// The number of keys of a sequence, padded.
     keys: usize,
-    /// Rows of the cache [rows · keys]; a sequence's first one for padding.
+    /// The rows of the cache [rows · keys]; for padding, the sequence's first row.
     index: Tensor<1, Int>,
-    /// 0, and −1e30 for padding, [rows, 1, 1, keys].
+    /// 0, or −1e30 for padding, [rows, 1, 1, keys].
     unseen: Tensor<4>,
 }
 
 impl Gather {
-    /// The number of keys is a multiple of [`BLOCK`]: kernels that read several numbers at once fit most steps.
+    /// Makes the number of keys a multiple of [`BLOCK`]: kernels that read several numbers at once then fit most steps.
     fn new(at: &CacheView, window: Option<usize>, device: &Device) -> Self {
         let seen: Vec<Vec<usize>> = (0..at.lens.len()).map(|row| at.seen(row, window).collect()).collect();
         let keys = seen.iter().map(Vec::len).max().unwrap_or(1).next_multiple_of(BLOCK);
@@ -128,7 +129,7 @@ impl Gather {
 
 fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
     let ([rows, heads, d], device, dtype) = (q.dims(), q.device(), q.dtype());
-    // Scores and what is made of them; products are in the dtype of the inputs.
+    // The dtype of scores and all that is computed from them; products are in the dtype of the inputs.
     let wide = if dtype == DType::F64 { FloatDType::F64 } else { FloatDType::F32 };
     let gather = at.prepared.get(|x: &Gather| x.window == scoring.window, || Gather::new(at, scoring.window, &device));
     // [rows, kv heads, keys, d]
@@ -162,7 +163,7 @@ pub fn write_rows(cache: &mut Tensor<2>, places: &Places, rows: Tensor<2>) {
     }
 }
 
-/// Copies rows of a cache [.., width], in place: to and from do not overlap.
+/// Copies rows of a cache [.., width], in place. `from` and `to` do not overlap.
 pub fn copy_rows(cache: &mut Tensor<2>, from: &Places, to: &Places) {
     let width = cache.dims()[1];
     if flex_f32(cache).is_some() {

@@ -1,4 +1,4 @@
-//! From tensors of burn's `flex` backend to slices and back, without copies; and matrix products on slices.
+//! Converts tensors of burn's `flex` backend to slices and back, without copies, and multiplies matrices in slices.
 
 use burn::backend::{
     Flex,
@@ -13,31 +13,31 @@ use super::simd;
 /// Elements per parallel task: large enough to hide rayon's overhead of about 5 µs.
 pub const GRAIN: usize = 16 * 1024;
 
-/// The tensor as the contiguous f32 view of a `flex` tensor, or `None` on another backend or dtype.
-/// Copies only strided views.
+/// Returns the tensor as the contiguous f32 view of a `flex` tensor, or `None` on another backend or dtype. Copies only strided
+/// views.
 pub fn flex_f32<const D: usize>(t: &Tensor<D>) -> Option<FlexTensor> {
     let t = t.clone().try_into_primitive::<Flex>().ok()?;
     (t.dtype() == DType::F32).then(|| dense(t))
 }
 
-/// A tensor on `device` from host values in row-major order.
+/// Makes a tensor on `device` from host values in row-major order.
 pub fn tensor_from_vec<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
-/// The tensor in `dtype`; itself where it is.
+/// Returns the tensor in `dtype`, unchanged if it already is.
 pub fn cast<const D: usize>(t: Tensor<D>, dtype: FloatDType) -> Tensor<D> {
     if t.dtype() == DType::from(dtype) { t } else { t.cast(dtype) }
 }
 
-/// Host indices as a tensor.
+/// Makes a tensor of host indices.
 pub fn index(values: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let values: Vec<i64> = values.map(|v| v as i64).collect();
     let n = values.len();
     Tensor::from_data(TensorData::new(values, [n]), device)
 }
 
-/// The owner of a contiguous view: `f32s` of it never fails. Copies only strided views.
+/// Makes a view contiguous and owned, so that `f32s` of it never fails. Copies only strided views.
 pub fn dense(t: FlexTensor) -> FlexTensor {
     if t.is_contiguous() { t } else { t.to_contiguous() }
 }
@@ -51,16 +51,17 @@ pub fn from_vec(v: Vec<f32>, shape: Shape) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(v), Layout::contiguous(shape), DType::F32)
 }
 
-/// Contiguous, and the view spans its buffer: `storage_mut` may overwrite all of it (and copies it first if it is shared).
+/// Returns a contiguous tensor whose view spans its buffer: `storage_mut` may overwrite all of it (and copies it first if it is
+/// shared).
 pub fn own(t: FlexTensor) -> FlexTensor {
     let whole = t.is_contiguous() && t.layout().start_offset() == 0 && t.bytes().len() == 4 * t.layout().num_elements();
     if whole { t } else { t.to_contiguous() }
 }
 
-/// sum + x, in place where `sum` has a buffer of its own. burn adds on one thread.
+/// Returns sum + x, computed in place where `sum` has a buffer of its own. burn adds on one thread.
 ///
 /// # Panics
-/// If they are not on one device.
+/// If the tensors are not on one device.
 pub fn add(sum: Tensor<1>, x: Tensor<1>) -> Tensor<1> {
     let Some(x) = flex_f32(&x).filter(|_| sum.dtype() == DType::F32) else { return sum + x };
     let mut sum = own(sum.try_into_primitive::<Flex>().expect("both on one device"));
@@ -73,7 +74,7 @@ pub fn all_f32(ts: &[&FlexTensor]) -> bool {
     ts.iter().all(|t| t.dtype() == DType::F32)
 }
 
-/// A buffer that is not zeroed: every element must be written before it is read.
+/// Returns a buffer that is not zeroed: every element must be written before it is read.
 #[allow(clippy::uninit_vec)]
 pub fn uninit(n: usize) -> Vec<f32> {
     let mut v = Vec::with_capacity(n);
@@ -83,18 +84,18 @@ pub fn uninit(n: usize) -> Vec<f32> {
     v
 }
 
-/// Multiplications below which a second thread costs more than it brings.
+/// The number of multiplications below which a second thread costs more than it saves.
 const SMALL: usize = 192 * 192 * 192;
 
-/// How a product is threaded.
+/// The threading of a product.
 pub fn threads(m: usize, n: usize, k: usize) -> Parallelism {
     if m * n * k < SMALL { Parallelism::None } else { Parallelism::Rayon(0) }
 }
 
-/// A matrix in a slice: (row stride, column stride).
+/// The strides of a matrix in a slice: (row stride, column stride).
 pub type Strides = (usize, usize);
 
-/// c (m×n) = a (m×k) · b (k×n), or c += with `accumulate`.
+/// Computes c (m×n) = a (m×k) · b (k×n), or c += a · b with `accumulate`.
 #[allow(clippy::too_many_arguments)]
 pub fn matmul(
     (m, n, k): (usize, usize, usize),
@@ -137,10 +138,10 @@ pub unsafe fn matmul_ptr(
     }
 }
 
-/// The values of a tensor, row-major, on the host.
+/// Returns the values of a tensor, row-major, on the host.
 ///
 /// # Panics
-/// When the tensor is not f32: parameters and activations of this crate always are.
+/// If the tensor is not f32: parameters and activations of this crate always are.
 pub fn to_host<const D: usize>(t: Tensor<D>) -> Vec<f32> {
     t.into_data().try_into_vec::<f32>().expect("f32 tensor")
 }

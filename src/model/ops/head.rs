@@ -1,6 +1,6 @@
-//! The language-model head of the token statistics: numbers of p = softmax(h·wᵀ) per token, and their gradients in closed
-//! form, in tiles of the logits on CPU and in chunks of tokens elsewhere. No [tokens, vocabulary] tensor exists as a whole, and
-//! nothing here is part of an autodiff graph:
+//! The language-model head of the token statistics: statistics of p = softmax(h·wᵀ) per token, and their gradients in closed
+//! form, in tiles of the logits on the CPU and in chunks of tokens elsewhere. No [tokens, vocabulary] tensor exists as a whole,
+//! and nothing here is part of an autodiff graph:
 //!
 //! d logits = g_logp·(onehot − p) − g_H·p·(log p + H) + g_KL·p·(log p − log q − KL)
 //!
@@ -16,11 +16,11 @@ use super::simd::{self, LogSum};
 
 /// Tokens per chunk of the composed body: 100 MB of logits at a vocabulary of 50,000.
 pub(crate) const CHUNK: usize = 512;
-/// Logits per tile of the CPU's body, 8 MB.
+/// Logits per tile of the CPU's body: 8 MB.
 const TILE: usize = 2 * 1024 * 1024;
 
-/// Hidden states [n, h] and the matrix [v, h] that makes logits of them, in one dtype. That of bf16 is the products'; logits and
-/// all that is made of them are f32 then.
+/// Hidden states [n, h] and the matrix [v, h] that makes logits of them, in one dtype. If it is bf16, only the products are
+/// computed in it; logits and everything derived from them are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub hidden: &'a Tensor<2>,
@@ -28,8 +28,8 @@ pub struct Head<'a> {
     pub softcap: Option<Softcap>,
 }
 
-/// Logits that are not h·wᵀ but cap·tanh(h·wᵀ / cap) / temperature (Gemma 2): the cap comes before the temperature, which
-/// elsewhere divides the hidden states.
+/// Softly capped logits: cap·tanh(h·wᵀ / cap) / temperature instead of h·wᵀ (Gemma 2). The cap comes before the temperature,
+/// which elsewhere divides the hidden states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Softcap {
     pub cap: f32,
@@ -37,13 +37,13 @@ pub struct Softcap {
 }
 
 impl Softcap {
-    /// In place: h·wᵀ -> logits.
+    /// Turns h·wᵀ into logits, in place.
     fn apply(self, x: &mut [f32]) {
         simd::softcap(x, self.cap);
         simd::scale(1.0 / self.temperature, x);
     }
 
-    /// In place: gradients of logits -> gradients of h·wᵀ.
+    /// Turns gradients of logits into gradients of h·wᵀ, in place.
     fn backward(self, logits: &[f32], d: &mut [f32]) {
         for (d, x) in d.iter_mut().zip(logits) {
             let tanh = x * self.temperature / self.cap;
@@ -52,7 +52,7 @@ impl Softcap {
     }
 }
 
-/// Per response token of a micro-batch, sequences one after another: of π(·|before) = softmax(logits / temperature).
+/// Statistics of π(·|before) = softmax(logits / temperature) per response token of a micro-batch, sequences one after another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenStats {
     /// log π(token)
@@ -71,24 +71,24 @@ pub struct TokenStats {
 pub struct TokenGrads {
     pub log_prob: Vec<f32>,
     pub entropy: Vec<f32>,
-    /// Empty where the loss does not read the divergence: the reference is then not needed.
+    /// The gradient of the divergence; empty where the loss does not read it, and the reference is then not needed.
     pub full_kl: Vec<f32>,
 }
 
-/// What one pass over a batch of tokens found, for the caller and for [`head_backward`].
+/// The statistics of a batch of tokens, for the caller and for [`head_backward`].
 #[derive(Clone, Debug, Default)]
 pub struct HeadStats {
     pub tokens: TokenStats,
-    /// Of the policy's logits, and of the reference's; empty in the composed body.
+    /// The log-sums of the policy's logits, and of the reference's; empty in the composed body.
     log_sums: Vec<LogSum>,
     reference: Vec<LogSum>,
 }
 
-/// Statistics of each distribution and its target; `full_kl` only with a reference, whose hidden states may be of another
-/// width.
+/// Computes the statistics of each token's distribution and target; `full_kl` only with a reference, whose hidden states may have
+/// another width.
 ///
 /// # Panics
-/// If there are not as many targets as hidden states, or if the reference is of other tokens or another vocabulary.
+/// If there are not as many targets as hidden states, or if the reference has another number of tokens or another vocabulary.
 pub fn head_stats(policy: Head, targets: &[u32], reference: Option<Head>) -> HeadStats {
     check(policy, targets, reference);
     match (FlexHead::of(policy), reference.map(FlexHead::of)) {
@@ -98,11 +98,11 @@ pub fn head_stats(policy: Head, targets: &[u32], reference: Option<Head>) -> Hea
     }
 }
 
-/// Gradients of Σ g·statistic over tokens and statistics: of the policy's hidden states [n, h] as the result, of its matrix
-/// [v, h] added to `dw`, where it is wanted. The reference gets none.
+/// Computes the gradients of Σ g·statistic over tokens and statistics: returns that of the policy's hidden states [n, h], and
+/// adds that of its matrix [v, h] to `dw`, where it is wanted. The reference gets none.
 ///
 /// # Panics
-/// As [`head_stats`]; if `stats` are not of these tokens; if a gradient is not as long as the targets (that of the divergence
+/// As for [`head_stats`]; if `stats` belong to other tokens; if a gradient is not as long as the targets (that of the divergence
 /// may be empty); or if there is a gradient of the divergence and no reference.
 pub fn head_backward(
     policy: Head,
@@ -133,12 +133,12 @@ fn check(policy: Head, targets: &[u32], reference: Option<Head>) {
     }
 }
 
-/// 0..n in steps, the last one shorter.
+/// Cuts 0..n into ranges of `step`; the last one may be shorter.
 fn cut(n: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n).step_by(step).map(move |start| start..(start + step).min(n))
 }
 
-/// Tokens whose logits of one tile are made together, and how many columns of the vocabulary that tile has.
+/// The number of tokens and the number of columns of the vocabulary in one tile of logits.
 pub(crate) fn tile(tokens: usize, vocabulary: usize) -> (usize, usize) {
     let rows = tokens.clamp(1, 4096);
     (rows, (TILE / rows).max(512).min(vocabulary))
@@ -167,7 +167,7 @@ impl FlexHead {
         &f32s(&self.w)[columns.start * self.h..columns.end * self.h]
     }
 
-    /// Logits [tokens, columns], at the beginning of `out`.
+    /// Computes logits [tokens, columns] into the beginning of `out`.
     fn logits(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
         let (n, v, h) = (tokens.len(), columns.len(), self.h);
         mm((n, v, h), out, (v, 1), false, self.rows(tokens), (h, 1), self.columns(columns), (1, h), threads(n, v, h));
@@ -177,7 +177,7 @@ impl FlexHead {
     }
 }
 
-/// Logits of the policy and, where it is there, of the reference, tile by tile. Wide tiles of few columns: a pass over them
+/// Logits of the policy and, if there is one, of the reference, tile by tile. Tiles are wide, of few columns: a pass over them
 /// finds them in cache, and each part of the matrix and of its gradient is read once per chunk of tokens.
 struct Tiles<'a> {
     policy: &'a FlexHead,
@@ -213,7 +213,7 @@ impl<'a> Tiles<'a> {
         });
     }
 
-    /// All tiles: the columns of the vocabulary for one chunk of tokens after another.
+    /// All tiles: for each chunk of tokens, the columns of the vocabulary.
     fn all(&self, tokens: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + use<> {
         let (v, (rows, columns)) = (self.policy.v, tile(tokens, self.policy.v));
         cut(tokens, rows).flat_map(move |tokens| cut(v, columns).map(move |columns| (tokens.clone(), columns)))
@@ -241,7 +241,7 @@ fn flex_stats(policy: &FlexHead, targets: &[u32], reference: Option<&FlexHead>) 
     HeadStats { tokens, log_sums, reference: of_reference }
 }
 
-/// Sums over the logits x of a token that have been seen, with z = x − max; and the target's logit.
+/// Running sums over the logits x of a token, with z = x − max, and the target's logit.
 #[derive(Clone, Debug, Default)]
 struct Running {
     max: f32,
@@ -337,7 +337,7 @@ fn flex_backward(
     tensor_from_vec(dh, [n, h], device)
 }
 
-/// One transfer for all tokens: the statistics of a token are the columns of a row.
+/// Computes the statistics with one transfer for all tokens: the statistics of a token are the columns of a row.
 fn composed_stats(policy: Head, targets: &[u32], reference: Option<Head>) -> TokenStats {
     let columns = |tokens: Range<usize>| {
         let (lp, t) = (log_softmax(logits(policy, &tokens)), column(&targets[tokens.clone()], &policy.hidden.device()));
@@ -428,7 +428,7 @@ fn column(targets: &[u32], device: &Device) -> Tensor<2, Int> {
     Tensor::from_data(TensorData::new(values, [targets.len(), 1]), device)
 }
 
-/// In f32 where the numbers are shorter.
+/// Casts shorter numbers to f32.
 fn wide(x: Tensor<2>) -> Tensor<2> {
     if x.dtype() == DType::F64 { x } else { cast(x, FloatDType::F32) }
 }

@@ -1,6 +1,6 @@
-//! y = x·wᵀ + b with the weight as Hugging Face stores it, [out, in]. On the CPU gemm reads the transposes in place and
-//! writes the weight's gradient in order; burn's own ops would copy the first and give the second as a strided view. Of a
-//! frozen weight there is no gradient to make, and nothing is kept to make it from.
+//! y = x·wᵀ + b with the weight as Hugging Face stores it, [out, in]. On the CPU, gemm reads the transposes in place and writes
+//! the weight's gradient in order; burn's own operations would copy the former and return the latter as a strided view. A frozen
+//! weight gets no gradient, and nothing is kept to compute one.
 
 use burn::backend::{
     Autodiff, Backend, Dispatch, Flex, TensorMetadata, autodiff::checkpoint::strategy::CheckpointStrategy, backend_extension,
@@ -23,15 +23,15 @@ pub trait LinearKernels: Backend {
     fn with_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::linear_fwd(x, w, Some(b))
     }
-    /// Gradient of x
+    /// The gradient of x.
     fn input_bwd(w: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
         composed_input_bwd::<Self>(w, dy)
     }
-    /// Gradient of w
+    /// The gradient of w.
     fn weight_bwd(x: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
         composed_weight_bwd::<Self>(x, dy)
     }
-    /// Gradient of b
+    /// The gradient of b.
     fn bias_bwd(dy: FloatTensor<Self>) -> FloatTensor<Self> {
         composed_bias_bwd::<Self>(dy)
     }
@@ -106,7 +106,7 @@ impl LinearKernels for Flex {
             return composed_bias_bwd::<Self>(dy);
         }
         let (out, dy) = (dy.shape()[1], dense(dy));
-        // Tasks of a fixed size and an ordered sum of theirs: the result does not depend on the thread count.
+        // Tasks of a fixed size whose results are summed in order: the result does not depend on the thread count.
         let sum = |rows: &mut dyn Iterator<Item = &[f32]>| {
             let mut sum = vec![0f32; out];
             rows.for_each(|row| simd::axpy(1.0, row, &mut sum));
@@ -162,7 +162,7 @@ impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
     }
 }
 
-/// x [n, in], weight [out, in], bias [out] -> [n, out].
+/// Computes x [n, in], weight [out, in], bias [out] -> [n, out].
 ///
 /// # Panics
 /// If the inner sizes differ.
@@ -175,7 +175,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     })
 }
 
-/// [`linear`] whose weight and bias get no gradient: its backward pass makes none, and the input is not kept for it.
+/// Computes [`linear`] without gradients of weight and bias: the backward pass makes none, and the input is not kept for it.
 ///
 /// # Panics
 /// If the inner sizes differ.

@@ -1,10 +1,10 @@
-//! Fused differentiable operations with hand-written backward: what burn's CPU backend is slow at, and nothing else.
+//! Fused differentiable operations with hand-written backward passes, only for what burn's CPU backend is slow at.
 //!
 //! Each file holds one operation: its kernel trait (default bodies composed of ordinary tensor ops, which CUDA runs; a
 //! fused, threaded body for burn's `flex` CPU backend), the dispatch trait, the autodiff step and the function models call.
 //! [`mod@linear`], [`norm`], [`activation`], [`mod@rope`] and [`mod@attention`] take part in autodiff; [`decode`] and [`head`] do not
 //! need it.
-//! Float sums are made in a fixed order, so results do not depend on the number of threads.
+//! Floats are summed in a fixed order, so results do not depend on the number of threads.
 
 pub mod activation;
 pub mod attention;

@@ -16,20 +16,20 @@ pub trait NormKernels: Backend {
     fn rms_norm_fwd(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
         composed_rms_fwd::<Self>(x, w, eps)
     }
-    /// Gradients of x and w
+    /// The gradients of x and w.
     fn rms_norm_bwd(x: FloatTensor<Self>, w: FloatTensor<Self>, dy: FloatTensor<Self>, eps: f64) -> [FloatTensor<Self>; 2] {
         composed_rms_bwd::<Self>(x, w, dy, eps)
     }
     fn layer_norm_fwd(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
         composed_layer_fwd::<Self>(x, w, b, eps)
     }
-    /// Gradients of x, w and b
+    /// The gradients of x, w and b.
     fn layer_norm_bwd(x: FloatTensor<Self>, w: FloatTensor<Self>, dy: FloatTensor<Self>, eps: f64) -> [FloatTensor<Self>; 3] {
         composed_layer_bwd::<Self>(x, w, dy, eps)
     }
 }
 
-/// A vector of the last dimension with the rank of `like`.
+/// Reshapes a vector of the last dimension to the rank of `like`.
 fn last<B: Backend>(w: FloatTensor<B>, like: &FloatTensor<B>) -> FloatTensor<B> {
     let mut shape = vec![1; like.shape().num_dims()];
     shape[like.shape().num_dims() - 1] = w.shape().num_elements();
@@ -80,14 +80,14 @@ fn composed_layer_fwd<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, b: Float
     B::float_add(composed_rms_fwd::<B>(centred::<B>(x), w, eps), b)
 }
 
-/// A centred x makes LayerNorm an RMSNorm, and the gradient of centring is centring.
+/// The backward pass of LayerNorm: of a centred x, LayerNorm is an RMSNorm, and the gradient of centring is centring.
 fn composed_layer_bwd<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, dy: FloatTensor<B>, eps: f64) -> [FloatTensor<B>; 3] {
     let d_bias = over_rows::<B>(dy.clone());
     let [dx, dw] = composed_rms_bwd::<B>(centred::<B>(x), w, dy, eps);
     [centred::<B>(dx), dw, d_bias]
 }
 
-/// y from rows of x, a task for about [`GRAIN`] elements.
+/// Computes y from rows of x, with about [`GRAIN`] elements per task.
 fn rows(x: &FlexTensor, d: usize, row: impl Fn(&[f32], &mut [f32]) + Sync) -> FlexTensor {
     let xs = f32s(x);
     let step = (GRAIN / d).max(1) * d;
@@ -98,8 +98,8 @@ fn rows(x: &FlexTensor, d: usize, row: impl Fn(&[f32], &mut [f32]) + Sync) -> Fl
     from_vec(y, x.shape())
 }
 
-/// dx from rows of x and dy, and N sums over the rows, [N · d]. Tasks of a fixed size and an ordered sum of theirs: the result
-/// does not depend on the thread count.
+/// Computes dx from rows of x and dy, and N sums over the rows, [N · d]. Tasks have a fixed size and their results are summed in
+/// order: the result does not depend on the thread count.
 fn rows_bwd<const N: usize>(
     x: &FlexTensor,
     dy: &FlexTensor,

@@ -1,10 +1,10 @@
-//! How sequences lie in the rows of a pass: one after another without padding, the tokens that several share only once.
+//! The layout of sequences in the rows of a pass: one after another without padding, with shared tokens stored only once.
 
 use std::ops::Range;
 
 use super::prepared::Prepared;
 
-/// What attention does beside softmax(q·kᵀ·scale)·v.
+/// The variations of attention on softmax(q·kᵀ·scale)·v.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scoring {
     /// Factor on q·k; 1/√d in most families.
@@ -15,17 +15,17 @@ pub struct Scoring {
     pub window: Option<usize>,
 }
 
-/// Rows that follow each other, and the rows that came before them in the same sequence.
+/// Consecutive rows, and the rows that come before them in the same sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
-    /// Rows of the shared beginning; empty for a sequence of its own.
+    /// The rows of the shared beginning; empty for a sequence by itself.
     pub stem: Range<usize>,
-    /// Rows whose queries see the whole stem, and among themselves those before them.
+    /// The rows whose queries see the whole stem, and among themselves the rows before them.
     pub rows: Range<usize>,
 }
 
 impl Segment {
-    /// Rows of all keys, stem and own: their number is the length of the sequence so far.
+    /// The number of rows of all keys, the stem's and its own: the length of the sequence so far.
     pub fn keys(&self) -> usize {
         self.stem.len() + self.rows.len()
     }
@@ -39,7 +39,7 @@ pub type Tree = Vec<Segment>;
 pub struct Packed {
     pub trees: Vec<Tree>,
     rows: usize,
-    /// Of this layout, by backends.
+    /// Values that backends have prepared for this layout.
     pub(super) prepared: Prepared,
 }
 
@@ -63,7 +63,7 @@ impl Packed {
         first
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }

@@ -1,6 +1,6 @@
-//! Products of rows with rows, x·wᵀ with both as they lie in memory: for inference, where x has few rows. A matrix library
-//! would first rearrange all of w, which costs as much as the product; and its sums depend on how many rows there are. Here an
-//! element is summed in one order whatever lies beside it, so that a response does not depend on its neighbours.
+//! Products of rows with rows, x·wᵀ with both as they lie in memory: for inference, where x has few rows. A matrix library would
+//! first rearrange all of w, which costs as much as the product, and its sums depend on the number of rows. Here an element is
+//! summed in one order whatever lies beside it, so that a response does not depend on its neighbours.
 
 use burn::tensor::Tensor;
 use rayon::prelude::*;
@@ -9,12 +9,12 @@ use super::attention_flex::Out;
 use super::flex::{f32s, flex_f32, tensor_from_vec, to_host};
 use super::linear::linear;
 
-/// Rows of x that stay in cache while those of w pass by.
+/// The number of rows of x that stay in cache while those of w pass by.
 const BLOCK: usize = 64;
-/// Products below which threads cost more than they bring.
+/// The number of products below which threads cost more than they save.
 const SMALL: usize = 32 * 1024;
 
-/// [`linear`] outside any graph: on the CPU a row of the result does not depend on the number of rows.
+/// Computes [`linear`] outside any graph: on the CPU a row of the result does not depend on the number of rows.
 pub fn linear_rows(x: Tensor<2>, w: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     let ([n, _], [m, _]) = (x.dims(), w.dims());
     match (flex_f32(&x), flex_f32(&w)) {
@@ -31,10 +31,10 @@ pub fn linear_rows(x: Tensor<2>, w: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     }
 }
 
-/// x [n, k] · w [m, k]ᵀ on the host, into `out` [n, m], whose memory is used again.
+/// Computes x [n, k] · w [m, k]ᵀ on the host, into `out` [n, m], whose memory is reused.
 ///
 /// # Panics
-/// If they are not f32.
+/// If the tensors are not f32.
 pub fn products_on_host(x: Tensor<2>, w: Tensor<2>, out: &mut Vec<f32>) {
     match (flex_f32(&x), flex_f32(&w)) {
         (Some(xs), Some(ws)) => {
@@ -45,7 +45,7 @@ pub fn products_on_host(x: Tensor<2>, w: Tensor<2>, out: &mut Vec<f32>) {
     }
 }
 
-/// x [n, k] · w [m, k]ᵀ -> out [n, m], all row-major.
+/// Computes x [n, k] · w [m, k]ᵀ -> out [n, m], all row-major.
 ///
 /// # Panics
 /// If the lengths do not fit.
@@ -56,20 +56,20 @@ fn products(x: &[f32], w: &[f32], k: usize, out: &mut [f32]) {
         return;
     }
     let p_out = Out(out.as_mut_ptr());
-    // Columns of a task: several tasks per thread, and whole tiles.
+    // The number of columns of a task: several tasks per thread, and whole tiles.
     let columns = m.div_ceil(8 * rayon::current_num_threads()).next_multiple_of(12).clamp(48, 768);
     let panels = m.div_ceil(columns);
     let task = |task: usize| {
         let (r, c) = (task / panels * BLOCK, task % panels * columns);
         let (x, w) = (&x[r * k..n.min(r + BLOCK) * k], &w[c * k..m.min(c + columns) * k]);
-        // SAFETY: rows r.. and columns c.. of `out` are this task's alone, and inside it by the assertion above.
+        // SAFETY: rows r.. and columns c.. of `out` belong to this task alone, and are inside it by the assertion above.
         unsafe { panel(x, w, k, p_out.at(r * m + c), m) }
     };
     let tasks = panels * n.div_ceil(BLOCK);
     if n * m * k <= SMALL { (0..tasks).for_each(task) } else { (0..tasks).into_par_iter().for_each(task) }
 }
 
-/// Compiled for each instruction set, with tiles (lanes, rows of x, rows of w) that fill its registers.
+/// Compiles a function for each instruction set, with tiles (lanes, rows of x, rows of w) that fill its registers.
 macro_rules! multiversion {
     ($(#[$doc:meta])* $v:vis fn $name:ident($($a:ident: $t:ty),* $(,)?) = $inner:ident) => {
         $(#[$doc])*
@@ -111,7 +111,7 @@ fn panel_<const F: bool, const L: usize, const R: usize, const V: usize>(
     stride: usize,
 ) {
     let rows = x.len() / k;
-    // Rows of w come from far away while one tile is computed: the next ones are asked for in time.
+    // Rows of w are far away in memory while one tile is computed: the next ones are prefetched in time.
     let ahead = |r: usize, c: usize| prefetch(w, (c + 2 * V) * k + r * V * k / rows, R * V * k / rows);
     dots::<F, L, R, V>(
         rows,
@@ -130,7 +130,7 @@ fn panel_<const F: bool, const L: usize, const R: usize, const V: usize>(
 fn prefetch(w: &[f32], from: usize, count: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in 0..count / 16 + 1 {
-        // SAFETY: a hint, which reads nothing; any address may be given.
+        // SAFETY: a prefetch is a hint, which reads nothing; any address may be given.
         unsafe { std::arch::x86_64::_mm_prefetch::<3>(w.as_ptr().wrapping_add(from + line * 16).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -138,7 +138,7 @@ fn prefetch(w: &[f32], from: usize, count: usize) {
 }
 
 multiversion! {
-    /// q [n, d] · rows of `keys` that begin at `starts` -> scores [n, starts].
+    /// Computes q [n, d] · rows of `keys` that begin at `starts` -> scores [n, starts].
     pub fn gathered_dots(q: &[f32], d: usize, keys: &[f32], starts: &[usize], scores: &mut [f32]) = gathered_dots_
 }
 
@@ -155,7 +155,7 @@ fn gathered_dots_<const F: bool, const L: usize, const R: usize, const V: usize>
 }
 
 multiversion! {
-    /// weights [n, starts] · rows of `values` that begin at `starts` -> out [n, d].
+    /// Computes weights [n, starts] · rows of `values` that begin at `starts` -> out [n, d].
     pub fn gathered_sums(weights: &[f32], values: &[f32], starts: &[usize], d: usize, out: &mut [f32]) = gathered_sums_
 }
 
@@ -178,7 +178,7 @@ fn gathered_sums_<const F: bool, const L: usize, const R: usize, const V: usize>
     }
 }
 
-/// All dot products of n rows with m rows, tile by tile: `ahead` before each, `put` with its results.
+/// Computes all dot products of n rows with m rows, tile by tile, calling `ahead` before each tile and `put` with its results.
 #[inline(always)]
 fn dots<'a, const F: bool, const L: usize, const R: usize, const V: usize>(
     n: usize,
@@ -218,7 +218,7 @@ fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
     if F { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// Dot products of R rows with V rows of the same length: sums in L lanes, then over the lanes, then the rest.
+/// Dot products of R rows with V rows of the same length: sums in L lanes, then over the lanes, then the remaining elements.
 #[inline(always)]
 fn tile<const F: bool, const L: usize, const R: usize, const V: usize>(x: [&[f32]; R], w: [&[f32]; V]) -> [[f32; V]; R] {
     let k = x[0].len();
@@ -259,7 +259,7 @@ fn sums_of_lanes<const L: usize, const R: usize, const V: usize>(registers: &[[[
         }
         return out;
     }
-    // A copy that the optimizer cannot see through: else it keeps the sums in memory, not in registers, all the time.
+    // A copy that the optimizer cannot see through: without it, the sums stay in memory, not in registers, all the time.
     let mut sums = *registers;
     std::hint::black_box(&mut sums);
     let mut width = L;
@@ -278,8 +278,8 @@ fn sums_of_lanes<const L: usize, const R: usize, const V: usize>(registers: &[[[
     out
 }
 
-/// [`sums_of_lanes`] of sixteen sums at once: each of four steps adds the halves of two vectors and leaves one, where adding up
-/// one vector after another would take longer than the products of a tile.
+/// Computes [`sums_of_lanes`] of sixteen sums at once: each of four steps adds the halves of two vectors and leaves one. Adding
+/// up one vector after another would take longer than the products of a tile.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn sums_of_sixteen(sums: &[[f32; 16]; 16]) -> [f32; 16] {
@@ -296,7 +296,7 @@ fn sums_of_sixteen(sums: &[[f32; 16]; 16]) -> [f32; 16] {
     let mut mixed = [0f32; 16];
     // SAFETY: the array has the sixteen floats that are written.
     unsafe { _mm512_storeu_ps(mixed.as_mut_ptr(), singles(pairs(v[0], v[2]), pairs(v[1], v[3]))) };
-    // Sum i is where the steps have left it.
+    // Puts each sum at its own index: the steps leave them in another order.
     from_fn(|i| mixed[[0, 8, 4, 12].iter().position(|at| *at == i / 4 * 4).unwrap_or(0) * 4 + [0, 2, 1, 3][i % 4]])
 }
 
@@ -313,7 +313,7 @@ mod tests {
         (0..n).map(|i| ((i * step % 1013) as f32 - 500.0) / 500.0).collect()
     }
 
-    /// Against sums in f64, and each row bit for bit as if it were alone.
+    /// Compares with sums in f64, and each row, bit for bit, with the same row computed alone.
     #[test]
     fn rows_are_right_and_independent() {
         for (n, m, k) in [(1, 1, 1), (5, 7, 3), (70, 103, 67), (9, 800, 64)] {

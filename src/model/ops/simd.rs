@@ -12,7 +12,8 @@ fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
     if F { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// x as n·ln 2 + r with |r| ≤ ln 2 / 2: a number with n in its low bits, r, and the polynomial with e^r = 1 + r + p·r².
+/// Splits x into n·ln 2 + r with |r| ≤ ln 2 / 2. Returns a number with n in its low bits, r, and the polynomial p of r with
+/// e^r = 1 + r + p·r².
 #[inline(always)]
 fn exp_parts<const F: bool>(x: f32) -> (f32, f32, f32) {
     const MAGIC: f32 = 12_582_912.0; // 1.5 * 2^23: rounds to nearest, integer in the low bits
@@ -28,7 +29,7 @@ fn exp_parts<const F: bool>(x: f32) -> (f32, f32, f32) {
     (t, r, fma::<F>(p, r, 0.5))
 }
 
-/// exp(x), rel. error about 1e-7; 0 below -87.3, saturates above 88.3.
+/// exp(x), with a relative error of about 1e-7; 0 below -87.3, saturates above 88.3.
 #[inline(always)]
 pub fn exp<const F: bool>(x: f32) -> f32 {
     let (t, r, p) = exp_parts::<F>(x.clamp(-87.33, 88.37));
@@ -37,7 +38,7 @@ pub fn exp<const F: bool>(x: f32) -> f32 {
     if x < -87.33 { 0.0 } else { y }
 }
 
-/// tanh(x), rel. error about 2e-7 also near 0: −e/(2 + e) with e = exp(−2|x|) − 1, made without its cancellation.
+/// tanh(x), with a relative error of about 2e-7 also near 0: −e/(2 + e) with e = exp(−2|x|) − 1, computed without cancellation.
 #[inline(always)]
 fn tanh<const F: bool>(x: f32) -> f32 {
     let (t, r, p) = exp_parts::<F>((-2.0 * x.abs()).max(-40.0));
@@ -46,7 +47,7 @@ fn tanh<const F: bool>(x: f32) -> f32 {
     (-e / (2.0 + e)).copysign(x)
 }
 
-/// A few elements as a whole chunk: a loop over the rest of a short row would take longer than the row.
+/// Pads a few elements to a whole chunk: a loop over the end of a short row would take longer than the row.
 #[inline(always)]
 fn padded(x: &[f32], rest: f32) -> [f32; L] {
     let mut chunk = [rest; L];
@@ -54,7 +55,7 @@ fn padded(x: &[f32], rest: f32) -> [f32; L] {
     chunk
 }
 
-/// Sum over i of f(i), in L lanes (rustc may not reorder float sums by itself).
+/// Sums an accumulator over its L lanes (rustc may not reorder float sums by itself).
 #[inline(always)]
 fn lanes_sum(acc: &[f32; L]) -> f32 {
     let mut a = *acc;
@@ -118,7 +119,7 @@ multiversion! {
     fn adamw_row = adamw_row_(w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32], s: AdamwStep);
 }
 
-/// g and g′ of silu: the logistic function.
+/// g and g′ of silu: the logistic function and its derivative.
 #[inline(always)]
 fn silu<const F: bool>(x: f32) -> (f32, f32) {
     let s = 1.0 / (1.0 + exp::<F>(-x));
@@ -157,7 +158,7 @@ fn relu<const F: bool>(x: f32) -> (f32, f32) {
     (if x > 0.0 { 1.0 } else { 0.0 }, 0.0)
 }
 
-/// Calls a loop with the factor of an activation as a function that can be inlined into it.
+/// Calls a loop with the factor g of an activation as a function that can be inlined into it.
 macro_rules! with_factor {
     ($act:expr, $loop:ident($($a:expr),*)) => {
         match $act {
@@ -180,7 +181,7 @@ fn glu_<const F: bool>(act: Act, g: &[f32], u: &[f32], out: &mut [f32]) {
     with_factor!(act, run(g, u, out))
 }
 
-/// `d` holds the output gradient on entry and the gradient of `up` on return.
+/// Computes gradients of a gated activation; `d` holds the output gradient on entry and the gradient of `up` on return.
 #[inline(always)]
 fn glu_bwd_<const F: bool>(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]) {
     #[inline(always)]
@@ -205,7 +206,7 @@ fn act_<const F: bool>(act: Act, x: &[f32], out: &mut [f32]) {
     with_factor!(act, run(x, out))
 }
 
-/// `d`: the output gradient on entry, that of x on return.
+/// Computes the gradient of an activation; `d` holds the output gradient on entry and that of x on return.
 #[inline(always)]
 fn act_bwd_<const F: bool>(act: Act, x: &[f32], d: &mut [f32]) {
     #[inline(always)]
@@ -286,7 +287,7 @@ fn sum_(x: &[f32]) -> f32 {
     lanes_sum(&acc)
 }
 
-/// x less its mean, and 1 / sqrt(variance + eps).
+/// Subtracts the mean from x, and returns 1 / sqrt(variance + eps).
 #[inline(always)]
 fn centre<const F: bool>(x: &[f32], eps: f32, out: &mut [f32]) -> f32 {
     let mean = sum_(x) / x.len() as f32;
@@ -304,7 +305,8 @@ fn layer_row_<const F: bool>(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mu
     }
 }
 
-/// With x̂ = (x − mean)·r and g = d·w: dx = r·(g − mean(g) − x̂·mean(g·x̂)).
+/// LayerNorm's backward pass of a row: adds to `dw` and `db`, and writes `dx`. With x̂ = (x − mean)·r and g = d·w: dx = r·(g −
+/// mean(g) − x̂·mean(g·x̂)).
 #[inline(always)]
 fn layer_row_bwd_<const F: bool>(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32], db: &mut [f32]) {
     let n = x.len() as f32;
@@ -380,7 +382,8 @@ fn stats_row_<const F: bool>(x: &[f32], m: f32) -> RowSums {
     RowSums { exp: s, weighted: t, squares: q }
 }
 
-/// log Σ eˣ of a row in two parts, the largest x and the rest: their sum is rounded coarsely where logits are large.
+/// log Σ eˣ of a row in two parts, the largest x and the logarithm of the rest: where logits are large, one number would be
+/// rounded coarsely.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSum {
     pub max: f32,
@@ -395,8 +398,9 @@ impl LogSum {
     }
 }
 
-/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q: the last two add up to 0, and with them
-/// no term is negative and rounding of the log-sums, alike in all terms, cancels. Else a small divergence drowns in it.
+/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q. The last two terms add up to 0; with them no
+/// summand is negative, and rounding of the log-sums, which is alike in all summands, cancels. Otherwise it would hide a small
+/// divergence.
 #[inline(always)]
 fn kl_row_<const F: bool>(x: &[f32], y: &[f32], p: LogSum, q: LogSum) -> f32 {
     let mut acc = [0f32; L];
@@ -420,11 +424,11 @@ fn kl_term<const F: bool>(log_p: f32, log_q: f32) -> f32 {
     fma::<F>(p, log_p - log_q, exp::<F>(log_q) - p)
 }
 
-/// The gradient of a number, and the number.
+/// The gradient with respect to a number, and the number.
 type Traced = (f32, f32);
 
-/// In place: logits -> gradient of g_logp * logp[target] + g_ent * entropy, without the one-hot
-/// term (the caller adds g_logp at the target).
+/// Turns logits into the gradient of g_logp * logp[target] + g_ent * entropy, in place, without the one-hot term (the caller adds
+/// g_logp at the target).
 #[inline(always)]
 fn dlogits_row_<const F: bool>(x: &mut [f32], p: LogSum, g_logp: f32, ent: Traced) {
     let c = fma::<F>(ent.0, ent.1, g_logp);
@@ -434,7 +438,7 @@ fn dlogits_row_<const F: bool>(x: &mut [f32], p: LogSum, g_logp: f32, ent: Trace
     }
 }
 
-/// [`dlogits_row`] with the gradient of g_kl · KL(p ‖ q) beside it, of the rows that [`kl_row`] takes.
+/// Computes [`dlogits_row`] with the gradient of g_kl · KL(p ‖ q) added, for the rows that [`kl_row`] takes.
 #[inline(always)]
 fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], p: LogSum, q: LogSum, g_logp: f32, ent: Traced, kl: Traced) {
     let c = fma::<F>(ent.0, ent.1, g_logp);
@@ -444,7 +448,7 @@ fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], p: LogSum, q: LogSum
     }
 }
 
-/// x <- e^(scale x - m), returns the sum
+/// x <- e^(scale x - m); returns the sum.
 #[inline(always)]
 fn exp_sub_sum_<const F: bool>(x: &mut [f32], scale: f32, m: f32) -> f32 {
     let mut s = [0f32; L];
@@ -476,8 +480,8 @@ fn softcap_<const F: bool>(x: &mut [f32], cap: f32) {
     }
 }
 
-/// Scores x -> probabilities e^(x − lse); gradient of the probabilities d -> that of the scores before their cap (`per_cap`
-/// = 1 / cap, 0 without one): p · (d − delta) · (1 − (x / cap)²).
+/// Turns scores x into probabilities e^(x − lse), and the gradient d of the probabilities into that of the scores before their
+/// cap (`per_cap` = 1 / cap, 0 without one): p · (d − delta) · (1 − (x / cap)²).
 #[inline(always)]
 fn dscores_row_<const F: bool>(x: &mut [f32], d: &mut [f32], lse: f32, delta: f32, per_cap: f32) {
     for (x, d) in x.iter_mut().zip(d) {
@@ -495,8 +499,8 @@ fn scaled_<const F: bool>(a: f32, x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// Rotate-half form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) of the first elements, as many as cos and sin have; the
-/// rest is copied. `sign` = -1 for the transpose.
+/// Rotates in the rotate-half form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) of the first elements, as many as cos and sin
+/// have; the other elements are copied. `sign` is -1 for the transpose.
 #[inline(always)]
 fn rope_row_<const F: bool>(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32]) {
     let h = cos.len();
@@ -510,7 +514,7 @@ fn rope_row_<const F: bool>(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out:
     }
 }
 
-/// Sum of squares in f64: the global gradient norm of large models must not lose small tensors.
+/// Sums squares in f64: the global gradient norm of large models must not lose small tensors.
 #[inline(always)]
 fn sum_squares_<const F: bool>(x: &[f32]) -> f64 {
     let mut acc = [0f64; 16];
@@ -528,7 +532,8 @@ fn sum_squares_<const F: bool>(x: &[f32]) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub struct AdamwStep {
     pub lr: f32,
-    /// What m and v take of the gradient: 1 − beta, of which near a beta of 1 little is left once that is rounded to f32.
+    /// The weight of the gradient in m, 1 − beta1, subtracted in f64: with a beta1 near 1 that was rounded to f32 first, little
+    /// of it would be right.
     pub gain1: f32,
     pub gain2: f32,
     /// beta2
