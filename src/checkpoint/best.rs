@@ -1,14 +1,14 @@
-//! The best checkpoint so far, by a metric of validation.
+//! The best checkpoint so far, by a validation metric.
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::util::suggest::did_you_mean;
 
-/// A step that was both validated and saved, and the value that its own validation gave.
+/// A step that was both validated and saved, with the value of its own validation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// The metric that was compared.
+    /// The name of the metric that is compared.
     pub metric: String,
     #[serde(with = "crate::util::json_number")]
     pub value: f64,
@@ -16,10 +16,10 @@ pub struct Best {
 }
 
 impl Best {
-    /// The value of `metric` in the report of a validation.
+    /// The value of `metric` in a validation's metrics.
     ///
     /// # Errors
-    /// A name that the validation does not report.
+    /// If the validation does not report a metric of this name.
     pub fn value_of<'a>(metric: &str, reported: impl Iterator<Item = (&'a str, f64)>) -> Result<f64> {
         let reported: Vec<(&str, f64)> = reported.collect();
         let Some((_, value)) = reported.iter().find(|(name, _)| *name == metric) else {
@@ -33,12 +33,12 @@ impl Best {
         Ok(*value)
     }
 
-    /// Takes the place of an earlier best one if it is better, or if that was of another metric. Equal values leave it; NaN
-    /// never wins.
+    /// True if this step replaces the best one so far: it is better, or the best one was chosen by another metric. An equal value
+    /// does not replace it, and NaN never does.
     pub fn replaces(&self, earlier: Option<&Self>, greater_is_better: bool) -> bool {
         match earlier {
             _ if self.value.is_nan() => false,
-            // Of a checkpoint in which it could not be written.
+            // The value in a checkpoint is NaN if it could not be written.
             Some(earlier) if earlier.value.is_nan() => true,
             Some(earlier) if earlier.metric == self.metric && greater_is_better => self.value > earlier.value,
             Some(earlier) if earlier.metric == self.metric => self.value < earlier.value,

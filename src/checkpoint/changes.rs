@@ -1,5 +1,5 @@
-//! Going on with other settings than the checkpoint was made with: which changes say nothing, which are reported, and which
-//! would make a saved part wrong and are refused.
+//! Resuming with other settings than those of the checkpoint: some changes are irrelevant, some are reported, and some are
+//! refused because a saved part would be wrong.
 
 use std::path::Path;
 
@@ -11,21 +11,21 @@ use crate::config::Tree;
 use crate::config::compat::inline;
 use crate::config::diff::{Difference, diff};
 
-/// The resolved configuration in a checkpoint.
+/// The file of the resolved configuration in a checkpoint.
 pub const CONFIG_FILE: &str = "config.yaml";
 
-/// What has changed since a checkpoint, and the run goes on with it.
+/// The settings that have changed since a checkpoint without preventing a resume.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// Keys and values, for people.
+    /// One line per change with key and values, for messages.
     pub lines: Vec<String>,
-    /// Those of `lines` that change what validation measures.
+    /// The lines of changes that affect what validation measures.
     pub validation: Vec<String>,
     keys: Vec<String>,
 }
 
 impl Changes {
-    /// Whether this key is among them.
+    /// True if the setting `key` has changed.
     pub fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|changed| changed == key)
     }
@@ -34,7 +34,7 @@ impl Changes {
 /// Compares the configuration of the checkpoint `folder` with this run's, and reports what changed.
 ///
 /// # Errors
-/// A change that one of the `loaded` parts does not survive, with what to do.
+/// If a change does not fit one of the `loaded` parts; the message says what to do.
 pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<Changes> {
     let path = folder.join(CONFIG_FILE);
     if !path.exists() {
@@ -56,7 +56,7 @@ pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<Chang
     Ok(changes)
 }
 
-/// The changes that are refused, and those that take effect.
+/// Sorts the changes into those that are refused and those that take effect.
 fn sort(saved: &Tree, now: &Tree, loaded: &[Part]) -> (Vec<String>, Changes) {
     let (mut refused, mut changes) = (Vec::new(), Changes::default());
     for change in diff(saved, now) {
@@ -94,7 +94,8 @@ mod tests {
         sort(&saved, &tree::<PpoConfig>(overrides), loaded)
     }
 
-    /// Every key of both schemas, changed by itself: it is refused, or named with both values, or known to change nothing.
+    /// Changes every key of both schemas, one at a time: the change is refused, or reported with both values, or known to change
+    /// nothing.
     #[test]
     fn no_change_is_lost() {
         let parts = [Part::Policy, Part::Critic, Part::Data];

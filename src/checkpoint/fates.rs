@@ -1,5 +1,5 @@
-//! What the change of each setting means to a run that goes on from a checkpoint. Every key of the schemas is in one class, so a new
-//! one needs a decision.
+//! What a changed setting means for a run that is resumed. Every key of the schemas belongs to exactly one class, so a new key
+//! needs a decision.
 
 use crate::config::compat::fits_key;
 
@@ -8,22 +8,22 @@ use crate::config::compat::fits_key;
 pub enum Part {
     /// Weights and optimizer of the policy (`model`, `optimizer`).
     Policy,
-    /// Those of the critic.
+    /// Weights and optimizer of the critic (`model`, `optimizer`).
     Critic,
     /// The position in the data and the random streams (`extra`).
     Data,
 }
 
-/// What becomes of a change.
+/// The consequence of a changed setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Not mentioned: the run goes on as it would have, because of this.
+    /// Not reported: the resumed run is not affected, for the given reason.
     Free(&'static str),
     /// Takes effect from the next step on, and is reported.
     Effect,
-    /// As [`Fate::Effect`]; and validation then measures something else, so that the best value so far is no measure any more.
+    /// As [`Fate::Effect`], and validation measures something else afterwards, so the best value so far is no longer comparable.
     Validation,
-    /// The part, if it is loaded, would mean something else.
+    /// Refused if this part is loaded, because its content would mean something else.
     Refused(Part),
 }
 use Fate::{Effect, Free, Refused, Validation};
@@ -33,7 +33,7 @@ const MEMORY: Fate = Free("memory and speed");
 const LENGTH: Fate = Free("the number of steps is reported instead");
 const CONTENT: Fate = Free("the prompts of validation are compared themselves");
 
-/// Every key, or a pattern of keys as in the table of verl's, by what becomes of its change. No two of them fit one key.
+/// Every key, or pattern of keys as in the table of verl's keys, with the consequence of its change. No key fits two of them.
 const CHANGES: &[(Fate, &[&str])] = &[
     (LENGTH, &["trainer.total_epochs", "trainer.total_training_steps"]),
     (SHOWN, &["trainer.project_name", "trainer.experiment_name", "trainer.default_local_dir", "trainer.resume_mode"]),
@@ -43,22 +43,22 @@ const CHANGES: &[(Fate, &[&str])] = &[
     (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
     (Effect, &["trainer.metric_names", "trainer.device", "trainer.critic_warmup", "trainer.on_nonfinite"]),
     (Refused(Part::Data), &["trainer.seed"]),
-    // The order of the rows, and which of them there are.
+    // These decide which rows there are, and in what order.
     (Refused(Part::Data), &["data.train_files", "data.train_max_samples", "data.train_batch_size", "data.shuffle", "data.seed"]),
     (Refused(Part::Data), &["data.filter_overlong_prompts", "data.max_prompt_length"]),
-    // The position counts rows, so the number that is drawn at once may change.
+    // The position in the data counts rows, so the number of rows drawn at once may change.
     (Effect, &["data.gen_batch_size"]),
     (CONTENT, &["data.val_files", "data.val_max_samples", "data.validation_shuffle"]),
     (MEMORY, &["data.val_batch_size", "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz", "data.max_token_len_per_gpu"]),
     (Validation, &["data.max_response_length"]),
     (Effect, &["data.prompt_key", "data.reward_fn_key", "data.truncation", "data.apply_chat_template_kwargs.**"]),
-    // Where it is not set, a resumed run takes the day of its checkpoint.
+    // If it is unset, a resumed run uses the date of its checkpoint.
     (Effect, &["data.chat_template_date"]),
     (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),
     (Effect, &["data.prompt_dict_keys", "data.response_dict_keys", "data.max_length"]),
     (Refused(Part::Policy), &["data.tokenizer", "model.tokenizer_path"]),
     (Effect, &["model.custom_chat_template"]),
-    // `init` too: a checkpoint brings weights, so that another value would do nothing, or give another reference.
+    // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.
     (Refused(Part::Policy), &["model.path", "model.init", "model.lora_*", "model.*_modules"]),
     (Refused(Part::Policy), &["actor_rollout_ref.model.path", "actor_rollout_ref.model.init"]),
     (Refused(Part::Policy), &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules"]),
@@ -93,7 +93,7 @@ const CHANGES: &[(Fate, &[&str])] = &[
     (Effect, &["actor_rollout_ref.rollout.n", "actor_rollout_ref.rollout.do_sample", "actor_rollout_ref.rollout.temperature"]),
     (Effect, &["actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.top_p"]),
     (Effect, &["actor_rollout_ref.rollout.calculate_log_probs", "actor_rollout_ref.rollout.logprobs_mode"]),
-    // Validation samples by these and by val_kwargs.
+    // Validation samples with these and with val_kwargs.
     (Validation, &["actor_rollout_ref.rollout.min_p", "actor_rollout_ref.rollout.repetition_penalty"]),
     (
         Validation,
@@ -130,10 +130,10 @@ const CHANGES: &[(Fate, &[&str])] = &[
     (Effect, &["algorithm.rollout_correction.loss_type"]),
 ];
 
-/// Where the KL coefficient starts.
+/// The setting of the initial KL coefficient.
 pub const KL_COEF: &str = "algorithm.kl_ctrl.kl_coef";
 
-/// What becomes of a change of this key; `None` of one that is no setting any more.
+/// The consequence of a change of this key; `None` for a key that is no longer a setting.
 pub(super) fn fate(key: &str) -> Option<Fate> {
     CHANGES.iter().find(|(_, patterns)| patterns.iter().any(|pattern| fits_key(pattern, key))).map(|(fate, _)| *fate)
 }
@@ -149,7 +149,7 @@ mod tests {
         lines.filter(|(_, pattern)| fits_key(pattern, key)).map(|(fate, _)| *fate).collect()
     }
 
-    /// Who adds a setting has to say what its change means to a run that goes on.
+    /// A new setting needs an entry that says what its change means for a resumed run.
     #[test]
     fn every_key_has_one_fate_and_every_pattern_a_key() {
         let keys = [PpoConfig::DEFAULT_NAME, SftConfig::DEFAULT_NAME].map(|name| defaults(name).unwrap().settings()).concat();

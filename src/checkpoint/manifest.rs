@@ -1,4 +1,4 @@
-//! `manifest.json`: what a checkpoint must contain, so that a truncated or altered one is refused instead of resumed.
+//! `manifest.json`: the list of what a checkpoint must contain, so that a truncated or altered one is refused instead of resumed.
 //!
 //! Checksums are CRC-32 as in zlib (Python's `zlib.crc32` and `crc32 FILE` give the same number), in eight
 //! hexadecimal digits: they catch damage, not malice.
@@ -19,25 +19,25 @@ const FILE_NAME: &str = "manifest.json";
 /// The contents of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of burnish that saved it.
+    /// The version of burnish that saved the checkpoint.
     pub burnish: String,
-    /// Training step after which it was saved.
+    /// The training step after which the checkpoint was saved.
     pub step: u64,
-    /// Counts the saves in a directory across runs: the order of saving, which neither copying nor resuming from an
-    /// earlier step disturbs.
+    /// A number that counts the saves in a directory across runs. It gives the order of saving, even after checkpoints were
+    /// copied or a run was resumed from an earlier step.
     pub sequence: u64,
-    /// Every other file, sorted by path.
+    /// Every other file of the checkpoint, sorted by path.
     pub files: Vec<FileEntry>,
 }
 
 /// One file of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Relative to the checkpoint, with `/` between components.
+    /// The path relative to the checkpoint, with `/` between components.
     pub path: String,
-    /// Size.
+    /// The size of the file.
     pub bytes: u64,
-    /// CRC-32 of the contents, in hexadecimal.
+    /// The CRC-32 of the contents, in hexadecimal.
     pub crc32: String,
 }
 
@@ -62,7 +62,7 @@ impl Manifest {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Reads the manifest of `dir`, which must have its own name.
+    /// Reads the manifest of `dir`. If `dir` has the name of a checkpoint, it must be that of the manifest's step.
     pub(super) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE_NAME);
         let text = fs::read_to_string(&path)
@@ -76,12 +76,12 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What all files are together, in bytes.
+    /// The size of all files together, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Checks what is cheap to check: that every file is there at its full size.
+    /// Makes the quick check: every file exists and has its full size.
     pub(super) fn check_sizes(&self, dir: &Path) -> Result<()> {
         for file in &self.files {
             let path = dir.join(&file.path);

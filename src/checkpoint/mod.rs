@@ -1,4 +1,5 @@
-//! Checkpoints on disk, in verl's layout: what a directory of them looks like, which one to resume from, which to delete.
+//! Checkpoints on disk, in verl's layout: the layout of their directory, the choice of the one to resume from, the deletion of
+//! old ones.
 //!
 //! ```text
 //! <dir>/global_step_20/{manifest.json, actor/…, data.json, …}   whole, or not there
@@ -7,7 +8,7 @@
 //! <dir>/.lock                                                   held by the process that trains here
 //! ```
 //!
-//! What goes into a checkpoint is the caller's business: [`Checkpoints::save`] hands it an empty directory.
+//! The caller decides what a checkpoint contains: [`Checkpoints::save`] hands it an empty directory.
 
 mod best;
 mod changes;
@@ -30,7 +31,7 @@ pub use fates::{KL_COEF, Part};
 pub use manifest::{FileEntry, Manifest};
 pub use resume::ResumeMode;
 
-/// verl's name of the file that holds the step of the last checkpoint.
+/// The file that holds the step of the last checkpoint; the name is verl's.
 pub const TRACKER_FILE: &str = "latest_checkpointed_iteration.txt";
 /// The file that holds the step of the best checkpoint.
 pub const BEST_FILE: &str = "best_checkpointed_iteration.txt";
@@ -41,15 +42,15 @@ const STEP_PREFIX: &str = "global_step_";
 pub struct Checkpoints {
     dir: PathBuf,
     max_to_keep: Option<usize>,
-    /// Steps whose checkpoints turned out to be damaged: none of those to keep.
+    /// The steps of checkpoints that turned out to be damaged; these do not count among the ones to keep.
     damaged: BTreeSet<u64>,
-    /// Keeps other processes out.
+    /// The lock that keeps other processes out.
     _lock: Option<File>,
 }
 
 impl Checkpoints {
-    /// Opens `dir` (`trainer.default_local_dir`) for one process alone, creating it if needed and clearing what a killed run
-    /// left half-written. `max_to_keep`: how many checkpoints to keep, as in verl; `None` and 0 keep all.
+    /// Opens `dir` (`trainer.default_local_dir`) exclusively, creates it if needed, and removes what a killed run left
+    /// half-written. `max_to_keep` is the number of checkpoints to keep, as in verl; `None` and 0 keep all.
     pub fn new(dir: impl Into<PathBuf>, max_to_keep: Option<usize>) -> Result<Self> {
         let dir = dir.into();
         fs::create_dir_all(&dir).with_context(|| format!("cannot create the checkpoint directory {}", dir.display()))?;
@@ -58,30 +59,31 @@ impl Checkpoints {
         Ok(Self { max_to_keep: max_to_keep.filter(|keep| *keep > 0), _lock: lock, ..Self::look(dir) })
     }
 
-    /// `dir` as it is: nothing is created or cleared.
+    /// Opens `dir` without creating or removing anything, and without a lock.
     pub fn look(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), max_to_keep: None, damaged: BTreeSet::new(), _lock: None }
     }
 
-    /// The directory all checkpoints are in.
+    /// The directory of all checkpoints.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where the checkpoint of `step` is or would be.
+    /// The path of the checkpoint of `step`, which need not exist.
     pub fn path(&self, step: u64) -> PathBuf {
         self.dir.join(format!("{STEP_PREFIX}{step}"))
     }
 
-    /// Whether the checkpoint of `step` is still the one that `later` was saved behind: another run may have gone back and replaced it.
+    /// True if the checkpoint of `step` is still the one after which `later` was saved: another run may have resumed earlier and
+    /// replaced it.
     pub fn was_there(&self, step: u64, later: &Path) -> bool {
         let sequence = |dir: &Path| Manifest::read(dir).ok().map(|manifest| manifest.sequence);
         sequence(&self.path(step)).zip(sequence(later)).is_some_and(|(earlier, later)| earlier <= later)
     }
 
-    /// Saves a checkpoint: `write` fills a staging directory, which then gets its manifest and appears under its final
-    /// name in one rename, replacing an earlier checkpoint of the same step. Only then do the files that name the best and
-    /// the last one move on, and only then are old checkpoints deleted, the best never. If `write` fails, nothing has changed.
+    /// Saves a checkpoint: `write` fills a staging directory, which then gets its manifest and is renamed to its final name,
+    /// replacing an earlier checkpoint of the same step. The files that name the best and the last checkpoint are updated after
+    /// that, and old checkpoints except the best are deleted last. If `write` fails, nothing has changed.
     pub fn save(&mut self, step: u64, best: Option<u64>, write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let target = self.path(step);
         let before = self.newest_first()?;
@@ -106,7 +108,7 @@ impl Checkpoints {
         Ok(target)
     }
 
-    /// Makes [`BEST_FILE`] name this step, or nothing.
+    /// Writes this step into [`BEST_FILE`], or removes the file.
     pub fn name_best(&self, best: Option<u64>) -> Result<()> {
         let path = self.dir.join(BEST_FILE);
         let named = fs::read_to_string(&path).ok();
@@ -117,8 +119,8 @@ impl Checkpoints {
         }
     }
 
-    /// Keeps the `max_to_keep` whole checkpoints saved last, whichever run saved them and whatever their steps, and the best.
-    /// Directories without a manifest are not ours to delete.
+    /// Deletes all but the `max_to_keep` undamaged checkpoints saved last (by whichever run, whatever their steps) and the best.
+    /// Directories without a manifest are never deleted.
     fn delete_old(&mut self, just_saved: u64, best: Option<u64>) -> Result<()> {
         self.damaged.remove(&just_saved);
         let Some(keep) = self.max_to_keep else { return Ok(()) };
@@ -143,10 +145,10 @@ impl Checkpoints {
         Ok(found)
     }
 
-    /// What is there, the highest step first. Only manifests are read.
+    /// Lists the checkpoints, the highest step first. Only manifests are read.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// If the folder cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>> {
         let listed = |(step, dir): (u64, PathBuf)| {
             let manifest = Manifest::read(&dir).and_then(|manifest| manifest.check_sizes(&dir).map(|()| manifest));
@@ -155,7 +157,7 @@ impl Checkpoints {
         Ok(self.folders()?.into_iter().map(listed).collect())
     }
 
-    /// Everything that has the name of a checkpoint, the highest step first.
+    /// All folders with the name of a checkpoint, the highest step first.
     fn folders(&self) -> Result<Vec<(u64, PathBuf)>> {
         let cannot_read = || format!("cannot read {}", self.dir.display());
         let entries = match fs::read_dir(&self.dir) {
@@ -172,14 +174,14 @@ impl Checkpoints {
     }
 }
 
-/// Whether a disk, or a user's share of it, is full.
+/// True if the error says that a disk, or a user's quota on it, is full.
 fn is_full(error: &anyhow::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| matches!(cause.kind(), StorageFull | QuotaExceeded | FileTooLarge))
 }
 
-/// A checkpoint and what its manifest says it holds.
+/// A checkpoint with its manifest.
 #[derive(Debug)]
 struct Saved {
     step: u64,
@@ -187,12 +189,12 @@ struct Saved {
     manifest: Manifest,
 }
 
-/// A folder that has the name of a checkpoint.
+/// A folder with the name of a checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
     pub step: u64,
     pub dir: PathBuf,
-    /// What its files are together; `None` where some are missing or cut short.
+    /// The size of its files together; `None` if some are missing or truncated.
     pub bytes: Option<u64>,
 }
 
@@ -205,7 +207,8 @@ pub fn step_of(path: &Path) -> Result<u64> {
     }
 }
 
-/// What somebody may have meant who names this folder as a checkpoint: those that are in it, the last first, if it is that of a run.
+/// A hint for a user who named a run's folder as a checkpoint: the checkpoints in it, the highest step first. `None` if there are
+/// none.
 pub fn inside(path: &Path) -> Option<String> {
     let saved = Checkpoints::look(path).list().ok().filter(|saved| !saved.is_empty())?;
     let named = |file: &str| fs::read_to_string(path.join(file)).ok().and_then(|step| step.trim().parse::<u64>().ok());
@@ -225,16 +228,16 @@ pub fn inside(path: &Path) -> Option<String> {
     Some(format!("{} is the folder of a run; its checkpoints are {}", path.display(), names.join(", ")))
 }
 
-/// How many checkpoints [`inside`] names.
+/// The largest number of checkpoints that [`inside`] names.
 const MOST_NAMED: usize = 8;
 
-/// Refuses to write into a checkpoint, which is what its manifest says and nothing else.
+/// Refuses to write into a checkpoint, which must contain exactly what its manifest says.
 ///
 /// # Errors
-/// `path` is one or is in one.
+/// If `path` is a checkpoint or is inside one.
 pub fn refuse_inside(path: &Path) -> Result<()> {
     let whole = std::path::absolute(path).with_context(|| format!("no such path: {}", path.display()))?;
-    // Through links, as far as it is there.
+    // Resolves links in the part of the path that exists.
     let real = whole.ancestors().find_map(|above| {
         let rest = whole.strip_prefix(above).ok()?;
         Some(above.canonicalize().ok()?.join(rest))
@@ -247,7 +250,7 @@ pub fn refuse_inside(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a checkpoint that is truncated or altered, with the name of the file at fault. Reads every byte.
+/// Refuses a checkpoint that is truncated or altered; the error names the file. Reads every byte.
 pub fn verify(dir: &Path) -> Result<Manifest> {
     let manifest = Manifest::read(dir)?;
     manifest.check_sizes(dir)?;

@@ -1,4 +1,4 @@
-//! Which checkpoint a run continues from.
+//! The choice of the checkpoint to resume from.
 
 use std::fs;
 use std::io;
@@ -8,20 +8,20 @@ use anyhow::{Context, Result, bail};
 
 use super::{Checkpoints, TRACKER_FILE, inside, step_of, verify};
 
-/// `trainer.resume_mode`.
+/// The values of `trainer.resume_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeMode {
-    /// From the latest checkpoint of the run's own directory, if there is one.
+    /// Resume from the latest checkpoint in the run's own directory, if there is one.
     Auto,
-    /// Never: start from step 0.
+    /// Never resume: start from step 0.
     Disable,
-    /// From `trainer.resume_from_path`.
+    /// Resume from `trainer.resume_from_path`.
     Path,
 }
 
 impl Checkpoints {
-    /// The checkpoint to resume from, fully [verified](verify), or `None` to start from step 0. A damaged one is an error
-    /// where it was asked for by its path; otherwise the one before it counts.
+    /// The checkpoint to resume from, fully [verified](verify), or `None` to start from step 0. A damaged checkpoint is an error
+    /// if its path was given; otherwise the one before it is used.
     pub fn resolve(&mut self, mode: ResumeMode, resume_from_path: Option<&Path>) -> Result<Option<PathBuf>> {
         match (mode, resume_from_path) {
             (ResumeMode::Disable, _) => Ok(None),
@@ -43,18 +43,19 @@ impl Checkpoints {
         }
     }
 
-    /// The folder that a run would go on from, as far as can be told without reading all of it: the one that the tracker file names,
-    /// or else the one saved last.
+    /// The folder of the checkpoint that a run would resume from, without verifying it: the one that the tracker file names, or
+    /// else the one saved last.
     pub fn newest(&self) -> Option<PathBuf> {
         let tracked = fs::read_to_string(self.dir.join(TRACKER_FILE)).ok();
         let tracked = tracked.and_then(|text| Some(self.path(text.trim().parse().ok()?))).filter(|dir| dir.is_dir());
         tracked.or_else(|| Some(self.newest_first().ok()?.into_iter().next()?.dir))
     }
 
-    /// The checkpoint the tracker file names. If that is missing or damaged, the one saved last of those that are not, with a
+    /// The checkpoint that the tracker file names. If that one is missing or damaged, the undamaged one saved last, with a
     /// warning for each that was skipped. `None` if nothing was ever saved.
     ///
     /// # Errors
+    /// If checkpoints were saved but all of them are damaged.
     /// Something was saved, and none of it is whole.
     pub fn latest(&mut self) -> Result<Option<(u64, PathBuf)>> {
         let tracker = self.dir.join(TRACKER_FILE);
@@ -77,7 +78,7 @@ impl Checkpoints {
         };
         let known = self.newest_first()?.into_iter().map(|saved| saved.step);
         let mut steps: Vec<u64> = tracked.into_iter().chain(known).collect();
-        // Those without a readable manifest come last, to be named.
+        // Folders without a readable manifest come last, so that the error names them.
         steps.extend(self.folders()?.into_iter().map(|(step, _)| step));
         if steps.is_empty() && !tracker.exists() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The arguments that name a configuration, and loading it.
+//! The arguments that select a configuration, and loading it.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::report;
 use crate::config::kinds::by_name;
 use crate::config::{self, ConfigError, Kind, Loaded, Problem, Request, Schema};
 
-/// Which configuration, and what is changed in it.
+/// The selected configuration and its overrides.
 #[derive(Args, Clone, Default)]
 pub struct ConfigArgs {
     /// Configuration: a path, or a name found in --config-dir, ./config, ./recipes or built in
@@ -30,7 +30,7 @@ pub struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// What the config layer is asked for.
+    /// The request to the configuration layer.
     pub fn request(&self) -> Request {
         Request {
             config: self.config.clone(),
@@ -41,10 +41,10 @@ impl ConfigArgs {
         }
     }
 
-    /// Loads the configuration of a run, and reports what is called otherwise here and what has no effect.
+    /// Loads the configuration of a run, and reports renamed keys and keys without effect.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// If anything is wrong with the configuration; the error has all problems.
     pub fn load<T: Schema>(&self) -> Result<Loaded<T>, ConfigError> {
         let request = self.request();
         let loaded = with_choices(T::KIND, |choices| config::load::<T>(&request, choices));
@@ -54,7 +54,7 @@ impl ConfigArgs {
     }
 }
 
-/// The one mistake behind many problems: a file for another command.
+/// Detects the one mistake behind many problems: a file that belongs to another command.
 fn other_kind(request: &Request, wanted: Kind) -> Option<ConfigError> {
     let file = request.config.as_ref().or(request.config_name.as_ref())?;
     let known = by_name(request).ok()?.filter(|known| known.kind != wanted)?;

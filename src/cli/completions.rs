@@ -1,5 +1,5 @@
-//! `trainer completions SHELL`, and the hidden `trainer complete WORD…` that its scripts call for every candidate: subcommands
-//! and flags from clap's own table, overrides from the built-in configurations.
+//! `trainer completions SHELL`, and the hidden `trainer complete WORD…` that its scripts call for candidates: subcommands and
+//! flags from clap's own table, overrides from the built-in configurations.
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
@@ -29,7 +29,7 @@ pub struct CompleteArgs {
     words: Vec<String>,
 }
 
-/// Prints the script that a shell reads: `source <(trainer completions bash)`.
+/// Prints the completion script for a shell: `source <(trainer completions bash)`.
 pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
     print(match args.shell {
         Shell::Bash => include_str!("completions/trainer.bash"),
@@ -38,7 +38,7 @@ pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
     })
 }
 
-/// Prints what the last word may become, one candidate per line.
+/// Prints the completions of the last word, one per line.
 pub fn run(args: &CompleteArgs) -> Result<(), Failure> {
     let (begun, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
     let root = Cli::command();
@@ -46,10 +46,10 @@ pub fn run(args: &CompleteArgs) -> Result<(), Failure> {
     print(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())
 }
 
-/// What the words before the one to complete say.
+/// The meaning of the words before the one to complete.
 struct Before<'a> {
     command: &'a Command,
-    /// Flags with their values.
+    /// The flags with their values.
     flags: Vec<(&'a str, &'a str)>,
     positionals: usize,
     /// The flag whose value comes next.
@@ -80,7 +80,7 @@ impl<'a> Before<'a> {
         self.flags.iter().rfind(|(flag, _)| *flag == name).map(|(_, value)| *value)
     }
 
-    /// The kind of configuration whose keys are completed: that of `--for`, of the subcommand, or of `--config`.
+    /// The kind of configuration whose keys are completed: given by `--for`, else by the subcommand, else by `--config`.
     fn kind(&self) -> &'static Known {
         let chosen = self.flag("for").and_then(named).or_else(|| named(self.command.get_name()));
         let config = self.flag("config").map(str::to_owned);
@@ -103,7 +103,7 @@ fn candidates(before: &Before, begun: &str) -> Result<Vec<String>, Failure> {
     }
     let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
     let mut found: Vec<String> = subcommands.filter(|name| name.starts_with(begun)).collect();
-    // The last one takes all further words.
+    // The last positional argument takes all further words.
     let Some(positional) = command.get_positionals().take(before.positionals + 1).last() else { return Ok(found) };
     found.extend(match positional.get_id().as_str() {
         "key" => complete_key(before.kind(), begun)?,

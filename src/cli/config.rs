@@ -1,4 +1,4 @@
-//! `trainer config`: look at a configuration without running it.
+//! `trainer config`: shows, explains and compares configurations without running them.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -75,7 +75,7 @@ impl KindArgs {
         self.kind.as_deref().and_then(named).map_or_else(|| infer(request), Ok)
     }
 
-    /// The resolved configuration, checked as a run checks it.
+    /// The resolved configuration, with all checks of a run.
     fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
         let known = self.of(request)?;
         let Loaded { tree, ignored, renamed, .. } = with_choices(known.kind, |choices| known.load(request, choices))?;
@@ -83,7 +83,7 @@ impl KindArgs {
         Ok(tree)
     }
 
-    /// The resolved configuration, which a run may still refuse.
+    /// The resolved configuration before the checks of a run, which may still refuse it.
     fn settle(&self, request: &Request) -> Result<Tree, ConfigError> {
         let Settled { tree, ignored, renamed, problems, .. } = settle(self.of(request)?.kind, request)?;
         if !problems.is_empty() {
@@ -131,7 +131,7 @@ fn differences(args: &DiffArgs) -> Result<(), Failure> {
     Err(Failure::Different)
 }
 
-/// `NAME OVERRIDE …` as a request; without a name, of the default configuration.
+/// Reads `NAME OVERRIDE …` as a request; without a name it is for the default configuration.
 fn request(text: &str) -> Request {
     let mut words = words(text);
     let is_override = |word: &String| word.contains('=') || word.starts_with(['+', '~']);
@@ -139,7 +139,7 @@ fn request(text: &str) -> Request {
     Request { config, overrides: words, ..Request::default() }
 }
 
-/// A text cut at its spaces, but not inside quotes that a shell would take away, nor inside brackets.
+/// Splits a text at spaces, except inside brackets and inside quotes, which are removed as by a shell.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut depth) = (vec![], String::new(), None, 0);
     for c in text.chars() {

@@ -61,7 +61,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The folder of the model, and what is made of it.
+/// The folder of the model, and the form in which it is exported.
 fn resolve(args: &ExportArgs) -> Result<(PathBuf, Form)> {
     let part = find_part(
         &args.checkpoint,
@@ -98,7 +98,7 @@ fn resolve(args: &ExportArgs) -> Result<(PathBuf, Form)> {
 const UNITS: &[(&str, usize)] =
     &[("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30), ("kb", 1_000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("b", 1)];
 
-/// The number of bytes of a size such as 5GB.
+/// Parses a size such as 5GB to bytes.
 fn bytes(text: &str) -> Result<usize> {
     let lower = text.to_lowercase();
     let unit = UNITS.iter().find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, *factor)));

@@ -1,4 +1,4 @@
-//! Why a command failed, which decides the exit code.
+//! The reason why a command failed; it decides the exit code.
 
 use std::io;
 
@@ -10,11 +10,11 @@ use crate::util::interrupt::Interrupted;
 pub enum Failure {
     /// Wrong input, found before anything was done: exit code 2.
     Setup(String),
-    /// Something that went wrong during the run: exit code 1.
+    /// A failure during the run: exit code 1.
     Run(String),
-    /// A signal stopped the run, which can go on: exit code 3.
+    /// A signal stopped the run, which can be resumed: exit code 3.
     Interrupted(String),
-    /// No failure but a difference, as with diff(1): exit code 1, and nothing to say.
+    /// Not a failure but a difference, as with diff(1): exit code 1 and no message.
     Different,
 }
 
@@ -30,8 +30,9 @@ impl Failure {
         }
     }
 
-    /// For commands that read and write in one go: a reward function that failed is, and the machine is to blame for errors of reading and writing, except where
-    /// a file is not there or already is, or a folder is where a file should be or the reverse; the input for everything else.
+    /// Classifies an error of a command that reads and writes in one go. A failed reward function is a failure of the run. So are
+    /// errors of input and output, except if a file is missing or exists already, or if there is a folder in place of a file or
+    /// the reverse. All other errors are blamed on the input.
     pub fn of(error: anyhow::Error) -> Self {
         let machine = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
             !matches!(

@@ -1,4 +1,4 @@
-//! `trainer from-verl`: a command or script of verl as a command and a recipe of ours.
+//! `trainer from-verl`: turns a command or script of verl into a command and a recipe of this program.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Loads what was converted as a run does.
+/// Loads the converted configuration as a run does.
 fn check(converted: &Converted) -> Result<(), ConfigError> {
     let config = Some(converted.preset.clone());
     let request = Request { config, overrides: converted.overrides.clone(), ..Request::default() };
@@ -66,7 +66,7 @@ fn check(converted: &Converted) -> Result<(), ConfigError> {
     known.map_or(Ok(()), |known| with_choices(known.kind, |choices| known.load(&request, choices)).map(drop))
 }
 
-/// The same as one command line, with the overrides as they were.
+/// The converted configuration as one command line, with the overrides as they were.
 fn command(converted: &Converted, subcommand: &str) -> String {
     format!("trainer {subcommand}--config {} {}", converted.preset, command_line(&converted.overrides))
 }

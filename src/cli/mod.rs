@@ -1,6 +1,7 @@
 //! The command line. Without a subcommand it trains by reinforcement learning.
 //!
-//! A subcommand is one file here: its arguments, and `run`, which does it. Added below: its module, its variant, its arm.
+//! Each subcommand is one file here with its arguments and `run`. A new one needs its module, its variant and its match arm
+//! below.
 
 mod args;
 mod completions;
@@ -75,10 +76,10 @@ enum Command {
     Complete(completions::CompleteArgs),
 }
 
-/// Refuses a first word that is neither a command nor a flag nor an override, which clap would take for the latter.
+/// Refuses a first word that is neither a command nor a flag nor an override; clap would take it for an override.
 ///
 /// # Errors
-/// The command that may have been meant, and all there are.
+/// If the word is none of these; the message names the command that may have been meant, and all commands.
 pub fn check_command(first: Option<&OsStr>) -> Result<(), Failure> {
     let Some(word) = first.and_then(OsStr::to_str).filter(|word| !word.contains('=') && !word.starts_with(['-', '+', '~']))
     else {
@@ -98,7 +99,7 @@ pub fn check_command(first: Option<&OsStr>) -> Result<(), Failure> {
 /// Runs the command.
 ///
 /// # Errors
-/// What went wrong, and whether the input or the run is to blame.
+/// If the command fails; the [`Failure`] says whether the input or the run is to blame.
 pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     match cli.command {
         None => train::run(&cli.train, output),
@@ -117,7 +118,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// Says on standard error what was written under an old name and what has no effect.
+/// Reports on standard error the keys written under an old name and the keys without effect.
 fn report(renamed: &[Renamed], ignored: &[Ignored]) {
     renamed.iter().for_each(|renamed| tracing::warn!("{renamed}"));
     if !ignored.is_empty() {
@@ -125,7 +126,7 @@ fn report(renamed: &[Renamed], ignored: &[Ignored]) {
     }
 }
 
-/// Prints on standard output. A reader that has seen enough, such as `head`, is no failure.
+/// Prints on standard output. If the reader stops early, as `head` does, that is no failure.
 fn print(text: &str) -> Result<(), Failure> {
     terminal::print(text).map_err(|error| Failure::Run(format!("cannot write to standard output: {error}")))
 }

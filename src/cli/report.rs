@@ -39,7 +39,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if args.watch { watch(dirs, args.port) } else { write(dirs, args.output.clone()) }
 }
 
-/// The folders, each once.
+/// Resolves the folders of the runs, and refuses a run that is named twice.
 fn runs(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut dirs: Vec<PathBuf> = Vec::new();
     for path in paths {
@@ -64,7 +64,7 @@ fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), Failure> {
     let written = write_atomic(&path, html.as_bytes());
     let written = if by_default { written.context("--output FILE writes it elsewhere") } else { written };
     written.map_err(Failure::of)?;
-    // Behind a page on standard output nothing else may follow.
+    // If the page goes to standard output, nothing else may be printed there.
     match is_file(&path) {
         true => print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6)),
         false => Ok(()),

@@ -1,4 +1,4 @@
-//! `trainer runs`: the runs below a folder, and everything of one.
+//! `trainer runs`: lists the runs below a folder, or shows everything about one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,12 +67,13 @@ fn ls(args: &LsArgs) -> Result<(), Failure> {
     print(&if args.json { runs.iter().map(|run| format!("{}\n", run.json())).collect() } else { table(&runs) })
 }
 
-/// What stands for the reward, the most telling first: the reward that PPO learns from, and the loss of supervised runs.
+/// The metrics that can stand for the reward, the most informative first: the score, the reward that PPO learns from, and the
+/// loss of supervised runs.
 const REWARDS: &[&str] = &["critic/score/mean", "critic/rewards/mean", "train/loss"];
 
 struct Row {
     record: Record,
-    /// The last steps.
+    /// The metrics of the last steps.
     series: Series,
 }
 
@@ -85,7 +86,7 @@ impl Row {
         Self { record, series }
     }
 
-    /// When it began, or what is known best of that.
+    /// The start of the run in Unix seconds, or the best known estimate of it.
     fn began(&self) -> f64 {
         self.record.started().or(self.record.touched).unwrap_or(0.0)
     }

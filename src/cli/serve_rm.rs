@@ -1,4 +1,4 @@
-//! `trainer serve-rm`: a reward model as a server, by OpenRLHF's protocol.
+//! `trainer serve-rm`: serves a reward model by OpenRLHF's protocol.
 
 use std::env;
 use std::num::NonZeroUsize;
@@ -81,7 +81,7 @@ fn token(name: &str) -> Result<String> {
     Ok(token)
 }
 
-/// A value as it is written in configurations.
+/// Parses a value as it is written in configurations.
 fn named<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
     T::deserialize(IntoDeserializer::<Error>::into_deserializer(text)).map_err(|error| error.to_string())
 }

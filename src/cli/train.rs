@@ -22,7 +22,7 @@ pub fn run(args: &TrainArgs, output: Output) -> Result<(), Failure> {
     if args.dry_run {
         return print(&dry_run::dry_run(loaded).map_err(Failure::setup)?);
     }
-    // Validation alone has nothing to save.
+    // A run that only validates has nothing to save, so signals keep their default effect.
     let stays = loaded.config.trainer.val_only;
     let interrupt = Interrupt::default();
     let run = setup::start(loaded, &output, interrupt.clone()).map_err(Failure::setup)?;

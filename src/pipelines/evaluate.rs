@@ -1,4 +1,4 @@
-//! Scores of the responses in a file: `trainer eval`. verl's metric: the mean over a row's responses, then over the rows of a
+//! `trainer eval`: scores the responses in a file. The metric is verl's: the mean over a row's responses, then over the rows of a
 //! data source.
 
 use std::path::PathBuf;
@@ -19,11 +19,12 @@ use crate::reward::{self, Combined, ScoreInput};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
 
-/// `test_score/DATA_SOURCE` of every data source, in the order of the rows; beside it `abstained/DATA_SOURCE`, how many responses have
-/// no score, where there are any.
+/// Returns `test_score/DATA_SOURCE` for every data source, in the order of the rows, and `abstained/DATA_SOURCE`, the number of
+/// responses without a score, if there are any.
 ///
 /// # Errors
-/// A row that cannot be scored: missing columns, a data source without a scorer, no responses. Its file and place are named.
+/// If a row cannot be scored (missing columns, a data source without a scorer, no responses). The message names its file and
+/// place.
 pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> {
     let data = &config.data;
     if let Some(path) = &data.output_path {
@@ -45,7 +46,7 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
     if needs.columns {
         fill_columns(&mut rows);
     }
-    // Gathered before the first error is looked for, so that the same file always gives the same error.
+    // All rows are read before the first error is returned, so that the same file always gives the same error.
     let answered: Vec<Result<Answered>> =
         rows.par_iter().map(|row| Answered::read(row, config, needs, tokenizer.as_ref()).with_context(|| row.place())).collect();
     let answered = answered.into_iter().collect::<Result<Vec<_>>>()?;
@@ -88,7 +89,7 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
     Ok(report(&answered, &scores))
 }
 
-/// The means of the rows of each data source.
+/// The mean over the rows of each data source.
 fn report(answered: &[Answered], scores: &[Combined]) -> Map<String, Value> {
     let mut sources: Vec<(&str, Vec<f64>, usize)> = Vec::new();
     let mut rest = scores;
@@ -112,7 +113,7 @@ fn report(answered: &[Answered], scores: &[Combined]) -> Map<String, Value> {
     report
 }
 
-/// One JSON line: where the response stands, its score and what the functions say beside it.
+/// One JSON line: the position of the response, its score, and what the reward functions reported.
 fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Combined) -> String {
     let mut line = Map::new();
     line.insert("row".into(), row.into());
@@ -124,14 +125,14 @@ fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Combined
     line.extend(combined.components.iter().filter(|_| several).map(|(name, value)| (name.clone(), json!(value))));
     let extras = combined.extras.iter().map(|(name, value)| (name.clone(), json!(value)));
     for (name, value) in extras.chain(combined.notes.iter().cloned()) {
-        // What says which response this is keeps its name.
+        // The fields that identify the response keep their names; a function's value of the same name is renamed.
         let name = if line.contains_key(&name) { format!("reported/{name}") } else { name };
         line.insert(name, value);
     }
     format!("{}\n", Value::Object(line))
 }
 
-/// What functions see of a row without any: a mapping, as in training.
+/// The `extra_info` of a row that has none: an empty mapping, as in training.
 static NO_EXTRA_INFO: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// A row and its responses.
@@ -197,7 +198,7 @@ impl<'a> Answered<'a> {
         ScoreInput { solution: self.responses[response], raw: self.responses[response], ..self.row() }
     }
 
-    /// As reward functions see it, without a response.
+    /// The row as reward functions see it, without a response.
     fn row(&self) -> ScoreInput<'_> {
         ScoreInput {
             data_source: self.data_source,

@@ -1,6 +1,6 @@
-//! `trainer export`: the model of a checkpoint as a folder that transformers loads, or its adapter as one that PEFT loads.
+//! `trainer export`: writes the model of a checkpoint to a folder that transformers loads, or its adapter to one that PEFT loads.
 //!
-//! Tensors go from file to file one by one: the model is never held as a whole.
+//! Tensors are copied from file to file one at a time; the whole model is never in memory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,34 +18,34 @@ use crate::optim::learner::{ADAPTER, HUGGINGFACE};
 use crate::util::copy::copy_into;
 use crate::util::fs::AtomicDir;
 
-/// What is written.
+/// The form of the export.
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// The weights, an adapter merged into those of its base model.
+    /// All weights, with an adapter merged into its base model.
     Weights {
-        /// As safetensors call it; config.json calls it `name`.
+        /// The type in safetensors' terms; config.json calls it `name`.
         dtype: Dtype,
         name: &'static str,
-        /// Most bytes of a file.
+        /// The largest size of a file in bytes.
         shard: usize,
-        /// The base model's folder, in place of the one that the adapter names.
+        /// The base model's folder; `None` for the one that the adapter names.
         base: Option<PathBuf>,
     },
-    /// The adapter as it is.
+    /// The adapter, unmerged.
     Adapter,
 }
 
-/// A part of a checkpoint that is whole: the folder that holds the actor, the critic or a supervised model.
+/// Finds a part of an undamaged checkpoint: the folder that holds the actor, the critic or a supervised model.
 ///
 /// # Errors
-/// No checkpoint, one that is damaged, or none of that part.
+/// If there is no checkpoint, it is damaged, or it has no such part.
 pub fn find_part(path: &Path, part: Option<&str>) -> Result<PathBuf> {
     if let (Err(_), Some(inside)) = (checkpoint::step_of(path), checkpoint::inside(path)) {
         bail!("{inside}");
     }
     let holds_model = |folder: &Path| [HUGGINGFACE, ADAPTER].iter().any(|name| folder.join(name).is_dir());
     let path = fs::canonicalize(path).with_context(|| format!("no checkpoint at {}", path.display()))?;
-    // A part may be named itself: its checkpoint is above it.
+    // The path may name a part itself; its checkpoint is then the parent folder.
     let inside = ["actor", "critic"].iter().find(|name| path.file_name() == Some(OsStr::new(name)));
     if let (Some(inside), Some(above)) = (inside, path.parent().filter(|above| checkpoint::step_of(above).is_ok())) {
         ensure!(part.is_none_or(|part| part == *inside), "--part: {} is the {inside} itself", path.display());
@@ -69,10 +69,10 @@ fn without_model(folder: &Path) -> String {
     }
 }
 
-/// Writes a part of a checkpoint to a folder that must not exist, as a whole or not at all.
+/// Writes a part of a checkpoint to a folder that must not exist yet; it appears complete or not at all.
 ///
 /// # Errors
-/// A base model that is not where it was or is another one, and what the file system refuses.
+/// If the base model is not where it was or is a different one, or if a file cannot be read or written.
 pub fn export(part: &Path, form: &Form, output: &Path) -> Result<()> {
     ensure!(output.symlink_metadata().is_err(), "{} exists already", output.display());
     let staged = AtomicDir::stage(output)?;
@@ -98,7 +98,7 @@ fn is_weights(name: &str) -> bool {
     name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")
 }
 
-/// Copies the files and folders of a folder that are wanted.
+/// Copies those files and folders of a folder whose names are `wanted`.
 fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let path = entry?.path();
@@ -110,11 +110,11 @@ fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The weights of a part: files, and an adapter that is not merged into them yet.
+/// The source of the weights: files, and an adapter that is still to be merged into them.
 struct Source {
     files: WeightFiles,
     adapter: Option<PeftAdapter>,
-    /// A head of the base model that the adapter's own stands in place of.
+    /// The head of the base model that the adapter's own head replaces.
     replaced: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl Source {
         Ok(Self { files, adapter: Some(adapter), replaced })
     }
 
-    /// Every tensor, to be read when it is written.
+    /// All tensors; each is read only when it is written.
     fn tensors(&self, dtype: Dtype) -> Result<Vec<Deferred<'_>>> {
         let own = self.adapter.iter().flat_map(|adapter| &adapter.saved);
         let own = own.map(|(name, (shape, values))| Ok(Deferred::new(name.clone(), shape.clone(), || values.clone())));

@@ -1,4 +1,5 @@
-//! Responses to the prompts of a file: `trainer generate`. The rows come out as they went in, with the column `responses`.
+//! `trainer generate`: generates responses to the prompts of a file. The output has the input's rows and the additional column
+//! `responses`.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -21,7 +22,7 @@ use crate::tracking::Progress;
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
 
-/// The column that is added, which `trainer eval` reads.
+/// The column of responses, which `trainer eval` reads.
 const RESPONSES: &str = "responses";
 
 /// A generation, set up from its configuration by [`Generation::new`].
@@ -30,7 +31,7 @@ pub struct Generation {
     model: CausalLm,
     tokenizer: Tokenizer,
     table: Table,
-    /// Ids of each row's prompt.
+    /// The token ids of each row's prompt.
     prompts: Vec<Vec<u32>>,
     progress: Progress,
 }
@@ -62,7 +63,7 @@ impl Generation {
             let start = Instant::now();
             let prompts: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
             let (seed, first) = (self.config.trainer.seed, responses.len());
-            // Keyed by the row, so that the size of a batch changes no response.
+            // The stream's key contains the row, so that the batch size does not change the responses.
             let stream = |prompt: usize, sample: usize| Stream::new(seed, "generate", &[(first + prompt) as u64, sample as u64]);
             let request = Request {
                 prompts: &prompts,
@@ -89,7 +90,7 @@ impl Generation {
         Ok(())
     }
 
-    /// Reads the prompts and the model, and finds every mistake before the first response.
+    /// Reads the prompts and the model, and reports every mistake before the first response is generated.
     pub fn new(mut loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let config = loaded.config;
         let device = open_device(config.trainer.device)?;
@@ -125,7 +126,7 @@ impl Generation {
     }
 }
 
-/// The settings that may have no effect beside the others.
+/// The settings that have no effect in some configurations.
 fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
     let rollout = &config.rollout;
     let why = match rollout.do_sample {
@@ -144,7 +145,7 @@ fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
     ]
 }
 
-/// The ids of every row's prompt.
+/// The token ids of every row's prompt.
 fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
     let (data, max) = (&config.data, config.rollout.prompt_length);
     let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();

@@ -1,4 +1,4 @@
-//! The stages around reinforcement learning, each a short loop on the same parts.
+//! The stages around reinforcement learning. Each is a short loop over the same parts.
 
 pub mod evaluate;
 pub mod export;

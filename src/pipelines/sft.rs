@@ -1,5 +1,5 @@
-//! Supervised fine-tuning: `trainer sft`. Loss = −Σ log π(token) over response tokens / their number in the whole batch
-//! (verl's SFT trainer); one AdamW update per batch.
+//! Supervised fine-tuning: `trainer sft`. The loss is −Σ log π(token) over response tokens / their number in the whole batch (as
+//! in verl's SFT trainer), with one AdamW update per batch.
 
 use std::path::Path;
 use std::time::Instant;
@@ -25,14 +25,14 @@ use crate::run::Output;
 use crate::tracking::Metrics;
 use crate::util::interrupt::Interrupt;
 
-/// The names that registries give to keys of the configuration, for its validation.
+/// The keys of the configuration whose values are names from a registry, with these names, for validation.
 pub fn choices() -> Vec<(&'static str, Vec<String>)> {
     let schedules = schedule::names().into_iter().map(str::to_owned).collect();
     let trackers = crate::tracking::TRACKERS.iter().map(|t| t.name.to_owned()).collect();
     vec![("optim.lr_scheduler_type", schedules), ("trainer.logger", trackers)]
 }
 
-/// Supervised fine-tuning of one model.
+/// The supervised fine-tuning of one model.
 pub struct Sft {
     config: SftConfig,
     learner: Learner,
@@ -42,7 +42,7 @@ pub struct Sft {
     sampler: Sampler,
 }
 
-/// A supervised step changes nothing beside the model and the position in the data.
+/// The empty state of supervised runs: a step changes only the model and the position in the data.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct NoState {}
 
@@ -138,11 +138,11 @@ impl Pipeline for Sft {
     }
 }
 
-/// Builds everything that a supervised run needs and finds the checkpoint that it resumes from. Whoever holds `interrupt` can ask it to
-/// stop.
+/// Builds everything that a supervised run needs and finds the checkpoint that it resumes from. The holder of `interrupt` can ask
+/// the run to stop.
 ///
 /// # Errors
-/// A setting, a file or a checkpoint that does not fit, before anything is trained.
+/// If a setting, a file or a checkpoint does not fit; nothing has been trained then.
 pub fn start(mut loaded: Loaded<SftConfig>, output: &Output, interrupt: Interrupt) -> Result<Run<Sft>> {
     let config = loaded.config;
     let device = open_device(config.trainer.device)?;
@@ -162,7 +162,7 @@ pub fn start(mut loaded: Loaded<SftConfig>, output: &Output, interrupt: Interrup
 }
 
 impl Sft {
-    /// Mean loss, in nats, over the response tokens of some examples.
+    /// The mean loss, in nats, over the response tokens of some examples.
     fn loss(&self, examples: &[SftExample]) -> f64 {
         let model = self.learner.model.frozen();
         let examples: Vec<Example> = examples.iter().map(Example::of).collect();
@@ -179,7 +179,8 @@ impl Sft {
     }
 }
 
-/// An example as the model takes it: the first token is given, every other is predicted; some are learnt.
+/// An example in the form that the model takes: the first token is given, all others are predicted, and those in the mask are
+/// learnt.
 struct Example<'a> {
     sequence: Sequence<'a>,
     loss_mask: &'a [bool],
@@ -193,7 +194,7 @@ impl<'a> Example<'a> {
         Self { sequence: Sequence { prompt, response }, loss_mask, learnt: loss_mask.iter().filter(|&&l| l).count() }
     }
 
-    /// 1 / `learnt` at the learnt tokens.
+    /// The weight of each predicted token in the loss: 1 / `learnt` for learnt tokens, 0 for the others.
     fn weights(&self, learnt: usize) -> impl Iterator<Item = f32> + use<'a> {
         self.loss_mask.iter().map(move |&l| if l { 1.0 / learnt as f32 } else { 0.0 })
     }

@@ -1,4 +1,4 @@
-//! `trainer sft --dry-run`: everything that a run reads and checks, without weights and steps.
+//! `trainer sft --dry-run`: reads and checks everything that a run does, without weights and steps.
 
 use anyhow::{Context, Result};
 
@@ -13,10 +13,10 @@ use crate::job::unused_options::warn_of_unused;
 use crate::model::memory::Widest;
 use crate::model::{Cut, Sequence};
 
-/// What a supervised run would do.
+/// Describes what a supervised run would do.
 ///
 /// # Errors
-/// What a run would refuse before its first step, as far as [`crate::trainer::dry_run()`] says.
+/// If a run would be refused before its first step, as far as [`crate::trainer::dry_run()`] can tell.
 pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let config = loaded.config;
     let (data, model, trainer) = (&config.data, &config.model, &config.trainer);
@@ -29,7 +29,7 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let resumed = run_settings(&config, per_epoch, inputs.total_steps).resumed_step(&loaded.tree)?;
 
     let (batch, cut) = (data.train_batch_size, cut(&config));
-    // One epoch is enough to know: every later one has the same examples.
+    // One epoch suffices, because every later one has the same examples.
     let batches: Vec<Vec<usize>> = (0..per_epoch.min(inputs.total_steps)).map(|_| inputs.sampler.next_batch()).collect();
     let trained = batches.iter().map(|batch| widest(batch.iter().map(|&i| &inputs.train[i]), cut));
     let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
@@ -65,7 +65,8 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     Ok(report(&lines, &memory))
 }
 
-/// The largest micro-batch of some examples, of each of which every token but the first is predicted; and their number.
+/// The largest micro-batch of some examples, and the number of micro-batches. Every token of an example but the first is
+/// predicted.
 fn widest<'a>(examples: impl Iterator<Item = &'a SftExample>, cut: Cut) -> (Widest, usize) {
     let sequences: Vec<Sequence> =
         examples.map(|example| Sequence { prompt: &example.ids[..1], response: &example.ids[1..] }).collect();

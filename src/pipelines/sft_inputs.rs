@@ -1,4 +1,5 @@
-//! What a supervised run reads before it needs weights: the tokenizer, the examples, and how many steps they make.
+//! The inputs of a supervised run, which are read before the weights: the tokenizer, the examples, and the resulting number of
+//! steps.
 
 use std::path::PathBuf;
 
@@ -22,14 +23,14 @@ use crate::run::Watched;
 pub(super) struct Inputs {
     pub tokenizer: Tokenizer,
     pub train: Vec<SftExample>,
-    /// None where `data.val_files` is null.
+    /// The validation examples; empty if `data.val_files` is null.
     pub val: Vec<SftExample>,
     pub sampler: Sampler,
     pub total_steps: u64,
 }
 
 impl Inputs {
-    /// Reads them all, and checks that the model that config.json describes can take them.
+    /// Reads the inputs, and checks that the model described by config.json can take them.
     pub(super) fn read(config: &SftConfig) -> Result<Self> {
         let model = &config.model;
         let tokenizer_folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
@@ -57,7 +58,7 @@ impl Inputs {
     }
 }
 
-/// The settings of a supervised run that every training run has; the size of the model is not known yet.
+/// The settings that a supervised run shares with every training run; the size of the model is not known yet.
 pub(super) fn run_settings(config: &SftConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
     let (trainer, checkpoint) = (&config.trainer, &config.checkpoint);
     RunSettings {
@@ -88,10 +89,10 @@ pub(super) fn run_settings(config: &SftConfig, steps_per_epoch: u64, total_steps
     }
 }
 
-/// The options of a supervised run that may have no effect.
+/// The options that have no effect in some supervised runs.
 ///
 /// # Errors
-/// A schedule that does not exist.
+/// If the schedule does not exist.
 pub(super) fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
     let (data, trainer) = (&config.data, &config.trainer);
     let (talks, dynamic) = (data.messages_key.is_some(), data.use_dynamic_bsz);
@@ -122,7 +123,8 @@ pub(super) fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
     Ok(rows.into_iter().chain(of_schedule).chain(adapter::unused_options(&config.model.lora())).collect())
 }
 
-/// The columns of a conversation's tools and thinking may be missing, but not where a name other than the default asks for one.
+/// Checks the optional columns. The columns of a conversation's tools and thinking may be missing, unless a setting names another
+/// column than the default.
 fn check_optional_columns(config: &SftConfig) -> Result<()> {
     let data = &config.data;
     if data.messages_key.is_none() {
@@ -134,7 +136,7 @@ fn check_optional_columns(config: &SftConfig) -> Result<()> {
     for (key, column) in [("data.tools_key", &data.tools_key), ("data.enable_thinking_key", &data.enable_thinking_key)] {
         let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
         if !is_default && !read_rows(&files, &[], &[column])?.iter().any(|row| row.values.contains_key(column)) {
-            // Required, it is an error that names the columns.
+            // The column is read as a required one, so that the error names the columns that exist.
             read_rows(&files, &[column], &[]).context(key)?;
         }
     }
@@ -147,13 +149,13 @@ pub(super) fn decoder(config: &SftConfig) -> Result<DecoderConfig> {
     decoder().context("model.path")
 }
 
-/// How a batch is cut for the device.
+/// The way in which a batch is cut into micro-batches for the device.
 pub(super) fn cut(config: &SftConfig) -> Cut {
     let data = &config.data;
     if data.use_dynamic_bsz { Cut::Tokens(data.max_token_len_per_gpu) } else { Cut::Sequences(data.micro_batch_size_per_gpu) }
 }
 
-/// The examples of training or of validation; none where `data.val_files` is null.
+/// The training or validation examples; empty for validation if `data.val_files` is null.
 fn examples(config: &SftConfig, tokenizer: &Tokenizer, training: bool) -> Result<Vec<SftExample>> {
     let data = &config.data;
     let (key, files, max) = match (training, &data.val_files) {

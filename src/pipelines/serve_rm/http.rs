@@ -1,4 +1,4 @@
-//! The door of the server: addresses, limits, the token, and a stop that lets nobody down.
+//! The HTTP side of the server: routes, limits, the token, and a shutdown that still answers the requests received.
 
 use std::io;
 use std::net::TcpListener;
@@ -23,25 +23,25 @@ use super::request::{Refusal, queries, reply};
 use super::scoring::Job;
 use crate::util::interrupt::Interrupt;
 
-/// Whether a query lost its end, under the name that it has in training.
+/// The field that says whether a query was cut; its name is that of the metric in training.
 const CUT: &str = "reward_model_cut";
-/// How long the body of a request may be on its way.
+/// The time limit for receiving the body of a request.
 const READING: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
-/// How long connections without a request may stay when the server stops.
+/// How long connections without a request may stay open once the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What one request may have at most.
+/// The largest body and the largest number of queries of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub bytes: usize,
     pub queries: usize,
 }
 
-/// The ids of a text, and whether it lost its end.
+/// Returns the token ids of a text, and `true` if its end was cut off.
 type Read = Box<dyn Fn(&str) -> Result<(Vec<u32>, bool)> + Send + Sync>;
 
-/// Everything that requests share.
+/// The state that all requests share.
 pub struct Service {
     read: Read,
     jobs: mpsc::Sender<Job>,
@@ -70,8 +70,10 @@ impl Service {
         Self { read, jobs, model, reports_cut, limits, token, started, requests, queries, refused, in_flight }
     }
 
+    /// Checks the token of a request.
+    ///
     /// # Errors
-    /// A request without the token of the server.
+    /// If the server has a token and the request does not have the same.
     fn authorize(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let Some(token) = &self.token else { return Ok(()) };
         let given = headers.get(AUTHORIZATION).and_then(|header| header.as_bytes().strip_prefix(b"Bearer "));
@@ -96,7 +98,7 @@ impl Service {
         }
     }
 
-    /// The answer to the queries of a body.
+    /// Scores the queries of a body, and returns the answer.
     async fn scores(self: &Arc<Self>, body: Vec<u8>) -> Result<Value, Refusal> {
         let service = self.clone();
         let texts = spawn_blocking(move || service.texts(&body)).await;
@@ -131,12 +133,12 @@ impl Service {
     }
 }
 
-/// In a time that does not tell how much of them is the same.
+/// Compares in constant time, so that the time does not tell how much of a token is right.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
 }
 
-/// A request that is being answered.
+/// Counts a request while it is being answered.
 struct InFlight<'a>(&'a AtomicUsize);
 
 impl<'a> InFlight<'a> {
@@ -199,7 +201,7 @@ async fn other_method(method: Method, uri: Uri) -> Refusal {
     Refusal(StatusCode::METHOD_NOT_ALLOWED, elsewhere(method, uri).await.1)
 }
 
-/// Answers until the interrupt, then finishes the requests that have come in; new connections are refused meanwhile.
+/// Serves until the interrupt, then finishes the requests that have come in; new connections are refused meanwhile.
 pub async fn serve(listener: TcpListener, service: Service, interrupt: Interrupt) -> io::Result<()> {
     let service = Arc::new(service);
     let router = Router::new()
@@ -212,7 +214,7 @@ pub async fn serve(listener: TcpListener, service: Service, interrupt: Interrupt
     let server = axum::serve(listener, router).with_graceful_shutdown(asked(interrupt.clone()));
     tokio::select! {
         ended = server => ended,
-        // A connection on which nothing was ever asked would keep the server for ever.
+        // Otherwise a connection without any request would keep the server running for ever.
         () = idle(&service, interrupt) => Ok(()),
     }
 }
@@ -223,7 +225,7 @@ async fn asked(interrupt: Interrupt) {
     }
 }
 
-/// Until a while after the last request, once the server is asked to stop.
+/// Returns once the server was asked to stop and no request has been in progress for [`GRACE`].
 async fn idle(service: &Service, interrupt: Interrupt) {
     asked(interrupt).await;
     let mut since = Instant::now();

@@ -1,7 +1,7 @@
-//! A reward model behind HTTP, by the protocol of OpenRLHF's `serve_rm`: `trainer serve-rm`.
+//! `trainer serve-rm`: a reward model behind HTTP, by the protocol of OpenRLHF's `serve_rm`.
 //!
-//! Requests are read on a thread of their own. The model works on the thread that called, and takes whatever waits into its next
-//! pass.
+//! Requests are read on a thread of their own. The model runs on the calling thread; each pass takes the requests that are
+//! waiting.
 
 mod http;
 mod request;
@@ -25,28 +25,29 @@ use crate::util::interrupt::Interrupt;
 pub use http::Limits;
 use http::Service;
 
-/// Requests that wait for the model; further ones wait at the door.
+/// The number of requests that can wait for the model; further ones are not accepted until there is room.
 const WAITING: usize = 1024;
 
-/// What is served, and to whom.
+/// The options of the server.
 pub struct Options {
-    /// The folder of a reward model with its tokenizer.
+    /// The folder of the reward model with its tokenizer.
     pub model: PathBuf,
     pub host: String,
-    /// 0 is any free one.
+    /// The port; 0 takes any free one.
     pub port: u16,
-    /// Tokens; longer queries lose their end. `None`: they are refused where the model has no positions for them.
+    /// The largest number of tokens of a query; longer queries are cut at the end. `None`: queries beyond the model's positions
+    /// are refused.
     pub max_len: Option<usize>,
-    /// Queries of one pass.
+    /// The number of queries per pass.
     pub batch_size: usize,
     pub device: Device,
     pub dtype: Dtype,
     pub limits: Limits,
-    /// What clients must send as bearer token.
+    /// The bearer token that clients must send; `None` if they need none.
     pub token: Option<String>,
 }
 
-/// A server that has its model and its address.
+/// A server that has loaded its model and bound its address.
 pub struct Server {
     model: RewardModel,
     tokenizer: Tokenizer,
@@ -56,10 +57,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address before it reads the model, so clients that come early wait.
+    /// Binds the address before the model is read, so that clients that come early wait.
     ///
     /// # Errors
-    /// A folder that is no reward model, an address that is taken, a device that is not there.
+    /// If the folder holds no reward model, the address is taken, or the device is not available.
     pub fn new(options: Options) -> Result<Self> {
         let folder = options.model.as_path();
         let decoder = HfConfig::read(folder)?.scalar_decoder(false)?;
@@ -78,13 +79,15 @@ impl Server {
         Ok(Self { model, tokenizer, listener, interrupt: Interrupt::on_signals()?, options })
     }
 
+    /// The address that the server is bound to.
+    ///
     /// # Errors
-    /// None that the system would not have told when the address was taken.
+    /// If the system does not return it.
     pub fn address(&self) -> Result<SocketAddr> {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Answers until a signal asks it to stop, and finishes what it has begun.
+    /// Serves until a signal asks it to stop, and finishes the requests in progress.
     pub fn run(self) -> Result<()> {
         let Self { model, tokenizer, listener, interrupt, options } = self;
         let (send, jobs) = mpsc::channel(WAITING);

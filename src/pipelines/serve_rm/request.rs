@@ -1,10 +1,10 @@
-//! What a request asks for, and why it may be refused.
+//! The content of a request, and the reasons for refusing it.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// An answer that is no score: `{"error": …}`.
+/// An error response: `{"error": …}`.
 #[derive(Debug, PartialEq)]
 pub struct Refusal(pub StatusCode, pub String);
 
@@ -14,15 +14,15 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A JSON answer.
+/// A JSON response.
 pub fn reply(status: StatusCode, body: &Value) -> Response {
     (status, [("content-type", "application/json")], format!("{body}\n")).into_response()
 }
 
-/// The texts of `{"query": [text, …]}`. `prompts` and `labels` may be there, as many as queries; a reward model has no use for them.
+/// Reads the texts of `{"query": [text, …]}`. `prompts` and `labels` are accepted, if there are as many as queries, and ignored.
 ///
 /// # Errors
-/// The field that is wrong, or more than `most` queries.
+/// If a field is wrong, which the message names, or if there are more than `most` queries.
 pub fn queries(body: &[u8], most: usize) -> Result<Vec<String>, Refusal> {
     let bad = |message: String| Refusal(StatusCode::BAD_REQUEST, message);
     let mut request: Map<String, Value> =

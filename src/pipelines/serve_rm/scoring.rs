@@ -1,15 +1,15 @@
-//! The queue before the model: what waits at the same time is scored together.
+//! The queue in front of the model: requests that wait at the same time are scored together.
 
 use tokio::sync::{mpsc, oneshot};
 
-/// The texts of a request, as tokens, and who waits for their scores.
+/// The texts of a request as token ids, and the channel for their scores.
 pub struct Job {
     pub texts: Vec<Vec<u32>>,
     pub reply: oneshot::Sender<Vec<f32>>,
 }
 
-/// Scores until nobody can ask any more. `score` gets the texts of as many requests as wait, up to the one with which there are
-/// `batch_size` of them.
+/// Scores jobs until the channel is closed. `score` gets the texts of the waiting requests, up to the one that brings their
+/// number to `batch_size`.
 pub fn run(mut jobs: mpsc::Receiver<Job>, batch_size: usize, score: impl Fn(&[&[u32]]) -> Vec<f32>) {
     while let Some(first) = jobs.blocking_recv() {
         let mut batch = vec![first];
@@ -18,13 +18,13 @@ pub fn run(mut jobs: mpsc::Receiver<Job>, batch_size: usize, score: impl Fn(&[&[
         {
             batch.push(job);
         }
-        // Clients that have gone.
+        // Requests whose client has disconnected are dropped.
         batch.retain(|job| !job.reply.is_closed());
         let texts: Vec<&[u32]> = batch.iter().flat_map(|job| &job.texts).map(Vec::as_slice).collect();
         let mut scores = score(&texts).into_iter();
         for job in batch {
             let own = scores.by_ref().take(job.texts.len()).collect();
-            // A client that left during the pass gets nothing.
+            // A client that disconnected during the pass gets nothing.
             _ = job.reply.send(own);
         }
     }
@@ -55,7 +55,7 @@ mod tests {
             passes.borrow_mut().push(texts.len());
             texts.iter().map(|text| (10 * text[0] + text[1]) as f32).collect()
         });
-        // The second client has gone; what is full with the fourth goes without the fifth.
+        // The second client has disconnected. The batch is full with the fourth request, so the fifth has a pass of its own.
         assert_eq!(passes.into_inner(), [1 + 5, 1]);
         let scores: Vec<Vec<f32>> = replies.iter_mut().map(|(_, receive)| receive.try_recv().unwrap()).collect();
         assert_eq!(scores, [vec![0.0], vec![], vec![30.0, 31.0, 32.0, 33.0, 34.0], vec![40.0]]);
