@@ -1,5 +1,5 @@
-//! The special and added tokens that a tokenizer's folder names beside tokenizer.json, as transformers 5.23 takes them
-//! (`PreTrainedTokenizerBase._from_pretrained`, `TokenizersBackend.__init__`): what is special here is what is special there.
+//! Reads the special and added tokens that a tokenizer's folder names beside tokenizer.json, exactly as transformers 5.23 does
+//! (`PreTrainedTokenizerBase._from_pretrained`, `TokenizersBackend.__init__`): the same tokens are special.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,19 +9,19 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 use tokenizers::AddedToken;
 
-/// The names that every tokenizer may give a token; others that end in `_token` are a model's own.
+/// The names that every tokenizer may give a token; other names that end in `_token` belong to a single model.
 const NAMES: &[&str] = &["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
-/// Special tokens without a name, now and before transformers 5.
+/// The key of special tokens without a name in transformers 5; in earlier versions, `additional_special_tokens`.
 const EXTRA: &str = "extra_special_tokens";
 const ADDITIONAL: &str = "additional_special_tokens";
 
-/// What transformers keeps of a tokenizer beside tokenizer.json.
+/// The file in which transformers keeps a tokenizer's settings beside tokenizer.json.
 pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const SPECIAL_TOKENS_MAP: &str = "special_tokens_map.json";
 const ADDED_TOKENS: &str = "added_tokens.json";
 
-/// A token as a file has it: text, which means a special token, or all of its flags.
+/// A token as it is written in a file: text, which means a special token, or all of its flags.
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Text(String),
@@ -29,8 +29,8 @@ enum Token {
 }
 
 impl Token {
-    /// A string or an object with `content`; none where it is neither, as in `add_bos_token: true`. `special`: for an object that
-    /// does not say.
+    /// Reads a string or an object with `content`; `None` if it is neither, as in `add_bos_token: true`. `special` is the default
+    /// for an object that does not say whether it is special.
     fn read(value: &Value, special: bool) -> Option<Self> {
         let flag = |name: &str| value.get(name).and_then(Value::as_bool);
         match value {
@@ -57,7 +57,8 @@ impl Token {
         }
     }
 
-    /// As the tokenizer takes it. A token that has a name is special; what is special is not normalized unless it says so.
+    /// The token in the form that the tokenizer takes. A named token is special, and special tokens are normalized only if they
+    /// say so.
     fn added(&self, is_named: bool) -> AddedToken {
         match self {
             Self::Text(content) => AddedToken::from(content.as_str(), true),
@@ -73,24 +74,24 @@ impl Token {
     }
 }
 
-/// What the files beside tokenizer.json say.
+/// The tokens that the files beside tokenizer.json name.
 #[derive(Debug, Default)]
 pub struct SpecialTokens {
-    /// `bos_token` … and their tokens.
+    /// The names (`bos_token` …) and their tokens.
     named: Vec<(String, Token)>,
     /// Special tokens without a name.
     extra: Vec<Token>,
     /// Added tokens by id; only their order counts.
     added: BTreeMap<u64, Token>,
-    /// They by their texts, of which a later one counts.
+    /// The added tokens by their texts; the later of two with one text wins.
     by_text: BTreeMap<String, Token>,
 }
 
 impl SpecialTokens {
-    /// Reads them for the tokenizer of `folder`, whose tokenizer_config.json is `config`.
+    /// Reads the tokens for the tokenizer of `folder`, whose tokenizer_config.json is `config`.
     ///
     /// # Errors
-    /// A file that is no JSON object, an added token that is none.
+    /// If a file is not a JSON object, or an added token is malformed.
     pub fn read(folder: &Path, config: &Map<String, Value>, inner: &tokenizers::Tokenizer) -> Result<Self> {
         let mut given = config.clone();
         let says_nothing = |value: &Value| match value {
@@ -113,7 +114,7 @@ impl SpecialTokens {
                 let decoded = decoded(decoder).with_context(|| folder.join(TOKENIZER_CONFIG).display().to_string())?;
                 decoded.into_iter().for_each(|(id, token)| tokens.insert(id, token));
             }
-            // As transformers had it before: special_tokens_map.json comes before tokenizer_config.json.
+            // transformers before version 5: special_tokens_map.json takes precedence over tokenizer_config.json.
             None => {
                 let map = read_object(&folder.join(SPECIAL_TOKENS_MAP))?;
                 let mut from_map = model_tokens(&map);
@@ -153,8 +154,8 @@ impl SpecialTokens {
         Ok(tokens)
     }
 
-    /// Added tokens where tokenizer_config.json lists none: those of added_tokens.json, and over them those of tokenizer.json.
-    /// Those of added_tokens.json are special if they are among `special`.
+    /// Reads the added tokens where tokenizer_config.json lists none: those of added_tokens.json, overridden by those of
+    /// tokenizer.json. The tokens of added_tokens.json are special if they are among `special`.
     fn read_added(&mut self, folder: &Path, special: &[String], inner: &tokenizers::Tokenizer) -> Result<()> {
         let path = folder.join(ADDED_TOKENS);
         for (content, id) in read_object(&path)? {
@@ -174,10 +175,10 @@ impl SpecialTokens {
         self.added.insert(id, token);
     }
 
-    /// Makes them tokens of `inner`. Those that it did not know get the next ids, and are returned with them.
+    /// Adds the tokens to `inner`. Tokens that it did not have get the next ids and are returned with them.
     ///
     /// # Errors
-    /// What the tokenizer cannot normalize.
+    /// If the tokenizer cannot normalize a token.
     pub fn add_to(&self, inner: &mut tokenizers::Tokenizer) -> Result<Vec<(String, u32)>> {
         let mut adding: Vec<&Token> = self.added.values().collect();
         let known: Vec<String> = inner.get_added_tokens_decoder().into_values().map(|token| token.content).collect();
@@ -198,13 +199,13 @@ impl SpecialTokens {
         Ok(unknown.into_iter().filter_map(|text| Some((text.to_owned(), inner.token_to_id(text)?))).collect())
     }
 
-    /// The texts under their names, as a chat template sees them.
+    /// The texts of the named tokens by name, as a chat template sees them.
     pub fn texts(&self) -> Map<String, Value> {
         self.named.iter().map(|(name, token)| (name.clone(), token.content().into())).collect()
     }
 }
 
-/// Special tokens whose text transformers compares with that of added tokens: those written as text, and those of
+/// The special tokens whose text transformers compares with that of added tokens: those written as text, and those of
 /// special_tokens_map.json, `map`.
 fn spelled(given: &Map<String, Value>, map: &Map<String, Value>) -> Vec<String> {
     let extra = |tokens: &Map<String, Value>| tokens.get(EXTRA).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -222,7 +223,7 @@ fn model_tokens(given: &Map<String, Value>) -> Vec<(String, Token)> {
     named.chain(extra).filter_map(|(name, token)| Some((name.clone(), Token::read(token, true)?))).collect()
 }
 
-/// `added_tokens_decoder`: ids and their tokens.
+/// Reads `added_tokens_decoder`: ids and their tokens.
 fn decoded(decoder: &Value) -> Result<Vec<(u64, Token)>> {
     let wrong = "added_tokens_decoder must map ids to objects with \"content\"";
     let entry = |(id, token): (&String, &Value)| -> Result<(u64, Token)> {
@@ -235,7 +236,7 @@ fn decoded(decoder: &Value) -> Result<Vec<(u64, Token)>> {
     }
 }
 
-/// The JSON object in a file; empty where the file does not exist.
+/// Reads the JSON object in a file; empty if the file does not exist.
 pub(super) fn read_object(path: &Path) -> Result<Map<String, Value>> {
     if !path.is_file() {
         return Ok(Map::new());

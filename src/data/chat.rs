@@ -1,4 +1,4 @@
-//! Chat templates: a conversation becomes text, by the Jinja template that a model brings along.
+//! Chat templates: the Jinja template that comes with a model turns a conversation into text.
 
 use std::sync::{LazyLock, Once};
 use std::thread;
@@ -13,24 +13,24 @@ use super::date::TemplateDate;
 use super::template_functions::{raise_exception, strftime_now, tojson};
 use super::template_python::follow_python;
 
-/// Used when a tokenizer has no chat template: the contents of the messages, each followed by a newline.
+/// The template of a tokenizer that has none: the contents of the messages, each followed by a newline.
 pub const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
 
-/// Instructions after which a template is stopped; real ones take some thousands.
+/// The number of instructions after which a template is stopped; real ones take some thousands.
 const FUEL: u64 = 5_000_000;
 
-/// Bytes of a template; real ones have some ten thousand.
+/// The largest size of a template in bytes; real ones have some ten thousand.
 const MOST_BYTES: usize = 1 << 20;
-/// Bytes of one tag, texts in quotes not counted; real ones have some hundred. minijinja's time grows with their square.
+/// The largest size of a tag in bytes, without quoted texts; real ones have some hundred. minijinja's time grows with its square.
 const LONGEST_TAG: usize = 10_000;
-/// minijinja reads `- - - x` and `1 + 1 + 1` one operator inside the other, without a limit: one level for each byte at most, which is
-/// given this much stack. What is not used of it takes no memory.
+/// Bytes of stack for each byte of a template. minijinja parses `- - - x` and `1 + 1 + 1` recursively without a limit, with at
+/// most one level for each byte. Stack that is not used takes no memory.
 const STACK_PER_BYTE: usize = 1 << 10;
 const LEAST_STACK: usize = 4 << 20;
 
 const NAME: &str = "chat_template";
 
-/// A compiled template with the special tokens it may name.
+/// A compiled template with the special tokens it may use.
 pub struct ChatTemplate {
     environment: Environment<'static>,
     special_tokens: Map<String, serde_json::Value>,
@@ -39,8 +39,8 @@ pub struct ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// `source`: Jinja as transformers renders it, or `None` for [`DEFAULT_TEMPLATE`]. `special_tokens`: `bos_token`,
-    /// `eos_token` … and their texts.
+    /// Compiles a template. `source` is Jinja as transformers renders it, or `None` for [`DEFAULT_TEMPLATE`]; `special_tokens`
+    /// maps `bos_token`, `eos_token` … to their texts.
     pub fn new(source: Option<&str>, special_tokens: Map<String, serde_json::Value>) -> Result<Self> {
         let mut environment = Environment::new();
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -54,13 +54,13 @@ impl ChatTemplate {
         Ok(template.with_date(TemplateDate::today()))
     }
 
-    /// The template, told what day it is; by default it is the one on which it was compiled.
+    /// Returns the template with another date; by default it is the date on which it was compiled.
     pub fn with_date(mut self, date: TemplateDate) -> Self {
         self.environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
         self
     }
 
-    /// The text of `messages` (a list of `{"role", "content"}`). `kwargs` are further variables of the template, such as
+    /// Renders `messages` (a list of `{"role", "content"}`) as text. `kwargs` are further variables of the template, such as
     /// `enable_thinking` or `tools`.
     pub fn render(
         &self,
@@ -77,7 +77,7 @@ impl ChatTemplate {
                 );
             });
         }
-        // `tools` and `documents` are none rather than undefined, which some templates tell apart.
+        // `tools` and `documents` are none rather than undefined: some templates distinguish the two.
         let fixed = [
             ("messages", messages.iter().map(with_reasoning).collect()),
             ("tools", Value::from(())),
@@ -104,7 +104,7 @@ fn compiled(mut environment: Environment<'static>, text: String) -> Result<Envir
     compiled.context("the chat template is not valid Jinja")
 }
 
-/// The first tag that is longer than [`LONGEST_TAG`], with what follows it.
+/// The first tag that is longer than [`LONGEST_TAG`], with the text that follows it.
 fn too_long_tag(source: &str) -> Option<&str> {
     let bytes = source.as_bytes();
     let is_pair = |at: usize, pairs: [&[u8]; 2]| pairs.contains(&bytes.get(at..at + 2).unwrap_or_default());
@@ -146,8 +146,8 @@ fn checked(messages: &serde_json::Value) -> Result<&[serde_json::Value]> {
     Ok(messages)
 }
 
-/// The message, its reasoning under both names that templates read. As in transformers, a message may give it under any of
-/// three.
+/// Returns the message with its reasoning under both names that templates read. As in transformers, the message may have it under
+/// any of three names.
 fn with_reasoning(message: &serde_json::Value) -> Value {
     let mut given = ["reasoning_content", "thinking", "reasoning"].into_iter().filter_map(|name| message.get(name));
     let (Some(reasoning), Some(fields)) = (given.find(|given| !given.is_null()), message.as_object()) else {
@@ -159,8 +159,8 @@ fn with_reasoning(message: &serde_json::Value) -> Value {
     to_template(&serde_json::Value::Object(named))
 }
 
-/// transformers marks the assistant's text with `{% generation %}`; the marks print nothing. An `if` in their place keeps
-/// the nesting and the whitespace control of the tags.
+/// Replaces `{% generation %}`, which transformers uses to mark the assistant's text and which prints nothing, with an `if` that
+/// keeps the nesting and the whitespace control of the tags.
 fn without_generation_tags(source: &str) -> String {
     static TAG: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").expect("a constant pattern"));
@@ -198,7 +198,7 @@ mod tests {
         format!("{}{middle}{}", open.repeat(count), close.repeat(count))
     }
 
-    /// A template comes with a model from anywhere: whatever it nests, there is a text or an error.
+    /// A template may come from anywhere with a model: however deep it nests, the result is a text or an error, never a crash.
     #[test]
     fn no_template_ends_the_process() {
         let inside = [

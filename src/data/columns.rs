@@ -1,4 +1,4 @@
-//! JSON values as an arrow column, whose type is found out from them.
+//! Turns JSON values into an arrow column, whose type is inferred from them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{Field, FieldRef};
 use serde_json::Value;
 
-/// The column of these values, which are of one kind or null. Integers and other numbers together are floating point.
+/// Makes the column of these values, which are of one kind or null. Integers mixed with other numbers become floating point.
 pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
     let values: Vec<Option<&Value>> = values.iter().map(|value| value.filter(|value| !value.is_null())).collect();
     let all = |holds: fn(&Value) -> bool| values.iter().flatten().all(|value| holds(value));
@@ -35,7 +35,7 @@ pub fn to_arrow(values: &[Option<&Value>]) -> Result<ArrayRef> {
     })
 }
 
-/// Whether a number is the same as a float.
+/// True if a number is exactly representable as a float.
 fn is_exact_as_float(value: &Value) -> bool {
     match (value.as_i64(), value.as_u64()) {
         (Some(integer), _) => integer as f64 as i128 == i128::from(integer),
@@ -73,7 +73,7 @@ fn structure(values: &[Option<&Value>]) -> Result<ArrayRef> {
     Ok(Arc::new(StructArray::try_new(fields.into(), columns, Some(validity(values)))?))
 }
 
-/// A nullable field for the column.
+/// Makes a nullable field for the column.
 pub fn field(name: &str, column: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(name, column.data_type().clone(), true))
 }

@@ -1,13 +1,14 @@
-//! Conversations as a chat template takes them: messages without empty fields, their contents text or parts that are text.
+//! Conversations in the form that a chat template takes: messages without null fields, with contents that are text or parts of
+//! text.
 
 use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
 
-/// The messages as transformers hands them to a template: a field that is null is not there. Parts of a content that are not
-/// text are refused: prompts are text.
+/// Returns the messages as transformers passes them to a template, without fields that are null. Parts of a content that are not
+/// text are refused, because prompts are text.
 ///
 /// # Errors
-/// No list of messages; a message or a part that is none.
+/// If `conversation` is not a list of messages, or a message or a part is malformed.
 pub fn messages(conversation: &Value) -> Result<Vec<Value>> {
     let Some(messages) = conversation.as_array().filter(|list| !list.is_empty()) else {
         bail!("a conversation must be a list of at least one message");
@@ -28,7 +29,7 @@ fn read(i: usize, message: &Value) -> Result<Value> {
             "message {i}: \"content\" must be text or a list of parts such as {{\"type\": \"text\", \"text\": …}}, not {other}"
         );
     }
-    // What a tool returned may be any list.
+    // The result of a tool may be any list.
     let is_result =
         |items: &[Value]| fields["role"] == "tool" && !items.iter().any(|item| item.get("type").is_some_and(Value::is_string));
     if let Some(Value::Array(items)) =
@@ -67,13 +68,13 @@ fn part(i: usize, item: &Value) -> Result<Value> {
     Ok(fields.into())
 }
 
-/// The parts of a message's content, if it has any.
+/// The parts of a message's content; `None` unless the content is a list of text parts.
 pub fn parts(message: &Value) -> Option<&[Value]> {
     let parts = message.get("content")?.as_array()?;
     parts.iter().all(|part| part["type"] == "text" && part["text"].is_string()).then_some(parts)
 }
 
-/// The message, its parts joined to one text.
+/// Returns the message with its parts joined to one text.
 pub fn joined(message: &Value) -> Value {
     let mut message = message.clone();
     if let Some(parts) = parts(&message) {
@@ -83,8 +84,8 @@ pub fn joined(message: &Value) -> Value {
     message
 }
 
-/// The messages with a text of its own in the place of each part, and these texts by message: what becomes of them in a rendering
-/// says what the template makes of parts.
+/// Returns the messages with a unique text in place of each part, and these texts by message. Where they appear in a rendering
+/// shows how the template treats parts.
 pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
     let mut marks = vec![Vec::new(); messages.len()];
     let mut out = messages.to_vec();
@@ -99,7 +100,7 @@ pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
     (out, marks)
 }
 
-/// Refuses text that is a conversation written down, as JSON or by Python's `str`.
+/// Refuses text that is a conversation serialised as JSON or by Python's `str`.
 pub fn refuse_written_messages(text: &str) -> Result<()> {
     let text = text.trim();
     let has = |value: &Value, key: &str| value.get(key).is_some_and(Value::is_string);

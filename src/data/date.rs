@@ -1,4 +1,4 @@
-//! The date that a chat template may write, which belongs to a run: the same prompts today and tomorrow, and after a resume.
+//! The date that a chat template may print. It belongs to a run: prompts are the same the next day, and after resuming.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use crate::util::time::unix_time;
 
 const DAY: i64 = 86_400;
 
-/// A moment that stands still.
+/// A fixed moment.
 #[derive(Clone, Debug)]
 pub struct TemplateDate {
-    /// Since the beginning of 1970, UTC.
+    /// Seconds since the beginning of 1970, UTC.
     seconds: i64,
     asked: Arc<AtomicBool>,
 }
@@ -28,29 +28,29 @@ impl TemplateDate {
         Self { seconds, asked: Arc::default() }
     }
 
-    /// At a date, or a date and a time, as ISO 8601 writes them: `2025-01-31`, `2025-01-31T18:30:00`.
+    /// Reads a date, or a date and a time, in ISO 8601: `2025-01-31`, `2025-01-31T18:30:00`.
     ///
     /// # Errors
-    /// Another text.
+    /// If the text is neither.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || anyhow!("{text:?} is no date: write it as 2025-01-31 or 2025-01-31T18:30:00");
         instant(text).map(Self::at).ok_or_else(wrong)
     }
 
-    /// What `strftime_now(format)` prints. An unknown code is the error.
+    /// Returns the text that `strftime_now(format)` prints, or an error that names an unknown code.
     pub fn strftime(&self, format: &str) -> Result<String, String> {
         self.asked.store(true, Ordering::Relaxed);
         strftime(format, self.seconds, 0)
     }
 
-    /// Whether a template has asked for it, or for that of a clone.
+    /// True if a template has asked for this date or for a clone of it.
     pub fn was_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 }
 
 impl std::fmt::Display for TemplateDate {
-    /// As [`TemplateDate::parse`] reads it.
+    /// Writes the date in the form that [`TemplateDate::parse`] reads.
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
         let format = if self.seconds % DAY == 0 { "%F" } else { "%FT%T" };
         out.write_str(&strftime(format, self.seconds, 0).map_err(|_| std::fmt::Error)?)

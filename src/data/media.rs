@@ -1,11 +1,11 @@
-//! Columns of images, videos and sounds: prompts are text, so rows that have any are refused rather than trained on without them.
+//! Refuses rows with images, videos or sounds: prompts are text, and training would silently leave these columns out.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::rows::{MEDIA_COLUMNS, Row};
 
-/// Refuses a row that has something in one of [`MEDIA_COLUMNS`].
+/// Refuses a row that has a value in one of [`MEDIA_COLUMNS`].
 pub fn refuse(row: &Row) -> Result<()> {
     let holds = |name: &&&str| row.values.get(**name).is_some_and(is_something);
     match MEDIA_COLUMNS.iter().find(holds) {

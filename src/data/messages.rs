@@ -1,9 +1,9 @@
-//! Conversations as supervised examples: of every turn of the assistant, its text and the token that ends it are learnt.
+//! Conversations as supervised examples: of every turn of the assistant, the text and the token that ends it are learnt.
 //!
-//! The whole conversation is rendered and tokenized once, as a model would see it. Where a turn begins and ends in it is found
-//! by rendering what comes before the turn, with the generation prompt, and what comes up to its end: the ids of both must be
-//! a prefix of the whole. A template that writes earlier turns differently once others follow, or a text whose first token
-//! merges with the template's, is an error rather than a mask that is a token off.
+//! The whole conversation is rendered and tokenized once, as a model would see it. The beginning and the end of a turn are found
+//! by rendering what comes before the turn, with the generation prompt, and what comes up to its end: the ids of both must be a
+//! prefix of the whole. It is an error, rather than a mask that is a token off, if a template writes earlier turns differently
+//! once others follow, or if the first token of a text merges with the template's.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::sft::SftExample;
 use super::tokenizer::Tokenizer;
 
-/// The ids of a conversation, and which of them are learnt. `kwargs` are further variables of the chat template.
+/// Returns the ids of a conversation, and a mask of those that are learnt. `kwargs` are further variables of the chat template.
 pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, kwargs: &Map<String, Value>) -> Result<SftExample> {
     let list = messages.as_array().context("a conversation must be a list of messages")?;
     let encode = |count: usize, add_generation_prompt: bool| {
@@ -33,7 +33,7 @@ pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, kwargs: &Map<String, Va
                  with characters that merge with the template's; change the text, or the template (model.custom_chat_template)"
             );
         }
-        // What the template writes after the end of the turn, such as a newline, is never generated.
+        // Text that the template writes after the end of the turn, such as a newline, is never generated.
         let Some(end) = (before.len()..through.len()).rev().find(|&i| tokenizer.is_special(ids[i])) else {
             bail!(
                 "message {turn}: the chat template ends the assistant's turn with no special token, so a model could not learn to \

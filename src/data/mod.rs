@@ -1,9 +1,8 @@
-//! From files on disk to token ids.
+//! Reads data files and turns their text into token ids.
 //!
 //! `rows` reads parquet and JSON into JSON objects; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
-//! text and conversations into ids; `prompts`
-//! (RL), `sft` and `messages` (supervised) join the two; `sampler` decides the order of an epoch; `prepare` writes data sets,
-//! `table` a file's rows with a column more.
+//! text and conversations into ids; `prompts` (RL), `sft` and `messages` (supervised) join the two; `sampler` decides the order
+//! of an epoch; `prepare` writes data sets; `table` writes a file's rows with one more column.
 
 mod added_tokens;
 pub mod chat;

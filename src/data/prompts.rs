@@ -1,4 +1,4 @@
-//! Prompts for reinforcement learning: verl-schema rows rendered, tokenized, filtered and truncated.
+//! Prompts for reinforcement learning: rows in verl's schema are rendered, tokenized, filtered and truncated.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::util::rng::Stream;
 /// The column of `{"ground_truth": …}`, as in verl.
 const REWARD_MODEL_KEY: &str = "reward_model";
 
-/// What metrics call the data source of rows that have none, as verl does.
+/// The name in metrics of the data source of rows that have none, as in verl.
 const UNKNOWN_SOURCE: &str = "unknown";
 
 /// One prompt, ready for the rollout engine and for the scorer of its response.
@@ -26,44 +26,44 @@ pub struct Prompt {
     pub ids: Vec<u32>,
     /// The conversation; a plain text prompt appears as one user message.
     pub messages: Value,
-    /// Whether the row holds a conversation, not plain text.
+    /// True if the row holds a conversation, false if it holds plain text.
     pub conversational: bool,
-    /// What `ids` were made from, before truncation.
+    /// The text that `ids` were made from, before truncation.
     pub text: String,
-    /// Empty where the row has none, and needs none.
+    /// The row's data source; empty where the row has none and needs none.
     pub data_source: String,
     pub ground_truth: Value,
     /// The row's extra_info, or `{}`.
     pub extra_info: Value,
-    /// Every column of the row, where they are asked for ([`RowNeeds::columns`]).
+    /// Every column of the row, if all are needed ([`RowNeeds::columns`]).
     pub columns: Map<String, Value>,
-    /// The row's position in the concatenated files, from 0, whatever was filtered out.
+    /// The row's position in the concatenated files, from 0, counting rows that were filtered out.
     pub index: usize,
-    /// Its file and its position there, for messages.
+    /// The row's file and its position in that file, for messages.
     pub place: (Arc<Path>, usize),
 }
 
 impl Prompt {
-    /// "FILE, row INDEX", for messages.
+    /// Returns "FILE, row INDEX", for messages.
     pub fn place(&self) -> String {
         format!("{}, row {}", self.place.0.display(), self.place.1)
     }
 }
 
-/// What to do with more tokens than fit.
+/// The treatment of sequences with more tokens than fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     Error,
-    /// Drop tokens at the left: the end remains.
+    /// Drops tokens on the left: the end remains.
     Left,
-    /// Drop tokens at the right: the beginning remains.
+    /// Drops tokens on the right: the beginning remains.
     Right,
-    /// Keep the first `max / 2` tokens and fill up from the end.
+    /// Keeps the first `max / 2` tokens and fills up from the end.
     Middle,
 }
 
 impl Truncation {
-    /// The tokens that remain, in order; `None` where there are too many and the policy is an error.
+    /// Returns the tokens that remain, in order; `None` if there are too many and the policy is an error.
     pub fn apply<T: Copy>(self, items: &[T], max: usize) -> Option<Vec<T>> {
         if items.len() <= max {
             return Some(items.to_vec());
@@ -78,10 +78,10 @@ impl Truncation {
     }
 }
 
-/// A prompt as the model takes it, not yet truncated.
+/// A prompt in the form that the model takes, not yet truncated.
 #[derive(Clone, Debug)]
 pub struct PromptText {
-    /// Never empty.
+    /// The token ids; never empty.
     pub ids: Vec<u32>,
     /// The conversation; a plain text prompt appears as one user message.
     pub messages: Value,
@@ -89,8 +89,8 @@ pub struct PromptText {
 }
 
 impl PromptText {
-    /// From column `key` of a row: a list of messages, through the chat template, or text, used as it is, with the tokens that
-    /// the tokenizer puts around a text.
+    /// Reads column `key` of a row: a list of messages goes through the chat template; text is used as it is, with the tokens
+    /// that the tokenizer puts around a text.
     pub fn of(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &Map<String, Value>) -> Result<Self> {
         media::refuse(row)?;
         let (messages, text, ids) = match row.column(key)? {
@@ -112,36 +112,36 @@ impl PromptText {
     }
 }
 
-/// How rows become prompts: the `data` section of the configuration.
+/// The options for turning rows into prompts: the `data` section of the configuration.
 #[derive(Clone, Debug)]
 pub struct PromptOptions {
-    /// Column of the conversation (a list of messages, through the chat template) or of plain text (used as it is).
+    /// The column of the conversation (a list of messages, through the chat template) or of plain text (used as it is).
     pub prompt_key: String,
-    /// Column that names the data source, which chooses the scorer.
+    /// The column that names the data source, which selects the scorer.
     pub reward_fn_key: String,
     pub max_prompt_length: usize,
     pub truncation: Truncation,
-    /// Leave out prompts longer than `max_prompt_length` instead of truncating them.
+    /// True to leave out prompts longer than `max_prompt_length` instead of truncating them.
     pub filter_overlong_prompts: bool,
     pub needs: RowNeeds,
     /// Further variables of the chat template.
     pub chat_kwargs: Map<String, Value>,
 }
 
-/// What the rewards read of a row.
+/// The parts of a row that the rewards read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowNeeds {
-    /// A row without one is an error; else it is then empty.
+    /// True if a row without a data source is an error; otherwise a missing one is empty.
     pub data_source: bool,
-    /// A row without one is an error, though null is one; else it is then null.
+    /// True if a row without a ground truth is an error (null counts as one); otherwise a missing one is null.
     pub ground_truth: bool,
-    /// Whether every column is kept.
+    /// True if every column is kept.
     pub columns: bool,
-    /// Whether the prompt's text is read, which has special tokens.
+    /// True if the prompt's text, with its special tokens, is read.
     pub prompt_text: bool,
 }
 
-/// Reads `files` in order. Errors name the file and row; no prompt left is an error.
+/// Reads `files` in order. Errors name the file and row; having no prompt left is an error.
 pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Vec<Prompt>> {
     let (needs, source) = (options.needs, options.reward_fn_key.as_str());
     let mut required = vec![options.prompt_key.as_str()];
@@ -154,7 +154,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
         fill_columns(&mut rows);
     }
     let read = |(index, row): (usize, &Row)| read_prompt(row, index, tokenizer, options).with_context(|| row.place());
-    // Gathered before the first error is looked for, so that the same file always gives the same error.
+    // All results are collected before the first error is looked for, so that the same file always gives the same error.
     let prompts: Vec<Result<Prompt>> = rows.par_iter().enumerate().map(read).collect();
     let mut prompts = prompts.into_iter().collect::<Result<Vec<_>>>()?;
     warn_of_ends(tokenizer, prompts.iter().filter(|prompt| !prompt.conversational).map(|prompt| prompt.ids.as_slice()));
@@ -185,7 +185,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     Ok(prompts)
 }
 
-/// Says where prompts that are text (`plain`, as ids) have tokens at their ends that a model does not expect there: the tokenizer
+/// Warns where plain text prompts (`plain`, as ids) have tokens at their ends that a model does not expect there: the tokenizer
 /// puts them around every text, and TRL and vLLM leave them there too.
 pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [u32]>) {
     let (mut total, mut ended, mut doubled) = (0, 0, 0);
@@ -209,7 +209,7 @@ pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [
     }
 }
 
-/// At most `max` of the samples, in their order: a seeded random choice if `shuffle`, else the first ones. `None`: all.
+/// Returns at most `max` of the samples, in their order: a seeded random choice if `shuffle`, else the first ones; all if `None`.
 pub fn take_samples<T: Clone>(mut samples: Vec<T>, max: Option<usize>, shuffle: bool, seed: u64) -> Vec<T> {
     let Some(max) = max.filter(|max| *max < samples.len()) else { return samples };
     if !shuffle {
@@ -254,7 +254,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     })
 }
 
-/// A data source as metrics name it.
+/// The name of a data source in metrics.
 pub fn named_source(data_source: &str) -> &str {
     if data_source.is_empty() { UNKNOWN_SOURCE } else { data_source }
 }

@@ -1,4 +1,4 @@
-//! Rows of data files: parquet, JSON arrays and JSON lines become JSON objects that remember where they came from.
+//! Reads the rows of data files: parquet, JSON arrays and JSON lines become JSON objects that remember their file and position.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,27 +27,27 @@ type Columns = Map<String, Value>;
 pub struct Row {
     pub values: Columns,
     pub file: Arc<Path>,
-    /// Position in `file`, from 0.
+    /// The row's position in `file`, from 0.
     pub index: usize,
 }
 
 impl Row {
-    /// "FILE, row INDEX", for messages.
+    /// Returns "FILE, row INDEX", for messages.
     pub fn place(&self) -> String {
         format!("{}, row {}", self.file.display(), self.index)
     }
 
-    /// The column, or an error that names the file, the column and the columns that exist.
+    /// Returns the column, or an error that names the file, the column and the columns that exist.
     pub fn column(&self, name: &str) -> Result<&Value> {
         self.values.get(name).ok_or_else(|| missing_column(&self.file, name, self.values.keys().map(String::as_str)))
     }
 }
 
-/// As the `optional` columns of [`read_rows`]: every column there is.
+/// A value for the `optional` columns of [`read_rows`]: every column of the files.
 pub const EVERY_COLUMN: &[&str] = &["*"];
 
-/// Reads and concatenates `files`. Every file must have the `required` columns; of the others, only the `optional` ones are
-/// sure to be in the rows where they exist.
+/// Reads and concatenates `files`. Every file must have the `required` columns. The `optional` columns are in the rows if the
+/// file has them; other columns may be missing.
 pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Vec<Row>> {
     if files.is_empty() {
         bail!("the list of data files is empty");
@@ -61,7 +61,7 @@ pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Res
     Ok(rows)
 }
 
-/// Gives every row every column that some row has, null where it had none: rows of JSON are then like those of tables.
+/// Gives every row every column that any row has, with null for a missing one: rows of JSON are then like those of tables.
 pub fn fill_columns(rows: &mut [Row]) {
     let known: BTreeSet<String> = rows.iter().flat_map(|row| row.values.keys().cloned()).collect();
     for row in rows.iter_mut().filter(|row| row.values.len() < known.len()) {
@@ -100,7 +100,7 @@ fn missing_column<'a>(file: &Path, name: &str, known: impl Iterator<Item = &'a s
     anyhow!("{}: no column \"{name}\"; the columns are {}.{hint}", file.display(), known.join(", "))
 }
 
-/// JSON lines, or one array of objects.
+/// Reads JSON lines, or one array of objects.
 fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Columns>, Vec<String>)> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
@@ -119,13 +119,13 @@ fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Co
     Ok((rows, known))
 }
 
-/// Refuses integers that were read as floats, which are other numbers. What nobody reads may hold them.
+/// Refuses integers that were read as floats and so became other numbers. Columns that nothing reads may hold them.
 fn check_integers(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     let read = |text: &str| Exact::parse(text).map_err(|error| anyhow!("{error}"));
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let rows = match read(text) {
         Ok(Exact::List(rows)) => rows,
-        // Of JSON lines, those alone that may have one.
+        // Of JSON lines, only those that may have such an integer are read again.
         _ => lines.map(|line| if may_exceed_64_bits(line) { read(line) } else { Ok(Exact::Null) }).collect::<Result<_>>()?,
     };
     for (index, row) in rows.iter().enumerate() {
@@ -139,7 +139,7 @@ fn check_integers(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The rows with the wanted columns only, and the names of all columns.
+/// Returns the rows with only the wanted columns, and the names of all columns.
 fn read_parquet(file: File, required: &[&str], optional: &[&str]) -> Result<(Vec<Columns>, Vec<String>)> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
     let known: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -158,7 +158,7 @@ fn append_batch(batch: &RecordBatch, rows: &mut Vec<Columns>) -> Result<()> {
     for row in 0..batch.num_rows() {
         let cell = |(field, column): (&Arc<t::Field>, &Arc<dyn Array>)| {
             let place = || format!("row {}, column \"{}\"", rows.len(), field.name());
-            // The bytes of an image are not wanted, only that there is one.
+            // The bytes of an image are not needed, only that there is one.
             let value = match to_json(column, row, 0) {
                 Err(_) if MEDIA_COLUMNS.contains(&field.name().as_str()) => Value::from(!column.is_null(row)),
                 value => value.with_context(place)?,
@@ -171,13 +171,13 @@ fn append_batch(batch: &RecordBatch, rows: &mut Vec<Columns>) -> Result<()> {
     Ok(())
 }
 
-/// As deep as JSON is read.
+/// The deepest nesting of values, the same as for JSON.
 const DEEPEST: usize = 128;
 
-/// Element `i` of an arrow array as JSON. NaN, by which pandas says that a number is missing, becomes null.
+/// Returns element `i` of an arrow array as JSON. NaN, which pandas uses for a missing number, becomes null.
 ///
 /// # Errors
-/// What JSON has not, such as infinity: it would be another value.
+/// If the value cannot be written in JSON, such as infinity: it would become another value.
 fn to_json(array: &dyn Array, i: usize, depth: usize) -> Result<Value> {
     if array.is_null(i) {
         return Ok(Value::Null);

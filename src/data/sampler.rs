@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::util::rng::Stream;
 
-/// Where the sampler stands. It counts rows, not batches, so that it means the same whatever the size of a batch.
+/// The position of the sampler. It counts rows, not batches, so that it means the same whatever the size of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerState {
     pub epoch: u64,
-    /// Rows of `epoch` already drawn; `None` in checkpoints that count `batch`es.
+    /// The number of rows of `epoch` already drawn; `None` in checkpoints that count batches.
     #[serde(default)]
     drawn: Option<u64>,
-    /// Rows of an epoch; those checkpoints do not say.
+    /// The number of rows of an epoch; `None` in checkpoints that count batches.
     #[serde(default)]
     rows: Option<u64>,
-    /// Batches of `epoch` already drawn, where `drawn` is not there.
+    /// The number of batches of `epoch` already drawn, in checkpoints without `drawn`.
     #[serde(default, skip_serializing)]
     batch: u64,
 }
@@ -29,21 +29,21 @@ pub struct Sampler {
     seed: u64,
     drop_last: bool,
     epoch: u64,
-    /// Rows of `epoch` already drawn.
+    /// The number of rows of `epoch` already drawn.
     drawn: usize,
     /// The order of `epoch`.
     order: Vec<usize>,
 }
 
 impl SamplerState {
-    /// Whether it counts batches, as older checkpoints do: it then means something only beside the size that they had.
+    /// True if the state counts batches, as older checkpoints do: it then needs the batch size of the run that saved it.
     pub fn counts_batches(&self) -> bool {
         self.drawn.is_none()
     }
 }
 
 impl Sampler {
-    /// `drop_last` leaves out an incomplete last batch, as verl does in training.
+    /// Creates a sampler. `drop_last` leaves out an incomplete last batch, as verl does in training.
     pub fn new(len: usize, batch_size: usize, shuffle: bool, seed: u64, drop_last: bool) -> Result<Self> {
         if batch_size == 0 {
             bail!("the batch size is 0");
@@ -56,7 +56,7 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Rows of a whole batch.
+    /// The number of rows of a whole batch.
     pub fn batch_size(&self) -> usize {
         self.batch_size
     }
@@ -66,7 +66,7 @@ impl Sampler {
         batches as u64
     }
 
-    /// The next batch; after the last one of an epoch, the first one of the next.
+    /// Returns the next batch; after the last batch of an epoch, the first one of the next epoch.
     pub fn next_batch(&mut self) -> Vec<usize> {
         let left = self.len - self.drawn;
         if left == 0 || self.drop_last && left < self.batch_size {
@@ -82,10 +82,10 @@ impl Sampler {
         SamplerState { epoch: self.epoch, drawn: Some(self.drawn as u64), rows: Some(self.len as u64), batch: 0 }
     }
 
-    /// Continues from a saved state: the next row is the one that would have followed it.
+    /// Resumes from a saved state: the next row is the one that would have followed it.
     ///
     /// # Errors
-    /// A state of other data.
+    /// If the state belongs to other data.
     pub fn restore(&mut self, state: SamplerState) -> Result<()> {
         let rows = self.len as u64;
         if let Some(before) = state.rows.filter(|before| *before != rows) {

@@ -13,45 +13,45 @@ use super::prompts::Truncation;
 use super::rows::{MEDIA_COLUMNS, Row, read_rows};
 use super::tokenizer::Tokenizer;
 
-/// One sequence. `loss_mask[t]` says whether predicting `ids[t]` is learnt; both have the same length.
+/// One sequence. `loss_mask[t]` is true if predicting `ids[t]` is learnt; both have the same length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SftExample {
     pub ids: Vec<u32>,
     pub loss_mask: Vec<bool>,
 }
 
-/// How rows become examples: the `data` section of the configuration.
+/// The options for turning rows into examples: the `data` section of the configuration.
 #[derive(Clone, Debug)]
 pub struct SftOptions {
     pub columns: SftColumns,
-    /// Tokens of a whole example.
+    /// The largest number of tokens of a whole example.
     pub max_length: usize,
-    /// Error, left or right.
+    /// The treatment of longer examples: error, left or right.
     pub truncation: Truncation,
     /// Further variables of the chat template.
     pub chat_kwargs: Map<String, Value>,
 }
 
-/// Where an example is in its row.
+/// The columns that hold an example.
 #[derive(Clone, Debug)]
 pub enum SftColumns {
     /// A prompt and its response (verl's SFTDataset).
     Response {
-        /// Column of a list of messages, or of text, which becomes one user message.
+        /// The column of a list of messages, or of text, which becomes one user message.
         prompt_key: String,
-        /// Keys followed inside the prompt column, outermost first; empty where the column itself is the prompt.
+        /// The keys followed inside the prompt column, outermost first; empty where the column itself is the prompt.
         prompt_dict_keys: Vec<String>,
-        /// Column of the response, text.
+        /// The column of the response, which is text.
         response_key: String,
         response_dict_keys: Vec<String>,
     },
     /// A conversation (verl's MultiTurnSFTDataset).
     Messages {
-        /// Column of a list of messages.
+        /// The column of a list of messages.
         messages_key: String,
-        /// Column of the tools that the chat template describes; it may be missing, or null in a row.
+        /// The column of the tools that the chat template describes; it may be missing, or null in a row.
         tools_key: String,
-        /// Column of the chat template's `enable_thinking`; it may be missing, or null in a row.
+        /// The column of the chat template's `enable_thinking`; it may be missing, or null in a row.
         enable_thinking_key: String,
     },
 }
@@ -73,7 +73,7 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
     let read = |row: &Row| read_example(row, tokenizer, options).with_context(|| row.place());
     let examples: Vec<Result<SftExample>> = rows.par_iter().map(read).collect();
     let mut examples = examples.into_iter().collect::<Result<Vec<_>>>()?;
-    // The first token is given, never predicted.
+    // The first token of a sequence is given, never predicted.
     examples.retain(|example| example.loss_mask.iter().skip(1).any(|learnt| *learnt));
     if examples.is_empty() {
         bail!("no examples: none of {} rows has a response within {} tokens", rows.len(), options.max_length);
@@ -110,7 +110,7 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
                 ("enable_thinking", enable_thinking_key, Value::is_boolean, "true or false"),
             ] {
                 let Some(value) = row.values.get(key).filter(|value| !value.is_null()) else { continue };
-                // Tools are often kept as JSON text, as their schemas are of many shapes; TRL reads them so too.
+                // Tools are often stored as JSON text, because their schemas have many shapes; TRL reads them in this form too.
                 let written = value.as_str().filter(|_| name == "tools").and_then(|text| serde_json::from_str(text).ok());
                 let value = written.unwrap_or_else(|| value.clone());
                 if value.is_null() {
@@ -146,7 +146,7 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
     })
 }
 
-/// A prompt through the chat template, then the response and the end of text, which alone are learnt.
+/// Renders a prompt with the chat template and appends the response and the end of text, which alone are learnt.
 fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs: &Map<String, Value>) -> Result<SftExample> {
     let mut ids = tokenizer.encode(&tokenizer.apply_chat_template(messages, true, chat_kwargs)?)?;
     let mut loss_mask = vec![false; ids.len()];
@@ -156,7 +156,7 @@ fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs:
     Ok(SftExample { ids, loss_mask })
 }
 
-/// What these keys lead to inside a column. `setting`: where they come from.
+/// Returns the value that these keys lead to inside a column. `setting` names the setting they come from.
 fn follow<'a>(row: &'a Row, column: &str, keys: &[String], setting: &str) -> Result<&'a Value> {
     keys.iter().try_fold(row.column(column)?, |value, key| {
         let Some(fields) = value.as_object() else {

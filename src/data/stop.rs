@@ -2,13 +2,13 @@
 
 use super::Tokenizer;
 
-/// Whether the last token of a response completes one of the texts, where the token before did not. Special tokens have no
-/// text. The texts must not be empty.
+/// True if the last token of a response completes one of the texts, and the token before did not. Special tokens have no text.
+/// The texts must not be empty.
 pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32]) -> bool {
     let longest = stop.iter().map(String::len).max().unwrap_or(0);
-    // Enough of the end, without decoding the whole response again for every token: a stop text may begin so many bytes before the
-    // last token, however many tokens without a text are among them; 8 bytes more for what is cut at its
-    // beginning, which may be part of a character. A token that cannot be decoded is reported where the response is.
+    // Only the end is decoded, not the whole response again for every token. A stop text may begin as many bytes before the last
+    // token as it is long, however many tokens without a text are among them; 8 more bytes are for a character that is cut at the
+    // beginning. A token that cannot be decoded is reported where the response is decoded.
     let text = |ids: &[u32]| tokenizer.decode(ids, true).unwrap_or_default();
     let last = ids.len().saturating_sub(1);
     let mut tail = last.min(longest + 8);
@@ -45,7 +45,7 @@ mod tests {
         Tokenizer::load(folder.path()).unwrap()
     }
 
-    /// Whether the whole text has a stop text that ends behind what it was before the last token.
+    /// True if the whole text has a stop text that ends after the text of all tokens but the last.
     fn naive(tokenizer: &Tokenizer, stop: &[String], ids: &[u32]) -> bool {
         let whole = tokenizer.decode(ids, true).unwrap();
         let before = tokenizer.decode(&ids[..ids.len() - 1], true).unwrap();

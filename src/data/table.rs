@@ -1,4 +1,5 @@
-//! Data files as a whole table, to be written again with another column: parquet keeps its types, JSON gets those of its values.
+//! Reads data files as a whole table, to be written with one more column: parquet keeps its types, JSON gets types from its
+//! values.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads and concatenates `files`, which are all parquet, of the same columns, or all JSON.
+    /// Reads and concatenates `files`, which must all be parquet with the same columns, or all JSON.
     pub fn read(files: &[PathBuf]) -> Result<Self> {
         let parquet = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "parquet");
         match files.iter().filter(|file| parquet(file)).count() {
@@ -71,7 +72,7 @@ impl Table {
         Ok(Self { fields, batches })
     }
 
-    /// Writes the table as parquet, as a whole or not at all, with a column more; one of the same name gives way to it.
+    /// Writes the table as parquet, as a whole or not at all, with one more column, which replaces a column of the same name.
     pub fn write_with(&self, path: &Path, name: &str, values: &[Value]) -> Result<()> {
         let values: Vec<Option<&Value>> = values.iter().map(Some).collect();
         let column = to_arrow(&values)?;

@@ -1,4 +1,5 @@
-//! What Hugging Face adds to Jinja for chat templates: `tojson` without HTML escapes, `strftime_now`, `raise_exception`.
+//! The functions that Hugging Face adds to Jinja for chat templates: `tojson` without HTML escapes, `strftime_now` and
+//! `raise_exception`.
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -7,7 +8,7 @@ use super::date::TemplateDate;
 use super::template_python::float;
 use crate::util::python_value::float_text;
 
-/// `raise_exception(message)`: a template refuses its input.
+/// `raise_exception(message)`: fails, so that a template can refuse its input.
 pub fn raise_exception(message: String) -> Result<String, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
@@ -35,7 +36,7 @@ pub fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Python's limit of recursion allows some hundreds of levels.
+/// The deepest nesting of a value; Python's recursion limit allows some hundreds of levels.
 const DEEPEST: usize = 200;
 
 struct JsonStyle<'a> {
@@ -118,7 +119,7 @@ impl JsonStyle<'_> {
     }
 }
 
-/// `strftime_now(format)`: the date by Python's codes.
+/// `strftime_now(format)`: the date in a format of Python's codes.
 pub fn strftime_now(date: &TemplateDate, format: &str) -> Result<String, Error> {
     let unknown = |code| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: unknown code {code} in \"{format}\""));
     date.strftime(format).map_err(unknown)

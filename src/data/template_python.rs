@@ -1,5 +1,5 @@
-//! Where Jinja in Python follows Python and minijinja follows Rust: what is whitespace, where lines end, how numbers print,
-//! and what can be iterated.
+//! Makes minijinja follow Python where it follows Rust: what counts as whitespace, where lines end, how numbers are printed, and
+//! what can be iterated.
 
 use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, State, Value, escape_formatter};
@@ -7,15 +7,15 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 
 use crate::util::python_value::float_text;
 
-/// Puts Python's rules in place of minijinja's. What is left to differ: methods of text that no known template uses
-/// (`"it's".title()`), floats with an exponent inside a printed list, `{% for x in none %}`, which is empty here and an error
-/// there, and `|safe`, which here never makes the text beside it escape.
+/// Replaces minijinja's rules by Python's. Remaining differences: methods of text that no known template uses (`"it's".title()`),
+/// floats with an exponent inside a printed list, `{% for x in none %}`, which is empty here and an error there, and `|safe`,
+/// which here never makes the text beside it escape.
 pub fn follow_python(environment: &mut Environment) {
     environment.set_unknown_method_callback(method);
     environment.set_formatter(print);
     environment.add_filter("trim", |value: &Value, characters: Option<&str>| strip(&text(value), characters, true, true));
     environment.add_filter("string", text);
-    // What is not defined has no items, rather than being an error.
+    // An undefined value has no items, rather than being an error.
     environment.add_filter("items", |value: &Value| match value.is_undefined() {
         true => Ok(Value::from(Vec::<Value>::new())),
         false => minijinja::filters::items(value),
@@ -32,7 +32,7 @@ pub fn follow_python(environment: &mut Environment) {
     });
 }
 
-/// The value, where it is a finite float.
+/// The value as a float, if it is a finite one.
 pub fn float(value: &Value) -> Option<f64> {
     let is_float = value.kind() == ValueKind::Number && !value.is_integer();
     is_float.then(|| f64::try_from(value.clone()).ok()).flatten().filter(|x| x.is_finite())
@@ -62,11 +62,11 @@ fn method(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> 
     Ok(Value::from(strip(value.as_str().unwrap_or_default(), characters, left, right)))
 }
 
-/// Without the `characters`, or whitespace, at its ends.
+/// Returns the text without the `characters`, or without whitespace if there are none given, at its ends.
 fn strip(text: &str, characters: Option<&str>, left: bool, right: bool) -> String {
     let strips = |c: char| match characters {
         Some(characters) => characters.contains(c),
-        // Python counts the separators of files, groups, records and units too.
+        // Python also counts the separators of files, groups, records and units as whitespace.
         None => c.is_whitespace() || ('\x1c'..='\x1f').contains(&c),
     };
     let text = if left { text.trim_start_matches(strips) } else { text };

@@ -1,4 +1,4 @@
-//! The chat templates of a tokenizer's folder: where they are, which one writes a conversation, and the date they may ask for.
+//! The chat templates of a tokenizer's folder: finds them, and selects the one that writes a conversation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,38 +11,38 @@ use super::chat::ChatTemplate;
 use super::content;
 use super::date::TemplateDate;
 
-/// The file of a chat template; it comes before those in tokenizer_config.json.
+/// The file of a chat template; it takes precedence over templates in tokenizer_config.json.
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
-/// The folder of further ones, each called NAME.jinja.
+/// The folder of further chat templates, each called NAME.jinja.
 pub const MORE_TEMPLATES: &str = "additional_chat_templates";
 
-/// Where processors of images had theirs, which no tokenizer reads.
+/// The file in which processors of images kept a template, which no tokenizer reads.
 const OF_PROCESSOR: &str = "chat_template.json";
 
 const DEFAULT: &str = "default";
-/// Writes conversations with tools, where there is one.
+/// The name of the template that writes conversations with tools, if there is one.
 const TOOL_USE: &str = "tool_use";
 
 /// The template of a tokenizer, or several under names.
 pub struct ChatTemplates {
     default: Option<ChatTemplate>,
     tool_use: Option<ChatTemplate>,
-    /// All there are, also those under names that nothing asks for.
+    /// The names of all templates, including those that nothing uses.
     names: Vec<String>,
 }
 
 impl ChatTemplates {
-    /// A template in the place of all others.
+    /// Makes a single template, which replaces all others.
     pub fn one(source: Option<&str>, tokens: Map<String, Value>) -> Result<Self> {
         Ok(Self { default: Some(ChatTemplate::new(source, tokens)?), tool_use: None, names: vec![DEFAULT.to_owned()] })
     }
 
-    /// Those of a folder, as transformers finds them: the files [`CHAT_TEMPLATE`] (the default) and [`MORE_TEMPLATES`], and only
-    /// where there are none tokenizer_config.json, `config`, with one text or named ones.
+    /// Reads the templates of a folder, found as in transformers: the files [`CHAT_TEMPLATE`] (the default) and
+    /// [`MORE_TEMPLATES`]; only if there are none, tokenizer_config.json, `config`, with one text or named ones.
     ///
     /// # Errors
-    /// A file that cannot be read, a template that is no Jinja.
+    /// If a file cannot be read, or a template is not valid Jinja.
     pub fn read(folder: &Path, config: &Map<String, Value>, tokens: &Map<String, Value>) -> Result<Self> {
         let mut sources = BTreeMap::new();
         for (name, path) in template_files(folder)? {
@@ -72,17 +72,17 @@ impl ChatTemplates {
         Ok(Self { default: compiled(DEFAULT)?, tool_use: compiled(TOOL_USE)?, names: sources.keys().cloned().collect() })
     }
 
-    /// These, told what day it is.
+    /// Returns the templates with another date.
     pub fn with_date(self, date: &TemplateDate) -> Self {
         let set = |template: Option<ChatTemplate>| template.map(|template| template.with_date(date.clone()));
         Self { default: set(self.default), tool_use: set(self.tool_use), names: self.names }
     }
 
-    /// The text of a conversation; see [`ChatTemplate::render`]. Parts of a content go to the template as they are if it writes
-    /// their texts, else joined to one text.
+    /// Renders a conversation as text; see [`ChatTemplate::render`]. Parts of a content are passed to the template as they are if
+    /// it writes their texts, else joined to one text.
     ///
     /// # Errors
-    /// What is no conversation of text, no default among several templates, a template that fails.
+    /// If it is not a conversation of text, there are several templates without a default, or the template fails.
     pub fn render(&self, conversation: &Value, add_generation_prompt: bool, kwargs: &Map<String, Value>) -> Result<String> {
         let messages = content::messages(conversation)?;
         let template = self.choose(kwargs)?;
@@ -91,7 +91,7 @@ impl ChatTemplates {
             return render(messages);
         }
         let (marked, marks) = content::marked(&messages);
-        // Some templates write parts of all but the system's message.
+        // Some templates write the parts of every message except the system's.
         let joins: [fn(&Value) -> bool; 3] = [|_| false, |message| message["role"] == "system", |_| true];
         let attempt = |joins: fn(&Value) -> bool| {
             render(marked.iter().map(|m| if joins(m) { content::joined(m) } else { m.clone() }).collect())
@@ -99,12 +99,12 @@ impl ChatTemplates {
                 .map(|text| (joins, text))
         };
         let (joins, written) = joins.into_iter().find_map(attempt).unwrap_or((joins[2], String::new()));
-        // A text in quotes is one of a list that was printed.
+        // A quoted text shows that the template has printed the list of parts.
         let quoted = |mark: &str| ['"', '\''].iter().any(|quote| written.contains(&format!("{quote}{mark}{quote}")));
         let is_written = |marks: &[String]| marks.iter().all(|mark| written.contains(mark.as_str()) && !quoted(mark));
         let as_text = render(marked.iter().map(content::joined).collect()).unwrap_or_default();
         let is_text = |marks: &[String]| marks.iter().all(|mark| as_text.contains(mark.as_str()));
-        // Parts that the template changes, so that neither form is found, go to it as transformers hands them over.
+        // Parts that the template changes, so that neither form is found, are passed as transformers passes them.
         let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) && is_text(marks) {
             true => content::joined(message),
             false => message.clone(),
@@ -125,7 +125,7 @@ impl ChatTemplates {
     }
 }
 
-/// The template files of a folder and their names, in the order of the names.
+/// The template files of a folder with their names, sorted by name.
 pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     let more = folder.join(MORE_TEMPLATES);
@@ -144,7 +144,7 @@ pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
-/// The templates of tokenizer_config.json; none where it has none, `None` where they are malformed.
+/// The templates of tokenizer_config.json; empty if it has none, `None` if they are malformed.
 fn in_config(config: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
     let text = |name: &str, source: &Value| Some((name.to_owned(), source.as_str()?.to_owned()));
     match config.get("chat_template") {

@@ -17,7 +17,7 @@ pub use super::added_tokens::TOKENIZER_CONFIG;
 /// The file whose eos_token_id names every token that ends a response.
 const GENERATION_CONFIG: &str = "generation_config.json";
 
-/// Everything that belongs to a tokenizer and travels with an exported model: files, and a folder of them.
+/// All that belongs to a tokenizer and is copied with an exported model: files, and a folder of files.
 const FILES: &[&str] = &[
     "tokenizer.json",
     TOKENIZER_CONFIG,
@@ -32,19 +32,19 @@ const FILES: &[&str] = &[
     GENERATION_CONFIG,
 ];
 
-/// Ends of text that are recognised where no file names one.
+/// Texts that mark the end of text, tried where no file names one.
 const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"];
 
-/// Text to ids and back, with the ids that mean "end" and the chat template.
+/// Turns text into ids and back, and knows the ids that end a text and the chat template.
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     chat: ChatTemplates,
     date: TemplateDate,
     files: Vec<PathBuf>,
     vocab_size: usize,
-    /// Tokens that tokenizer.json does not have, and the ids they got.
+    /// Tokens that tokenizer.json does not have, and the ids they were given.
     new_tokens: Vec<(String, u32)>,
-    /// Whether decoded text loses the spaces before punctuation.
+    /// True if decoding removes the spaces before punctuation.
     cleans_up: bool,
     eos_id: u32,
     eos_ids: Vec<u32>,
@@ -53,14 +53,14 @@ pub struct Tokenizer {
 
 impl Tokenizer {
     /// Reads a folder. `tokenizer.json` is required. Special and added tokens are those that transformers takes from it and from
-    /// the files beside it. A generation ends, as in vLLM and TRL, at the eos_token of
-    /// tokenizer_config.json or special_tokens_map.json and at every eos_token_id of generation_config.json, or where that has
-    /// none, of config.json. A supervised response ends with the first of these.
+    /// the files beside it. A generation ends, as in vLLM and TRL, at the eos_token of tokenizer_config.json or
+    /// special_tokens_map.json and at every eos_token_id of generation_config.json or, if that has none, of config.json. A
+    /// supervised response ends with the first of these.
     pub fn load(folder: &Path) -> Result<Self> {
         Self::load_with_template(folder, None)
     }
 
-    /// Reads a folder, with a chat template in place of its own, if there is one.
+    /// Reads a folder; a given chat template replaces its own.
     pub fn load_with_template(folder: &Path, template: Option<&str>) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         if !path.is_file() {
@@ -121,17 +121,17 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// With the date that chat templates are told.
+    /// Returns the tokenizer with another date for chat templates.
     pub fn with_date(self, date: TemplateDate) -> Self {
         Self { chat: self.chat.with_date(&date), date, ..self }
     }
 
-    /// The date that chat templates are told.
+    /// The date that chat templates print.
     pub fn date(&self) -> &TemplateDate {
         &self.date
     }
 
-    /// With the end tokens of the generation_config.json in a model's folder, unless the tokenizer's own folder has that file.
+    /// Adds the end tokens of the generation_config.json in a model's folder, unless the tokenizer's own folder has that file.
     pub fn with_ends_of(mut self, model: &Path) -> Result<Self> {
         let path = model.join(GENERATION_CONFIG);
         let has_own = self.files.iter().any(|file| file.ends_with(GENERATION_CONFIG));
@@ -149,13 +149,13 @@ impl Tokenizer {
         self.eos_ids.dedup();
     }
 
-    /// The ids of `text`, no special tokens added; those written out in `text` are recognised.
+    /// Returns the ids of `text` without adding special tokens; those written out in `text` are recognised.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.ids(text, false)
     }
 
-    /// The ids of a text that no chat template wrote, with the tokens that the tokenizer puts around a text, such as a first
-    /// `<s>`: what transformers' `tokenizer(text)`, TRL and vLLM make of a prompt that is text.
+    /// Returns the ids of a text that no chat template wrote, with the tokens that the tokenizer puts around a text, such as a
+    /// first `<s>`: the same ids as transformers' `tokenizer(text)`, TRL and vLLM give a plain text prompt.
     pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {
         self.ids(text, true)
     }
@@ -165,21 +165,21 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The text of `ids`. Ids that the tokenizer does not know (a model's vocabulary may be padded) print nothing.
+    /// Returns the text of `ids`. Ids that the tokenizer does not know (a model's vocabulary may be padded) have no text.
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
         let text = self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))?;
         Ok(if self.cleans_up { cleaned_up(&text) } else { text })
     }
 
-    /// The text of each of `ids` where it stands; together they are the text of all. A token that ends within a character has none,
-    /// the last of the character has it all.
+    /// Returns the text of each of `ids` in its context; joined, they are the text of all. A token that ends within a character
+    /// has no text, and the last token of that character has all of it.
     pub fn pieces(&self, ids: &[u32]) -> Result<Vec<String>> {
         let mut stream = self.inner.decode_stream(false);
         let piece = |&id: &u32| Ok(stream.step(id).map_err(|e| anyhow!("cannot decode tokens: {e}"))?.unwrap_or_default());
         ids.iter().map(piece).collect()
     }
 
-    /// The chat template applied to a list of messages. See [`ChatTemplates::render`].
+    /// Applies the chat template to a list of messages. See [`ChatTemplates::render`].
     pub fn apply_chat_template(
         &self,
         messages: &Value,
@@ -194,12 +194,12 @@ impl Tokenizer {
         self.vocab_size
     }
 
-    /// The tokens that the files beside tokenizer.json name and that it does not have, in words; `None` if there are none.
+    /// A list in words of the tokens that tokenizer.json lacks and the files beside it name; `None` if there are none.
     pub fn new_tokens(&self) -> Option<String> {
         (!self.new_tokens.is_empty()).then(|| list(&self.new_tokens))
     }
 
-    /// A token that another tokenizer does not have under the same id, in words; `None` if it would read these ids as they are meant.
+    /// A token, in words, that another tokenizer does not have under the same id; `None` if it reads all these ids as intended.
     pub fn unknown_to(&self, other: &Self) -> Option<String> {
         let (own, theirs) = (self.inner.get_vocab(true), other.inner.get_vocab(true));
         let differs = own.iter().filter(|(token, id)| theirs.get(*token) != Some(id));
@@ -218,13 +218,13 @@ impl Tokenizer {
         &self.eos_ids
     }
 
-    /// Tokens that end a response: the ends of a sequence unless they are ignored, and `further` ones.
+    /// The tokens that end a response: the ends of a sequence unless they are ignored, and `further` ones.
     pub fn stop_ids(&self, ignore_eos: bool, further: &[u32]) -> Vec<u32> {
         let ends = if ignore_eos { &[][..] } else { &self.eos_ids };
         [ends, further].concat()
     }
 
-    /// Whether the token is a special one, which no text stands for; those that end a generation all are.
+    /// True if the token is special, so that no text stands for it; all tokens that end a generation are.
     pub fn is_special(&self, id: u32) -> bool {
         self.special_ids.contains(&id)
     }
@@ -241,11 +241,11 @@ fn ends_of_model(folder: &Path, vocab_size: usize, special: &BTreeSet<u32>) -> R
     if !ends.is_empty() {
         return Ok(ends);
     }
-    // Many a config.json has the default of its model's class, which need not be an end of this tokenizer.
+    // config.json often has the default of its model's class, which need not be an end token of this tokenizer.
     Ok(eos_token_id(&folder.join("config.json"))?.into_iter().filter(|id| special.contains(id)).collect())
 }
 
-/// The eos_token_id of a generation_config.json.
+/// Reads the eos_token_id of a generation_config.json.
 fn known_ends(path: &Path, vocab_size: usize) -> Result<Vec<u32>> {
     let ids = eos_token_id(path)?;
     match ids.iter().find(|id| **id as usize >= vocab_size) {
@@ -275,12 +275,12 @@ fn eos_token_id(path: &Path) -> Result<Vec<u32>> {
     .with_context(|| format!("{}: eos_token_id must be a token id or a list of them", path.display()))
 }
 
-/// Tokens and their ids.
+/// Lists tokens and their ids.
 fn list(tokens: &[(String, u32)]) -> String {
     tokens.iter().map(|(text, id)| format!("{text:?} is {id}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The text without the spaces that tokenizers of words leave (transformers' `clean_up_tokenization`).
+/// Removes the spaces that tokenizers of words leave (transformers' `clean_up_tokenization`).
 fn cleaned_up(text: &str) -> String {
     let pairs = [(" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s")];
     let pairs = pairs.into_iter().chain([(" 've", "'ve"), (" 're", "'re")]);

@@ -1,7 +1,7 @@
-//! Generation: prompts in, responses with the log-probabilities of their tokens out.
+//! Generation: takes prompts, and returns responses with the log-probabilities of their tokens.
 //!
-//! Randomness is keyed: every response has a stream of its own and takes one uniform per token, so it does not depend on
-//! its neighbours in the batch, nor on when it was admitted to it.
+//! Randomness is keyed: every response has a random stream of its own and takes one uniform number per token, so it depends
+//! neither on its neighbours in the batch nor on when it joined the batch.
 
 pub mod native;
 pub mod sampling;
@@ -14,12 +14,12 @@ pub use sampling::{Logprobs, Sampling};
 use crate::model::CausalLm;
 use crate::util::rng::Stream;
 
-/// Why a response ended.
+/// The reason why a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// A stop token, which the response keeps, or the token that completed a stop string, which it keeps too.
+    /// A stop token, or the token that completed a stop string. The response keeps either.
     Stop,
-    /// `max_tokens`, or the longest sequence of the engine.
+    /// The response reached `max_tokens` or the longest sequence of the engine.
     Length,
 }
 
@@ -27,48 +27,48 @@ pub enum Finish {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     pub ids: Vec<u32>,
-    /// log π(token) under the sampling temperature, over the whole vocabulary: nothing that is kept from being drawn, and no
-    /// penalty, changes it. What training computes.
+    /// log π(token) under the sampling temperature, over the whole vocabulary, as training computes it: forbidden tokens, filters
+    /// and penalties do not change it.
     pub log_probs: Vec<f32>,
-    /// log π(token) of generation, see [`Logprobs`]: what rollout correction compares training with.
+    /// log π(token) of generation, see [`Logprobs`]: rollout correction compares training with it.
     pub rollout_log_probs: Vec<f32>,
     pub finish: Finish,
 }
 
-/// What is done so far.
+/// The progress of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub finished: usize,
     pub total: usize,
-    /// Tokens of all responses, the unfinished ones' included.
+    /// The number of tokens of all responses, including unfinished ones.
     pub tokens: usize,
 }
 
-/// Whether the last of some response tokens completes a stop string.
+/// A function that returns true if the last of some response tokens completes a stop string.
 pub type Stops<'a> = &'a (dyn Fn(&[u32]) -> bool + Sync);
 
-/// Takes a response and its place among all.
+/// A function that receives a response and its index among all responses.
 pub type Finished<'a> = &'a (dyn Fn(usize, &Response) + Sync);
 
-/// What to generate.
+/// A request for responses.
 pub struct Request<'a> {
     pub prompts: &'a [&'a [u32]],
-    /// Responses per prompt.
+    /// The number of responses per prompt.
     pub n: usize,
     pub sampling: Sampling,
     /// Token ids that end a response.
     pub eos: &'a [u32],
     pub stops: Option<Stops<'a>>,
-    /// The stream of (prompt index, sample index).
+    /// Returns the random stream of (prompt index, sample index).
     pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
-    /// Given each response when it ends.
+    /// Called with each response when it ends.
     pub finished: Option<Finished<'a>>,
-    /// Told after every step.
+    /// Called after every step.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 /// A generation engine.
 pub trait Engine {
-    /// n responses per prompt, prompt after prompt: p0 s0, p0 s1, …, p1 s0, …
+    /// Generates n responses per prompt, prompt after prompt: p0 s0, p0 s1, …, p1 s0, …
     fn generate(&mut self, model: &CausalLm, request: &Request) -> Result<Vec<Response>>;
 }

@@ -1,43 +1,43 @@
-//! From one row of logits to one token: penalty, temperature, min-p, top-k, top-p, by inverse CDF on one uniform number.
+//! Turns one row of logits into one token: penalty, temperature, min-p, top-k, top-p, then the inverse CDF of one uniform number.
 
 use burn::tensor::Tensor;
 
 use crate::model::ops::{exp_sub_sum, index, max_row, to_host};
 
-/// Sampling parameters, in vLLM's meaning and order.
+/// Sampling parameters, with vLLM's meaning and order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// 0 is greedy.
+    /// The temperature; 0 is greedy.
     pub temperature: f32,
-    /// Keep the k most probable tokens; 0 keeps all.
+    /// Keeps the k most probable tokens; 0 keeps all.
     pub top_k: usize,
-    /// Keep the smallest set of most probable tokens whose probability reaches p; 1 keeps all.
+    /// Keeps the smallest set of most probable tokens whose probability reaches p; 1 keeps all.
     pub top_p: f32,
-    /// Keep tokens at least this many times as probable as the most probable one; 0 keeps all.
+    /// Keeps tokens at least this many times as probable as the most probable one; 0 keeps all.
     pub min_p: f32,
-    /// Divides positive logits, and multiplies negative ones, of tokens that the prompt or the response has; 1 leaves them.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the response; 1 changes nothing.
     pub repetition_penalty: f32,
-    /// Longest response, in tokens.
+    /// The largest length of a response, in tokens.
     pub max_tokens: usize,
-    /// Neither stop tokens nor stop strings end a response before it has so many tokens.
+    /// The number of tokens before which neither stop tokens nor stop strings end a response.
     pub min_tokens: usize,
-    /// Which log-probabilities are those of generation.
+    /// The distribution of the log-probabilities of generation.
     pub logprobs: Logprobs,
 }
 
-/// Which distribution the log-probabilities of generation are of (`rollout.logprobs_mode`, in vLLM's names).
+/// The distribution of the log-probabilities of generation (`rollout.logprobs_mode`, in vLLM's names).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Logprobs {
-    /// The one that tokens are drawn from: after penalties, temperature, min-p, top-k and top-p, over the tokens that are kept.
-    /// Greedy: at temperature 1, over all tokens that may come.
+    /// The distribution that tokens are drawn from: after penalties, temperature, min-p, top-k and top-p, over the tokens that
+    /// are kept. Greedy sampling: at temperature 1, over all tokens that are allowed.
     #[default]
     Processed,
-    /// The model's own, before all of that: at temperature 1.
+    /// The model's own distribution, before any of these changes: at temperature 1.
     Raw,
 }
 
 impl Sampling {
-    /// Whether tokens are drawn from the whole vocabulary, each with its probability.
+    /// True if tokens are drawn from the whole vocabulary, each with its probability.
     pub fn is_plain(&self, vocab: usize) -> bool {
         self.temperature > 0.0 && self.keeps_all(vocab) && self.repetition_penalty == 1.0
     }
@@ -48,7 +48,7 @@ impl Sampling {
 }
 
 impl Default for Sampling {
-    /// The model's own distribution, one token.
+    /// Samples one token from the model's own distribution.
     fn default() -> Self {
         Self {
             temperature: 1.0,
@@ -63,30 +63,30 @@ impl Default for Sampling {
     }
 }
 
-/// What changes the logits of single tokens.
+/// Changes to the logits of single tokens.
 #[derive(Clone, Copy, Default)]
 pub struct Changes<'a> {
-    /// Tokens under the repetition penalty, each once.
+    /// The tokens under the repetition penalty, each once.
     pub repeated: &'a [u32],
-    /// Tokens that may not be drawn.
+    /// The tokens that may not be drawn.
     pub forbidden: &'a [u32],
 }
 
-/// Tokens whose probabilities are summed together: what one uniform number is looked up in first.
+/// The number of tokens whose probabilities are summed together; a uniform number is first looked up among these sums.
 const BLOCK: usize = 1024;
 
 /// A token that was drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
     pub token: u32,
-    /// log softmax(logits / temperature), whatever was kept, penalised or forbidden: training computes the same. Greedy: at
-    /// temperature 1.
+    /// log softmax(logits / temperature), as training computes it, whatever was filtered, penalised or forbidden. Greedy
+    /// sampling: at temperature 1.
     pub log_prob: f32,
-    /// Its log-probability in generation, see [`Logprobs`].
+    /// The token's log-probability in generation, see [`Logprobs`].
     pub rollout_log_prob: f32,
 }
 
-/// The token for the uniform number `u` in [0, 1). `logits` is scratch. Greedy picks the first of equal maxima.
+/// Returns the token for the uniform number `u` in [0, 1). `logits` is scratch. Greedy picks the first of equal maxima.
 pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: Changes, u: impl FnOnce() -> f64) -> Drawn {
     let greedy = sampling.temperature <= 0.0;
     let raw = sampling.logprobs == Logprobs::Raw;
@@ -135,14 +135,14 @@ pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: Changes, u: impl
     Drawn { token: token as u32, log_prob, rollout_log_prob }
 }
 
-/// Sums of a row of probabilities, which need not sum to 1, by [`BLOCK`].
+/// Sums by [`BLOCK`] of a row of probabilities, which need not sum to 1.
 #[derive(Default)]
 struct Distribution {
     sums: Vec<f64>,
 }
 
 impl Distribution {
-    /// Logits become e^(scale·x − max); returns max, and the logarithm of their sum.
+    /// Turns logits into e^(scale·x − max); returns max, and the logarithm of their sum.
     fn fill(&mut self, logits: &mut [f32], scale: f32) -> (f32, f32) {
         let max = max_row(logits) * scale;
         self.sums.clear();
@@ -154,7 +154,7 @@ impl Distribution {
         self.sums.iter().sum()
     }
 
-    /// The first token at which the cumulative probability exceeds `u`.
+    /// Returns the first token at which the cumulative probability exceeds `u`.
     fn inverse_cdf(&self, p: &[f32], u: f64) -> usize {
         let (block, left) = block_of(&self.sums, u);
         let first = block * BLOCK;
@@ -163,7 +163,7 @@ impl Distribution {
     }
 }
 
-/// The block in which the cumulative probability exceeds `u` of the sum of all blocks, and by what within it.
+/// Returns the block in which the cumulative probability exceeds `u` of the sum of all blocks, and the rest of `u` within it.
 fn block_of(sums: &[f64], u: f64) -> (usize, f64) {
     let mut left = u * sums.iter().sum::<f64>();
     let mut block = 0;
@@ -171,15 +171,15 @@ fn block_of(sums: &[f64], u: f64) -> (usize, f64) {
         left -= sums[block];
         block += 1;
     }
-    // Rounding may put the number behind the last token with any probability.
+    // Rounding may put the number after the last token with a nonzero probability.
     while block > 0 && sums[block] == 0.0 {
         (block, left) = (block - 1, f64::INFINITY);
     }
     (block, left)
 }
 
-/// [`sample`] of every row of logits [rows, vocab] where they are, with nothing filtered, penalised or forbidden and a
-/// temperature above 0: the host gets the sums of the blocks, and then of each row the one block that its number `u` is in.
+/// Computes [`sample`] for every row of logits [rows, vocab] on their device, with nothing filtered, penalised or forbidden and a
+/// temperature above 0: the host gets the sums of the blocks, and then for each row only the block that its number `u` is in.
 pub fn sample_on_device(logits: Tensor<2>, sampling: &Sampling, u: &[f64]) -> Vec<Drawn> {
     let ([rows, vocab], device, temperature) = (logits.dims(), logits.device(), sampling.temperature);
     let raw = (sampling.logprobs == Logprobs::Raw && temperature != 1.0).then(|| logits.clone());
@@ -214,7 +214,7 @@ pub fn sample_on_device(logits: Tensor<2>, sampling: &Sampling, u: &[f64]) -> Ve
     drawn
 }
 
-/// The first of `tokens` at which the cumulative probability exceeds `left`, else the last with any.
+/// Returns the first of `tokens` at which the cumulative probability exceeds `left`, else the last with a nonzero one.
 fn inverse_cdf(tokens: impl Iterator<Item = usize>, p: &[f32], mut left: f64) -> usize {
     let mut last = 0;
     for token in tokens.filter(|&token| p[token] > 0.0) {
@@ -227,7 +227,7 @@ fn inverse_cdf(tokens: impl Iterator<Item = usize>, p: &[f32], mut left: f64) ->
     last
 }
 
-/// The token, and the logarithm of the sum over those that were kept.
+/// Returns the token, and the logarithm of the sum over those that were kept.
 fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> (usize, f32) {
     let sum = |tokens: &[usize]| tokens.iter().map(|&i| f64::from(p[i])).sum::<f64>();
     let mut kept: Vec<usize> = (0..p.len()).collect();
@@ -245,8 +245,8 @@ fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> (usize, f32) 
         kept_sum = sum(&kept);
     }
     if sampling.top_p < 1.0 {
-        // As vLLM: top-p looks at the probabilities that the others left, renormalised. Tokens below this bound together
-        // cannot have more than 1 − p, so that few need to be sorted.
+        // As in vLLM, top-p looks at the probabilities that the other filters left, renormalised. Tokens below this bound cannot
+        // have more than 1 − p together, so that few need to be sorted.
         let least = (1.0 - f64::from(sampling.top_p)) * kept_sum / kept.len() as f64;
         kept.retain(|&i| f64::from(p[i]) >= least);
         kept.sort_unstable_by(descending);
@@ -301,7 +301,7 @@ mod tests {
         assert!(hot.iter().all(|c| (240..=260).contains(c)), "{hot:?}");
     }
 
-    /// The helper checks that the log-probabilities stay the model's.
+    /// `counts_of` checks that the log-probabilities stay the model's.
     #[test]
     fn penalised_and_forbidden_tokens() {
         let penalty = Sampling { repetition_penalty: 2.0, ..Sampling::default() };
@@ -321,7 +321,7 @@ mod tests {
         assert!((log_prob - (-1.5 - ((-1f32).exp() + (-1.5f32).exp()).ln())).abs() < 1e-6);
     }
 
-    /// Every token is drawn where its share of [0, 1) lies, in a vocabulary of several blocks.
+    /// Every token is drawn for the numbers of its share of [0, 1), in a vocabulary of several blocks.
     #[test]
     fn inverse_cdf_over_blocks() {
         let mut logits = vec![f32::NEG_INFINITY; 3 * BLOCK + 5];
@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    /// With rows of several blocks, the last one not full.
+    /// The rows have several blocks, and the last block is not full.
     #[test]
     fn the_device_draws_what_the_host_draws() {
         let (rows, vocab) = (40, 2 * BLOCK + 77);

@@ -1,8 +1,8 @@
 //! A task that a tiny model learns in minutes: "37+58=" is to be continued with "95".
 //!
-//! The demonstrations (`extra_info.answer`) are those of a careless pupil, who mostly forgets to carry: "85". A model that
-//! imitates them is right where nothing is carried and mostly wrong elsewhere; reinforcement learning sees only the true
-//! result (`reward_model.ground_truth`) and finds what the demonstrations rarely show.
+//! The demonstrations (`extra_info.answer`) imitate a careless pupil, who mostly forgets to carry: "85". A model that imitates
+//! them is right where nothing is carried and mostly wrong elsewhere; reinforcement learning sees only the true result
+//! (`reward_model.ground_truth`) and finds the answers that the demonstrations rarely show.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,20 +18,20 @@ pub const DATA_SOURCE: &str = "burnish/arithmetic";
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArithmeticOptions {
     pub seed: u64,
-    /// Rows of train.parquet.
+    /// The number of rows of train.parquet.
     pub train: usize,
-    /// Rows of test.parquet; none of them is a training row.
+    /// The number of rows of test.parquet; none of them is a training row.
     pub test: usize,
-    /// Both operands are 0..=max_operand.
+    /// The largest operand; the smallest is 0.
     pub max_operand: u32,
-    /// Characters of "+-*".
+    /// The operators: characters of "+-*".
     pub ops: String,
-    /// How often a demonstration forgets to carry, where there is something to carry.
+    /// The share of demonstrations that forget to carry, among those with something to carry.
     pub careless: f64,
 }
 
 impl ArithmeticOptions {
-    /// `seed=0 train=6144 test=512 max_operand=99 ops=+ careless=0.7` unless set otherwise.
+    /// Reads the options, by default `seed=0 train=6144 test=512 max_operand=99 ops=+ careless=0.7`.
     pub fn from_settings(args: &PrepareArgs) -> Result<Self> {
         args.only_settings(&["seed", "train", "test", "max_operand", "ops", "careless"])?;
         Ok(Self {
@@ -85,7 +85,7 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
     Ok(PrepareReport { files })
 }
 
-/// The problem with its true result; the demonstration of a `careless` pupil forgets to carry (or borrow) a ten.
+/// Returns the problem with its true result; the demonstration of a `careless` pupil forgets to carry (or borrow) a ten.
 fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
     let (a, b) = (left as i128, right as i128);
     let result = match op {
@@ -103,7 +103,7 @@ fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
     Problem { prompt: question.clone(), ground_truth: result.to_string(), question, answer: demonstration.to_string() }
 }
 
-/// `k` different numbers of 0..n in random order. Fisher–Yates on an array that is stored only where it was touched.
+/// Draws `k` different numbers of 0..n in random order: Fisher–Yates on an array that is stored only where it was changed.
 fn choose(n: usize, k: usize, seed: u64) -> Vec<usize> {
     let mut stream = Stream::new(seed, "arithmetic", &[]);
     let mut moved: HashMap<usize, usize> = HashMap::new();

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::util::fs::write_atomic;
 
-/// `<pad>` is id 0; the characters follow the special tokens.
+/// The special tokens. `<pad>` is id 0; the characters follow the special tokens.
 const SPECIAL: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
 const CHARACTERS: &str = "0123456789+-*= \n";
 
-/// The message contents, one after the other: nothing but the problem reaches the model.
+/// The contents of the messages, one after the other: the model sees nothing but the problem.
 const CHAT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] }}{% endfor %}";
 
 /// Writes tokenizer.json and tokenizer_config.json (20 tokens). Both the tokenizers crate and transformers load them.

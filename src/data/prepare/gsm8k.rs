@@ -1,4 +1,4 @@
-//! GSM8K (Cobbe et al. 2021), exactly as verl's `examples/data_preprocess/gsm8k.py` stores it.
+//! GSM8K (Cobbe et al. 2021), in exactly the form of verl's `examples/data_preprocess/gsm8k.py`.
 
 use std::path::Path;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Data sets written in verl's parquet schema: `trainer data NAME --input … --output …`.
+//! Writes data sets in verl's parquet schema: `trainer data NAME --input … --output …`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub mod schema;
 use crate::util::suggest::did_you_mean;
 pub use schema::{Problem, write_parquet};
 
-/// What a preparer is given: two folders and `key=value` settings.
+/// The arguments of a preparer: two folders and `key=value` settings.
 #[derive(Clone, Debug)]
 pub struct PrepareArgs {
     pub input: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub struct PrepareArgs {
     pub settings: Vec<(String, String)>,
 }
 
-/// Files written, with their rows.
+/// The written files, with their numbers of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrepareReport {
     pub files: Vec<(PathBuf, usize)>,

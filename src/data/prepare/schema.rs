@@ -1,4 +1,4 @@
-//! The parquet schema of RL data sets, that of verl's own preparation scripts.
+//! The parquet schema of RL data sets: the one of verl's own preparation scripts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use arrow::datatypes::Field;
 
 use crate::data::table::write_batches;
 
-/// One problem: `prompt` is what the user says, `ground_truth` what the scorer compares with; `question` and `answer` are
-/// the source's own texts, kept under `extra_info`.
+/// One problem: `prompt` is the user's message, and the scorer compares with `ground_truth`; `question` and `answer` are the
+/// source's own texts, kept under `extra_info`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     pub prompt: String,

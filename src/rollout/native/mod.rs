@@ -1,9 +1,9 @@
-//! The native engine: samples from the actor itself, with its own kernels and weights, nothing copied.
+//! The native engine: samples from the actor itself, with its own kernels and weights, and copies nothing.
 //!
-//! Continuous batching: sequences decode together, one that ends leaves, and the next waiting sample takes its place. A prompt
+//! Batching is continuous: sequences decode together, one that ends leaves, and the next waiting sample takes its place. A prompt
 //! is prefilled once; its samples share the blocks of the key/value cache that it fills.
 //!
-//! On the CPU, in float32, no number of a sequence depends on those beside it: each row is summed in an order of its own.
+//! On the CPU, in float32, no number of a sequence depends on its neighbours: the order in which a row is summed does not.
 
 mod running;
 
@@ -24,16 +24,17 @@ use crate::model::{CausalLm, DecoderConfig};
 /// Settings of the native engine.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeEngine {
-    /// Sequences that decode together (`rollout.max_num_seqs`).
+    /// The number of sequences that decode together (`rollout.max_num_seqs`).
     pub max_num_seqs: usize,
-    /// Prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled alone.
+    /// The number of prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled
+    /// alone.
     pub max_num_batched_tokens: usize,
-    /// Longest prompt and response together (`rollout.max_model_len`); the model's limit if `None`.
+    /// The largest length of a prompt and its response together (`rollout.max_model_len`); the model's limit if `None`.
     pub max_model_len: Option<usize>,
 }
 
 impl NativeEngine {
-    /// Tokens that a prompt and its response may have together.
+    /// The number of tokens that a prompt and its response may have together.
     fn longest(&self, model: &DecoderConfig) -> Result<usize> {
         let limit = model.max_position_embeddings;
         match self.max_model_len {
@@ -44,7 +45,7 @@ impl NativeEngine {
         }
     }
 
-    /// Tokens that the response to each prompt may have.
+    /// The number of tokens that the response to each prompt may have.
     fn budgets(&self, model: &DecoderConfig, request: &Request) -> Result<Vec<usize>> {
         let (longest, wanted) = (self.longest(model)?, request.sampling.max_tokens);
         if wanted == 0 || self.max_num_seqs == 0 || request.n == 0 {
@@ -92,33 +93,33 @@ impl Engine for NativeEngine {
 /// A prompt whose samples are being admitted.
 struct Prefilled {
     prompt: usize,
-    /// Logits of the first response token.
+    /// The logits of the first response token.
     logits: Vec<f32>,
     table: Table,
-    /// Samples admitted.
+    /// The number of samples admitted.
     admitted: usize,
 }
 
-/// One call of the engine.
+/// The state of one call of the engine.
 struct Generation<'a> {
     engine: NativeEngine,
     model: CausalLm,
     request: &'a Request<'a>,
-    /// Tokens that the response to each prompt may have.
+    /// The number of tokens that the response to each prompt may have.
     budgets: Vec<usize>,
     cache: KvCache,
-    /// Prompts that have not been prefilled.
+    /// The prompts that have not been prefilled.
     waiting: VecDeque<usize>,
     ready: VecDeque<Prefilled>,
     running: Vec<Running>,
     responses: Vec<Option<Response>>,
     progress: Progress,
-    /// Logits of a pass; kept for its memory.
+    /// The logits of a pass; kept between steps to reuse the memory.
     logits: Vec<f32>,
 }
 
 impl Generation<'_> {
-    /// Fills the free places; says whether anything runs.
+    /// Fills the free places; returns true if any sequence is running.
     fn admit(&mut self) -> bool {
         loop {
             let free = self.engine.max_num_seqs - self.running.len();
@@ -156,7 +157,7 @@ impl Generation<'_> {
         }
     }
 
-    /// Runs up to `count` waiting prompts together, as many as the budget of tokens holds but one at least.
+    /// Prefills up to `count` waiting prompts together: as many as the budget of tokens allows, but at least one.
     fn prefill(&mut self, count: usize) {
         let (mut layout, mut taken) = (Packed::default(), Vec::new());
         while let Some(&prompt) = self.waiting.front() {
@@ -189,7 +190,7 @@ impl Generation<'_> {
         }
     }
 
-    /// One token for every running sequence.
+    /// Decodes one token of every running sequence.
     fn step(&mut self) {
         for sequence in &mut self.running {
             let len = sequence.position() + 1;
@@ -203,11 +204,11 @@ impl Generation<'_> {
         self.collect(0);
     }
 
-    /// The next token of every running sequence, from its hidden state [rows, h].
+    /// Draws the next token of every running sequence from its hidden state [rows, h].
     fn draw(&mut self, hidden: Tensor<2>) {
         let (request, vocab) = (self.request, self.model.config.vocab_size);
         let plain = request.sampling.is_plain(vocab) && !self.running.iter().any(|sequence| sequence.forbids(request));
-        // From a GPU, all logits would take longer to come than they take to be made.
+        // Copying all logits from a GPU would take longer than computing them.
         if plain && !is_cpu(&self.model.device) {
             let u: Vec<f64> = self.running.iter_mut().map(Running::uniform).collect();
             let drawn = sample_on_device(self.model.logits_on_device(hidden), &request.sampling, &u);
@@ -220,7 +221,7 @@ impl Generation<'_> {
         rows.for_each(|(sequence, logits)| sequence.draw(logits, request));
     }
 
-    /// Takes out the sequences that ended, of those from `first`, which have each drawn a token.
+    /// Removes the sequences that ended, looking at those from `first`, which have each drawn a token.
     fn collect(&mut self, first: usize) {
         self.progress.tokens += self.running.len() - first;
         let drawn = self.running.split_off(first);
@@ -244,7 +245,7 @@ impl Generation<'_> {
     }
 }
 
-/// Prompt indices, longest first, so that the last to finish start early.
+/// Prompt indices, longest first, so that the sequences that finish last start early.
 fn by_length(prompts: &[&[u32]]) -> VecDeque<usize> {
     let mut order: Vec<usize> = (0..prompts.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(prompts[i].len()));

@@ -6,16 +6,16 @@ use crate::rollout::{Finish, Request, Response, Stops};
 use crate::util::rng::Stream;
 
 pub struct Running {
-    /// Where its response goes: prompt · n + sample.
+    /// The index of its response in the output: prompt · n + sample.
     pub output: usize,
     /// Its blocks of the cache.
     pub table: Table,
-    /// Tokens of its prompt.
+    /// The number of tokens of its prompt.
     prompt: usize,
-    /// Tokens its response may have.
+    /// The number of tokens that its response may have.
     most: usize,
     stream: Stream,
-    /// Tokens under the repetition penalty, sorted; empty without one.
+    /// The tokens under the repetition penalty, sorted; empty without a penalty.
     repeated: Vec<u32>,
     ids: Vec<u32>,
     log_probs: Vec<f32>,
@@ -44,12 +44,12 @@ impl Running {
         }
     }
 
-    /// The token that the next step feeds.
+    /// The last token, which is the input of the next step.
     pub fn last(&self) -> u32 {
         *self.ids.last().expect("admitted with its first token")
     }
 
-    /// Position of that token.
+    /// The position of the last token.
     pub fn position(&self) -> usize {
         self.prompt + self.ids.len() - 1
     }
@@ -62,12 +62,12 @@ impl Running {
         self.push(drawn, request);
     }
 
-    /// Whether stop tokens may not be drawn yet.
+    /// True if stop tokens may not be drawn yet.
     pub fn forbids(&self, request: &Request) -> bool {
         self.ids.len() < request.sampling.min_tokens && !request.eos.is_empty()
     }
 
-    /// The uniform number of the next token.
+    /// The uniform number for the next token.
     pub fn uniform(&mut self) -> f64 {
         self.stream.uniform()
     }
