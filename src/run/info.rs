@@ -1,4 +1,4 @@
-//! run.json: what a run is, and how it stands.
+//! run.json: the facts and the state of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,76 +13,76 @@ use crate::util::time::unix_time;
 /// The file, in the folder of the run.
 pub const INFO: &str = "run.json";
 
-/// What is known of a run.
+/// The facts about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Eight digits and small letters; a run that is resumed keeps it.
+    /// The run's id: eight digits and lower-case letters. A resumed run keeps it.
     pub id: String,
     pub project: String,
     pub experiment: String,
-    /// `ppo` or `sft`.
+    /// The kind of run: `ppo` or `sft`.
     pub kind: String,
-    /// Of burnish.
+    /// The version of burnish.
     pub version: String,
     /// The command line of the last process.
     pub command: Vec<String>,
-    /// Where it was typed.
+    /// The working folder of the command.
     #[serde(with = "crate::util::path_text")]
     pub cwd: PathBuf,
-    /// When the first process began, in seconds since 1970.
+    /// The time when the first process began, in seconds since 1970.
     #[serde(with = "crate::util::json_number")]
     pub started: f64,
-    /// When the last process began; records of old versions have neither this nor the next.
+    /// The time when the last process began, in seconds since 1970. Records of old versions lack it and `worked_before`.
     #[serde(default, with = "crate::util::json_number")]
     pub process_started: Option<f64>,
-    /// Seconds that the processes before it worked.
+    /// The seconds that earlier processes worked.
     #[serde(default, with = "crate::util::json_number")]
     pub worked_before: f64,
-    /// When the last one ended.
+    /// The time when the last process ended, in seconds since 1970.
     #[serde(default, with = "crate::util::json_number")]
     pub ended: Option<f64>,
-    /// The steps after which later processes went on.
+    /// The steps after which later processes resumed.
     pub resumed: Vec<u64>,
     pub pid: u32,
     pub host: String,
-    /// Steps done when this was written; while it runs, the metrics file knows better.
+    /// The number of steps done when this was written. While the run is active, the metrics file is more up to date.
     pub step: u64,
     pub total_steps: u64,
     pub device: String,
     /// The model and its size.
     pub model: String,
-    /// The metrics file, as seen from `cwd`.
+    /// The metrics file, relative to `cwd`.
     #[serde(with = "crate::util::path_text")]
     pub metrics: PathBuf,
     pub state: State,
-    /// The step after which validation measures something else than before; earlier values are no measure.
+    /// The step after which validation measures something else than before; earlier values cannot be compared.
     #[serde(default)]
     pub validated_after: Option<u64>,
-    /// Since when the scores taught it nothing, and why, if they did so at its end.
+    /// If the scores taught the policy nothing at the end of the run: since when, and why.
     #[serde(default)]
     pub no_signal: Option<String>,
-    /// Why it failed.
+    /// The error that the run failed with.
     pub error: Option<String>,
-    /// The phase it failed in.
+    /// The phase in which the run failed.
     pub phase: Option<String>,
     /// The best validation so far.
     pub best: Option<BestSoFar>,
-    /// Every setting, and where it was written.
+    /// Every setting, with the place where it was written.
     pub config: Vec<Setting>,
 }
 
-/// What is there of a record.
+/// The readable parts of a record.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// All that can be read.
+    /// The facts that can be read.
     pub info: Option<RunInfo>,
-    /// What it says of how the run stands, where that can be read.
+    /// The state that the record gives, if it can be read.
     pub state: Option<State>,
-    /// What cannot be read, and why.
+    /// The parts that cannot be read, and the reason.
     pub problem: Option<String>,
 }
 
-/// How a run stands. One that was killed still says that it is running, while nobody holds the lock of its folder.
+/// The state of a run. A killed run still says that it is running, but no process holds the lock of its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -93,7 +93,7 @@ pub enum State {
 }
 
 impl State {
-    /// As in the file.
+    /// The name of the state in run.json.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -116,15 +116,15 @@ pub struct BestSoFar {
 /// One setting of the resolved configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// Dotted.
+    /// The dotted key of the setting.
     pub key: String,
     pub value: Value,
-    /// Such as `recipes/x.yaml:12`.
+    /// The place where it was written, such as `recipes/x.yaml:12`.
     pub from: String,
 }
 
 impl RunInfo {
-    /// A run that begins now, with nothing known of what it trains.
+    /// Creates the record of a run that begins now, without facts about the model it trains.
     pub fn new(kind: &str, project: &str, experiment: &str) -> Self {
         let now = unix_time();
         Self {
@@ -157,36 +157,36 @@ impl RunInfo {
         }
     }
 
-    /// Of which nothing is known.
+    /// Creates a record without any facts.
     pub(super) fn nothing() -> Self {
         let [id, version, host] = [const { String::new() }; 3];
         let (command, cwd) = (Vec::new(), PathBuf::new());
         Self { id, version, host, command, cwd, pid: 0, started: 0.0, process_started: None, ..Self::new("", "", "") }
     }
 
-    /// With every setting: its key, its value, and where it was written.
+    /// Adds every setting: its key, its value, and the place where it was written.
     pub fn with_settings(self, settings: Vec<(String, Value, String)>) -> Self {
         let setting = |(key, value, from)| Setting { key, value: readable(value), from };
         Self { config: settings.into_iter().map(setting).collect(), ..self }
     }
 
-    /// Of the run in this folder.
+    /// Reads the record of the run in this folder.
     ///
     /// # Errors
-    /// There is none, or it is damaged.
+    /// If there is no record, or it is damaged.
     pub fn read(dir: &Path) -> Result<Self> {
         read_json(&dir.join(INFO))
     }
 
-    /// Replaces that of the run in this folder.
+    /// Replaces the record of the run in this folder.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, dir: &Path) -> Result<()> {
         write_atomic(&dir.join(INFO), &serde_json::to_vec_pretty(self)?)
     }
 
-    /// What is there of the run in this folder, be its file damaged.
+    /// Returns all that can be read of the record in this folder, even if the file is damaged.
     pub fn look(dir: &Path) -> Found {
         let error = match Self::read(dir) {
             Ok(info) => return Found { state: Some(info.state), info: Some(info), problem: None },
@@ -200,14 +200,14 @@ impl RunInfo {
         Found { info, state, problem: Some(format!("{error:#}; left out: {left_out}")) }
     }
 
-    /// Every part of a damaged file that can be read, and the names of the others, in whose place there is nothing.
+    /// Returns the readable parts of a damaged file, with the others left empty, and the names of the others.
     fn salvage(text: &[u8]) -> Option<(Self, Vec<String>)> {
         let found: Map<String, Value> = serde_json::from_slice(text).ok()?;
         let Ok(Value::Object(mut whole)) = serde_json::to_value(Self::nothing()) else { return None };
         let mut lost = Vec::new();
         for key in whole.keys().cloned().collect::<Vec<_>>() {
             let mut tried = whole.clone();
-            // What a record of an old version lacks, none has to have.
+            // A key that a record of an old version lacks may be missing.
             match found.get(&key) {
                 Some(value) => tried.insert(key.clone(), value.clone()),
                 None => tried.shift_remove(&key),
@@ -220,18 +220,18 @@ impl RunInfo {
         Some((serde_json::from_value(Value::Object(whole)).ok()?, lost))
     }
 
-    /// The seconds that processes have worked until a time; pauses between them are none of it.
+    /// The seconds that processes have worked until a time, without the pauses between them.
     pub fn worked(&self, until: f64) -> f64 {
         let began = self.process_started.unwrap_or(self.started);
-        // Of a damaged record.
+        // A damaged record may have no time of start.
         let now = if began > 0.0 { (until - began).max(0.0) } else { 0.0 };
         self.worked_before + now
     }
 
-    /// Takes over what stays of a run that goes on after `step`, of which the last sign of life was at `seen`.
+    /// Keeps what remains valid of the record of a run that is resumed after `step` and was last active at `seen`.
     pub(super) fn go_on_from(&mut self, before: Self, step: u64, seen: Option<f64>) {
         self.worked_before = before.ended.or(seen).map_or(before.worked_before, |until| before.worked(until));
-        // What was lost of a damaged record begins anew.
+        // Values that a damaged record has lost begin anew.
         if !before.id.is_empty() {
             self.id = before.id;
         }
@@ -244,7 +244,7 @@ impl RunInfo {
     }
 }
 
-/// What is nested too deeply for JSON that is read again, as its text.
+/// Replaces values nested too deeply for JSON to be read back by their text.
 fn readable(value: Value) -> Value {
     const DEEPEST: usize = 100;
     fn height(value: &Value) -> usize {
@@ -261,7 +261,7 @@ fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }
 
-/// What no other run has: of the time in nanoseconds and the process.
+/// Returns an id that no other run has, made from the time in nanoseconds and the process id.
 fn new_id() -> String {
     let mut number = ((unix_time() * 1e9) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(std::process::id());
     let digit = |_| {

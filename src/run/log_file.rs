@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 /// The file, in the folder of the run.
 pub const LOG: &str = "trainer.log";
 
-/// The log file of the process; clones share it. What is logged before its place is known waits.
+/// The log file of the process; clones share it. Lines that are logged before its folder is known are kept until then.
 #[derive(Clone, Debug, Default)]
 pub struct LogFile(Arc<Mutex<Place>>);
 
@@ -26,14 +26,15 @@ impl Default for Place {
     }
 }
 
-/// What waits at most, in bytes.
+/// The most bytes of lines kept until the file is open.
 const WAITING: usize = 1 << 20;
 
 impl LogFile {
-    /// Opens the file in this folder, and writes what waits: behind what is there if the run goes on, else in its place.
+    /// Opens the file in this folder and writes the lines kept so far: after its contents if the run is resumed, else replacing
+    /// them.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If the file cannot be written.
     pub fn open(&self, dir: &Path, goes_on: bool) -> Result<()> {
         let path = dir.join(LOG);
         let open = || -> io::Result<File> {
@@ -51,12 +52,12 @@ impl LogFile {
         Ok(())
     }
 
-    /// For `tracing_subscriber`.
+    /// Returns a writer for `tracing_subscriber`.
     pub fn writer(&self) -> LogLine {
         LogLine(self.clone())
     }
 
-    /// Writes a line as it is, such as the error that ends the process.
+    /// Writes a line unchanged, such as the error that ends the process.
     pub fn line(&self, line: &str) {
         _ = self.writer().write_all(format!("{line}\n").as_bytes());
     }
@@ -66,7 +67,7 @@ impl LogFile {
     }
 }
 
-/// A writer to a [`LogFile`]. What cannot be written is dropped: the same line is on standard error.
+/// A writer to a [`LogFile`]. Lines that cannot be written are dropped: they are on standard error too.
 #[derive(Debug)]
 pub struct LogLine(LogFile);
 

@@ -1,4 +1,4 @@
-//! The record of a run in its folder: what it is, how far it is, what it said, and how it ended.
+//! The record of a run in its folder: its facts, progress, log and end.
 //!
 //! ```text
 //! <dir>/run.json       what the run is and how it stands ([`RunInfo`]), replaced as a whole
@@ -8,7 +8,7 @@
 //! <dir>/trainer.log    what was logged, by all processes of the run
 //! ```
 //!
-//! None of it is read by training: a resumed run goes on from its checkpoint alone.
+//! Training reads none of it: a run is resumed from its checkpoint alone.
 
 mod info;
 mod log_file;
@@ -28,7 +28,7 @@ pub use watched::Watched;
 
 use crate::tracking::Progress;
 
-/// What a command shows and writes while it works: the progress bar and the log file.
+/// The outputs of a command while it works: the progress bar and the log file.
 #[derive(Clone, Debug)]
 pub struct Output {
     pub progress: Progress,

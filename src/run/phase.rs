@@ -1,5 +1,5 @@
-//! phase.json: the step and the phase a run is in. It is overwritten in place, since it changes many times a step: a few microseconds
-//! each, where a file that is replaced would cost a step of its own.
+//! phase.json: the step and the phase that a run is in. It is overwritten in place, since it changes many times a step: this
+//! takes a few microseconds, where replacing a file would take as long as a short step.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -11,30 +11,30 @@ use serde::{Deserialize, Serialize};
 /// The file, in the folder of the run.
 pub const PHASE: &str = "phase.json";
 
-/// Where a run is.
+/// The position of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// The step it is in.
+    /// The current step.
     pub step: u64,
-    /// As in `timing_s/PHASE`.
+    /// The name of the phase, as in `timing_s/PHASE`.
     pub phase: String,
-    /// When it began, in seconds since 1970.
+    /// The time when the phase began, in seconds since 1970.
     #[serde(with = "crate::util::json_number")]
     pub time: f64,
 }
 
 impl Phase {
-    /// That of the run in this folder, where it is known.
+    /// Reads the position of the run in this folder, if it is known.
     pub fn read(dir: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.join(PHASE)).ok()?).ok()
     }
 }
 
-/// The file of a run that goes on.
+/// The open phase.json of an active run.
 #[derive(Debug)]
 pub(super) struct PhaseFile(File);
 
-/// A line is filled up to this, so that a shorter one hides all of a longer one.
+/// The length to which a line is padded, so that a shorter one overwrites all of a longer one.
 const WIDTH: usize = 127;
 
 impl PhaseFile {
@@ -44,7 +44,7 @@ impl PhaseFile {
         Ok(Self(file.with_context(|| format!("cannot write {}", path.display()))?))
     }
 
-    /// Overwrites it; an error is of no consequence.
+    /// Overwrites the file; errors are ignored.
     pub fn write(&self, phase: &Phase) {
         let line = serde_json::to_string(phase).unwrap_or_default();
         _ = self.0.write_all_at(format!("{line:WIDTH$}\n").as_bytes(), 0);

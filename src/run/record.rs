@@ -1,4 +1,4 @@
-//! Everything that is written about a run while it goes on: trackers, samples, phases, log, and how it ended.
+//! Writes everything that is recorded of a run while it is active: trackers, samples, phases, log, and its end.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,10 +26,10 @@ pub struct Record {
     validations: Validations,
     /// See [`Record::silent`].
     silent: Option<(u64, &'static str)>,
-    /// The time that the last row took, with its samples; and that samples of the next have taken.
+    /// The time that the last row took, with its samples; `spent_on_samples` is the time that samples of the next row have taken.
     spent: Option<Duration>,
     spent_on_samples: Duration,
-    /// Where the run has a folder of its own.
+    /// The run's folder, if it has one of its own.
     folder: Option<Folder>,
 }
 
@@ -43,11 +43,11 @@ struct Folder {
 }
 
 impl Record {
-    /// Begins the record of a run, or goes on with it. A fresh run (`session.resumed_step` is `None`) gets a new id and an empty record; one
-    /// that goes on keeps the id, the time of its start and what it had written up to that step.
+    /// Begins or resumes the record of a run. A fresh run (`session.resumed_step` is `None`) gets a new id and an empty record; a
+    /// resumed one keeps the id, the time of its start and the rows that it had written up to that step.
     ///
     /// # Errors
-    /// A tracker refuses, or a file of the record cannot be written.
+    /// If a tracker refuses, or a file of the record cannot be written.
     pub fn begin(mut info: RunInfo, mut session: Session, loggers: &[String], watched: Watched, output: &Output) -> Result<Self> {
         let dir = session.dir.clone();
         if let Some(step) = session.resumed_step {
@@ -62,14 +62,14 @@ impl Record {
         info.total_steps = session.total_steps;
         info.metrics = metrics_file(&session);
         session.run_id = info.id.clone();
-        // First: it may refuse, and then the record stays that of the run before.
+        // Trackers are opened first: one may refuse, and then the earlier run's record stays as it is.
         let trackers = Trackers::open(loggers, &session)?;
         let first = info.validated_after.map_or(0, |after| after + 1);
         let mut validations = match session.resumed_step {
             Some(step) => watched.in_file(&info.metrics, first..=step),
             None => Validations::default(),
         };
-        // A metrics file that was kept elsewhere says nothing of earlier steps.
+        // A metrics file that was kept elsewhere has no earlier steps.
         validations.best = validations.best.or(info.best.take().filter(|best| best.step >= first));
         info.best.clone_from(&validations.best);
         let samples = Samples::open(&dir, session.resumed_step)?;
@@ -84,10 +84,10 @@ impl Record {
         Ok(Self { trackers, stage, validations, folder: Some(folder), ..Self::of(watched, output) })
     }
 
-    /// Of what leaves a run's folder as it is: the console alone.
+    /// Creates a record that writes nothing to the run's folder and logs to the console alone.
     ///
     /// # Errors
-    /// None so far.
+    /// This function does not fail at present.
     pub fn none(session: &Session, watched: Watched, output: &Output) -> Result<Self> {
         Ok(Self { trackers: Trackers::console(session)?, ..Self::of(watched, output) })
     }
@@ -107,17 +107,17 @@ impl Record {
         }
     }
 
-    /// Whoever asks through this does not want to wait for trackers at the end.
+    /// Sets the interrupt that, once asked, ends the waiting for trackers at the end of the run.
     pub fn heed(&mut self, interrupt: &Interrupt) {
         self.interrupt = interrupt.clone();
     }
 
-    /// For what reports phases.
+    /// The stage that reports phases.
     pub fn stage(&self) -> &Stage {
         &self.stage
     }
 
-    /// Logs the metrics of a step, and as `timing_s/tracking` the time that this took for the last one, its samples included.
+    /// Logs the metrics of a step, and as `timing_s/tracking` the time that logging the previous step took, its samples included.
     pub fn log(&mut self, step: u64, mut metrics: Metrics) {
         metrics.extend(self.spent.take().map(|spent| ("timing_s/tracking", spent.as_secs_f64())));
         let start = Instant::now();
@@ -126,7 +126,7 @@ impl Record {
         self.spent = Some(start.elapsed() + std::mem::take(&mut self.spent_on_samples));
     }
 
-    /// Shows samples of a step as this table, and writes them down.
+    /// Shows samples of a step as this table, and writes them to the samples file.
     pub fn samples(&mut self, step: u64, samples: &[Sample], table: &Table) {
         let start = Instant::now();
         self.trackers.table(step, table);
@@ -147,14 +147,14 @@ impl Record {
         }
     }
 
-    /// Notes since which step the scores have taught the policy nothing, and why: [`end`](Record::end) then says so, and recommends the
-    /// last checkpoint only where validation found none better.
+    /// Notes since which step the scores have taught the policy nothing, and the reason. [`end`](Record::end) then reports it,
+    /// and recommends the last checkpoint only if validation found none better.
     pub fn silent(&mut self, since: Option<(u64, &'static str)>) {
         self.silent = since;
     }
 
-    /// Ends the record of a run of which `step` steps are done, the last checkpoint at `saved`. What cannot be written is logged: the
-    /// run has ended all the same, and whoever has to be told of it, such as a server, is told last.
+    /// Ends the record of a run after `step` steps, with the last checkpoint at `saved`. Errors of writing are only logged, since
+    /// the run has ended all the same. Trackers, such as a server, are told last.
     pub fn end(&mut self, step: u64, saved: Option<&Path>, result: &Result<()>) {
         self.progress.finish();
         let (exit, state) = match result {
@@ -192,13 +192,13 @@ impl Folder {
         }
     }
 
-    /// How long the run has worked.
+    /// The time that the run has worked.
     fn worked(&self) -> String {
         let seconds = self.info.worked(self.info.ended.unwrap_or_else(unix_time));
         human(Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
 
-    /// What came out, where it is, and what to do next.
+    /// The lines about the result, the files and the next command.
     fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>, silent: Option<(u64, &str)>) -> Vec<String> {
         let Self { dir, info, .. } = self;
         let mut lines = vec![format!("finished {step} steps in {}", self.worked())];
@@ -221,8 +221,8 @@ impl Folder {
     }
 }
 
-/// Which checkpoint to take of a run that learned nothing in the end, and what to say about it. `saved` is the last one; `last` is what
-/// validation measured last.
+/// The checkpoint to export of a run that learned nothing in the end, and a message about it. `saved` is the last checkpoint;
+/// `last` is the value of the last validation.
 fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Option<f64>) -> (Option<PathBuf>, String) {
     let Some(best) = best else { return (None, "no validation tells which checkpoint is worth having".to_owned()) };
     if best.step == 0 {
@@ -238,7 +238,7 @@ fn worth_exporting(saved: Option<PathBuf>, best: Option<&BestSoFar>, last: Optio
     }
 }
 
-/// A run that ends without a word has panicked.
+/// A run whose record is dropped before its end has panicked.
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.ended && std::thread::panicking() {
@@ -352,24 +352,24 @@ mod tests {
         assert_eq!(before(), 29.0);
         write(&|info| (info.process_started, info.worked_before, info.ended) = (Some(3000.0), 29.0, Some(3011.0)));
         assert_eq!(before(), 40.0);
-        // Killed: its last phase began then.
+        // The run was killed; its last phase began at this time.
         write(&|info| (info.process_started, info.worked_before) = (Some(3000.0), 29.0));
         std::fs::write(dir.path().join(crate::run::PHASE), r#"{"step":5,"phase":"gen","time":3021.5}"#).unwrap();
         assert_eq!(before(), 50.5);
-        // An old version noted less.
+        // An old version recorded fewer fields.
         let mut old = serde_json::to_value(RunInfo { ended: Some(1700.0), ..RunInfo::read(dir.path()).unwrap() }).unwrap();
         old.as_object_mut().unwrap().retain(|key, _| !["process_started", "worked_before"].contains(&key.as_str()));
         std::fs::write(dir.path().join(crate::run::INFO), old.to_string()).unwrap();
         assert_eq!(before(), 700.0);
     }
 
-    /// Everything that a run writes of itself, with numbers that JSON lacks.
+    /// All record files of a run are read back, with numbers that JSON lacks.
     #[test]
     fn record_files_come_back_with_every_number() {
         fn read<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> String {
             let text = serde_json::to_string(value).unwrap();
             let back: T = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-            // By text, since NaN equals nothing.
+            // Compared as text, since NaN is not equal to itself.
             assert_eq!(serde_json::to_string(&back).unwrap(), text);
             text
         }
@@ -407,7 +407,7 @@ mod tests {
             info.write(dir.path()).unwrap();
             assert_eq!(RunInfo::read(dir.path()).unwrap().cwd, info.cwd);
 
-            // What a row of the metrics file says is what was logged.
+            // A row of the metrics file has the logged values.
             let mut record = begin(dir.path(), None);
             record.log(1, validated(number));
             let watched = Watched { metric: None, greater_is_better: true };
@@ -420,7 +420,7 @@ mod tests {
         }
     }
 
-    /// A server that is away keeps who waits for it, not the record.
+    /// An unreachable server delays the process, not the record.
     #[test]
     fn the_end_is_recorded_before_anybody_is_told() {
         struct Looks(PathBuf, Arc<Mutex<Vec<State>>>);

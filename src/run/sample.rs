@@ -11,7 +11,7 @@ use crate::util::jsonl::StepLog;
 /// The file, in the folder of the run.
 pub const SAMPLES: &str = "samples.jsonl";
 
-/// A response, with what was made of it.
+/// A response with its score, advantages and log-probabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub step: u64,
@@ -19,29 +19,29 @@ pub struct Sample {
     pub kind: String,
     pub prompt: String,
     pub response: String,
-    /// `None` where every reward function abstained.
+    /// The score; `None` where every reward function abstained.
     #[serde(with = "crate::util::json_number")]
     pub score: Option<f64>,
-    /// Mean over the tokens that are trained on; `None` in validation.
+    /// The mean advantage of the tokens that are trained on; `None` in validation.
     #[serde(with = "crate::util::json_number")]
     pub advantage: Option<f64>,
     pub ground_truth: Value,
     pub data_source: String,
-    /// Where there are several reward functions, what each says, a number or null ([`crate::util::json_number`]).
+    /// The score of each reward function, if there are several: a number or null ([`crate::util::json_number`]).
     pub components: Map<String, Value>,
-    /// `stop` or `length`.
+    /// The reason why the response ended: `stop` or `length`.
     pub finish: String,
     /// The tokens of the response, each as its text.
     pub tokens: Vec<String>,
-    /// log π of each.
+    /// log π of each token.
     #[serde(with = "crate::util::json_number")]
     pub log_probs: Vec<f32>,
-    /// The advantage of each.
+    /// The advantage of each token.
     #[serde(with = "crate::util::json_number")]
     pub advantages: Option<Vec<f32>>,
 }
 
-/// The file of a run that goes on.
+/// The open samples file of an active run.
 #[derive(Debug)]
 pub struct Samples(StepLog);
 
@@ -49,7 +49,7 @@ impl Samples {
     /// Opens the file; see [`StepLog::open`].
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If the file cannot be opened or written.
     pub fn open(dir: &Path, resumed_step: Option<u64>) -> Result<Self> {
         Ok(Self(StepLog::open(&dir.join(SAMPLES), resumed_step)?))
     }
@@ -57,7 +57,7 @@ impl Samples {
     /// Adds the samples of a step.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn add(&mut self, samples: &[Sample]) -> Result<()> {
         samples.iter().try_for_each(|sample| self.0.append(&serde_json::to_string(sample)?))
     }

@@ -1,4 +1,4 @@
-//! The step and the phase a run is in.
+//! The step and the phase that a run is in.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use super::phase::{Phase, PhaseFile};
 use crate::tracking::Progress;
 use crate::util::time::unix_time;
 
-/// The step and the phase a run is in: on the progress bar and in phase.json. Clones share it.
+/// The step and the phase that a run is in, shown on the progress bar and written to phase.json. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Stage {
     progress: Progress,
@@ -17,32 +17,32 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Of a run that has no record.
+    /// Creates the stage of a run that has no record.
     pub fn unrecorded(progress: Progress) -> Self {
         Self { progress, shared: Arc::default() }
     }
 
-    /// Writes it to phase.json of this folder from now on.
+    /// Writes the stage to phase.json of this folder from now on.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub(super) fn record(&self, dir: &Path) -> Result<()> {
         let file = PhaseFile::create(dir)?;
         self.with(|shared| shared.1 = Some(file));
         Ok(())
     }
 
-    /// Where the run is.
+    /// The current step and phase.
     pub fn now(&self) -> Phase {
         self.with(|(at, _)| at.clone())
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub fn step(&self, step: u64) {
         self.with(|(at, _)| at.step = step);
     }
 
-    /// A phase begins, such as `gen`. What cannot be recorded is not: training does not depend on it.
+    /// Begins a phase, such as `gen`. Errors of recording it are ignored: training does not depend on the record.
     pub fn enter(&self, phase: &'static str) {
         tracing::debug!("phase {phase}");
         self.progress.phase(phase);

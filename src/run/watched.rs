@@ -1,4 +1,4 @@
-//! The metric of validation whose best value is noted.
+//! Follows the validation metric whose best value is recorded.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -10,19 +10,20 @@ use super::info::BestSoFar;
 use crate::util::json_number::from_value;
 use crate::util::jsonl::lines;
 
-/// The metric of validation whose best value is noted.
+/// The validation metric whose best value is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watched {
-    /// `None` is the first that begins with `val-core/`, or `val/loss`, whose least value is the best.
+    /// The metric's name. `None` is the first metric that begins with `val-core/`, or `val/loss`, whose smallest value is the
+    /// best.
     pub metric: Option<String>,
     pub greater_is_better: bool,
 }
 
-/// What validations have said so far.
+/// The results of the validations so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Validations {
     pub best: Option<BestSoFar>,
-    /// The value of the last one.
+    /// The value of the last validation.
     pub last: Option<f64>,
 }
 
@@ -34,7 +35,7 @@ struct Row {
 }
 
 impl Watched {
-    /// The metric of a row, its value, and whether greater is better.
+    /// Returns the metric of a row, its value, and true if greater is better.
     fn of<'a>(&self, mut row: impl Iterator<Item = (&'a str, f64)>) -> Option<(&'a str, f64, bool)> {
         match &self.metric {
             Some(metric) => row.find(|(name, _)| name == metric).map(|(name, value)| (name, value, self.greater_is_better)),
@@ -45,7 +46,8 @@ impl Watched {
         }
     }
 
-    /// Takes in the metrics of a step; whether its value is the best so far. NaN never is, and equal values leave the earlier one.
+    /// Takes the metrics of a step; returns true if its value is the best so far. NaN never is, and of equal values the earlier
+    /// counts.
     pub(super) fn take<'a>(&self, step: u64, row: impl Iterator<Item = (&'a str, f64)>, so_far: &mut Validations) -> bool {
         let Some((name, value, greater)) = self.of(row) else { return false };
         so_far.last = Some(value);
@@ -58,7 +60,7 @@ impl Watched {
         is_best
     }
 
-    /// What the rows of these steps in a metrics file say; lines that are none count nothing.
+    /// Collects the results from the rows of these steps in a metrics file; lines that are no rows are ignored.
     pub(super) fn in_file(&self, metrics: &Path, steps: RangeInclusive<u64>) -> Validations {
         let mut so_far = Validations::default();
         for Row { step, data } in lines(metrics).filter_map(|line| serde_json::from_str(&line).ok()) {
@@ -91,7 +93,7 @@ mod tests {
         assert!(
             first.in_file(&file, 0..=5).last.unwrap().is_nan() && first.in_file(&dir.path().join("none"), 0..=9).last.is_none()
         );
-        // What an earlier version noted.
+        // An earlier version may have recorded NaN.
         let nan = BestSoFar { metric: "val-core/x".into(), value: f64::NAN, step: 0 };
         let mut so_far = Validations { best: Some(nan), last: None };
         assert!(first.take(1, [("val-core/x", -1.0)].into_iter(), &mut so_far));

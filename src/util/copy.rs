@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Copies a file, or a folder and the files in it, into `folder`, under its own name. Folders inside a folder are left out.
+/// Copies a file, or a folder and the files directly in it, into `folder`, under its own name. Folders inside a folder are left
+/// out.
 pub fn copy_into(path: &Path, folder: &Path) -> Result<()> {
     let name = path.file_name().with_context(|| format!("{} is no file", path.display()))?;
     let to = folder.join(name);

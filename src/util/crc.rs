@@ -12,7 +12,7 @@ pub static IEEE: Crc = Crc::new(0xEDB8_8320);
 pub static CASTAGNOLI: Crc = Crc::new(0x82F6_3B78);
 
 impl Crc {
-    /// Tables for a polynomial in reflected (least significant bit first) form.
+    /// Computes the tables of a polynomial in reflected (least significant bit first) form.
     const fn new(polynomial: u32) -> Self {
         let mut tables = [[0; 256]; 8];
         let mut byte = 0;
@@ -39,12 +39,12 @@ impl Crc {
         Self { tables }
     }
 
-    /// Checksum of `bytes`.
+    /// The checksum of `bytes`.
     pub fn of(&self, bytes: &[u8]) -> u32 {
         self.extend(0, bytes)
     }
 
-    /// Checksum of everything behind `crc` followed by `bytes`; start with `crc = 0`.
+    /// Extends a checksum: `crc` is that of all bytes before `bytes`; start with `crc = 0`.
     pub fn extend(&self, crc: u32, bytes: &[u8]) -> u32 {
         let tables = &self.tables;
         let mut crc = !crc;

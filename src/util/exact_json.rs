@@ -1,4 +1,4 @@
-//! JSON as Python reads it: integers have as many digits as are written. `serde_json` makes floats of those beyond 64 bits, which are
+//! Reads JSON as Python does: integers keep all their digits. `serde_json` turns those beyond 64 bits into floats, which are
 //! other numbers.
 
 use std::collections::HashMap;
@@ -7,19 +7,19 @@ use serde::de::IgnoredAny;
 
 use super::python_value::{float_text, quoted};
 
-/// As deep as `serde_json` reads.
+/// The deepest nesting, as in `serde_json`.
 const DEEPEST: usize = 128;
-/// Python converts no text of more digits to an integer.
+/// The most digits of a text that Python converts to an integer.
 const MOST_DIGITS: usize = 4300;
-/// Shorter integers fit 64 bits.
+/// The most digits with which every integer fits 64 bits.
 const SURE_DIGITS: usize = 18;
 
-/// A value; the fields of an object in the order in which they were first written.
+/// A JSON value. The fields of an object are in the order in which they were first written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exact {
     Null,
     Bool(bool),
-    /// Its digits, and a minus sign where it has one.
+    /// The digits of an integer, with a minus sign if it is negative.
     Integer(String),
     Float(f64),
     Text(String),
@@ -29,21 +29,21 @@ pub enum Exact {
 
 impl Exact {
     /// # Errors
-    /// What is no JSON, or nested too deeply; what is wrong, and where.
+    /// If the text is not JSON, or nested too deeply; the message says what is wrong, and where.
     pub fn parse(text: &str) -> Result<Self, String> {
-        // Whoever reads the parts need not look at the grammar any more.
+        // The grammar is checked here, so that the reader of the parts need not check it again.
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| error.to_string())?;
         Reader { text, at: 0, depth: 0 }.value()
     }
 
-    /// The field of an object; `None` of what is none, and where it is not there.
+    /// Takes the field of an object; `None` if the value is no object or has no such field.
     pub fn take(&mut self, name: &str) -> Option<Self> {
         let Self::Object(fields) = self else { return None };
         let at = fields.iter().position(|(known, _)| known == name)?;
         Some(fields.remove(at).1)
     }
 
-    /// `str(value)`
+    /// Returns Python's `str(value)`.
     pub fn python_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -67,7 +67,7 @@ impl Exact {
         }
     }
 
-    /// The first integer in it that is neither an `i64` nor a `u64`.
+    /// The first integer in the value that is neither an `i64` nor a `u64`.
     pub fn beyond_64_bits(&self) -> Option<&str> {
         match self {
             Self::Integer(digits) => (digits.parse::<i64>().is_err() && digits.parse::<u64>().is_err()).then_some(digits),
@@ -78,8 +78,8 @@ impl Exact {
     }
 }
 
-/// Whether JSON may have an integer beyond 64 bits: digits in a row, outside of texts, before which stands no point. Quick, for most
-/// files have none.
+/// True if JSON may have an integer beyond 64 bits: consecutive digits outside of texts, with no decimal point before them. This
+/// is quick, because most files have none.
 pub fn may_exceed_64_bits(json: &str) -> bool {
     let (mut in_text, mut escaped, mut digits, mut fraction) = (false, false, 0, false);
     json.bytes().any(|byte| {
@@ -97,7 +97,7 @@ pub fn may_exceed_64_bits(json: &str) -> bool {
     })
 }
 
-/// Over text that is known to be JSON.
+/// A reader of text that is known to be JSON.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -128,7 +128,7 @@ impl Reader<'_> {
                     reader.peek();
                     reader.at += 1;
                     let value = reader.value()?;
-                    // As in a dict, the last value of a name has the place of its first.
+                    // As in a dict, the last value of a name is at the place of its first.
                     let place = *places.entry(name.clone()).or_insert(fields.len());
                     if place == fields.len() {
                         fields.push((name, value))
@@ -149,7 +149,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What stands between brackets, the opening one being next.
+    /// Reads the items between brackets, where the opening one is next.
     fn inside(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> Result<(), String>) -> Result<(), String> {
         if self.depth == DEEPEST {
             return Err(format!("it is nested more than {DEEPEST} levels deep"));
@@ -196,7 +196,7 @@ fn scalar(token: &str) -> Result<Exact, String> {
 mod tests {
     use super::*;
 
-    /// `str(json.loads(text))` of Python 3.11.
+    /// Compares with `str(json.loads(text))` of Python 3.11.
     #[test]
     fn values_are_pythons() {
         for (json, python) in [

@@ -1,9 +1,9 @@
-//! Long texts in messages.
+//! Shortens long texts in messages.
 
-/// Characters of a text that a message shows.
+/// The number of characters of a text that a message shows.
 const MOST: usize = 200;
 
-/// The beginning of a text, quoted, with its length where that is not all of it: a response may have tens of thousands of characters.
+/// Returns the quoted beginning of a text, with its length if it was cut: a response may have tens of thousands of characters.
 pub fn excerpt(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         None => format!("{text:?}"),

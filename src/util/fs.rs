@@ -17,8 +17,9 @@ use super::output::{Place, end_of_links, keep_access};
 const STAGED: &str = ".tmp-";
 const REPLACED: &str = ".old-";
 
-/// Writes a whole file, or leaves the earlier one untouched, at the end of whatever links lead there; it keeps its mode and its owner.
-/// Creates missing parent directories. What is there and is no regular file, such as a device or a pipe, is written into.
+/// Writes a whole file, or leaves the earlier one untouched. Links are followed to their end; an earlier file's mode and owner
+/// are kept, and missing parent directories are created. A target that is no regular file, such as a device or a pipe, is written
+/// into.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || match Place::of(path)? {
         Place::Stream(stream) => Ok(stream.open()?.write_all(bytes)?),
@@ -36,7 +37,7 @@ fn replace(path: &Path, there: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
         file.write_all(bytes)?;
         file.sync_all()?;
         match fs::rename(&staging, path) {
-            // A file that is mounted into a container by itself can be written into and not replaced.
+            // A file that is itself mounted into a container can be written into but not replaced.
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 fs::write(path, bytes)?;
                 fs::remove_file(&staging)?;
@@ -48,7 +49,7 @@ fn replace(path: &Path, there: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
     Ok(write().inspect_err(|_| _ = fs::remove_file(&staging))?)
 }
 
-/// Refuses what [`write_atomic`] could not write later. Creates missing parent directories too.
+/// Refuses a path that [`write_atomic`] could not write later. Creates missing parent directories too.
 pub fn check_writable(path: &Path) -> Result<()> {
     let check = || match Place::of(path)? {
         Place::Stream(stream) => Ok(stream.check()?),
@@ -85,10 +86,10 @@ pub struct AtomicDir {
 }
 
 impl AtomicDir {
-    /// Starts an empty directory that will become `target`, at the end of whatever links lead there.
+    /// Starts an empty directory that will become `target`, after following links to their end.
     ///
     /// # Errors
-    /// Something that is no directory is there, and what the file system refuses.
+    /// If the target is something other than a directory, or the file system refuses.
     pub fn stage(target: &Path) -> Result<Self> {
         let create = || -> Result<Self> {
             let target = end_of_links(target)?;
@@ -104,7 +105,7 @@ impl AtomicDir {
         create().with_context(|| format!("cannot create {}", target.display()))
     }
 
-    /// Where to write the contents until they are committed.
+    /// The directory to write the contents to until they are committed.
     pub fn path(&self) -> &Path {
         &self.staging
     }
@@ -146,9 +147,9 @@ pub fn remove_dir(path: &Path) -> Result<()> {
     remove_renamed().with_context(|| format!("cannot remove {}", path.display()))
 }
 
-/// Clears what killed processes left in `dir`: staged files and directories go, and a directory that was taken away to be
-/// replaced comes back if its successor never arrived. What belongs to a process that still runs stays (known where
-/// `/proc` exists). A missing `dir` is fine.
+/// Cleans up after killed processes in `dir`: staged files and directories are removed, and a directory that was moved away to be
+/// replaced is restored if its replacement never arrived. Entries of a process that still runs are left alone (this is known
+/// where `/proc` exists). A missing `dir` is fine.
 pub fn sweep(dir: &Path) -> Result<()> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -186,13 +187,14 @@ impl<'a> Leftover<'a> {
         })
     }
 
-    /// Containers give every run the same small process id, so one's own id means an earlier run.
+    /// True if the process that staged it still runs. Containers give every run the same small process id, so this process's own
+    /// id means an earlier run.
     fn owner_is_alive(&self) -> bool {
         self.pid != std::process::id() && Path::new("/proc").join(self.pid.to_string()).exists()
     }
 }
 
-/// All regular files under `dir`, as paths relative to it, sorted.
+/// Lists all regular files under `dir`, as paths relative to it, sorted.
 pub fn files_under(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut pending = vec![dir.to_path_buf()];
@@ -200,7 +202,7 @@ pub fn files_under(dir: &Path) -> io::Result<Vec<PathBuf>> {
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             let path = entry.path();
-            // A link is no folder to look into: it may lead back.
+            // Links to folders are not entered: they may form a cycle.
             if entry.file_type()?.is_dir() {
                 pending.push(path);
             } else {
@@ -223,7 +225,7 @@ fn sibling(path: &Path, prefix: &str) -> Result<PathBuf> {
     Ok(parent(path).join(format!("{prefix}{name}-{}", std::process::id())))
 }
 
-/// Removes a file, link or directory tree; nothing there is fine.
+/// Removes a file, link or directory tree; it is no error if there is none.
 fn remove(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
@@ -242,7 +244,7 @@ fn sync_tree(dir: &Path) -> io::Result<()> {
     sync_dir(dir)
 }
 
-/// Makes a rename in `dir` durable. File systems that cannot sync a directory say so with one of two errors.
+/// Makes a rename in `dir` durable. File systems that cannot sync a directory return one of two errors, which are ignored.
 fn sync_dir(dir: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!(names(&dir.path().join("deep")), ["file.txt"]);
     }
 
-    /// Named pipes and links to what is no regular file; a device, where this user may make one.
+    /// Tests named pipes, links to what is no regular file, and a device, where this user may make one.
     #[test]
     fn what_is_no_file_is_written_into_and_links_are_followed() {
         let dir = tempfile::tempdir().unwrap();
@@ -329,7 +331,7 @@ mod tests {
             }
         }
 
-        // A folder too is made where the link leads.
+        // A folder too is made at the end of a link.
         symlink("a/new", at("to-new")).unwrap();
         for name in ["x", "y"] {
             let staged = AtomicDir::stage(&at("to-new")).unwrap();
@@ -338,7 +340,7 @@ mod tests {
             assert_eq!((names(&at("a/new")), at("to-new").is_symlink()), (vec![name.to_owned()], true));
         }
         assert!(AtomicDir::stage(&at("pipe")).unwrap_err().to_string().contains("cannot create"));
-        // A link that leads back ends no walk.
+        // A link to a parent folder does not make the walk endless.
         symlink("..", at("a/b/up")).unwrap();
         assert_eq!(files_under(&at("a")).unwrap().len(), 4);
     }

@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Whether somebody asked the run to stop. The default is never asked.
+/// A flag that is set when the run is asked to stop. The default is never set.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
-/// The error of a run that stopped because it was asked to, and can go on: where it stands, and how to go on.
+/// The error of a run that was asked to stop and can be resumed. Its text says where the run stands and how to resume it.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 
@@ -25,7 +25,7 @@ impl fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Interrupt {
-    /// Takes over SIGINT and SIGTERM for the rest of the process. A second signal ends it with 128 + its number, as a shell
+    /// Handles SIGINT and SIGTERM for the rest of the process. A second signal ends the process with 128 + its number, as a shell
     /// reports the default action.
     pub fn on_signals() -> Result<Self> {
         let interrupt = Self::default();
@@ -33,10 +33,10 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// [`Self::on_signals`], of one that others hold already.
+    /// Does the same as [`Self::on_signals`] for an interrupt that has been cloned already.
     pub fn watch_signals(&self) -> Result<()> {
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag down, and only then raises it.
+            // The order matters: the first signal finds the flag unset, and only then sets it.
             flag::register_conditional_shutdown(signal, 128 + signal, self.0.clone())
                 .and_then(|_| flag::register(signal, self.0.clone()))
                 .context("cannot watch for signals")?;
@@ -44,20 +44,20 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Asks, as a signal does.
+    /// Asks the run to stop, as a signal does.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a signal came.
+    /// True if the run was asked to stop.
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Leaves a step that nothing of has been applied yet, by an error that whoever began the step catches.
+    /// Abandons a step that has changed nothing yet, by an error that the caller that began the step catches.
     ///
     /// # Errors
-    /// [`Interrupted`], if a signal came.
+    /// [`Interrupted`], if the run was asked to stop.
     pub fn check(&self) -> Result<()> {
         if self.asked() { Err(Interrupted("the step was left unfinished".to_owned()).into()) } else { Ok(()) }
     }

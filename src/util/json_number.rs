@@ -1,7 +1,8 @@
-//! Numbers in JSON, which has no word for three of them: in every file of a run they are the texts `"NaN"`, `"Infinity"` and
-//! `"-Infinity"`, which Python's `float` and Rust's `parse` understand. `null`, which serde and verl write for all three, is read as NaN.
+//! Numbers in JSON, which cannot express three of them: in every file of a run they are the texts `"NaN"`, `"Infinity"` and
+//! `"-Infinity"`, which Python's `float` and Rust's `parse` understand. `null`, which serde and verl write for all three, is read
+//! as NaN.
 //!
-//! A field gets this by `#[serde(with = "crate::util::json_number")]`; it may be a number, or an `Option` or a `Vec` of such.
+//! A field uses this by `#[serde(with = "crate::util::json_number")]`; it may be a number, or an `Option` or a `Vec` of numbers.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The word for a number that JSON lacks.
+/// The word for a number that JSON cannot express, if it is one.
 pub fn word(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
@@ -19,49 +20,49 @@ pub fn word(number: f64) -> Option<&'static str> {
     }
 }
 
-/// The number of such a word.
+/// The number that such a word stands for.
 pub fn number(word: &str) -> Option<f64> {
     ["NaN", "Infinity", "-Infinity"].contains(&word).then(|| word.parse().ok()).flatten()
 }
 
-/// Numbers as a JSON value, with words for what JSON lacks; `None` is null.
+/// Returns numbers as a JSON value, with words for those that JSON cannot express; `None` is null.
 pub fn to_value<T: Numbers>(numbers: T) -> Value {
     serde_json::to_value(Written(&numbers)).unwrap_or_default()
 }
 
-/// The number that a JSON value stands for, be it a word; `None` where it is something else.
+/// Returns the number that a JSON value or word stands for; `None` if it is something else.
 pub fn from_value(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| number(value.as_str()?)).or_else(|| value.is_null().then_some(f64::NAN))
 }
 
-/// For `#[serde(with)]`.
+/// Serializes numbers, for `#[serde(with)]`.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The errors of the serializer.
 pub fn serialize<T: Numbers, S: Serializer>(numbers: &T, serializer: S) -> Result<S::Ok, S::Error> {
     numbers.write(serializer)
 }
 
-/// For `#[serde(with)]`.
+/// Deserializes numbers, for `#[serde(with)]`.
 ///
 /// # Errors
-/// What is neither a number nor a word for one.
+/// If the value is neither a number nor a word for one.
 pub fn deserialize<'de, T: Numbers, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::read(deserializer)
 }
 
 /// A number, or several.
 pub trait Numbers: Sized {
-    /// Writes it, what is not finite as words.
+    /// Writes the numbers, with words for those that are not finite.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 
-    /// Reads it.
+    /// Reads the numbers.
     ///
     /// # Errors
-    /// What is neither a number nor a word for one.
+    /// If a value is neither a number nor a word for one.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 }
 
@@ -178,7 +179,7 @@ mod tests {
         fn every_number_comes_back(one in prop::num::f64::ANY, perhaps in prop::option::of(prop::num::f64::ANY),
             many in prop::option::of(prop::collection::vec(prop::num::f32::ANY, 0..4))) {
             let bits = |all: &All| {
-                // There is one NaN in JSON.
+                // JSON has only one NaN.
                 let of = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
                 (of(all.one), all.perhaps.map(of), all.many.clone().map(|many| many.into_iter().map(|x| of(f64::from(x))).collect::<Vec<_>>()))
             };

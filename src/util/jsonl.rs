@@ -1,4 +1,4 @@
-//! An append-only JSON-lines file of steps that a resumed run continues as if it had never stopped.
+//! An append-only JSON-lines file of steps, which a resumed run continues as if it had never stopped.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -15,22 +15,23 @@ use super::output::Place;
 pub struct StepLog {
     path: PathBuf,
     file: File,
-    /// How much of the file is whole lines; `None` of what is no file, such as a pipe: nothing is kept there, and nothing taken back.
+    /// The length of the whole lines of the file; `None` if it is no regular file, such as a pipe, where nothing can be taken
+    /// back.
     length: Option<u64>,
-    /// Lines that could not be written yet.
+    /// The lines that could not be written yet.
     waiting: String,
 }
 
-/// What a line must have; other keys are free.
+/// The part of a line that is required; other keys are free.
 #[derive(Deserialize)]
 struct Row {
     step: u64,
 }
 
 impl StepLog {
-    /// Opens `path` for a run that starts fresh (`None`: an earlier file is emptied) or continues after `resumed_step`:
-    /// later rows, which the resumed run will write again, are dropped, and so is a line torn by a kill. The file is
-    /// replaced atomically, so a kill in here loses nothing either. A device or a pipe is only written to.
+    /// Opens `path` for a run that starts fresh (`None`: an earlier file is emptied) or is resumed after `resumed_step`: later
+    /// rows, which the resumed run will write again, are dropped, and so is a line torn by a kill. The file is replaced
+    /// atomically, so a kill meanwhile loses nothing either. A device or a pipe is only written to.
     pub fn open(path: &Path, resumed_step: Option<u64>) -> Result<Self> {
         let cannot = || format!("cannot open {}", path.display());
         if let Place::Stream(stream) = Place::of(path).with_context(cannot)? {
@@ -49,17 +50,17 @@ impl StepLog {
     /// Appends `line`, which must contain no line break, and syncs it to disk.
     ///
     /// # Errors
-    /// The file cannot be written; the line then waits for the next call.
+    /// If the file cannot be written; the line is then kept for the next call.
     pub fn append(&mut self, line: &str) -> Result<()> {
         self.waiting.push_str(line);
         self.waiting.push('\n');
         self.flush()
     }
 
-    /// Writes the lines that wait.
+    /// Writes the lines that are kept.
     ///
     /// # Errors
-    /// As of [`Self::append`].
+    /// The errors of [`Self::append`].
     pub fn flush(&mut self) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -73,7 +74,7 @@ impl StepLog {
                 Ok(())
             }
             Err(error) => {
-                // Half a line must not stay in front of the whole one that comes later.
+                // A partial line must not remain in front of the whole one that comes later.
                 self.length.iter().for_each(|length| _ = self.file.set_len(*length));
                 Err(error).with_context(|| format!("cannot write to {}; its rows wait in memory", self.path.display()))
             }
@@ -81,16 +82,16 @@ impl StepLog {
     }
 }
 
-/// The lines of a file, of which the last may be torn; none where it cannot be read.
+/// Returns the lines of a file, of which the last may be torn; none if it cannot be read.
 pub fn lines(path: &Path) -> impl Iterator<Item = String> {
-    // A pipe keeps no lines, and opening one may wait for ever.
+    // A pipe keeps no lines, and opening one may block forever.
     let file = fs::metadata(path).is_ok_and(|there| there.is_file()).then(|| File::open(path).ok()).flatten().map(BufReader::new);
     file.into_iter()
         .flat_map(|file| file.split(b'\n').map_while(Result::ok))
         .map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// The whole lines of `path` whose step is at most `last`; an absent file has none.
+/// Returns the whole lines of `path` whose step is at most `last`; a missing file has none.
 fn rows_until(path: &Path, last: u64) -> Result<String> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! One process at a time per folder, by a lock that ends with the process: a stale one cannot be.
+//! Allows one process at a time per folder, by a lock that ends with the process, so that no lock can be stale.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 const FILE: &str = ".lock";
-/// How often a lock that is held is tried again: [`is_locked`] holds it for an instant.
+/// The number of tries to take a lock that is held: [`is_locked`] holds it for an instant.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Locks a folder for as long as the returned file lives; `None` on a file system without locks.
 ///
 /// # Errors
-/// Another process holds it, or the folder cannot be written.
+/// If another process holds the lock, or the folder cannot be written.
 pub fn lock(dir: &Path) -> Result<Option<File>> {
     let path = dir.join(FILE);
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
@@ -40,13 +40,13 @@ pub fn lock(dir: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Whether a live process holds the lock of a folder; `None` where that cannot be told.
+/// True if a live process holds the lock of a folder; `None` if this cannot be determined.
 pub fn is_locked(dir: &Path) -> Option<bool> {
     let file = match File::open(dir.join(FILE)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(false),
         file => file.ok()?,
     };
-    // Shared, so that those who look never see each other.
+    // The lock is shared, so that processes that only check never see each other.
     match file.try_lock_shared() {
         Ok(()) => Some(false),
         Err(TryLockError::WouldBlock) => Some(true),

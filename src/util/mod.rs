@@ -1,4 +1,4 @@
-//! Small tools the rest of the crate stands on: files that are never half-written, named random streams, checksums, signals.
+//! Small tools for the rest of the crate: files that are never half-written, named random streams, checksums, signals.
 
 pub mod copy;
 pub mod crc;

@@ -1,17 +1,17 @@
-//! A model where its folder was not quite named: a run, a checkpoint or a part of one holds it some folders below.
+//! Finds models below a folder that has none itself: a run, a checkpoint or a part of one holds its model some folders below.
 
 use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From a run: `global_step_N/actor/huggingface`.
+/// The depth of the search, from a run: `global_step_N/actor/huggingface`.
 const DEPTH: usize = 3;
-/// How many are named.
+/// The most models that are named.
 const MOST: usize = 3;
 const STEP: &str = "global_step_";
 
-/// `; there is a model in …` for the end of a message about a folder that holds none, the last checkpoints first; nothing where there is
-/// none below it either.
+/// Returns `; there is a model in …` for the end of a message about a folder that holds none, the last checkpoints first; empty
+/// if there is none below it either.
 pub fn models_below(folder: &Path) -> String {
     let (mut found, mut level) = (Vec::new(), vec![folder.to_owned()]);
     for _ in 0..DEPTH {
@@ -28,7 +28,7 @@ pub fn models_below(folder: &Path) -> String {
     }
 }
 
-/// The folders in a folder that are a checkpoint, a part of one, or a model.
+/// Lists the folders in a folder that are a checkpoint, a part of one, or a model.
 fn parts(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let rank = |path: &PathBuf| {

@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
-/// Four significant digits; whole numbers in full; a comma between thousands above 9,999.
+/// Writes four significant digits, whole numbers in full, and a comma between thousands above 9,999.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return format!("{value}").to_lowercase();

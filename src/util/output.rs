@@ -1,5 +1,5 @@
-//! Where an output really goes: to the end of all links, and into what is there and is no regular file. A device, a pipe or the
-//! process's own output is written into, never replaced.
+//! Resolves the target of an output: links are followed to their end, and a target that is no regular file is written into. A
+//! device, a pipe or the process's own output is never replaced.
 
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -7,21 +7,21 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// As many links behind each other as Linux follows.
+/// The longest chain of links that Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// Where what is written to a path goes.
+/// The target of what is written to a path.
 pub enum Place {
-    /// A regular file, which may be replaced, and what is known of it; or nothing yet.
+    /// A regular file, which may be replaced, with its metadata; `None` if there is nothing yet.
     File { path: PathBuf, there: Option<Metadata> },
-    /// Whatever else can be written into.
+    /// Any other target that can be written into.
     Stream(Stream),
 }
 
-/// What is written into, from wherever it stands.
+/// A target that is written into from its current position.
 pub enum Stream {
-    /// The standard output or error stream, by whatever name, a file that they are redirected to included: what the process prints
-    /// before and after stays in order.
+    /// The standard output or error stream, under any name, including a file that they are redirected to: the order of the
+    /// process's output is kept.
     Own(File),
     /// A device, a named pipe or a socket.
     Other(PathBuf, FileType),
@@ -29,7 +29,7 @@ pub enum Stream {
 
 impl Place {
     /// # Errors
-    /// A folder, links that lead in a circle, a path that cannot be looked at.
+    /// If the path is a folder, links form a circle, or the path cannot be inspected.
     pub fn of(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
@@ -45,7 +45,7 @@ impl Place {
 }
 
 impl Stream {
-    /// Ready to be written to. A named pipe waits for somebody who reads it.
+    /// Opens the stream for writing. Opening a named pipe waits for a reader.
     pub fn open(self) -> io::Result<File> {
         match self {
             Self::Own(file) => {
@@ -56,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// Whether it can be opened, as far as that can be told without waiting.
+    /// Fails if the stream cannot be opened, as far as this can be told without waiting.
     pub fn check(self) -> io::Result<()> {
         match &self {
             Self::Other(_, kind) if kind.is_fifo() => Ok(()),
@@ -65,12 +65,12 @@ impl Stream {
     }
 }
 
-/// Whether a path is that of a regular file, or of nothing yet.
+/// True if a path is that of a regular file, or of nothing yet.
 pub fn is_file(path: &Path) -> bool {
     matches!(Place::of(path), Ok(Place::File { .. }))
 }
 
-/// The end of a chain of links, whether something is there or not.
+/// Returns the end of a chain of links, which need not exist.
 pub fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..=MOST_LINKS {
@@ -82,16 +82,16 @@ pub fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("its links lead in a circle"))
 }
 
-/// A standard stream of this process that is this very file.
+/// Returns the standard stream of this process that is this very file, if one is.
 fn own_output(there: &Metadata) -> Option<File> {
     let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
     let is_it = |own: Metadata| (own.dev(), own.ino()) == (there.dev(), there.ino());
     streams.into_iter().flatten().map(File::from).find(|own| own.metadata().is_ok_and(is_it))
 }
 
-/// Gives a file the access of the one that it is to replace, as far as this user may: its mode and its owner.
+/// Gives a new file the mode and the owner of the file that it replaces, as far as this user may.
 pub fn keep_access(file: &File, there: &Metadata) {
-    // In this order: another owner takes bits of the mode away.
+    // The order matters: changing the owner clears bits of the mode.
     _ = fchown(file, Some(there.uid()), Some(there.gid()));
     _ = file.set_permissions(there.permissions());
 }

@@ -1,4 +1,4 @@
-//! Paths in JSON: as text, and the rare one that is none as its bytes. For `#[serde(with = "crate::util::path_text")]`.
+//! Paths in JSON: as text, or as bytes if they are not UTF-8. For `#[serde(with = "crate::util::path_text")]`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,7 +14,7 @@ enum Written {
 }
 
 /// # Errors
-/// Those of the serializer.
+/// The errors of the serializer.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) => text.serialize(serializer),
@@ -23,7 +23,7 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
 }
 
 /// # Errors
-/// What is neither a text nor a list of bytes.
+/// If the value is neither a text nor a list of bytes.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match Written::deserialize(deserializer)? {
         Written::Text(path) => path,

@@ -1,18 +1,18 @@
-//! Protocol buffers by hand: [`Message`] writes the few fields that the formats of trackers need, [`fields`] reads them.
+//! Hand-written protocol buffers: [`Message`] writes the few fields that the formats of trackers need, [`fields`] reads them.
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// The bytes of a message with the fields that `fill` adds.
+    /// Returns the bytes of a message with the fields that `fill` adds.
     pub fn of(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut message = Self::default();
         fill(&mut message);
         message.0
     }
 
-    /// A message that already has the fields in `bytes`.
+    /// Starts with a message that already has the fields in `bytes`.
     pub fn with(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -22,38 +22,38 @@ impl Message {
         self.0
     }
 
-    /// A 64-bit integer; also a negative one or a boolean, cast to `u64`.
+    /// Adds a 64-bit integer, or a negative one or a boolean, cast to `u64`.
     pub fn varint(&mut self, field: u64, value: u64) {
         self.raw_varint(field << 3);
         self.raw_varint(value);
     }
 
-    /// Eight bytes, little endian: a `double` by its bits.
+    /// Adds eight bytes, little endian: a `double` by its bits.
     pub fn fixed64(&mut self, field: u64, value: u64) {
         self.raw_varint(field << 3 | 1);
         self.0.extend(value.to_le_bytes());
     }
 
-    /// A string, bytes or a message.
+    /// Adds a string, bytes or a message.
     pub fn bytes(&mut self, field: u64, value: &[u8]) {
         self.raw_varint(field << 3 | 2);
         self.raw_varint(value.len() as u64);
         self.0.extend(value);
     }
 
-    /// A message with the fields that `fill` adds.
+    /// Adds a message with the fields that `fill` adds.
     pub fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
         self.bytes(field, &Self::of(fill));
     }
 
-    /// A string, unless it is empty: the default needs no bytes.
+    /// Adds a string, unless it is empty: the default needs no bytes.
     pub fn text(&mut self, field: u64, value: &str) {
         if !value.is_empty() {
             self.bytes(field, value.as_bytes());
         }
     }
 
-    /// Four bytes, little endian: a `float` by its bits.
+    /// Adds four bytes, little endian: a `float` by its bits.
     pub fn fixed32(&mut self, field: u64, value: u32) {
         self.raw_varint(field << 3 | 5);
         self.0.extend(value.to_le_bytes());
@@ -77,7 +77,7 @@ pub enum Wire<'a> {
     Fixed32(u32),
 }
 
-/// The fields of a message in their order, with their numbers; ends where the bytes are no message.
+/// Returns the fields of a message in order, with their numbers; stops where the bytes are not a valid message.
 pub fn fields(message: &[u8]) -> impl Iterator<Item = (u64, Wire<'_>)> {
     let mut rest = message;
     std::iter::from_fn(move || {
@@ -96,7 +96,7 @@ pub fn fields(message: &[u8]) -> impl Iterator<Item = (u64, Wire<'_>)> {
     })
 }
 
-/// The bytes of the first field of that number, if it has any.
+/// Returns the bytes of the first field of that number, if there is one.
 pub fn bytes_of(message: &[u8], field: u64) -> Option<&[u8]> {
     fields(message).find_map(|(number, value)| match value {
         Wire::Bytes(bytes) if number == field => Some(bytes),
@@ -126,7 +126,7 @@ fn read_varint(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// The example of the encoding's own documentation, and every kind of field.
+    /// Reads the example of the encoding's own documentation, and every kind of field.
     #[test]
     fn fields_read_back_as_written() {
         assert_eq!(Message::of(|message| message.varint(1, 150)), b"\x08\x96\x01");

@@ -1,8 +1,8 @@
-//! What Python's `str` makes of values that came as JSON.
+//! Writes values that came as JSON in the form of Python's `str`.
 
 use serde_json::Value;
 
-/// `str(value)`
+/// Returns `str(value)`.
 pub fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -10,7 +10,7 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
-/// `repr` of a float: the fewest digits that read back the same, an exponent below 1e-4 and from 1e16 on.
+/// Returns `repr` of a float: the fewest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
 pub fn float_text(value: f64) -> String {
     if value.is_nan() {
         return "nan".into();
@@ -44,7 +44,7 @@ fn repr(value: &Value) -> String {
     }
 }
 
-/// `repr` of text: in single quotes, unless only those are in it.
+/// Returns `repr` of text: in single quotes, or in double quotes if it has only single ones.
 pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
@@ -62,7 +62,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// `text.strip().isalpha()`
+/// Returns `text.strip().isalpha()`.
 pub fn is_alpha(text: &str) -> bool {
     let text = text.trim();
     !text.is_empty() && text.chars().all(char::is_alphabetic)

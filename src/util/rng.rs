@@ -12,12 +12,12 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Where each lane starts: the fractional digits of pi, as in Blowfish.
+/// The initial value of each lane: the fractional digits of pi, as in Blowfish.
 const LANE_START: [u64; 4] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344, 0xA409_3822_299F_31D0, 0x082E_FA98_EC4E_6C89];
-/// What each lane multiplies by: the 64-bit primes of xxHash.
+/// The multiplier of each lane: the 64-bit primes of xxHash.
 const LANE_PRIME: [u64; 4] = [0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x85EB_CA77_C2B2_AE63];
 
-/// One reproducible sequence of random numbers.
+/// A reproducible sequence of random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream {
     generator: ChaCha8Rng,
@@ -30,17 +30,17 @@ impl Stream {
         Self { generator: ChaCha8Rng::from_seed(derive_key(seed, purpose, keys)), spare_normal: None }
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn bits(&mut self) -> u64 {
         self.generator.next_u64()
     }
 
-    /// Uniform in [0, 1) with 53 random bits.
+    /// Returns a uniform number in [0, 1) with 53 random bits.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Standard normal, by Box and Muller; two uniforms give two normals, the second is kept for the next call.
+    /// Returns a standard normal number, by Box and Muller; two uniforms give two normals, the second is kept for the next call.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare_normal.take() {
             return spare;
@@ -52,7 +52,7 @@ impl Stream {
         radius * cos
     }
 
-    /// Uniform in 0..n without bias, for n > 0 (Lemire 2019, "Fast random integer generation in an interval").
+    /// Returns a uniform number in 0..n without bias, for n > 0 (Lemire 2019, "Fast random integer generation in an interval").
     pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0, "below(0) has no value to return");
         let n = n as u64;
@@ -65,7 +65,7 @@ impl Stream {
         }
     }
 
-    /// Uniform random permutation in place (Fisher and Yates).
+    /// Permutes the items uniformly at random, in place (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// These values must never change: every recorded run depends on them. An independent implementation of the module's
-    /// description, in Python, gave the same ones.
+    /// These values must never change: every recorded run depends on them. An independent implementation in Python, following the
+    /// module's description, gave the same values.
     #[test]
     fn known_answers() {
         let mut stream = Stream::new(42, "rollout", &[1, 2, 3]);

@@ -1,15 +1,15 @@
-//! Command lines as a shell reads them back.
+//! Quotes command lines so that a shell reads them back unchanged.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Words with quotes where a shell needs them.
+/// Joins words, with quotes where a shell needs them.
 pub fn command_line<S: AsRef<OsStr>>(words: &[S]) -> String {
     words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// A path as one word.
+/// Returns a path as one word.
 pub fn word(path: &Path) -> String {
     quoted(path.as_os_str())
 }
@@ -23,7 +23,7 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// `$'…'` of bash and zsh, for what cannot be shown in a line: control characters, and bytes that are no text.
+/// Returns `$'…'` of bash and zsh, for text with control characters, and bytes that are no text.
 fn escaped(bytes: &[u8]) -> String {
     let mut word = String::from("$'");
     for chunk in bytes.utf8_chunks() {

@@ -4,11 +4,11 @@ const DAYS: &[&str] = &["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", 
 const MONTHS: &[&str] =
     &["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
 
-/// The time `seconds` and `micros` after the beginning of 1970 by the codes Y y m d e H I p M S f j F T s A a B b and their `%-` forms, which
-/// have no padding.
+/// Formats the time `seconds` and `micros` after the beginning of 1970 by the codes Y y m d e H I p M S f j F T s A a B b and
+/// their `%-` forms, which have no padding.
 ///
 /// # Errors
-/// A code that is none of these.
+/// If a code is none of these.
 pub fn strftime(format: &str, seconds: i64, micros: u32) -> Result<String, String> {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day, day_of_year) = date(days);
@@ -56,7 +56,8 @@ pub fn strftime(format: &str, seconds: i64, micros: u32) -> Result<String, Strin
     Ok(out)
 }
 
-/// Year, month, day and day of the year of a day since 1970. Years are counted from March, so that a leap day is their last.
+/// Returns year, month, day and day of the year of a day since 1970. Years are counted from March, so that a leap day is their
+/// last.
 fn date(days: i64) -> (i64, i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -73,8 +74,8 @@ fn date(days: i64) -> (i64, i64, i64, i64) {
     (year, month, day, day_of_year)
 }
 
-/// Seconds since the beginning of 1970 of a date, or a date and a time, in UTC: `2025-01-31`, `2025-01-31T18:30`,
-/// `2025-01-31 18:30:00Z`. `None` for other texts and days that no calendar has.
+/// Returns the seconds from the beginning of 1970 to a date, or a date and a time, in UTC: `2025-01-31`, `2025-01-31T18:30`,
+/// `2025-01-31 18:30:00Z`. `None` for other texts and for days that do not exist.
 pub fn instant(text: &str) -> Option<i64> {
     let (day, time) = match text.find(['T', ' ']) {
         Some(at) => (&text[..at], text[at + 1..].strip_suffix('Z').unwrap_or(&text[at + 1..])),
@@ -96,7 +97,7 @@ pub fn instant(text: &str) -> Option<i64> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // The inverse of `date`, with years counted from March too; a day that no calendar has comes back as another one.
+    // The inverse of `date`, with years counted from March too. A day that does not exist comes back as another one.
     let (from_march, years) = ((month + 9) % 12, year - i64::from(month <= 2));
     let days = 365 * years + years.div_euclid(4) - years.div_euclid(100) + years.div_euclid(400);
     let days = days + (153 * from_march + 2) / 5 + day - 1 - 719_468;

@@ -1,6 +1,6 @@
-//! "Did you mean": the candidate nearest to a misspelt name.
+//! Suggests the candidate nearest to a misspelt name ("Did you mean").
 
-/// The candidate most like `name` (Damerau–Levenshtein similarity, ignoring case), or `None` if none is close.
+/// Returns the candidate most like `name` (Damerau–Levenshtein similarity, ignoring case), or `None` if none is close.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     candidates
@@ -11,7 +11,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// ` Did you mean "x"?` for the end of a message, or nothing where no candidate is close.
+/// Returns ` Did you mean "x"?` for the end of a message, or an empty text if no candidate is close.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     closest(name, candidates).map_or(String::new(), |candidate| format!(" Did you mean \"{candidate}\"?"))
 }

@@ -1,12 +1,12 @@
-//! The two streams of the process. Everything that is printed goes through here: `println!` and `eprintln!` panic where nobody reads any
-//! more, as behind `| tee` and Ctrl-C, and clippy denies them elsewhere.
+//! The two output streams of the process. Everything that is printed goes through here: `println!` and `eprintln!` panic once the
+//! reader is gone, as behind `| tee` after Ctrl-C, and clippy denies them elsewhere.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-/// Prints on standard output. A reader that has seen enough, such as `head`, is no failure.
+/// Prints on standard output. It is no error if the reader, such as `head`, has stopped reading.
 ///
 /// # Errors
-/// It cannot be written to, as on a full disk.
+/// If standard output cannot be written to, as on a full disk.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -15,18 +15,18 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes to standard error. What cannot be written is dropped: there is nobody left to tell.
+/// Writes to standard error. Errors are ignored, since there is nowhere left to report them.
 pub fn say(bytes: &[u8]) {
     _ = io::stderr().lock().write_all(bytes);
 }
 
-/// Whether standard error is shown with colours: on a terminal, but for `NO_COLOR`, `CLICOLOR=0` and `TERM=dumb`; anywhere with
-/// `CLICOLOR_FORCE`. [`console::colors_enabled`] says the same of standard output.
+/// True if standard error is shown with colours: on a terminal, except with `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb`; anywhere
+/// with `CLICOLOR_FORCE`. [`console::colors_enabled`] is the same for standard output.
 pub fn colours_on_stderr() -> bool {
     console::colors_enabled_stderr()
 }
 
-/// Whether standard error is a terminal whose lines can be written over.
+/// True if standard error is a terminal whose lines can be overwritten.
 pub fn has_bar() -> bool {
     io::stderr().is_terminal() && !console::is_dumb()
 }

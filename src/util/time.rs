@@ -1,13 +1,13 @@
-//! Wall-clock time, and durations as people read them.
+//! Wall-clock time, and durations formatted for people.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970.
+/// The time in seconds since 1970.
 pub fn unix_time() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
 
-/// `42s`, `3m07s`, `2h05m`, `3d04h`.
+/// Formats a duration as `42s`, `3m07s`, `2h05m` or `3d04h`.
 pub fn human(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().round() as u64;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
