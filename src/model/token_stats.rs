@@ -103,7 +103,7 @@ impl CausalLm {
     /// from it, at the cost of a forward pass; the reference gets no gradients.
     ///
     /// # Panics
-    /// As for [`token_stats`](Self::token_stats), and if `loss` gives a gradient of the divergence without a reference.
+    /// If [`token_stats`](Self::token_stats) would panic, or if `loss` gives a gradient of the divergence without a reference.
     pub fn backward(
         &self,
         sequences: &[Sequence],

@@ -1,6 +1,6 @@
 //! Learning-rate schedules: the factor on the base rate at each step, with linear warm-up.
 //!
-//! As in verl, the factor of step `k` (from 0) is that of `LambdaLR`: with a warm-up the very first step has factor 0. A step is
+//! The factor of step `k` (from 0) is that of `LambdaLR`, as in verl: with a warm-up the very first step has factor 0. A step is
 //! one training iteration, whatever the number of mini-batches in it.
 
 use std::f64::consts::PI;

@@ -1,4 +1,4 @@
-//! The folders of runs: those under a folder, and the one that a path means.
+//! Finds the folders of runs: all runs under a folder, and the one that a path refers to.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,21 +10,21 @@ use crate::checkpoint::step_of;
 use crate::run::INFO;
 use crate::util::suggest::did_you_mean;
 
-/// The metrics of a run whose folder says nothing else.
+/// The metrics file of a run whose folder does not name another.
 pub const METRICS: &str = "metrics.jsonl";
-/// How far below a folder runs are looked for, and in how many folders at most.
+/// The depth below a folder to which runs are searched; `FOLDERS` is the most folders that are searched.
 const DEPTH: usize = 6;
 const FOLDERS: usize = 20_000;
 
-/// Whether there is a run in this folder.
+/// True if there is a run in this folder.
 pub fn is_run(dir: &Path) -> bool {
     [INFO, METRICS].iter().any(|file| dir.join(file).is_file())
 }
 
-/// The run that a path means: its folder, one of its checkpoints, or a file in it.
+/// Returns the run that a path refers to: its folder, one of its checkpoints, or a file in it.
 ///
 /// # Errors
-/// There is none; the message names runs nearby.
+/// If there is no run; the message names runs nearby.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     let above = match path.ancestors().find(|dir| step_of(dir).is_ok()) {
         Some(checkpoint) => checkpoint.parent(),
@@ -44,7 +44,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
     bail!("no run in {}: neither {INFO} nor {METRICS} is there.{} {hint}", path.display(), meant(path))
 }
 
-/// A run beside the path that is called much like it.
+/// Suggests a run beside the path with a similar name.
 fn meant(path: &Path) -> String {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let beside = folders(parent.unwrap_or(Path::new(".")))
@@ -55,13 +55,13 @@ fn meant(path: &Path) -> String {
     did_you_mean(&name(path), names.iter().map(String::as_str))
 }
 
-/// All runs in and below these folders, each once, in no checkpoint and no hidden folder. Links are followed.
+/// Finds all runs in and below these folders, each once, outside of checkpoints and hidden folders. Links are followed.
 pub fn find(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut level: Vec<PathBuf> = roots.to_vec();
     for _ in 0..=DEPTH {
-        // The same folder by another name, as behind a link that leads upwards.
+        // Skips a folder that was seen under another name, as behind a link that leads upwards.
         level.retain(|dir| seen.len() < FOLDERS && dir.canonicalize().is_ok_and(|dir| seen.insert(dir)));
         found.extend(level.iter().filter(|dir| is_run(dir)).cloned());
         level = level.iter().flat_map(|dir| folders(dir)).collect();
@@ -69,7 +69,7 @@ pub fn find(roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The folders in a folder that may be or hold runs, sorted.
+/// Lists the folders in a folder that may be or hold runs, sorted.
 fn folders(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_hidden = |path: &Path| path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));

@@ -1,4 +1,4 @@
-//! The page's data: one JSON value of one or several runs. Files that grew are read on from where they ended.
+//! The page's data: one JSON value of one or several runs. Files that grew are read from where the last reading ended.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use super::tail::Tail;
 use crate::run::SAMPLES;
 use crate::util::time::unix_time;
 
-/// What the samples of all runs may take of the page, in bytes.
+/// The most bytes that the samples of all runs may take of the page.
 const ROOM: usize = 20 << 20;
 
-/// A run whose files are read.
+/// A run whose files are being read.
 #[derive(Debug)]
 struct Source {
     dir: PathBuf,
@@ -62,19 +62,19 @@ impl Source {
 #[derive(Debug)]
 pub struct Gather(Vec<Source>);
 
-/// What the page is made of.
+/// The data of a page.
 #[derive(Debug)]
 pub struct Data {
-    /// The value that the page draws.
+    /// The JSON value that the page draws.
     pub json: String,
     /// The names of the runs.
     pub title: String,
-    /// What could not be read and is left out.
+    /// Problems with files that could not be read and are left out.
     pub problems: Vec<String>,
 }
 
 impl Gather {
-    /// Of the runs in these folders.
+    /// Shows the runs in these folders together.
     pub fn new(dirs: Vec<PathBuf>) -> Self {
         Self(dirs.into_iter().map(Source::new).collect())
     }
@@ -83,10 +83,10 @@ impl Gather {
         self.0.iter().map(|source| source.dir.as_path())
     }
 
-    /// What the folders say now. `watch`: the page asks again.
+    /// Reads the folders anew. With `watch`, the page asks again later.
     ///
     /// # Errors
-    /// A file that is there cannot be read.
+    /// If an existing file cannot be read.
     pub fn data(&mut self, watch: bool) -> Result<Data> {
         let records: Vec<Record> = self.0.iter().map(|source| Record::read(&source.dir)).collect();
         for (source, record) in self.0.iter_mut().zip(&records) {
@@ -98,7 +98,7 @@ impl Gather {
         let mut problems = Vec::new();
         for (i, ((source, record), name)) in self.0.iter().zip(&records).zip(&names).enumerate() {
             json.push_str(if i > 0 { "," } else { "" });
-            // What one run leaves is for those after it.
+            // Space that one run does not use is left to the runs after it.
             let share = room / (records.len() - i);
             source.write(record, name, share, &mut json)?;
             room -= source.samples.bytes().min(share);
@@ -118,7 +118,7 @@ fn damage(tail: &Tail) -> Option<String> {
     })
 }
 
-/// Names that tell the runs apart.
+/// Returns names that distinguish the runs.
 fn names(records: &[Record]) -> Vec<String> {
     let short: Vec<String> = records.iter().map(Record::name).collect();
     let is_alone = |name: &String| short.iter().filter(|other| *other == name).count() == 1;

@@ -1,7 +1,7 @@
-//! What the folders of runs say: how each run stands, and all of it as one page that needs no network (`trainer report`).
+//! Reads the folders of runs: the standing of each run, and all of it as one page that needs no network (`trainer report`).
 //!
-//! Reading order: [`folder`] finds runs, [`record`] says how one stands, [`series`] and [`samples`] read its files, [`gather`] puts
-//! them into the page's JSON, [`page`] into the page, and [`watch`] serves it while the run goes on.
+//! Reading order: [`folder`] finds runs, [`record`] determines how one stands, [`series`] and [`samples`] read its files,
+//! [`gather`] puts them into the page's JSON, [`page`] into the page, and [`watch`] serves the page while the run is active.
 
 pub mod folder;
 pub mod gather;

@@ -4,7 +4,7 @@ use super::gather::Data;
 
 const INDEX: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/style.css");
-/// In the order in which they run; one scope holds them all.
+/// The scripts, in the order in which they run; they share one scope.
 const SCRIPTS: &[&str] = &[
     include_str!("page/data.js"),
     include_str!("page/dom.js"),
@@ -21,10 +21,10 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/main.js"),
 ];
 
-/// The page of some runs. `watch`: it may ask the server that it comes from for newer data; else it asks nobody.
+/// Makes the page of some runs. With `watch`, it may ask its own server for newer data; otherwise it makes no requests.
 pub fn page(data: &Data, watch: bool) -> String {
     let title = html(&data.title);
-    // In a script, `<` alone could end it.
+    // A `<` in a script could end it.
     let json = data.json.replace('<', "\\u003c");
     fill(
         INDEX,
@@ -38,7 +38,7 @@ pub fn page(data: &Data, watch: bool) -> String {
     )
 }
 
-/// Puts texts in the place of `{{NAME}}`; what they hold themselves is left alone.
+/// Replaces each `{{NAME}}` by its text; such marks inside the texts are left alone.
 fn fill(template: &str, texts: &[(&str, &str)]) -> String {
     let mut parts = template.split("{{");
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! How a run stands: what its folder records, whether a process works in it, and what it can go on from.
+//! The standing of a run: what its folder records, whether a process works in it, and the checkpoint it can be resumed from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::util::lock::is_locked;
 use crate::util::shell::command_line;
 use crate::util::time::unix_time;
 
-/// How a run stands.
+/// The standing of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
@@ -23,30 +23,30 @@ pub enum Standing {
     Finished,
     Interrupted,
     Failed,
-    /// Its process ended without a word.
+    /// The process ended without recording an end.
     Killed,
     /// Its record is damaged.
     Unknown,
 }
 
-/// What the folder of a run says.
+/// The contents of a run's folder.
 #[derive(Debug)]
 pub struct Record {
     pub dir: PathBuf,
-    /// Runs of old versions, and metrics alone, have none.
+    /// The facts about the run; runs of old versions, and metrics alone, have none.
     pub info: Option<RunInfo>,
     pub standing: Standing,
-    /// Where it is, or was when it ended.
+    /// The current phase of the run, or the last one if it ended.
     pub phase: Option<String>,
     /// The metrics file.
     pub metrics: PathBuf,
-    /// The highest step first.
+    /// The checkpoints, the highest step first.
     pub checkpoints: Vec<Listed>,
-    /// The last sign of life, in seconds since 1970.
+    /// The time when the run was last seen alive, in seconds since 1970.
     pub touched: Option<f64>,
-    /// When its last phase began, in seconds since 1970.
+    /// The time when its last phase began, in seconds since 1970.
     seen: Option<f64>,
-    /// What could not be read.
+    /// Problems with files that could not be read.
     pub problems: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Record {
         let phase = Phase::read(dir);
         let seen = phase.as_ref().map(|at| at.time);
         let metrics = metrics(dir, info.as_ref());
-        // A run makes it before anything else.
+        // A run makes this file before anything else.
         if let Err(error) = fs::metadata(&metrics) {
             problems.push(format!("no metrics: {}: {error}", metrics.display()));
         }
@@ -77,7 +77,7 @@ impl Record {
         Self { dir: dir.to_owned(), info, standing, phase, metrics, checkpoints, touched, seen, problems }
     }
 
-    /// The experiment, or the folder's name.
+    /// The name of the experiment, or of the folder.
     pub fn name(&self) -> String {
         let experiment = self.info.as_ref().map(|info| info.experiment.clone()).filter(|name| !name.is_empty());
         experiment.unwrap_or_else(|| {
@@ -86,7 +86,7 @@ impl Record {
         })
     }
 
-    /// Such as `failed in update_actor, resumable`.
+    /// The standing in words, such as `failed in update_actor, resumable`.
     pub fn in_words(&self) -> String {
         let state = match self.standing {
             Standing::Running => "running",
@@ -100,7 +100,7 @@ impl Record {
         format!("{state}{phase}{}", if self.resumable() { ", resumable" } else { "" })
     }
 
-    /// Whether the same command would go on with it.
+    /// True if the same command would resume the run.
     pub fn resumable(&self) -> bool {
         !matches!(self.standing, Standing::Running | Standing::Finished) && self.resumes_after().is_some()
     }
@@ -110,7 +110,7 @@ impl Record {
         self.checkpoints.iter().find(|checkpoint| checkpoint.bytes.is_some())
     }
 
-    /// Steps done. While a run goes on, and when it was killed, its metrics know best.
+    /// The number of steps done. For an active or killed run, the metrics file is the most up to date.
     pub fn step(&self, series: &Series) -> Option<u64> {
         match (&self.info, self.standing) {
             (Some(info), Standing::Finished | Standing::Interrupted | Standing::Failed) => Some(info.step),
@@ -118,17 +118,17 @@ impl Record {
         }
     }
 
-    /// How many steps the run is to have.
+    /// The number of steps that the run is to make, if known.
     pub fn total_steps(&self) -> Option<u64> {
         self.info.as_ref().map(|info| info.total_steps).filter(|steps| *steps > 0)
     }
 
-    /// When it began, in seconds since 1970.
+    /// The time when the run began, in seconds since 1970.
     pub fn started(&self) -> Option<f64> {
         self.info.as_ref().map(|info| info.started).filter(|time| *time > 0.0)
     }
 
-    /// How long its processes have worked, in seconds.
+    /// The number of seconds that its processes have worked.
     pub fn worked(&self) -> Option<f64> {
         let info = self.info.as_ref().filter(|_| self.started().is_some())?;
         let until = match self.standing {
@@ -138,7 +138,7 @@ impl Record {
         Some(info.worked(until))
     }
 
-    /// When it ended, or was last seen alive; nothing while it runs.
+    /// The time when the run ended or was last seen alive; `None` while it runs.
     pub fn ended(&self) -> Option<f64> {
         match self.standing {
             Standing::Running => None,
@@ -146,7 +146,7 @@ impl Record {
         }
     }
 
-    /// What the page says of a run beside its files.
+    /// The data that the page shows of a run beside its files.
     pub fn head(&self, series: &Series) -> Value {
         let info = self.info.as_ref();
         let text = |of: fn(&RunInfo) -> &String| info.map(of).filter(|text| !text.is_empty());
@@ -175,18 +175,19 @@ impl Record {
     }
 }
 
-/// That of the record, as seen from where the run was started. A folder that was moved has its metrics in it, whatever the record says.
+/// The metrics file that the record names, relative to the folder where the run was started. If the run's folder was moved, the
+/// metrics file in it counts, whatever the record says.
 fn metrics(dir: &Path, info: Option<&RunInfo>) -> PathBuf {
     let own = dir.join(METRICS);
     let Some(info) = info.filter(|info| !info.metrics.as_os_str().is_empty()) else { return own };
     let recorded = info.cwd.join(&info.metrics);
-    // Whether the file was kept in the folder of the run, wherever that is now.
+    // True if the file was kept in the folder of the run, wherever that folder is now.
     let folder = info.config.iter().find(|setting| setting.key == "trainer.default_local_dir");
     let was_own = match folder.and_then(|setting| setting.value.as_str()) {
         Some(folder) => recorded == info.cwd.join(folder).join(METRICS),
         None => recorded.ends_with(METRICS),
     };
-    // One that was kept elsewhere and is not there any more is still the one to look for.
+    // A file that was kept elsewhere and is missing is still the one to report.
     if !was_own || recorded.is_file() && !own.is_file() { recorded } else { own }
 }
 
@@ -197,7 +198,7 @@ fn standing(recorded: Option<State>, locked: Option<bool>, checkpoints: &[Listed
         (Some(State::Failed), _) => Standing::Failed,
         (Some(State::Running), Some(false)) => Standing::Killed,
         (Some(State::Running), _) | (None, Some(true)) => Standing::Running,
-        // Nothing tells how it ended, but a run that saves at all saves its last step.
+        // Nothing records how the run ended, but a run that saves checkpoints saves its last step.
         (None, _) => {
             let mut last = Series::default();
             _ = read_end(metrics, &mut last);
@@ -224,7 +225,7 @@ mod tests {
     use crate::util::interrupt::Interrupted;
     use crate::util::lock::lock;
 
-    /// A run of 9 steps that says it is in this state.
+    /// Makes a run of 9 steps whose record has this state.
     fn record(dir: &Path, state: Option<State>) -> Record {
         if let Some(state) = state {
             let info =
@@ -234,7 +235,7 @@ mod tests {
         Record::read(dir)
     }
 
-    /// A checkpoint without a file that its manifest would have to name.
+    /// Makes a checkpoint without a file that its manifest would have to name.
     fn save(dir: &Path, step: u64) {
         let manifest = json!({"burnish": "0", "step": step, "sequence": step, "files": []});
         write_atomic(&dir.join(format!("global_step_{step}/manifest.json")), manifest.to_string().as_bytes()).unwrap();
@@ -301,14 +302,14 @@ mod tests {
         assert_eq!((record.metrics, record.problems), (cwd.join("logs/p/e.jsonl"), vec![]));
     }
 
-    /// How a run is made to end: begun, told of a step or not, and what becomes of it.
+    /// A way in which a run ends, with the standing that is expected.
     struct Case {
         name: &'static str,
         end: fn(RunRecord),
-        /// Steps of whole checkpoints.
+        /// The steps of whole checkpoints.
         saved: &'static [u64],
         words: &'static str,
-        /// In `runs show`, the page and `--json`.
+        /// The error shown by `runs show`, the page and `--json`.
         error: Option<&'static str>,
     }
 
@@ -418,7 +419,7 @@ mod tests {
                 assert_eq!(page["runs"][0][key], head[key], "{name}: {key}");
             }
 
-            // A record that cannot be read is never one of a run that finished.
+            // A record that cannot be read never counts as one of a finished run.
             fs::write(dir.join(INFO), "{\"state\": \"fin").unwrap();
             let record = Record::read(dir);
             let resumable = if saved.is_empty() { "" } else { ", resumable" };

@@ -1,4 +1,4 @@
-//! samples.jsonl: which responses the page has room for.
+//! samples.jsonl: selects the responses that the page has room for.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::tail::Lines;
 
-/// Where the samples of a run lie in its file.
+/// The places of a run's samples in its file.
 #[derive(Debug, Default)]
 pub struct Samples(Vec<Sample>);
 
@@ -46,16 +46,16 @@ impl Lines for Samples {
 }
 
 impl Samples {
-    /// What all of them take, in bytes.
+    /// The number of bytes of all samples.
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|sample| sample.length + 1).sum()
     }
 
-    /// Appends `[sample,…]` by step, at most `budget` bytes of them: all, or those of steps that are spread evenly, the last one
-    /// among them, as many of training as of validation by share. Returns how many are left out.
+    /// Appends `[sample,…]` by step, at most `budget` bytes: all samples, or those of evenly spread steps, the last step among
+    /// them, with training and validation in proportion. Returns the number of samples that are left out.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub fn write(&self, file: Option<&File>, budget: usize, out: &mut String) -> Result<usize> {
         let mut chosen = self.0.clone();
         let total = self.bytes();
@@ -85,7 +85,7 @@ impl Samples {
     }
 }
 
-/// Samples of as many steps as `budget` bytes have room for; of the last step alone, what there is room for.
+/// Selects samples of as many steps as fit `budget` bytes; if only the last step fits, as many of its samples as fit.
 fn spread(mut samples: Vec<Sample>, budget: usize) -> Vec<Sample> {
     samples.sort_by_key(|sample| sample.step);
     let steps: Vec<&[Sample]> = samples.chunk_by(|a, b| a.step == b.step).collect();

@@ -1,4 +1,4 @@
-//! Everything of one run as text: `trainer runs show`.
+//! Shows everything about one run as text: `trainer runs show`.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -14,11 +14,11 @@ use crate::util::shell::command_line;
 use crate::util::strftime::strftime;
 use crate::util::time::{human, unix_time};
 
-/// Columns before the values.
+/// The number of columns before the values.
 const WIDTH: usize = 13;
 const RESUME: &str = "trainer.resume_mode";
 
-/// What is known of the run in this folder.
+/// Returns all that is known of the run in this folder, as text.
 pub fn show(dir: &Path) -> String {
     let record = Record::read(dir);
     let mut series = Series::default();
@@ -71,7 +71,7 @@ fn lines(record: &Record, series: &Series) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The command that goes on: the same, from where it was typed, told to resume where it would not.
+/// The command that resumes the run: the same command in its working folder, with the setting to resume where it needs one.
 fn resume(info: &RunInfo) -> String {
     let resumes = info.config.iter().find(|setting| setting.key == RESUME).is_none_or(|setting| setting.value == "auto");
     let further = if resumes { String::new() } else { format!(" {RESUME}=auto") };
@@ -92,7 +92,7 @@ fn checkpoints(record: &Record) -> Vec<[String; 2]> {
     record.checkpoints.iter().map(row).collect()
 }
 
-/// What else is in the folder, such as logs and what trackers keep, and metrics that are elsewhere.
+/// Lists what else is in the folder, such as logs and files of trackers, and metrics that are elsewhere.
 fn files(record: &Record) -> Vec<[String; 2]> {
     let entries = fs::read_dir(&record.dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_other = |path: &std::path::PathBuf| {
@@ -111,7 +111,7 @@ fn files(record: &Record) -> Vec<[String; 2]> {
     paths.iter().map(row).collect()
 }
 
-/// Of a file, or of all in a folder. Links count nothing.
+/// The size of a file, or of all files in a folder. Links are not counted.
 fn bytes(path: &Path) -> u64 {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => {

@@ -1,4 +1,4 @@
-//! A file of lines that grows: what is read once is not read again.
+//! Follows a file of lines that grows: lines that have been read are not read again.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Who takes the lines.
+/// A receiver of lines.
 pub trait Lines {
-    /// The file is another one: what was taken is void.
+    /// Forgets all lines, because the file is another one now.
     fn clear(&mut self);
-    /// A line that begins at this byte. False: it is not what the file is made of.
+    /// Takes a line that begins at this byte. Returns false if the line does not have the format of the file.
     fn line(&mut self, line: &str, at: u64) -> bool;
 }
 
-/// How far a file has been read.
+/// The position up to which a file has been read.
 #[derive(Debug)]
 pub struct Tail {
     path: PathBuf,
-    /// Kept open: what [`Lines::line`] was told stays where it is, even if a run that goes on puts another file in its place.
+    /// The file, kept open: positions given to [`Lines::line`] stay valid, even if a resumed run puts another file in its place.
     file: Option<File>,
     end: u64,
-    /// Lines that were not taken, and the byte at which the first begins.
+    /// The number of lines that were not taken, and the byte at which the first of them begins.
     pub damaged: (usize, u64),
 }
 
@@ -35,7 +35,7 @@ impl Tail {
         &self.path
     }
 
-    /// Another file is to be read.
+    /// Switches to another file, if the path differs.
     pub fn point(&mut self, path: PathBuf, lines: &mut impl Lines) {
         if self.path != path {
             lines.clear();
@@ -43,20 +43,20 @@ impl Tail {
         }
     }
 
-    /// What was read so far.
+    /// The file that was read so far.
     pub fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
 
-    /// Hands over the lines that are new; a last one that is cut off waits for its rest. No file is one without lines.
+    /// Passes on the lines that are new; a last line that is incomplete waits for its rest. A missing file has no lines.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub fn read(&mut self, lines: &mut impl Lines) -> Result<()> {
         self.read_from(0, lines)
     }
 
-    /// [`Self::read`], of the last `bytes` of the file only.
+    /// Does the same as [`Self::read`] for the last `bytes` of the file only.
     pub fn read_last(&mut self, bytes: u64, lines: &mut impl Lines) -> Result<()> {
         let length = fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         self.read_from(length.saturating_sub(bytes), lines)
@@ -67,7 +67,7 @@ impl Tail {
     }
 
     fn follow(&mut self, start: u64, lines: &mut impl Lines) -> io::Result<()> {
-        // A pipe or a device keeps no lines, and opening one may wait for ever.
+        // A pipe or a device keeps no lines, and opening one may block forever.
         let is_stream = fs::metadata(&self.path).is_ok_and(|there| !there.is_file() && !there.is_dir());
         let file = match is_stream {
             true => None,
@@ -105,7 +105,7 @@ impl Tail {
         }
     }
 
-    /// Whether this is the file of last time, with nothing taken away.
+    /// True if this is the file of last time, with nothing taken away.
     fn is_continued_by(&self, file: Option<&File>) -> io::Result<bool> {
         let (Some(before), Some(now)) = (&self.file, file) else { return Ok(false) };
         let (before, now) = (before.metadata()?, now.metadata()?);

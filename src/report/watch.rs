@@ -1,4 +1,4 @@
-//! The page of runs that go on, served to browsers of this machine: `trainer report --watch`.
+//! Serves the page of active runs to browsers of this machine: `trainer report --watch`.
 
 use std::fs;
 use std::io;
@@ -30,17 +30,17 @@ use crate::util::lock::is_locked;
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// A server that has its address.
+/// A server that is bound to its address.
 pub struct Watch {
     listener: TcpListener,
     view: View,
 }
 
 impl Watch {
-    /// Of the runs in these folders, at this port of the loopback address; `None` is any free one.
+    /// Creates a server of the runs in these folders, at this port of the loopback address; `None` is any free port.
     ///
     /// # Errors
-    /// The port is taken; a file cannot be read.
+    /// If the port is taken, or a file cannot be read.
     pub fn new(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<Self> {
         let port = port.unwrap_or(0);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -50,16 +50,18 @@ impl Watch {
         Ok(Self { listener, view: View::new(dirs)? })
     }
 
+    /// Returns the server's address.
+    ///
     /// # Errors
-    /// None that the system would not have told when the address was taken.
+    /// If the system cannot tell the address, which it could when the address was taken.
     pub fn address(&self) -> Result<SocketAddr> {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Answers until the interrupt.
+    /// Answers requests until the interrupt.
     ///
     /// # Errors
-    /// The system refuses to go on.
+    /// If the system refuses to serve further.
     pub fn run(self, interrupt: &Interrupt) -> Result<()> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let Self { listener, view } = self;
@@ -89,16 +91,16 @@ async fn handle(State(view): State<Arc<Mutex<View>>>, request: Request) -> Respo
     answer.await.unwrap_or_else(|_| refusal(StatusCode::INTERNAL_SERVER_ERROR, "the runs could not be read"))
 }
 
-/// What is shown, and what it was made of.
+/// The page's data, and the traces of the files that it was made from.
 struct View {
     gather: Gather,
     data: Data,
     made_of: Vec<Trace>,
-    /// Tells browsers whether they have the newest.
+    /// The version, by which browsers know whether they have the newest data.
     version: u64,
 }
 
-/// All that shows a change of a run without reading it: whether it runs, and time and length of its files.
+/// The signs that a run has changed, without reading it: whether it runs, and the time and length of its files.
 #[derive(PartialEq)]
 struct Trace(Option<bool>, Vec<Option<(SystemTime, u64)>>);
 
@@ -141,7 +143,7 @@ impl View {
         if let Err(error) = self.refresh() {
             return refusal(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}"));
         }
-        // The process is part of it: a server that is started anew counts from 0 again.
+        // The process id is part of the version: a restarted server counts from 0 again.
         let version = format!("\"{}-{}\"", std::process::id(), self.version);
         let headers_of_all = [
             (CONTENT_TYPE, kind),
@@ -160,7 +162,7 @@ impl View {
     }
 }
 
-/// Before anything is read, so that what changes meanwhile is seen the next time.
+/// Collects the traces before anything is read, so that a change in the meantime is seen the next time.
 fn traces(gather: &Gather) -> Vec<Trace> {
     let trace = |dir: &std::path::Path| {
         let recorded = Record::read(dir).metrics;
@@ -171,8 +173,8 @@ fn traces(gather: &Gather) -> Vec<Trace> {
     gather.dirs().map(trace).collect()
 }
 
-/// Only pages of this machine may ask: a name of somebody else's that leads here (DNS rebinding) is in `Host`, and another page that
-/// asks is in `Origin`.
+/// Accepts requests from pages of this machine only: a foreign name that leads here (DNS rebinding) is in `Host`, and another
+/// page that sends requests is in `Origin`.
 fn check_sender(headers: &HeaderMap) -> Result<(), String> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = text(HOST).unwrap_or("");

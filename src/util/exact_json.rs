@@ -28,6 +28,8 @@ pub enum Exact {
 }
 
 impl Exact {
+    /// Parses a text.
+    ///
     /// # Errors
     /// If the text is not JSON, or nested too deeply; the message says what is wrong, and where.
     pub fn parse(text: &str) -> Result<Self, String> {

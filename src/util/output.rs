@@ -28,6 +28,8 @@ pub enum Stream {
 }
 
 impl Place {
+    /// Returns the target of a path.
+    ///
     /// # Errors
     /// If the path is a folder, links form a circle, or the path cannot be inspected.
     pub fn of(path: &Path) -> io::Result<Self> {

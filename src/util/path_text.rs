@@ -13,6 +13,8 @@ enum Written {
     Bytes(Vec<u8>),
 }
 
+/// Serializes a path, for `#[serde(with)]`.
+///
 /// # Errors
 /// The errors of the serializer.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
@@ -22,6 +24,8 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
     }
 }
 
+/// Deserializes a path, for `#[serde(with)]`.
+///
 /// # Errors
 /// If the value is neither a text nor a list of bytes.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {

@@ -102,8 +102,8 @@ pub fn head_stats(policy: Head, targets: &[u32], reference: Option<Head>) -> Hea
 /// adds that of its matrix [v, h] to `dw`, where it is wanted. The reference gets none.
 ///
 /// # Panics
-/// As for [`head_stats`]; if `stats` belong to other tokens; if a gradient is not as long as the targets (that of the divergence
-/// may be empty); or if there is a gradient of the divergence and no reference.
+/// If [`head_stats`] would panic; if `stats` belong to other tokens; if a gradient is not as long as the targets (that of the
+/// divergence may be empty); or if there is a gradient of the divergence and no reference.
 pub fn head_backward(
     policy: Head,
     targets: &[u32],
