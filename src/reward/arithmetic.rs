@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::{Score, ScoreInput};
 
-/// 1 if the response, without white space around it, equals the ground truth, else 0; the same as the extra `acc`. Its answer is all of
-/// the response.
+/// 1 if the response, without surrounding white space, equals the ground truth, else 0; the extra `acc` is the same. The answer
+/// is the whole response.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let answer = input.solution.trim();

@@ -1,4 +1,5 @@
-//! TRL's `get_cosine_scaled_reward`: being right is worth more in few tokens, being wrong costs less in many.
+//! TRL's `get_cosine_scaled_reward`: a short correct response scores higher than a long one, and a long wrong one loses less than
+//! a short one.
 
 use std::f64::consts::PI;
 

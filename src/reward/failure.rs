@@ -1,19 +1,19 @@
-//! Rewards that fail: what kind of failure it was, for those who decide what becomes of it and for those who count.
+//! Failures of reward functions, by kind, for the policy on errors and for the statistics.
 
 use std::fmt;
 
-/// How a reward function failed.
+/// The way in which a reward function failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// It reported an error, or returned what is no reward.
+    /// The function raised an error, or returned something that is no reward.
     Exception,
-    /// It took too long.
+    /// The function took too long.
     Timeout,
-    /// What runs it died, or cannot be reached.
+    /// The process that runs the function died, or its service cannot be reached.
     Crash,
 }
 
-/// The root of the error of a reward function that failed.
+/// A failed reward function, as the root cause of an error.
 #[derive(Debug)]
 pub struct Failure {
     pub kind: FailureKind,

@@ -1,4 +1,4 @@
-//! The reward functions that are chosen by name, whatever the row's data source: [`FUNCTIONS`] and every scorer.
+//! The reward functions that are chosen by name, for every data source: [`FUNCTIONS`] and every scorer.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::util::suggest::did_you_mean;
 
-/// A row of [`FUNCTIONS`].
+/// A reward function that can be chosen by name: a row of [`FUNCTIONS`], or a scorer.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub name: &'static str,
     pub doc: &'static str,
-    /// Numbers that `reward.function_kwargs` may set.
+    /// The numbers that `reward.function_kwargs` can set.
     pub settings: &'static [Setting],
     /// As [`super::Scorer::check`].
     pub check: fn(&ScoreInput) -> Result<()>,
@@ -26,19 +26,20 @@ pub struct Function {
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub name: &'static str,
-    /// `None` where it must be given.
+    /// The default; `None` if the setting is required.
     pub default: Option<f64>,
-    /// Where it counts something: the least there may be. It is then an integer.
+    /// For a setting that counts something, the smallest value allowed; the value must then be an integer.
     pub least: Option<u32>,
 }
 
-/// Functions that ask the rule of the row's data source.
+/// The functions that call the scorer of the row's data source.
 pub const ASK_RULES: &[&str] = &["data_source", cosine_scaled::FUNCTION.name];
 
-/// The function whose score is said by a model, after everything else is known.
+/// The name of the function that returns the reward model's score, which is known only after all other functions have been
+/// called.
 pub const REWARD_MODEL: &str = "reward_model";
 
-/// The functions that are no scorer of a data source. Every scorer can be chosen by its name too.
+/// The functions that are not the scorer of a data source. Every scorer can be chosen by its name too.
 pub static FUNCTIONS: &[Function] = &[
     Function {
         name: "data_source",
@@ -66,7 +67,7 @@ pub static FUNCTIONS: &[Function] = &[
     math_verify::REASONING_ACCURACY,
 ];
 
-/// Every function there is.
+/// All functions.
 pub fn all() -> impl Iterator<Item = Function> {
     let scorers = SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], check: s.check, run: s.run });
     FUNCTIONS.iter().copied().chain(scorers)
@@ -78,10 +79,10 @@ pub fn function_names() -> Vec<&'static str> {
 }
 
 impl Function {
-    /// The settings of this function, `given` ones before its defaults.
+    /// The settings of this function, with `given` values in place of its defaults.
     ///
     /// # Errors
-    /// A name that it does not know, a number that is not finite, one without a default that is not given.
+    /// If a name is unknown, a number is not finite or not allowed, or a required setting is missing.
     pub fn settings(&self, given: &BTreeMap<String, f64>) -> Result<Vec<(&'static str, f64)>> {
         let known = || self.settings.iter().map(|setting| setting.name);
         for (name, value) in given {
@@ -140,7 +141,7 @@ mod tests {
         ]
     }
 
-    /// What a function refuses of a row is what it can score no response to, and it can score every response to any other.
+    /// A function refuses exactly those rows for which it can score no response.
     #[test]
     fn rows_are_refused_where_no_response_can_be_scored() {
         let math_verify = MathVerify::new(|_, _| Ok(json!({"value": {"score": 1.0}})));
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(fit.len(), 3, "null, and the cases as an object and as text: {fit:?}");
     }
 
-    /// verl's scorer makes text of the ground truth before it compares; its other scorers give 0 for a number or fail.
+    /// verl's scorer converts the ground truth to text before it compares; its other scorers give 0 for a number or fail.
     #[test]
     fn a_number_is_a_ground_truth_where_verl_takes_one() {
         let scored = |truth: Value| {

@@ -1,7 +1,7 @@
-//! verl's `utils/reward_score/geo3k.py` with mathruler's grader: geometry problems, answered in a box after a thought.
+//! verl's `utils/reward_score/geo3k.py` with mathruler's grader: geometry problems, with the answer in a box after a thought.
 //!
-//! The grader is a sibling of [`prime_math`]'s; as there, what it would leave to sympy and is more than arithmetic is compared by
-//! math-verify.
+//! The grader is a sibling of [`prime_math`]'s. As there, comparisons that it would leave to sympy, except arithmetic, are made
+//! by math-verify.
 
 use anyhow::{Context, Result};
 
@@ -11,15 +11,15 @@ use super::{NO_ANSWER, Score, ScoreInput};
 use crate::util::python_text::strip;
 
 const MATHRULER: Dialect = Dialect { percent: &["\\%", "%"], liters: false, bare: true };
-/// The share of the score that the form has.
+/// The share of the score for the right format.
 const FORM: f64 = 0.1;
-/// What mathruler takes for the answer of a response without one: an answer like any other.
+/// The answer that mathruler extracts from a response without one; it is compared like any other.
 const NOTHING: &str = "None";
 
-/// 0.9 for the right answer and 0.1 for the form; the same as the extra `acc`. Noted is where math-verify was asked.
+/// 0.9 for the right answer plus 0.1 for the right format; the extra `acc` is the same. A note says if math-verify was asked.
 ///
 /// # Errors
-/// A ground truth that is not text; an answer that math-verify is needed for and cannot tell.
+/// If the ground truth is not text, or if math-verify is needed and fails.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let found = boxed_answer(input.solution);
@@ -40,7 +40,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
     Ok(Score { notes, pred: Some(found.unwrap_or(NO_ANSWER).to_owned()), ..Score::graded(score, None) })
 }
 
-/// The inside of the last box that its brace closes, if that is the last box of all.
+/// The content of the last box, if its brace is closed; an earlier box does not count.
 fn boxed_answer(solution: &str) -> Option<&str> {
     let (_, inside) = solution.rsplit_once("\\boxed{")?;
     let mut open = 1_i64;
@@ -51,7 +51,7 @@ fn boxed_answer(solution: &str) -> Option<&str> {
     Some(strip(&inside[..end]))
 }
 
-/// `<think>.*</think>.*\\boxed\{.*\}.*` for all of the response, a dot being any character.
+/// True if all of the response matches `<think>.*</think>.*\\boxed\{.*\}.*`, where a dot is any character.
 fn has_form(solution: &str) -> bool {
     let behind = |text: &str, mark: &str| text.split_once(mark).map(|(_, rest)| rest.to_owned());
     let rest = solution.strip_prefix("<think>").and_then(|rest| behind(rest, "</think>"));

@@ -1,4 +1,4 @@
-//! verl's `utils/reward_score/gsm8k.py`, quirks included: "#### 42." is not 42, "#### $42" is no answer.
+//! verl's `utils/reward_score/gsm8k.py`, including its quirks: "#### 42." is not 42, and "#### $42" is no answer.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,10 @@ use regex::Regex;
 use super::{Function, Score, ScoreInput, truth_is_text};
 use crate::util::python_text::tail;
 
-/// Only the last 300 characters are searched.
+/// The number of characters at the end of the response that are searched.
 const TAIL_CHARS: usize = 300;
 
-/// How the answer is looked for.
+/// The method by which the answer is extracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// The number after the last "#### ", without its commas.
@@ -20,7 +20,7 @@ pub enum Method {
     Flexible,
 }
 
-/// The function that takes any number at the end for the answer.
+/// The function that accepts any number at the end as the answer.
 pub const FLEXIBLE: Function = Function {
     name: "gsm8k_flexible",
     doc: "1 if the last number of the response equals the ground truth, letter by letter, else 0.\n\
@@ -31,10 +31,10 @@ pub const FLEXIBLE: Function = Function {
     run: |input| graded(input, Method::Flexible),
 };
 
-/// The registered scorer: strict, 1 or 0. The answer that was extracted is named too, which verl's scorer does not do.
+/// The registered scorer: the strict method, with 1 or 0. Unlike verl's scorer, it also returns the extracted answer.
 ///
 /// # Errors
-/// A ground truth that is not text.
+/// If the ground truth is not text.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     graded(input, Method::Strict)
 }
@@ -45,7 +45,7 @@ fn graded(input: &ScoreInput, method: Method) -> Result<Score> {
     Ok(Score::graded(score, extract_solution(input.solution, method).as_deref()))
 }
 
-/// `correct` if the answer found equals `ground_truth` as text, `format_score` if another was found, 0 if none was.
+/// `correct` if the extracted answer equals `ground_truth` as text, `format_score` if another answer was found, 0 if none was.
 pub fn compute_score(solution: &str, ground_truth: &str, method: Method, format_score: f64, correct: f64) -> f64 {
     match extract_solution(solution, method) {
         None => 0.0,
@@ -54,7 +54,7 @@ pub fn compute_score(solution: &str, ground_truth: &str, method: Method, format_
     }
 }
 
-/// The answer that `solution` gives, if any.
+/// The answer in `solution`, if it has one.
 pub fn extract_solution(solution: &str, method: Method) -> Option<String> {
     static STRICT: LazyLock<Regex> = LazyLock::new(|| Regex::new("#### (-?[0-9.,]+)").expect("a constant pattern"));
     static FLEXIBLE: LazyLock<Regex> = LazyLock::new(|| Regex::new("-?[0-9.,]+").expect("a constant pattern"));
@@ -63,7 +63,7 @@ pub fn extract_solution(solution: &str, method: Method) -> Option<String> {
         Method::Strict => STRICT.captures_iter(tail).last().map(|found| found[1].replace(',', "")),
         Method::Flexible => {
             let found: Vec<&str> = FLEXIBLE.find_iter(tail).map(|m| m.as_str()).collect();
-            // Where all of them are lone dots, verl's loop ends on the first.
+            // If all of them are lone dots, verl's loop ends on the first one.
             let answer = found.iter().rev().find(|text| **text != ".").or(found.first());
             answer.map(ToString::to_string)
         }

@@ -1,11 +1,12 @@
-//! The normal form of answers in LaTeX that came with the MATH data set (Hendrycks et al. 2021, arXiv:2103.03874), as verl's
-//! `math_reward` and the graders of PRM800K's family have it.
+//! The normal form of answers in LaTeX from the MATH data set (Hendrycks et al. 2021, arXiv:2103.03874), as used by verl's
+//! `math_reward` and the graders of PRM800K's family.
 
 use crate::util::python_text::is_plain_integer;
 
-/// `text` in its normal form. `percent` are the spellings of a percent sign that are dropped, on which the versions differ.
+/// The normal form of `text`. `percent` are the spellings of a percent sign that are removed; the versions of this function
+/// differ in them.
 ///
-/// `None` where the original raises an exception: a `\sqrt` or `\frac` at the end, two units.
+/// `None` if the original raises an exception: for a `\sqrt` or `\frac` at the end, or for two units.
 pub fn normal_form(text: &str, percent: &[&str]) -> Option<String> {
     let mut text = text.replace('\n', "").replace("\\!", "").replace("\\\\", "\\");
     for (from, to) in
@@ -32,14 +33,14 @@ pub fn normal_form(text: &str, percent: &[&str]) -> Option<String> {
     Some(slash_as_fraction(text))
 }
 
-/// What stands before "\text{ ", by which units are told; nobody knows which of two would be the unit.
+/// The text before "\text{ ", which starts a unit; `None` if there are two, because either could be the unit.
 fn without_unit(text: String) -> Option<String> {
     let mut parts = text.split("\\text{ ");
     let first = parts.next().unwrap_or_default().to_owned();
     if parts.count() > 1 { None } else { Some(first) }
 }
 
-/// `k = 5` as ` 5`.
+/// Shortens `k = 5` to ` 5`.
 fn without_short_left_side(text: &str) -> &str {
     match text.split_once('=') {
         Some((left, right)) if left.chars().count() <= 2 && !right.contains('=') => right,
@@ -47,7 +48,7 @@ fn without_short_left_side(text: &str) -> &str {
     }
 }
 
-/// `\sqrt3` as `\sqrt{3}`.
+/// Writes `\sqrt3` as `\sqrt{3}`.
 fn braced_roots(text: &str) -> Option<String> {
     let mut parts = text.split("\\sqrt");
     let mut result = parts.next().unwrap_or_default().to_owned();
@@ -62,7 +63,7 @@ fn braced_roots(text: &str) -> Option<String> {
     Some(result)
 }
 
-/// `\frac1b` and `\frac1{72}` with braces; all of the text is left as it is if a fraction has only one character behind it.
+/// Writes `\frac1b` and `\frac1{72}` with braces. If a fraction is followed by only one character, the whole text stays as it is.
 fn braced_fractions(text: String) -> Option<String> {
     let mut parts = text.split("\\frac");
     let mut result = parts.next().unwrap_or_default().to_owned();
@@ -83,7 +84,7 @@ fn braced_fractions(text: String) -> Option<String> {
     Some(result)
 }
 
-/// `a/b` of two plain integers as `\frac{a}{b}`.
+/// Writes `a/b` of two plain integers as `\frac{a}{b}`.
 fn slash_as_fraction(text: String) -> String {
     match text.split_once('/') {
         Some((above, below)) if is_plain_integer(above) && is_plain_integer(below) => format!("\\frac{{{above}}}{{{below}}}"),

@@ -1,5 +1,5 @@
-//! What a model may write when it repeats itself: 100,000 of anything that a scorer might take for a nesting. Scores come from threads
-//! with stacks of 2 MB, and nothing can catch an overflow; so every scorer meets every text on half of that.
+//! Tests with what a model may write when it repeats itself: 100,000 copies of anything that a scorer might read as nesting.
+//! Scorers run on threads with stacks of 2 MB, and an overflow cannot be caught, so every scorer gets every text on half of that.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use super::{Function, ScoreInput, Services};
 const MANY: usize = 100_000;
 const STACK: usize = 1 << 20;
 
-/// What opens, what is in the middle, what closes.
+/// The nestings: (opening, middle, closing).
 const NESTINGS: &[(&str, &str, &str)] = &[
     ("(", "1", ")"),
     ("[", "1", "]"),
@@ -60,12 +60,12 @@ const NESTINGS: &[(&str, &str, &str)] = &[
     ("\n", "1", ""),
 ];
 
-/// Around the text: the places in which most scorers look for an answer.
+/// The text before and after: the places in which most scorers look for an answer.
 const FRAMES: [(&str, &str); 2] = [("", ""), ("<think></think>\\boxed{", "}")];
 
-/// Of every kind that answers are compared with.
+/// Ground truths of every kind that scorers compare with.
 fn truths() -> Vec<Value> {
-    // As deep as the answer of 1,000 characters: each takes its brackets off at every level.
+    // As deep as an answer of 1,000 characters can be; each level costs one round of removing brackets.
     let nested = nested(&("(", "2.0", ")"), 495);
     let texts = ["\\frac{1}{2}", "12", "2\\sqrt{3}", "[1, 2)", "\\pi", "x+1", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", &nested];
     texts.map(Value::from).into_iter().chain([json!({"target": ["1"]})]).collect()
@@ -75,7 +75,7 @@ fn nested((open, middle, close): &(&str, &str, &str), count: usize) -> String {
     format!("{}{middle}{}", open.repeat(count), close.repeat(count))
 }
 
-/// Asks every scorer and function that needs nobody else, whatever it makes of the text in these frames.
+/// Calls every scorer and function that needs no sandbox with the text in these frames; the results are ignored.
 fn ask_all(text: &str, frames: &[(&str, &str)], truth: &Value, services: &Services) {
     let ids: Vec<u32> = text.bytes().map(u32::from).collect();
     let sandboxed = |name: &str| name == "sandbox_fusion";
@@ -100,14 +100,14 @@ fn ask_all(text: &str, frames: &[(&str, &str)], truth: &Value, services: &Servic
 
 #[test]
 fn no_response_ends_the_process() {
-    // What is left to math-verify is asked of somebody who says no.
+    // A stand-in for math-verify, which answers no.
     let services = Services { sandbox: None, math_verify: Some(MathVerify::new(|_, _| Ok(json!({"value": {"score": 0.0}})))) };
     let work = || {
         let truths = truths();
         for nesting in NESTINGS {
             ask_all(&nested(nesting, MANY), &FRAMES[1..], &truths[0], &services);
             ask_all(&nesting.0.repeat(MANY), &FRAMES[..1], &truths[0], &services);
-            // verl's prime_math looks at the first 1,000 characters alone where it compares the parts of answers.
+            // When verl's prime_math compares the parts of answers, it looks only at the first 1,000 characters.
             let short = nested(nesting, 990 / (nesting.0.len() + nesting.2.len()));
             truths.iter().for_each(|truth| ask_all(&short, &FRAMES, truth, &services));
         }

@@ -1,4 +1,4 @@
-//! The form of an arithmetic answer, whatever its value.
+//! The format of an arithmetic answer, whatever its value.
 
 use std::sync::LazyLock;
 

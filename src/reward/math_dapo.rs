@@ -1,4 +1,4 @@
-//! verl's `utils/reward_score/math_dapo.py`: "Answer: …" or, where there is none, a box near the end; 1 or −1.
+//! verl's `utils/reward_score/math_dapo.py`: "Answer: …" or, if there is none, a box near the end; 1 or −1.
 
 use std::sync::LazyLock;
 
@@ -9,11 +9,11 @@ use super::math_reward::closing_brace;
 use super::{Function, NO_ANSWER, Score, ScoreInput, truth_is_text};
 use crate::util::python_text::{SPACE, is_digit, strip, tail};
 
-/// How many characters at the end are searched for an answer, and how many for a box.
+/// The number of characters at the end that are searched for an answer, and for a box.
 const TAIL: usize = 300;
 const BOX_TAIL: usize = 100;
 
-/// The rule that knows boxes only.
+/// The variant that accepts only boxes.
 pub const STRICT_BOX: Function = Function {
     name: "math_dapo_strict_box",
     doc: "1 if the last \\boxed{} of the last 100 characters is the ground truth, letter by letter, else −1.\n\
@@ -24,10 +24,10 @@ pub const STRICT_BOX: Function = Function {
     run: |input| graded(input, |solution, truth| strict_box(solution, truth).unwrap_or((false, NO_ANSWER.to_owned()))),
 };
 
-/// The registered scorer: the last "Answer: " line in its normal form, else the last box as it is.
+/// The registered scorer: the last "Answer: " line in its normal form, else the last box unchanged.
 ///
 /// # Errors
-/// A ground truth that is not text.
+/// If the ground truth is not text.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     graded(input, |solution, truth| {
         let (correct, answer) = minerva(solution, truth);
@@ -58,7 +58,7 @@ fn strict_box(solution: &str, truth: &str) -> Option<(bool, String)> {
     Some((answer == truth, answer.to_owned()))
 }
 
-/// Replaced one after the other, before what is dropped is looked for.
+/// Replacements, made in this order before [`DROPPED`] is removed.
 const SUBSTITUTIONS: [(&str, &str); 10] = [
     ("an ", ""),
     ("a ", ""),
@@ -72,7 +72,7 @@ const SUBSTITUTIONS: [(&str, &str); 10] = [
     ("\\text{m}", "\\text{}"),
 ];
 
-/// Dropped one after the other: units, and marks that mean nothing.
+/// Texts that are removed, in this order: units, and marks without meaning.
 #[rustfmt::skip]
 const DROPPED: [&str; 41] = [
     "square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", "\\ldots", "sue", "points", "feet", "minutes",
@@ -81,7 +81,7 @@ const DROPPED: [&str; 41] = [
     "^{\\circ}", "\\;", ",\\!", "{,}", "\"", "\\dots",
 ];
 
-/// What patterns are replaced by, in this order: the inside of dollar signs, of \text, \textbf, \overline and \boxed; braces for
+/// Replacements by pattern, in this order: the content of dollar signs, of \text, \textbf, \overline and \boxed; braces for
 /// `\frac12` and `\sqrt2`.
 const PATTERNS: [(&str, &str); 7] = [
     (r"(.*?)(\$)(.*?)(\$)(.*)", "$$${3}$$"),

@@ -5,10 +5,10 @@ use anyhow::Result;
 use super::hendrycks::normal_form;
 use super::{Score, ScoreInput};
 
-/// 1 if the last box is the ground truth in its normal form, else 0.
+/// 1 if the last box equals the ground truth in its normal form, else 0.
 ///
 /// # Errors
-/// A ground truth that is not text.
+/// If the ground truth is not text.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let answer = boxed_answer(input.solution);
@@ -16,18 +16,19 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
     Ok(Score::graded(f64::from(u8::from(correct)), answer))
 }
 
-/// The inside of the last box. Where "\boxed " with a space occurs anywhere, what follows the last of those up to a dollar sign.
+/// The content of the last box. If "\boxed " with a space occurs anywhere, the text after its last occurrence up to a dollar
+/// sign.
 pub fn boxed_answer(solution: &str) -> Option<&str> {
     if let Some((_, answer)) = solution.rsplit_once("\\boxed ") {
         return answer.split('$').next();
     }
     let start = solution.rfind("\\boxed").or_else(|| solution.rfind("\\fbox"))?;
     let boxed = &solution[start..=start + closing_brace(&solution[start..])?];
-    // A box without its brace and an \fbox are found, but nothing is taken out of them.
+    // A box without its brace and an \fbox are found, but no answer is taken from them.
     boxed.strip_prefix("\\boxed{")?.strip_suffix('}')
 }
 
-/// The byte of the first closing brace that leaves none open.
+/// The byte offset of the first closing brace after which no brace is open.
 pub fn closing_brace(text: &str) -> Option<usize> {
     let mut open = 0_i64;
     text.bytes().position(|byte| {

@@ -1,28 +1,28 @@
-//! Answers compared by Hugging Face's `math-verify`, which runs in Python workers: verl's `math_verify` scorer, TRL's
-//! `accuracy_reward` and `reasoning_accuracy_reward`, and what [`super::prime_math`] cannot tell by itself.
+//! Comparison of answers by Hugging Face's `math-verify`, which runs in Python workers: verl's `math_verify` scorer, TRL's
+//! `accuracy_reward` and `reasoning_accuracy_reward`, and what [`super::prime_math`] cannot decide.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{Function, Score, ScoreInput, truth_is_text};
 
-/// Runs in each worker; needs `pip install math-verify`.
+/// The code that runs in each worker; it needs `pip install math-verify`.
 pub const CODE: &str = include_str!("python/math_verify.py");
-/// Functions of [`CODE`], which are called by their place in this list.
+/// The functions of [`CODE`], which are called by their index in this list.
 pub const QUESTIONS: &[&str] = &["verl", "trl", "same"];
 
-/// What to compare by.
+/// The way in which answers are extracted and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// As verl's scorer: any answer in the response.
+    /// As verl's scorer: any answer in the response counts.
     Verl,
-    /// As TRL's reward function: LaTeX in the response, what is boxed first.
+    /// As TRL's reward function: LaTeX in the response counts, a boxed answer first.
     Trl,
-    /// Of two answers, nothing around them.
+    /// Compares two bare answers.
     Same,
 }
 
-/// Calls the function of [`QUESTIONS`] with this index in a worker, and gives `{"value": …}` with what it returns.
+/// Calls the function of [`QUESTIONS`] with this index in a worker, and returns its result as `{"value": …}`.
 type Ask = dyn Fn(usize, &Value) -> Result<Value> + Send + Sync;
 
 /// The connection to the workers.
@@ -35,10 +35,10 @@ impl MathVerify {
         Self { ask: Box::new(ask) }
     }
 
-    /// The score, `None` where the ground truth cannot be read, and what was read, if that is told.
+    /// The score, `None` if the ground truth cannot be parsed, with the parsed answer if the worker returns it.
     ///
     /// # Errors
-    /// See the workers'; an error that `math-verify` raises is a [`super::failure::Failure`].
+    /// If a worker fails; an error that `math-verify` raises is a [`super::failure::Failure`].
     pub fn compare(&self, question: Question, response: &str, truth: &str) -> Result<Score> {
         let reply = &(self.ask)(question as usize, &json!({ "response": response, "truth": truth }))?["value"];
         let score = reply["score"].as_f64().map(|score| score as f32);
@@ -48,7 +48,7 @@ impl MathVerify {
     }
 }
 
-/// `None` for a response that has no place for an answer.
+/// Compares a response with the ground truth. `response` is `None` if it has no place for an answer.
 fn compare(input: &ScoreInput, question: Question, response: Option<&str>) -> Result<Score> {
     let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
     let Some(response) = response else { return Ok(Score::new(0.0)) };

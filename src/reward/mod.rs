@@ -1,9 +1,9 @@
-//! Scores of responses: by the rule of a row's data source ([`SCORERS`]), by name, several at once ([`Rewards`]), by a reward
-//! model ([`model`]), and by whatever implements [`Judge`].
+//! Scores of responses: by the scorer of a row's data source ([`SCORERS`]), by reward functions chosen by name, by several at
+//! once ([`Rewards`]), by a reward model ([`model`]), and by anything that implements [`Judge`].
 //!
-//! A scorer is one file and one line of [`SCORERS`]; a reward function that is tied to no data source is one file and one line
-//! of [`FUNCTIONS`]. Each sees one response and its row. What it cannot score is an error, never a silent 0; a row it has no
-//! opinion on, such as one without a ground truth, it abstains from.
+//! A scorer is one file and one line of [`SCORERS`]; a reward function that belongs to no data source is one file and one line of
+//! [`FUNCTIONS`]. Each sees one response and its row. A response that cannot be scored is an error, never a silent 0. A scorer
+//! abstains from a row on which it has no opinion, such as one without a ground truth.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,7 @@ pub use functions::{ASK_RULES, FUNCTIONS, Function, Setting, function_names};
 pub use rewards::{Begun, Combined, OnError, Reward, RewardOptions, Rewards, Runs};
 pub use services::Services;
 
-/// One response to be scored. What is not known of it is empty.
+/// One response to be scored. Fields that are unknown are empty.
 #[derive(Clone, Copy)]
 pub struct ScoreInput<'a> {
     pub data_source: &'a str,
@@ -50,23 +50,23 @@ pub struct ScoreInput<'a> {
     pub solution: &'a str,
     /// The decoded response with its special tokens.
     pub raw: &'a str,
-    /// The tokens of the response, where it was generated here and not read from a file.
+    /// The tokens of the response; `None` if it was read from a file.
     pub token_ids: Option<&'a [u32]>,
-    /// What the reward model says, where there is one.
+    /// The score of the reward model, if there is one.
     pub model_score: Option<f32>,
     pub ground_truth: &'a Value,
     pub extra_info: &'a Value,
-    /// The conversation that was answered as a list of messages, or its plain text; null where it is not known.
+    /// The conversation that was answered as a list of messages, or its plain text; null if it is unknown.
     pub prompt: &'a Value,
-    /// The prompt as the policy read it.
+    /// The prompt as text, as the policy read it.
     pub prompt_text: &'a str,
     /// Every column of the row.
     pub columns: &'a Map<String, Value>,
-    /// The step of training, from 1; 0 before it and without one.
+    /// The training step, from 1; 0 before the first step and outside training.
     pub step: u64,
-    /// The settings of the function that is asked.
+    /// The settings of the function that is called.
     pub settings: &'a [(&'static str, f64)],
-    /// What some scorers work with.
+    /// The services that some scorers need.
     pub services: &'a Services,
 }
 
@@ -93,10 +93,10 @@ impl Default for ScoreInput<'_> {
 }
 
 impl<'a> ScoreInput<'a> {
-    /// The ground truth of scorers that compare with text; `None` where the row has none (`null`), which they abstain from.
+    /// The ground truth, for scorers that compare with text; `None` if the row has none (`null`), in which case they abstain.
     ///
     /// # Errors
-    /// A ground truth that is neither text nor `null`.
+    /// If the ground truth is neither text nor `null`.
     pub fn ground_truth_text(&self) -> Result<Option<&'a str>> {
         if self.ground_truth.is_null() {
             return Ok(None);
@@ -110,48 +110,48 @@ impl<'a> ScoreInput<'a> {
         self.ground_truth.as_str().map(Some).with_context(wrong)
     }
 
-    /// A setting of the function that is asked.
+    /// A setting of the function that is called.
     ///
     /// # Errors
-    /// A name that the function's [`Function::settings`] does not list.
+    /// If the function's [`Function::settings`] does not list the name.
     pub fn setting(&self, name: &str) -> Result<f64> {
         let setting = self.settings.iter().find(|(known, _)| *known == name);
         setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
     }
 
-    /// A setting that counts something, which its [`Setting::least`] says.
+    /// A setting that counts something, one with [`Setting::least`].
     ///
     /// # Errors
-    /// See [`Self::setting`].
+    /// As for [`Self::setting`].
     pub fn count(&self, name: &str) -> Result<usize> {
         self.setting(name).map(|value| value as usize)
     }
 
-    /// How many tokens the response has.
+    /// The number of tokens in the response.
     ///
     /// # Errors
-    /// A response that was read as text.
+    /// If the response was read from a file as text.
     pub fn token_count(&self) -> Result<usize> {
         let ids = self.token_ids.context("the tokens can only be counted of responses that were generated here, not of text")?;
         Ok(ids.len())
     }
 }
 
-/// A score, and named numbers that are logged beside it; a scorer returns the same names for every response it scores.
+/// A score, and named numbers that are logged with it. A scorer returns the same names for every response that it scores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// `None` where the function has no opinion on this response: it is then left out of every baseline and mean, with
+    /// `None` if the function has no opinion on this response, which is then left out of every baseline and mean and gets
     /// advantage 0.
     pub score: Option<f32>,
     pub extras: Vec<(String, f64)>,
-    /// The answer that was found in the response, by which responses to one prompt are said to agree (`maj@N` of validation);
-    /// [`NO_ANSWER`] where none was found. `None` from a scorer that looks for no answer.
+    /// The answer in the response, by which `maj@N` of validation groups responses to one prompt; [`NO_ANSWER`] if none was
+    /// found. `None` from a scorer that extracts no answer.
     pub pred: Option<String>,
-    /// What is no number: written beside the response where those are written, and counted nowhere.
+    /// Values other than numbers: written next to the response where responses are written, and never averaged.
     pub notes: Vec<(String, Value)>,
 }
 
-/// What verl's scorers call the answer of a response that has none; such responses agree with each other.
+/// The answer that verl's scorers report for a response without one; such responses agree with each other.
 pub const NO_ANSWER: &str = "[INVALID]";
 
 impl Score {
@@ -159,46 +159,49 @@ impl Score {
         Self { score: Some(score), ..Self::abstain() }
     }
 
-    /// What verl's reward manager makes of a bare number: the same as the extra `acc`. The answer that was found is named too.
+    /// The score with the extra `acc` of the same value, which verl's reward manager makes of a bare number, and with the
+    /// extracted answer.
     pub fn graded(score: f64, answer: Option<&str>) -> Self {
         let pred = Some(answer.unwrap_or(NO_ANSWER).to_owned());
         Self { extras: vec![("acc".into(), score)], pred, ..Self::new(score as f32) }
     }
 
-    /// No opinion; what TRL's reward functions say with `None`.
+    /// No opinion, like `None` from TRL's reward functions.
     pub fn abstain() -> Self {
         Self { score: None, extras: Vec::new(), pred: None, notes: Vec::new() }
     }
 }
 
-/// A reward function that is more than a rule. It is asked by several threads at once, also while responses are generated.
+/// A reward function with state or other resources. Several threads call it at once, also while responses are generated.
 pub trait Judge: Send + Sync {
+    /// Scores one response.
+    ///
     /// # Errors
-    /// What keeps it from scoring this response; a [`failure::Failure`] where it is the function that failed.
+    /// If the response cannot be scored; a [`failure::Failure`] if the function itself failed.
     fn score(&self, input: &ScoreInput) -> Result<Score>;
 }
 
 /// A reward function that sees all responses of a batch at once.
 pub trait BatchJudge: Send + Sync {
-    /// One score per response, in their order.
+    /// Returns one score per response, in the same order.
     ///
     /// # Errors
-    /// What keeps it from scoring them.
+    /// If the responses cannot be scored.
     fn score(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>>;
 }
 
-/// One rule and the data sources it scores.
+/// A scorer and its data sources.
 pub struct Scorer {
     pub name: &'static str,
     pub doc: &'static str,
-    /// One that ends in `*` stands for all that begin so.
+    /// The names of the data sources. A name that ends in `*` stands for all names with this beginning.
     pub data_sources: &'static [&'static str],
-    /// What it demands of a row: fails on one that no response can be scored against.
+    /// Fails on a row for which no response can be scored.
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }
 
-/// Every scorer; no data source is listed twice.
+/// All scorers; no data source is listed twice.
 pub static SCORERS: &[Scorer] = &[
     Scorer {
         name: "gsm8k",
@@ -269,7 +272,7 @@ pub static SCORERS: &[Scorer] = &[
     },
 ];
 
-/// As [`Scorer::check`] of those that compare with text.
+/// The [`Scorer::check`] of scorers that compare with text.
 pub fn truth_is_text(input: &ScoreInput) -> Result<()> {
     input.ground_truth_text().map(drop)
 }
@@ -288,7 +291,7 @@ pub fn find(data_source: &str) -> Result<&'static Scorer> {
     bail!("no scorer for the data source \"{data_source}\"; there are scorers for {}.{hint}", known.join(", "))
 }
 
-/// Fails on the first data source without a scorer: to be called before any response is generated.
+/// Fails on the first data source without a scorer. Call this before any response is generated.
 pub fn check_sources<'a>(data_sources: impl IntoIterator<Item = &'a str>) -> Result<()> {
     data_sources.into_iter().try_for_each(|source| find(source).map(drop))
 }

@@ -1,6 +1,6 @@
-//! A reward model: a decoder whose head is one number, which scores a prompt and its response at their last token.
+//! A reward model: a decoder with a scalar head, which scores a prompt and its response at their last token.
 //!
-//! It reads the tokens of the policy as they are, or the conversation written anew by a chat template and a tokenizer of its own.
+//! It reads the policy's tokens as they are, or the conversation rewritten by a chat template and a tokenizer of its own.
 
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
@@ -9,19 +9,20 @@ use serde_json::{Map, Value, json};
 use crate::data::{Prompt, Tokenizer};
 use crate::model::{CausalLm, Cut, Sequence};
 
-/// Writes conversations for another model than the one that took part in them (verl's `_switch_chat_template`).
+/// Rewrites conversations for a model with another tokenizer and chat template (verl's `_switch_chat_template`).
 pub struct Rewriting {
-    /// What decodes responses.
+    /// The tokenizer that decodes responses.
     pub from: Tokenizer,
     pub to: Tokenizer,
 }
 
 impl Rewriting {
-    /// The conversation with its response as ids of `to`: the response's text without tokens that end a generation, as the
-    /// assistant's message behind `messages`, through the chat template without a generation prompt, no special tokens added.
+    /// The conversation and its response as token ids of `to`. The response's text, without tokens that end a generation, becomes
+    /// the assistant's message after `messages`; the chat template is applied without a generation prompt, and no special tokens
+    /// are added.
     ///
     /// # Errors
-    /// What the chat template refuses, and a conversation that it makes nothing of.
+    /// If the chat template refuses the conversation, or makes no text of it.
     pub fn ids(&self, messages: &Value, response: &[u32]) -> Result<Vec<u32>> {
         let said: Vec<u32> = response.iter().copied().filter(|id| !self.from.eos_ids().contains(id)).collect();
         let answer = json!({"role": "assistant", "content": self.from.decode(&said, false)?});
@@ -34,18 +35,18 @@ impl Rewriting {
     }
 }
 
-/// What a reward model reads of a prompt and its response.
+/// The form in which a reward model reads a prompt and its response.
 pub struct Reading {
-    /// `None`: the tokens of the policy.
+    /// Rewriting for another tokenizer; `None` to use the policy's tokens.
     pub rewriting: Option<Rewriting>,
-    /// Longer inputs lose their end, as in verl.
+    /// The largest number of tokens; longer inputs are cut at the end, as in verl.
     pub max_length: Option<usize>,
-    /// Tokens that the model has positions for.
+    /// The number of positions that the model has.
     pub positions: usize,
 }
 
 impl Reading {
-    /// The tokens to be scored, and whether they lost their end.
+    /// The tokens to be scored, and `true` if their end was cut off.
     fn input(&self, prompt: &Prompt, response: &[u32]) -> Result<(Vec<u32>, bool)> {
         let mut ids = match &self.rewriting {
             Some(rewriting) => rewriting.ids(&prompt.messages, response)?,
@@ -63,32 +64,32 @@ impl Reading {
     }
 }
 
-/// A model that scores, and how.
+/// A reward model and the way in which it is run.
 pub struct RewardModel {
-    /// With a [scalar head](crate::model::scalar), without gradients.
+    /// The model, with a [scalar head](crate::model::scalar) and without gradients.
     pub model: CausalLm,
     pub reading: Reading,
-    /// The forward passes. They change memory and speed, no score.
+    /// The division into forward passes. It affects memory and speed, but not the scores.
     pub cut: Cut,
 }
 
-/// What a reward model says of some responses.
+/// The scores of a reward model for some responses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub scores: Vec<f32>,
-    /// Whether an input lost its end; `None` where nothing is cut.
+    /// For each input, true if its end was cut off; `None` without [`Reading::max_length`].
     pub cut: Option<Vec<bool>>,
 }
 
 impl RewardModel {
-    /// The score of each response to its prompt.
+    /// The score of each response to its prompt. The caller decides about scores that are not finite.
     ///
     /// # Errors
-    /// An input that the model cannot take, with its row. A score that is not finite is for the caller to judge.
+    /// If the model cannot take an input; the message names its row.
     pub fn judge(&self, responses: &[(&Prompt, &[u32])]) -> Result<Verdict> {
         let place = |prompt: &Prompt| format!("the reward model's score of a response to row {}", prompt.index);
         let read = |(prompt, response): &(&Prompt, &[u32])| self.reading.input(prompt, response).with_context(|| place(prompt));
-        // Gathered before the first error is looked for, so that the same batch always gives the same error.
+        // All inputs are read before the first error is returned, so that the same batch always gives the same error.
         let inputs: Vec<Result<(Vec<u32>, bool)>> = responses.par_iter().map(read).collect();
         let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;
         let texts: Vec<&[u32]> = inputs.iter().map(|(ids, _)| ids.as_slice()).collect();
@@ -96,7 +97,7 @@ impl RewardModel {
         Ok(Verdict { scores: self.scores(&texts), cut })
     }
 
-    /// The score of each text, in passes of [`Self::cut`].
+    /// The score of each text, in the forward passes of [`Self::cut`].
     pub fn scores(&self, texts: &[&[u32]]) -> Vec<f32> {
         let mut scores = vec![0.0; texts.len()];
         for micro in self.cut.micro_batches(&texts.iter().map(|&prompt| Sequence { prompt, response: &[] }).collect::<Vec<_>>()) {

@@ -1,4 +1,4 @@
-//! TRL's `get_repetition_penalty_reward`: a response that says the same thing again and again is penalised.
+//! TRL's `get_repetition_penalty_reward`: a penalty for responses that repeat themselves.
 
 use std::collections::HashSet;
 
@@ -31,11 +31,11 @@ fn score(input: &ScoreInput) -> Result<Score> {
     Ok(Score::new(penalty(ids, input.count("ngram_size")?, max_penalty) as f32))
 }
 
-/// `max_penalty` times the share of runs of `ngram_size` (at least 1) tokens that repeat an earlier one.
+/// `max_penalty` times the share of n-grams of `ngram_size` (at least 1) tokens that repeat an earlier one.
 pub fn penalty(ids: &[u32], ngram_size: usize, max_penalty: f64) -> f64 {
     let runs = ids.windows(ngram_size.max(1));
     let all = runs.len();
     let distinct = runs.collect::<HashSet<_>>().len();
-    // An equal count must give 0 and not −0, also where there is no run at all.
+    // If nothing repeats, the result must be 0 and not −0, also if there is no n-gram at all.
     if distinct == all { 0.0 } else { (1.0 - distinct as f64 / all as f64) * max_penalty }
 }

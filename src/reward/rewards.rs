@@ -1,4 +1,4 @@
-//! The score of a response: the weighted sum of what several reward functions say, some of which may abstain or fail.
+//! The score of a response: the weighted sum of several reward functions, each of which can abstain or fail.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use super::{BatchJudge, Judge, Score, ScoreInput, Services, find};
 use crate::util::interrupt::Interrupted;
 use crate::util::suggest::did_you_mean;
 
-/// verl's name for being right.
+/// verl's name for the number that says if a response is right.
 const ACCURACY: &str = "acc";
 
-/// How a reward function is asked.
+/// The way in which a reward function is called.
 #[derive(Clone)]
 pub enum Runs {
     /// In this process, at once.
     Rule(fn(&ScoreInput) -> Result<Score>),
-    /// In this process, when the reward model has said its score.
+    /// In this process, once the reward model's score is known.
     Late(fn(&ScoreInput) -> Result<Score>),
-    /// About one response, somewhere else.
+    /// Outside this process, for one response.
     Each(Arc<dyn Judge>),
-    /// About all responses of a batch, when the last of them is there.
+    /// For all responses of a batch, once the last of them is complete.
     Together(Arc<dyn BatchJudge>),
 }
 
@@ -41,83 +41,83 @@ pub struct Reward {
     pub runs: Runs,
 }
 
-/// What a reward function demands of a row: fails on one that it could not score any response to.
+/// The check of a row by a reward function: fails if the function could not score any response to the row.
 pub type Check = Arc<dyn Fn(&ScoreInput) -> Result<()> + Send + Sync>;
 
 impl Reward {
-    /// With weight 1 and no settings; of rows it demands nothing.
+    /// A reward function with weight 1, without settings, that accepts every row.
     pub fn new(name: &str, runs: Runs) -> Self {
         Self { name: name.to_owned(), weight: 1.0, settings: Vec::new(), check: Arc::new(|_| Ok(())), runs }
     }
 }
 
-/// What becomes of a response that a reward function fails to score.
+/// The treatment of a response that a reward function fails to score.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum OnError {
-    /// The run ends.
+    /// The run ends with an error.
     #[default]
     Error,
-    /// The function has no opinion on it.
+    /// The function abstains from the response.
     Abstain,
-    /// It is given this reward.
+    /// The response gets this reward from the function.
     Value(f32),
 }
 
-/// What a run's rewards are made of.
+/// The options of a run's rewards.
 #[derive(Default)]
 pub struct RewardOptions {
-    /// The functions by name: those of [`Self::own`], and [`all`] others.
+    /// The names of the functions: from [`Self::own`], or from [`all`].
     pub names: Vec<String>,
-    /// One number per name, or none: then every weight is 1.
+    /// One weight per name; empty if every weight is 1.
     pub weights: Vec<f64>,
-    /// Settings of functions, by their names.
+    /// The settings of functions, by function name.
     pub settings: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Functions that only this run has.
+    /// Functions that only this run has, such as those of a Python file.
     pub own: Vec<Reward>,
     pub services: Services,
     pub on_error: OnError,
-    /// Whether the rule of the data source is asked too, for `acc` alone, where there is such a rule and no function has reported
-    /// one: what scores that a reward model has a part in are worth.
+    /// True if the scorer of the data source also runs, for `acc` alone, if there is such a scorer and no function has reported
+    /// `acc`. It shows the accuracy behind scores to which a reward model contributes.
     pub reports_accuracy: bool,
 }
 
-/// Reward functions and their weights.
+/// The reward functions of a run with their weights.
 pub struct Rewards {
     rewards: Vec<Reward>,
     services: Services,
     on_error: OnError,
     reports_accuracy: bool,
-    /// What happened since somebody last asked.
+    /// Call times and failures since the last report.
     pub stats: Stats,
 }
 
-/// What several functions say about one response.
+/// The results of all functions for one response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combined {
     /// Σ weight·reward over the functions that did not abstain; `None` if all of them did.
     pub score: Option<f32>,
-    /// The reward of each function, without its weight, in the order they were named.
+    /// The unweighted reward of each function, in the order in which the functions were named.
     pub components: Vec<(String, Option<f64>)>,
-    /// The numbers that the functions return beside their rewards.
+    /// The numbers that the functions return with their rewards.
     pub extras: Vec<(String, f64)>,
-    /// The answer that the first function to look for one has found.
+    /// The answer from the first function that extracts one.
     pub pred: Option<String>,
-    /// What they return that is no number.
+    /// The values that the functions return with their rewards and that are not numbers.
     pub notes: Vec<(String, serde_json::Value)>,
 }
 
-/// What the functions say that need to know one response alone; nothing from those that see a batch, or the model's score.
+/// The results of the functions that need only this response; `None` for functions that see a batch or the reward model's score.
 pub struct Begun(Vec<Option<Result<Score>>>);
 
 impl Begun {
-    /// Whether a function failed.
+    /// True if a function failed.
     pub fn failed(&self) -> bool {
         self.0.iter().any(|said| matches!(said, Some(Err(_))))
     }
 }
 
 impl Rewards {
-    /// Functions of your own.
+    /// Rewards from the given functions.
     pub fn of(rewards: Vec<Reward>) -> Self {
         Self {
             rewards,
@@ -128,11 +128,11 @@ impl Rewards {
         }
     }
 
-    /// The functions that `options` names.
+    /// Looks up the functions that `options` names.
     ///
     /// # Errors
-    /// No name, one that is unknown or named twice, another number of weights than of names, a weight that is not finite, settings of
-    /// a function that is not named or has no such setting.
+    /// If there is no name, a name is unknown or occurs twice, the number of weights differs from that of names, a weight is not
+    /// finite, or there are settings for a function that is not named or does not have them.
     pub fn new(options: RewardOptions) -> Result<Self> {
         let RewardOptions { names, weights, settings, own, services, on_error, reports_accuracy } = options;
         let known: Vec<&str> = own.iter().map(|reward| reward.name.as_str()).chain(function_names()).collect();
@@ -173,25 +173,25 @@ impl Rewards {
         Ok(Self { rewards, services, on_error, reports_accuracy, stats: Stats::default() })
     }
 
-    /// The name and weight of each function, in order.
+    /// The name and the weight of each function, in order.
     pub fn weights(&self) -> impl Iterator<Item = (&str, f64)> + '_ {
         self.rewards.iter().map(|reward| (reward.name.as_str(), reward.weight))
     }
 
-    /// Whether a function is asked somewhere else.
+    /// True if a function is called outside this process.
     pub fn is_remote(&self) -> bool {
         self.rewards.iter().any(|reward| matches!(reward.runs, Runs::Each(_) | Runs::Together(_))) || self.services.any()
     }
 
-    /// What the functions ask.
+    /// The services that the functions use.
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// Whether every function can score responses to a row, whatever they say; `input` has none.
+    /// Checks that every function can score responses to a row, whatever their text; `input` has no response.
     ///
     /// # Errors
-    /// The first function that cannot, with its name.
+    /// The error of the first function that cannot, with its name.
     pub fn check(&self, input: &ScoreInput) -> Result<()> {
         let check = |reward: &Reward| {
             (reward.check)(&self.own(reward, input)).with_context(|| format!("reward function \"{}\"", reward.name))
@@ -199,23 +199,23 @@ impl Rewards {
         self.rewards.iter().try_for_each(check)
     }
 
-    /// Whether a failure ends the run.
+    /// True if a failure ends the run.
     pub fn fails(&self) -> bool {
         self.on_error == OnError::Error
     }
 
-    /// The weighted sum of what the functions say about one response (TRL: nansum over functions; one that all of them
-    /// abstain from has no score).
+    /// The weighted sum of the functions' rewards for one response (TRL: nansum over functions). If all functions abstain, there
+    /// is no score.
     ///
     /// # Errors
-    /// See [`Self::finish`].
+    /// As for [`Self::finish`].
     pub fn score(&self, input: &ScoreInput) -> Result<Combined> {
         let mut combined =
             self.finish(std::slice::from_ref(input), vec![self.begin(input)], |_| "scoring the response".to_owned())?;
         combined.pop().context("one response has one score")
     }
 
-    /// Asks those functions that need to know this response alone. Threads may do so at once.
+    /// Calls the functions that need only this response. Several threads can do so at once.
     pub fn begin(&self, input: &ScoreInput) -> Begun {
         let ask = |reward: &Reward| {
             let input = self.own(reward, input);
@@ -229,8 +229,8 @@ impl Rewards {
         Begun(self.rewards.iter().map(ask).collect())
     }
 
-    /// [`Self::begin`] of response `i`, unless one before it has failed, by place, and that ends the run. One before the failure may
-    /// fail too, and be the first: the same run always reports the same response.
+    /// [`Self::begin`] for response `i`; skipped if a response with a lower index has failed and failures end the run. Lower
+    /// indices still run after a failure, because one of them may fail too: the same run always reports the same response.
     pub fn begin_unless(&self, i: usize, input: &ScoreInput, failed: &AtomicUsize) -> Option<Begun> {
         (i <= failed.load(Ordering::Relaxed)).then(|| {
             let begun = self.begin(input);
@@ -241,8 +241,8 @@ impl Rewards {
         })
     }
 
-    /// [`Self::begin`] of all of them, by so many threads; where a failure ends the run, at least of all before the first that fails,
-    /// and of it.
+    /// [`Self::begin`] for all responses, on `workers` threads. If a failure ends the run, the result holds at least the first
+    /// response that fails and all before it.
     pub fn begin_all(&self, inputs: &[ScoreInput], workers: usize) -> Result<Vec<Begun>> {
         let failed = AtomicUsize::new(usize::MAX);
         let workers = workers.min(inputs.len().max(1));
@@ -252,11 +252,12 @@ impl Rewards {
         Ok(begun.into_iter().map_while(|begun| begun).collect())
     }
 
-    /// The scores of responses that were begun, in their order; of fewer than all where one of those has failed. `place` describes a response for messages.
+    /// Completes the scores of responses, in their order; `begun` is shorter than `inputs` if a response has failed. `place`
+    /// describes a response for messages.
     ///
     /// # Errors
-    /// The first response that a function fails to score, with the function's name, where that ends the run. A number that is not
-    /// finite is none: whoever asked decides about it (`trainer.on_nonfinite`).
+    /// If a failure ends the run: the first response that a function fails to score, with the function's name. A reward that is
+    /// not finite is no error here; the caller decides about it (`trainer.on_nonfinite`).
     pub fn finish(&self, inputs: &[ScoreInput], begun: Vec<Begun>, place: impl Fn(usize) -> String) -> Result<Vec<Combined>> {
         let mut said: Vec<Vec<Option<Result<Score>>>> = begun.into_iter().map(|begun| begun.0).collect();
         let mut failures = Failures { rewards: self, first: None, count: 0 };
@@ -302,12 +303,13 @@ impl Rewards {
         Ok(combined)
     }
 
-    /// The input as one function sees it.
+    /// The input for one function, with its settings.
     fn own<'a>(&'a self, reward: &'a Reward, input: &ScoreInput<'a>) -> ScoreInput<'a> {
         ScoreInput { settings: &reward.settings, services: &self.services, ..*input }
     }
 
-    /// The weighted sum. Of two numbers of the same name the first keeps it, the other has that of its function before it.
+    /// Computes the weighted sum. If two functions report a number of the same name, the first keeps it, and the other's is
+    /// prefixed with its function's name.
     fn combine(&self, scores: Vec<Score>, input: &ScoreInput) -> Combined {
         let mut combined = Combined { score: None, components: Vec::new(), extras: Vec::new(), pred: None, notes: Vec::new() };
         let mut sum = None;
@@ -324,7 +326,7 @@ impl Rewards {
             }
         }
         combined.score = sum.map(|sum| sum as f32);
-        // A number that is only reported is asked of nobody outside, and its absence is no failure.
+        // No service is asked for a number that is only reported, and if the scorer fails, the number is left out.
         let rule = find(input.data_source).ok().filter(|rule| self.reports_accuracy && !Services::asked_by(rule.name));
         if let Some(rule) = rule
             && combined.extras.iter().all(|(name, _)| name != ACCURACY)
@@ -337,7 +339,7 @@ impl Rewards {
     }
 }
 
-/// The failures of one batch.
+/// The failures in one batch.
 struct Failures<'a> {
     rewards: &'a Rewards,
     first: Option<String>,
@@ -345,7 +347,7 @@ struct Failures<'a> {
 }
 
 impl Failures<'_> {
-    /// What stands for the score of a function that failed.
+    /// The score that replaces the one of a function that failed.
     fn settle(&mut self, error: Error, reward: &Reward, place: impl Fn() -> String) -> Result<Score> {
         if error.is::<Interrupted>() {
             return Err(error);
@@ -436,7 +438,7 @@ mod tests {
         assert_eq!((both.score, both.extras), (Some(2.0), vec![("acc".into(), 1.0)]), "the rule is asked once");
     }
 
-    /// A rule that is asked for `acc` alone asks nobody outside, and what it cannot judge has none.
+    /// A scorer that runs for `acc` alone asks no service, and a response that it cannot judge has no `acc`.
     #[test]
     fn a_number_that_is_only_reported_fails_nothing() {
         let names = vec!["reward_model".to_owned()];
@@ -477,7 +479,7 @@ mod tests {
         assert_eq!(twice.extras, [("acc".into(), 1.0), ("arithmetic/acc".into(), 1.0)]);
     }
 
-    /// A function that fails on "bad", and one that always says 1.
+    /// Two functions: one fails on "bad", and one always returns 1.
     #[test]
     fn a_failure_is_what_the_policy_says() {
         let said = |on_error| {
@@ -517,7 +519,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Every text over the pieces that matter: the rule is that of the pattern, spelled out by position.
+        /// Every text over the relevant pieces: the function must agree with the pattern, which is spelled out by position here.
         #[test]
         fn think_format_is_the_pattern(pieces in prop::collection::vec(prop::sample::select(vec!["<think>", "</think>", "a", "\n", "<", "think>"]), 0..6)) {
             let text = pieces.concat();
@@ -534,7 +536,7 @@ mod tests {
             prop_assert!(penalty > -2.0 && penalty <= 0.0);
             let distinct: Vec<u32> = (0..ids.len() as u32).collect();
             prop_assert_eq!(repetition_penalty::penalty(&distinct, n, -2.0), 0.0);
-            // One more time the same from the start: nothing new but the runs across the seam.
+            // The same tokens once more: the only new n-grams are those across the seam.
             let again = repetition_penalty::penalty(&[ids.clone(), ids.clone()].concat(), n, -2.0);
             prop_assert!(ids.len() < n || again < 0.0);
         }

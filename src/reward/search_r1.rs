@@ -1,4 +1,4 @@
-//! verl's `utils/reward_score/search_r1_like_qa_em.py`: the last `<answer>`, compared with several right ones.
+//! verl's `utils/reward_score/search_r1_like_qa_em.py`: the last `<answer>`, compared with several correct ones.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -16,14 +16,14 @@ pub const DATA_SOURCES: &[&str] = &[
     "searchR1_bamboogle",
 ];
 
-/// More tags than this of one kind divide the reward by four.
+/// The number of tags of one kind beyond which the reward is divided by four.
 const MOST_TAGS: usize = 10;
 
-/// 1 if the last answer is one of the ground truth's `target` (text or a list of texts) but for case, punctuation, articles and
-/// white space, a quarter of it if the response has more than ten opening or closing tags, else 0.
+/// 1 if the last answer is one of the ground truth's `target` (a text or a list of texts), ignoring case, punctuation, articles
+/// and white space, else 0. If the response has more than ten opening or closing tags, a correct answer scores a quarter.
 ///
 /// # Errors
-/// A ground truth without such a `target`.
+/// If the ground truth has no such `target`.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(targets) = targets_of(input)? else { return Ok(Score::abstain()) };
     let answer = last_answer(input.solution);
@@ -45,7 +45,7 @@ pub fn check(input: &ScoreInput) -> Result<()> {
     targets_of(input).map(drop)
 }
 
-/// `None` without a ground truth.
+/// The correct answers; `None` without a ground truth.
 fn targets_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Vec<&'a str>>> {
     if input.ground_truth.is_null() {
         return Ok(None);
@@ -74,7 +74,7 @@ fn last_answer(solution: &str) -> Option<&str> {
     last
 }
 
-/// In lower case, without ASCII punctuation and English articles, one space between words.
+/// The text in lower case, without ASCII punctuation and English articles, with one space between words.
 fn normal_form(text: &str) -> String {
     let plain = text.to_lowercase().replace(|c: char| c.is_ascii_punctuation(), "");
     let (mut result, mut rest) = (String::new(), plain.as_str());

@@ -1,4 +1,5 @@
-//! What scorers ask outside this process: started before anything else if a scorer of the run may need it, and not otherwise.
+//! The services outside this process that scorers use. They are started first of all, and only if a scorer of the run may need
+//! them.
 
 use anyhow::{Result, bail};
 
@@ -6,9 +7,9 @@ use super::find;
 use super::math_verify::MathVerify;
 use super::sandbox::Sandbox;
 
-/// Scorers and functions that compare answers by math-verify.
+/// The scorers and functions that compare answers by math-verify.
 const MATH_VERIFY: &[&str] = &["geo3k", "prime_math", "math_verify", "accuracy_reward", "reasoning_accuracy_reward"];
-/// Scorers that run programs.
+/// The scorers that run programs.
 const SANDBOX: &[&str] = &["sandbox_fusion"];
 
 /// The services of a run.
@@ -19,21 +20,22 @@ pub struct Services {
 }
 
 impl Services {
-    /// Whether there is one.
+    /// True if there is a service.
     pub fn any(&self) -> bool {
         self.sandbox.is_some() || self.math_verify.is_some()
     }
 
-    /// Whether a scorer or function of this name asks one.
+    /// True if the scorer or function of this name uses a service.
     pub fn asked_by(name: &str) -> bool {
         MATH_VERIFY.contains(&name) || SANDBOX.contains(&name)
     }
 
-    /// Those that the rules of these data sources, and the functions of these names, need. A data source without a rule needs none.
+    /// Starts the services that the scorers of these data sources and the functions of these names need. A data source without a
+    /// scorer needs none.
     ///
     /// # Errors
-    /// Programs to be run and no sandbox, which is `None` where reward.sandbox_fusion.url is null; math-verify that cannot be
-    /// started.
+    /// If programs are to be run but there is no sandbox (`None`, from reward.sandbox_fusion.url being null), or if math-verify
+    /// cannot be started.
     pub fn start<'a>(
         data_sources: impl IntoIterator<Item = &'a str>,
         functions: impl IntoIterator<Item = &'a str>,

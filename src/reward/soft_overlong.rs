@@ -1,4 +1,4 @@
-//! TRL's `get_soft_overlong_punishment`: DAPO's penalty for responses that come near the length limit, as a function of its own.
+//! TRL's `get_soft_overlong_punishment`: DAPO's penalty for responses close to the length limit, as a separate reward function.
 
 use anyhow::Result;
 

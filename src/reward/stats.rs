@@ -1,18 +1,18 @@
-//! What calls of reward functions took, and how often they failed.
+//! Statistics of reward functions: the times of their calls, and the numbers of their failures.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::failure::FailureKind;
 
-/// Filled by the threads that score, emptied by whoever reports.
+/// The statistics since the last report. Scoring threads fill them, and a report empties them.
 #[derive(Debug, Default)]
 pub struct Stats(Mutex<Taken>);
 
-/// What happened since the last report.
+/// The counts since the last report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Taken {
-    /// The time of each call, by function; in no order.
+    /// The time of each call, by function, in no particular order.
     pub calls: Vec<(String, Vec<Duration>)>,
     pub exceptions: usize,
     pub timeouts: usize,
@@ -20,7 +20,7 @@ pub struct Taken {
 }
 
 impl Stats {
-    /// Times a call of this function; one that was none (`None`) does not count.
+    /// Times a call of this function; if it returns `None`, it does not count.
     pub fn time<T>(&self, function: &str, call: impl FnOnce() -> Option<T>) -> Option<T> {
         let start = Instant::now();
         let value = call()?;
@@ -33,7 +33,7 @@ impl Stats {
         Some(value)
     }
 
-    /// Counts a failure; one of no kind is what a rule of ours says of a row, an exception.
+    /// Counts a failure. One without a kind is an error of a built-in scorer, which counts as an exception.
     pub fn failed(&self, kind: Option<FailureKind>) {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
@@ -43,7 +43,7 @@ impl Stats {
         }
     }
 
-    /// What was counted, which then counts from 0.
+    /// Returns the statistics and resets them.
     pub fn take(&self) -> Taken {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

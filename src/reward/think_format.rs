@@ -1,4 +1,4 @@
-//! TRL's `think_format_reward`: did the response think first, once, and then answer?
+//! TRL's `think_format_reward`: 1 if the response first thinks, exactly once, and then answers.
 
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ pub const FUNCTION: Function = Function {
 };
 
 fn score(input: &ScoreInput) -> Result<Score> {
-    // What the pattern accepts, without the look-ahead that `regex` does not have.
+    // The equivalent of the pattern, without the look-ahead that `regex` does not support.
     let thought = input.solution.strip_prefix("<think>");
     let matches = thought.is_some_and(|rest| !rest.contains("<think>") && rest.contains("</think>"));
     Ok(Score::new(f32::from(u8::from(matches))))

@@ -1,20 +1,20 @@
-//! The second of verl's two comparisons, for what is not equal in a normal form: numbers to a tolerance of 1e-4, also as
+//! The second of verl's two comparisons, for answers whose normal forms differ: numbers to a tolerance of 1e-4, also as
 //! percentages, and intervals, tuples and points by their elements.
 //!
-//! Its last step, by sympy, never says yes: verl 0.9.1 uses its `timeout_limit`, a decorator, as a context manager, and takes
-//! the error that this raises for an answer that is wrong. So it is left out.
+//! The last step of the original, by sympy, never succeeds and is therefore left out: verl 0.9.1 uses its `timeout_limit`, a
+//! decorator, as a context manager, and counts the resulting error as a wrong answer.
 
 use std::sync::LazyLock;
 
 use super::evaluate;
 use super::python::{Pattern, float, inside, integer_text, is_digit, pattern, strip};
 
-/// Why there is no answer.
+/// The reason why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// verl's code raises an error, which it takes for a wrong answer.
+    /// verl's code raises an error, which verl counts as a wrong answer.
     Raised,
-    /// Only sympy can tell.
+    /// Only sympy could decide.
     Undecided,
 }
 
@@ -23,10 +23,10 @@ const PI: &str = "3.141592653589793";
 const ROUGH_PI: &str = "3.14";
 const MOST_CHARS: usize = 1000;
 const TOLERANCE: f64 = 1e-4;
-/// How deep brackets in brackets are compared. Python gives up at about 490.
+/// The deepest nesting of brackets that is compared. Python gives up at about 490.
 const DEEPEST: usize = 400;
 
-/// Whether the two are equal, with either value of π where they have one.
+/// True if the two are equal, with either value of π if they contain it.
 pub fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
     if !prediction.contains("\\pi") && !reference.contains("\\pi") {
         return equal(prediction, reference, PI, 0);
@@ -35,13 +35,13 @@ pub fn either_pi(prediction: &str, reference: &str) -> Result<bool, Stop> {
     Ok(equal(prediction, reference, ROUGH_PI, 0)? || exact)
 }
 
-/// An answer as Python holds it: text, or something else with this text.
+/// An answer as Python holds it: a text, or a number with this text.
 struct Operand {
     text: String,
     is_text: bool,
 }
 
-/// `depth` counts the brackets that were taken off both.
+/// Compares two answers. `depth` is the number of brackets removed from both so far.
 fn equal(prediction: &str, reference: &str, pi: &str, depth: usize) -> Result<bool, Stop> {
     if depth > DEEPEST {
         return Err(Stop::Raised);
@@ -67,7 +67,7 @@ fn equal(prediction: &str, reference: &str, pi: &str, depth: usize) -> Result<bo
     compare_parts(&interval(strip(p)), strip(r), depth)
 }
 
-/// Dollar and percent signs, bases and π replaced.
+/// Converts an answer: dollar and percent signs, bases and π are replaced.
 fn operand(answer: &str, pi: &str) -> Result<Operand, Stop> {
     static DOLLARS: Pattern = LazyLock::new(|| pattern(r"^\$\d"));
     static PERCENT: Pattern = LazyLock::new(|| pattern(r"^\d+(\.\d+)?\\?%\n?$"));
@@ -92,7 +92,7 @@ fn operand(answer: &str, pi: &str) -> Result<Operand, Stop> {
     }
 }
 
-/// A factor of π after a digit, and the product of 1 and π elsewhere.
+/// Replaces `\pi` by `*` and its value after a digit, and by `1*` and its value elsewhere.
 fn with_pi(answer: &str, pi: &str) -> String {
     let mut parts = answer.split("\\pi");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -113,7 +113,7 @@ fn is_close(a: f64, b: f64) -> bool {
     a == b || (a.is_finite() && b.is_finite() && close)
 }
 
-/// sympy's names of intervals, as brackets.
+/// Writes sympy's names of intervals as brackets.
 fn interval(prediction: &str) -> String {
     const FORMS: [(&str, char, char); 4] =
         [("Interval(", '[', ']'), ("Interval.Ropen(", '[', ')'), ("Interval.Lopen(", '(', ']'), ("Interval.open(", '(', ')')];
@@ -166,8 +166,8 @@ fn compare_parts(prediction: &str, reference: &str, depth: usize) -> Result<bool
     matrix(prediction, reference)
 }
 
-/// Whether the lists, separated by commas, have equal elements; `None` if one of them is longer. Every element is compared,
-/// for an error in a later one counts even if a former one differs.
+/// True if two lists, separated by commas, have equal elements; `None` if their lengths differ. Every element is compared,
+/// because an error in a later one counts even if an earlier one differs.
 fn all_equal(prediction: &str, reference: &str, stripped: bool, depth: usize) -> Result<Option<bool>, Stop> {
     let (p, r): (Vec<&str>, Vec<&str>) = (prediction.split(',').collect(), reference.split(',').collect());
     if p.len() != r.len() {
@@ -181,7 +181,8 @@ fn all_equal(prediction: &str, reference: &str, stripped: bool, depth: usize) ->
     Ok(Some(all))
 }
 
-/// Lists of as many elements as a matrix in LaTeX has parts between backslashes are left to sympy; others are not equal to it.
+/// Compares with a matrix in LaTeX. Lists with as many elements as it has parts between backslashes are left to sympy; all others
+/// are unequal.
 fn matrix(prediction: &str, reference: &str) -> Result<bool, Stop> {
     const BEGIN: &str = "\\begin{pmatrix}";
     if !reference.contains(BEGIN) {

@@ -1,21 +1,21 @@
-//! Python's `eval` of arithmetic, which verl does to answers with `\pi` in them.
+//! Python's `eval` of arithmetic, which verl applies to answers that contain `\pi`.
 
 use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS};
 use crate::util::python_value::float_text;
 
-/// A number, or several in brackets.
+/// A number, or a tuple or list of values.
 enum Value {
     Integer(i128),
     Float(f64),
     Several { list: bool, values: Vec<Value> },
 }
 
-/// `str(eval(text))`; `None` where that raises.
+/// The result of `str(eval(text))`; `None` if that raises.
 pub fn text_of(text: &str) -> Option<String> {
     value_of(text.trim_start_matches([' ', '\t'])).map(|value| value.text())
 }
 
-/// How many values the list has that `text` is; `None` where `eval` raises, or what it gives is no list.
+/// The length of the list that `text` evaluates to; `None` if `eval` raises or the result is no list.
 pub fn list_length(text: &str) -> Option<usize> {
     match value_of(text)? {
         Value::Several { list: true, values } => Some(values.len()),
@@ -23,7 +23,7 @@ pub fn list_length(text: &str) -> Option<usize> {
     }
 }
 
-/// Nothing but brackets leads deeper, in reading as in values, and there Python's own limit is kept.
+/// Evaluates a text. Only brackets nest, both in the grammar and in values, and their depth is limited as in Python.
 fn value_of(text: &str) -> Option<Value> {
     let extent = Extent::of(text);
     if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
@@ -95,7 +95,7 @@ impl Value {
     }
 }
 
-/// Python's grammar; `**` is the sign `p`.
+/// A parser of Python's grammar for arithmetic; the sign `p` stands for `**`.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -124,7 +124,7 @@ impl Reader<'_> {
         if comma { Some(Value::Several { list: false, values }) } else { values.pop() }
     }
 
-    /// One or more, and whether there was a comma.
+    /// One or more values, and `true` if there was a comma.
     fn values(&mut self) -> Option<(Vec<Value>, bool)> {
         let mut values = vec![self.xor()?];
         let mut comma = false;
@@ -163,7 +163,7 @@ impl Reader<'_> {
         Some(value)
     }
 
-    /// Signs, an operand, and whatever it is the base of: the last power is worked out first, and a sign after the power behind it.
+    /// Signs, an operand, and its powers. Powers are evaluated from right to left, and a sign in front after them.
     fn power(&mut self) -> Option<Value> {
         let mut links = Vec::new();
         loop {

@@ -1,14 +1,15 @@
-//! The answer that a response gives.
+//! The answer in a response.
 
 use super::python::{after, before, rfind_lower, strip};
 
-/// What comes before an answer, and what comes after one; each is looked for in what the former ones left.
+/// Phrases before an answer, and below phrases after one. They are searched one after the other, each in what the earlier ones
+/// left.
 const OPENINGS: [&str; 3] = ["answer:", "answer is", "answers are"];
 const CLOSINGS: [&str; 4] = ["is answer", "is the answer", "are answers", "are the answers"];
-/// The last words before an answer, once everything after the last full stop is gone.
+/// The last words before an answer, which are searched once everything after the last full stop is removed.
 const LEADS: [&str; 11] = ["be ", "is ", "are ", "=", ": ", "get ", "be\n", "is\n", "are\n", ":\n", "get\n"];
 
-/// The answer in `response`; where nothing says which part of it that is, the whole of it.
+/// The answer in `response`; the whole response if nothing marks an answer.
 pub fn answer(response: &str) -> String {
     let mut rest = response;
     for opening in OPENINGS {
@@ -20,7 +21,7 @@ pub fn answer(response: &str) -> String {
         }
     }
     rest = last_boxed(rest).filter(|boxed| !boxed.is_empty()).unwrap_or(rest);
-    // That this leaves nothing of "3. 5" but "3" is verl's doing.
+    // This reduces "3. 5" to "3", as in verl.
     if let Some(stop) = rfind_lower(rest, ". ") {
         rest = strip(before(rest, stop));
     }
@@ -34,7 +35,8 @@ fn past_last<'a>(text: &'a str, marker: &str) -> &'a str {
     rfind_lower(text, marker).map_or(text, |at| strip(after(text, at + marker.len())))
 }
 
-/// What the braces after the last `\boxed`, or else the last `\fbox`, hold. A closing brace before the first opening one counts.
+/// The content of the braces after the last `\boxed`, or else after the last `\fbox`. A closing brace before the first opening
+/// one counts.
 fn last_boxed(text: &str) -> Option<&str> {
     let start = text.rfind("\\boxed").or_else(|| text.rfind("\\fbox"))?;
     let mut open = 0;

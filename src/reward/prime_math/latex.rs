@@ -1,4 +1,4 @@
-//! What `pylatexenc` makes of the LaTeX that most answers are written in; verl hands its output to sympy.
+//! The part of `pylatexenc` that converts the LaTeX of most answers to text; verl passes this text to sympy.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -40,25 +40,25 @@ const SYMBOLS: &[(&str, &str)] = &[
 /// Macros that are replaced by their only argument.
 const WRAPPERS: &[&str] = &["text", "mathrm", "textbf", "boxed"];
 
-/// How deep groups are read here. `pylatexenc` gives up, by Python's limit of recursion, from about 120 roots in each other on, 160 of
-/// other macros and 250 braces alone.
+/// The deepest nesting of groups that is read here. `pylatexenc` fails, by Python's recursion limit, from about 120 nested roots
+/// on, 160 nested other macros, and 250 nested braces.
 const DEEPEST: usize = 100;
 const DEEPEST_OF_ALL: usize = 250;
 
-/// The text of `latex`; `None` if it has anything of which that is not known here.
+/// The text of `latex`; `None` if it contains anything whose conversion is not known here.
 pub fn text(latex: &str) -> Option<String> {
     let mut reader = Reader { rest: latex.chars().peekable(), depth: 0 };
     let text = reader.nodes(false)?;
     reader.rest.next().is_none().then_some(text)
 }
 
-/// Whether groups are nested so deeply that `pylatexenc` raises an error, whatever is in them. One that nothing closes counts too.
+/// True if groups are nested so deeply that `pylatexenc` raises an error, whatever they contain. Unclosed groups count too.
 pub fn is_too_deep(latex: &str) -> bool {
     let mut chars = latex.chars();
     let mut depth = 0_usize;
     while let Some(c) = chars.next() {
         match c {
-            // What is escaped opens nothing.
+            // An escaped brace opens nothing.
             '\\' => _ = chars.next(),
             '{' => depth += 1,
             '}' => depth = depth.saturating_sub(1),
@@ -73,19 +73,19 @@ pub fn is_too_deep(latex: &str) -> bool {
 
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
-    /// How many groups are open.
+    /// The number of open groups.
     depth: usize,
 }
 
 impl Reader<'_> {
-    /// Up to the end, or to the brace that closes this group, which is left.
+    /// Reads to the end, or up to the brace that closes this group and is not consumed.
     fn nodes(&mut self, group: bool) -> Option<String> {
         let mut out = String::new();
         while let Some(c) = self.rest.next_if(|c| *c != '}' || !group) {
             match c {
                 '\\' => out.push_str(&self.macro_text()?),
                 '{' => out.push_str(&self.group()?),
-                // Comments, alignment, and what TeX sets as another character where it stands twice.
+                // Comments, alignment, and characters that TeX replaces when they occur twice.
                 '}' | '%' | '~' | '&' | '#' | '$' | '\n' | '`' | '\'' | '?' | '<' | '>' => return None,
                 '-' if self.rest.peek() == Some(&'-') => return None,
                 c => out.push(c),
@@ -94,7 +94,7 @@ impl Reader<'_> {
         Some(out)
     }
 
-    /// After its opening brace; `None` if it is too deep.
+    /// Reads a group after its opening brace; `None` if it is nested too deeply.
     fn group(&mut self) -> Option<String> {
         self.depth += 1;
         let text = (self.depth <= DEEPEST).then(|| self.nodes(true))??;
@@ -102,7 +102,7 @@ impl Reader<'_> {
         self.rest.next().map(|_| text)
     }
 
-    /// After its backslash.
+    /// Reads a macro after its backslash.
     fn macro_text(&mut self) -> Option<String> {
         let first = self.rest.next()?;
         let mut name = first.to_string();
@@ -118,14 +118,14 @@ impl Reader<'_> {
         match name.as_str() {
             "frac" => Some(format!("{}/{}", self.argument()?, self.argument()?)),
             "sqrt" if self.rest.peek() != Some(&'[') => Some(format!("√({})", self.argument()?)),
-            // A box of TeX's own is dropped with what is in it.
+            // An \mbox is dropped with its content.
             "mbox" => self.argument().map(|_| String::new()),
             name if WRAPPERS.contains(&name) => self.argument(),
             _ => None,
         }
     }
 
-    /// A group, a macro without arguments, or one character.
+    /// Reads an argument: a group, a macro without arguments, or one character.
     fn argument(&mut self) -> Option<String> {
         self.skip_spaces()?;
         match self.rest.next()? {
@@ -135,7 +135,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `None` before a letter that may belong to a macro's name, or white space of another kind.
+    /// Skips spaces; `None` before a letter that may belong to a macro's name, or before other white space.
     fn skip_spaces(&mut self) -> Option<()> {
         let is_unclear = |c: &char| !c.is_ascii() && (c.is_alphabetic() || c.is_whitespace()) || (*c != ' ' && is_space(*c));
         let is_next_unclear = self.rest.peek().is_some_and(is_unclear);

@@ -1,8 +1,8 @@
-//! verl's `utils/reward_score/prime_math`: answers to competition problems, compared as text, as numbers and, where that does not
-//! settle it, as mathematics.
+//! verl's `utils/reward_score/prime_math`: answers to competition problems, compared as text, as numbers and, if that does not
+//! decide, as mathematics.
 //!
-//! Whatever verl decides without sympy is decided here, as is what sympy only does arithmetic for. [`Verdict::Undecided`] is
-//! what is left; it is for `math-verify` to tell.
+//! Everything that verl decides without sympy is decided here, and so is everything for which sympy only does arithmetic. The
+//! rest is [`Verdict::Undecided`], which is left to `math-verify`.
 
 mod equal;
 mod evaluate;
@@ -25,7 +25,7 @@ use crate::util::python_value::text_of;
 
 pub use extract::answer;
 
-/// What can be said of an answer without a computer algebra system.
+/// The result of a comparison without a computer algebra system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Right,
@@ -38,7 +38,7 @@ pub fn check(input: &ScoreInput) -> Result<()> {
     truth_of(input).map(drop)
 }
 
-/// The ground truth as text; of a number what Python's `str` makes of it, as in verl. `None` where there is none.
+/// The ground truth as text; a number is formatted as by Python's `str`, as in verl. `None` if there is none.
 fn truth_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Cow<'a, str>>> {
     match input.ground_truth {
         number @ Value::Number(_) => Ok(Some(text_of(number).into())),
@@ -46,8 +46,8 @@ fn truth_of<'a>(input: &ScoreInput<'a>) -> Result<Option<Cow<'a, str>>> {
     }
 }
 
-/// The registered scorer: 1 or 0; the same as the extra `acc`, which verl's reward manager adds where a scorer gives a bare number.
-/// The answer that was extracted is named too, and noted is where math-verify was asked.
+/// The registered scorer: 1 or 0. The extra `acc`, which verl's reward manager adds to a bare number, is the same. The extracted
+/// answer is returned too, and a note says if math-verify was asked.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     let Some(truth) = truth_of(input)? else { return Ok(Score::abstain()) };
     let given = answer(input.solution);
@@ -66,7 +66,7 @@ pub fn score(input: &ScoreInput) -> Result<Score> {
     Ok(Score { extras: vec![("acc".into(), f64::from(score))], pred: Some(given), notes, ..Score::new(score) })
 }
 
-/// Whether `given`, an answer that was found in a response, is the answer `truth`.
+/// Decides whether `given`, an answer extracted from a response, equals the answer `truth`.
 pub fn compare(given: &str, truth: &str) -> Verdict {
     let graded = grade(given, truth, &PRIME);
     if graded == Some(true) {
@@ -79,19 +79,19 @@ pub fn compare(given: &str, truth: &str) -> Verdict {
     }
 }
 
-/// What the graders that descend from PRM800K's differ in.
+/// The differences between the graders that descend from PRM800K's.
 pub struct Dialect {
-    /// Spellings of a percent sign that the first normal form is without.
+    /// The spellings of a percent sign that the first normal form removes.
     pub percent: &'static [&'static str],
-    /// Whether liters are a unit.
+    /// True if liters are a unit.
     pub liters: bool,
-    /// Whether the second normal form is without spaces and braces.
+    /// True if the second normal form removes spaces and braces.
     pub bare: bool,
 }
 
 const PRIME: Dialect = Dialect { percent: &["\\\\%", "\\%"], liters: true, bare: false };
 
-/// By both normal forms, and element by element; `None` where sympy has to tell.
+/// Compares by both normal forms, and element by element; `None` if only sympy can decide.
 pub fn grade(given: &str, truth: &str, dialect: &Dialect) -> Option<bool> {
     if mathd::normal(truth, dialect.percent) == mathd::normal(given, dialect.percent) {
         return Some(true);
@@ -108,7 +108,7 @@ pub fn grade(given: &str, truth: &str, dialect: &Dialect) -> Option<bool> {
     if truths.len() != givens.len() || (truths.len() > 1 && ends(&truth) != ends(&given)) {
         return Some(false);
     }
-    // An element that is wrong makes the answer wrong, whatever the undecided ones are.
+    // One wrong element makes the answer wrong, whatever the undecided ones are.
     let elements: Vec<Option<bool>> = truths.iter().zip(&givens).map(|(truth, given)| grade_element(truth, given)).collect();
     if elements.contains(&Some(false)) {
         Some(false)
@@ -131,7 +131,8 @@ fn grade_element(truth: &str, given: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// verl's answers and scores (`scripts/golden_prime_math.py`). How many are left to math-verify is counted, lest there be more.
+    /// The expected answers and scores are verl's (`scripts/golden_prime_math.py`). The number of cases left to math-verify is
+    /// pinned, so that it cannot grow unnoticed.
     #[test]
     fn decided_answers_are_verls() {
         let text = include_str!("../../../tests/golden/prime_math.jsonl");
@@ -147,8 +148,9 @@ mod tests {
         assert_eq!((undecided, text.lines().count()), (104, 400));
     }
 
-    /// What verl 0.9.1 says of answers that are nested ever deeper, with Python 3.11, sympy 1.13 and pylatexenc 2.10: right up to a number
-    /// of levels, and then wrong, by an error that it takes for a wrong answer.
+    /// The expected results are those of verl 0.9.1 with Python 3.11, sympy 1.13 and pylatexenc 2.10, for answers that are nested
+    /// ever deeper: right up to some number of levels, and wrong beyond it, because of an error that verl counts as a wrong
+    /// answer.
     #[test]
     fn nested_answers_are_verls_or_left_to_math_verify() {
         type Nested = fn(usize) -> String;
@@ -172,7 +174,7 @@ mod tests {
             for count in [1, 20, 90, 190, 198, 199, 201, 300, 1000, 1468, 5000, 100_000] {
                 let (given, expected) = (given(count), if count <= most { Verdict::Right } else { Verdict::Wrong });
                 let verdict = compare(&given, truth);
-                // Of roots sympy can tell.
+                // Roots are left to sympy.
                 let is_sure = count <= 90 && !given.contains("sqrt") || count >= 5000;
                 let start: String = given.chars().take(40).collect();
                 assert!(verdict == expected || !is_sure && verdict == Verdict::Undecided, "{count} of {start}: {verdict:?}");

@@ -1,4 +1,4 @@
-//! The second of verl's two normal forms, and what it is compared by.
+//! The second of verl's two normal forms, and the predicates that its comparison uses.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use super::mathd::unwrap_text;
 use super::python::{Pattern, float, inside, integer_text, pattern, strip};
 use super::{Dialect, latex};
 
-/// In this order, "and" being a separator as "or" is.
+/// Replacements, made in this order; "and" is a separator like "or".
 const REPLACED: [(&str, &str); 9] = [
     ("\\%", "%"),
     ("\\$", "$"),
@@ -19,7 +19,8 @@ const REPLACED: [(&str, &str); 9] = [
     ("trillion", "*10^12"),
 ];
 
-/// Removed one after the other, with their plurals and powers; that "centimeter" is "centi" after "meter" is verl's doing.
+/// Units that are removed in this order, with their plurals and powers. As in verl, "centimeter" becomes "centi" because "meter"
+/// is removed first.
 const UNITS: [&str; 16] = [
     "degree",
     "cm",
@@ -39,10 +40,11 @@ const UNITS: [&str; 16] = [
     "yard",
 ];
 
-/// Removed last, where it is one at all.
+/// Removed last, in the dialects in which it is a unit.
 const LAST_UNIT: &str = "liter";
 
-/// The normal form of `answer` in a dialect; `None` if it has LaTeX of which it is not known here how verl reads it ([`latex::text`]).
+/// The normal form of `answer` in a dialect; `None` if it contains LaTeX whose reading by verl is not known here
+/// ([`latex::text`]).
 pub fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
     static UNIT: LazyLock<Vec<regex::Regex>> = LazyLock::new(|| {
         UNITS.iter().chain([&LAST_UNIT]).map(|unit| pattern(&format!(r"{unit}(es)?(s)? *(\^[0-9]+)?"))).collect()
@@ -60,17 +62,17 @@ pub fn normal(answer: &str, dialect: &Dialect) -> Option<String> {
     let text = if text.starts_with('{') && text.ends_with('}') { inside(&text) } else { &text };
     let text = SPACED_COMMA.replace_all(text, "").into_owned();
     let text = float(&text).filter(|number| is_integral(*number)).map_or(text, |number| integer_text(number.round()));
-    // verl keeps LaTeX that it cannot read as it is.
+    // verl keeps LaTeX that it cannot parse unchanged.
     let text = if text.contains('\\') && !latex::is_too_deep(&text) { sympy_text(&text)? } else { text };
     let text = MINUS.replace_all(&text, "-");
     let text = MIXED.replace_all(&text, "${1}+${2}");
     let text = if dialect.bare { text.replace([' ', '{', '}'], "") } else { text.into_owned() }.to_lowercase();
-    // The commas that are left of a number are none of its own.
+    // Commas that remain in a number do not belong to it.
     let number = integer_value(&text).and_then(|_| float(&text.replace(',', "")));
     Some(number.map_or(text, |number| integer_text(number.trunc())))
 }
 
-/// In this order, what sympy has other names for.
+/// Replacements by sympy's names, in this order.
 const SYMPY_NAMES: [(&str, &str); 6] = [("√", "sqrt"), ("π", "pi"), ("∞", "inf"), ("∪", "U"), ("·", "*"), ("×", "*")];
 
 fn sympy_text(text: &str) -> Option<String> {
@@ -89,18 +91,18 @@ fn integer_value(text: &str) -> Option<f64> {
     float(&without_group_commas(text)).filter(|number| is_integral(*number))
 }
 
-/// Whether verl takes an element for an integer, which only the same integer then equals.
+/// True if verl reads an element as an integer, which then equals only the same integer.
 pub fn is_integer(text: &str) -> bool {
     integer_value(text).is_some()
 }
 
-/// Whether verl takes an element for a fraction, which only the same fraction then equals: 2/4 is not 1/2.
+/// True if verl reads an element as a fraction, which then equals only the same fraction: 2/4 is not 1/2.
 pub fn is_fraction(text: &str) -> bool {
     static FRACTION: Pattern = LazyLock::new(|| pattern(r"^-?[0-9]+.?/0*[1-9][0-9]*.?\n?$"));
     FRACTION.is_match(text)
 }
 
-/// 1,234,567 is 1234567; a comma before another number of digits stays.
+/// Writes 1,234,567 as 1234567; a comma before any other number of digits stays.
 fn without_group_commas(text: &str) -> String {
     static GROUP: Pattern = LazyLock::new(|| pattern(r"(\d),(\d\d\d)(\n?$|\D)"));
     let mut text = text.to_owned();

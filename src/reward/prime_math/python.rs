@@ -1,4 +1,4 @@
-//! What Python makes of text and numbers where Rust differs; verl's rules depend on it.
+//! Python's functions on text and numbers, where Rust's differ; verl's rules depend on them.
 
 use std::sync::LazyLock;
 
@@ -10,13 +10,15 @@ pub use crate::util::python_text::strip;
 /// A constant pattern, compiled on first use.
 pub type Pattern = LazyLock<Regex>;
 
+/// Compiles a constant pattern.
+///
 /// # Panics
-/// On a pattern that is none; all are constants.
+/// If the pattern is invalid.
 pub fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a constant pattern")
 }
 
-/// The decimal digit that `c` is, of whatever script: the digits of a script stand ten in a row.
+/// The ASCII digit for the decimal digit `c` of any script; each script has its ten digits in a row.
 fn digit(c: char) -> Option<char> {
     static DIGIT: Pattern = LazyLock::new(|| pattern(r"^\d$"));
     if c.is_ascii() {
@@ -28,18 +30,18 @@ fn digit(c: char) -> Option<char> {
     run.checked_sub(1).and_then(|before| char::from_digit(before as u32 % 10, 10))
 }
 
-/// `c.isdigit()`
+/// Python's `c.isdigit()`.
 pub fn is_digit(c: char) -> bool {
     python_text::is_digit(c.encode_utf8(&mut [0; 4]))
 }
 
-/// `float(text)`: `None` where Python raises `ValueError`.
+/// Python's `float(text)`; `None` if it raises `ValueError`.
 pub fn float(text: &str) -> Option<f64> {
-    // What only Python takes for white space, the separators below 0x20, it does not allow around numbers either.
+    // The separators below 0x20, which only Python counts as white space, are not allowed around numbers by Python either.
     let plain: String = text.trim().chars().map(|c| digit(c).unwrap_or(c)).collect();
     let bytes = plain.as_bytes();
     let is_digit_at = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
-    // An underscore stands between two digits; "0x10" and the like are no floats in either language.
+    // An underscore must stand between two digits; "0x10" and the like are no floats in either language.
     for (at, _) in plain.match_indices('_') {
         if !is_digit_at(at.checked_sub(1)) || !is_digit_at(Some(at + 1)) {
             return None;
@@ -48,30 +50,30 @@ pub fn float(text: &str) -> Option<f64> {
     plain.replace('_', "").parse().ok()
 }
 
-/// `str(int(value))` of an integral value.
+/// Python's `str(int(value))` for an integral value.
 pub fn integer_text(value: f64) -> String {
-    // A negative zero has no sign as an integer.
+    // As an integer, negative zero has no sign.
     format!("{:.0}", value + 0.0)
 }
 
-/// How deep brackets may be nested in Python's source, and how many operators may follow each other in one operand of another: 3.11
-/// raises errors beyond the first, and beyond some 2,900 to 3,000 of the second.
+/// The deepest nesting of brackets in Python's source, and the longest chain of operators that contain each other. Python 3.11
+/// raises errors beyond the first, and beyond some 2,900 to 3,000 for the second.
 pub const MOST_BRACKETS: usize = 200;
 pub const LONGEST_CHAIN: usize = 3000;
 
-/// How much of Python's limits an expression takes up.
+/// The size of an expression, in terms of Python's limits.
 #[derive(Debug, Default, PartialEq)]
 pub struct Extent {
-    /// The most brackets that are open at once, whether anything closes them or not.
+    /// The largest number of brackets that are open at once, closed later or not.
     pub brackets: usize,
-    /// The most signs, powers, sums or products that hold each other, those in further brackets not counted.
+    /// The largest number of signs, powers, sums or products that contain each other, without those in inner brackets.
     pub chain: usize,
-    /// All operators.
+    /// The number of all operators.
     pub operators: usize,
 }
 
 impl Extent {
-    /// What is counted is what brackets, signs and operands look like; nothing else of the grammar is known here.
+    /// Measures an expression by its brackets, signs and operands alone, without any other grammar.
     pub fn of(expression: &str) -> Self {
         let mut extent = Self::default();
         let mut outer = Vec::new();
@@ -106,15 +108,15 @@ impl Extent {
     }
 }
 
-/// The operators of one level of brackets, up to some place in it.
+/// The operators of one level of brackets, up to the current place in it.
 #[derive(Default)]
 struct Level {
     sums: usize,
-    /// Of the present term.
+    /// Products in the current term.
     products: usize,
-    /// Of the present factor.
+    /// Powers in the current factor.
     powers: usize,
-    /// In front of the present operand and, in a power, of those before it.
+    /// Signs in front of the current operand and, in a power, of the operands before it.
     signs: usize,
     after_operand: bool,
 }
@@ -134,17 +136,17 @@ impl Level {
     }
 }
 
-/// `text[from:]`, counted in characters.
+/// Python's `text[from:]`, counted in characters.
 pub fn after(text: &str, from: usize) -> &str {
     text.char_indices().nth(from).map_or("", |(byte, _)| &text[byte..])
 }
 
-/// `text[:to]`, counted in characters.
+/// Python's `text[:to]`, counted in characters.
 pub fn before(text: &str, to: usize) -> &str {
     text.char_indices().nth(to).map_or(text, |(byte, _)| &text[..byte])
 }
 
-/// `text[1:-1]`
+/// Python's `text[1:-1]`.
 pub fn inside(text: &str) -> &str {
     let mut chars = text.chars();
     chars.next();
@@ -152,7 +154,8 @@ pub fn inside(text: &str) -> &str {
     chars.as_str()
 }
 
-/// `text.lower().rfind(marker)`, in characters of the lower-case text, which Python then counts in the text itself.
+/// Python's `text.lower().rfind(marker)`: an index in characters of the lower-case text, which verl's code then uses in the text
+/// itself.
 pub fn rfind_lower(text: &str, marker: &str) -> Option<usize> {
     let lower = text.to_lowercase();
     lower.rfind(marker).map(|byte| lower[..byte].chars().count())

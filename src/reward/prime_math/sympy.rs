@@ -1,14 +1,14 @@
-//! Whether the difference of two expressions is 0, where sympy has nothing to do for it but arithmetic.
+//! Decides if the difference of two expressions is 0, as far as sympy would need only arithmetic for it.
 
 use std::sync::LazyLock;
 
 use super::polynomial::Polynomial;
 use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS, Pattern, pattern, strip};
 
-/// More operators than this are too much work: a polynomial may have 256 terms after each of them.
+/// The largest number of operators; more would take too long, because a polynomial can have 256 terms after each of them.
 const MOST_OPERATORS: usize = 10_000;
 
-/// What verl and sympy say of the equality of two elements in normal form; `None` where that takes sympy to tell.
+/// The equality of two elements in normal form, as decided by verl and sympy; `None` if only sympy can decide.
 pub fn equal(truth: &str, given: &str) -> Option<bool> {
     if strip(truth).is_empty() || strip(given).is_empty() {
         return Some(false);
@@ -17,8 +17,8 @@ pub fn equal(truth: &str, given: &str) -> Option<bool> {
     if !is_allowed(&difference) || has_no_value(&difference) {
         return Some(false);
     }
-    // What Python cannot parse for its size is not equal. In the innermost brackets stands a number or a name, around which sympy puts
-    // one pair more; around those that it knows, such as pi, it does not.
+    // An expression that is too large for Python's parser is not equal. sympy puts one more pair of brackets around a number or a
+    // name in the innermost brackets, but not around names that it knows, such as pi.
     let extent = Extent::of(&difference);
     if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
         return Some(false);
@@ -32,7 +32,7 @@ pub fn equal(truth: &str, given: &str) -> Option<bool> {
     })
 }
 
-/// What verl lets sympy see: two unknowns at most, no long or nested powers.
+/// True if verl passes the expression to sympy: it has at most two unknowns, and no long or nested powers.
 fn is_allowed(expression: &str) -> bool {
     static LETTER: Pattern = LazyLock::new(|| pattern(r"\p{L}"));
     static BAD: Pattern = LazyLock::new(|| pattern(r"\^\{|\^\(|\^[0-9]+\^|\^[0-9][0-9]+"));
@@ -43,7 +43,7 @@ fn is_allowed(expression: &str) -> bool {
     letters.len() <= 2 && !BAD.is_match(expression)
 }
 
-/// Certain to be refused by Python's grammar, or to be something that has no difference: a set, a tuple, an inequality.
+/// True if Python's grammar is certain to refuse the expression, or if it has no difference: a set, a tuple, an inequality.
 fn has_no_value(expression: &str) -> bool {
     let is_stray =
         |c: char| "\"'?;$\\|:@{}<>".contains(c) || !(c.is_ascii() || c.is_alphanumeric() || c.is_whitespace() || is_mark(c));
@@ -74,7 +74,7 @@ fn brackets_match(expression: &str) -> bool {
     }) && open.is_empty()
 }
 
-/// A comma right inside the brackets that verl puts around each side.
+/// True if there is a comma directly inside the brackets that verl puts around each side.
 fn is_tuple(expression: &str) -> bool {
     let mut depth = 0;
     expression.chars().any(|c| {
@@ -83,7 +83,7 @@ fn is_tuple(expression: &str) -> bool {
     })
 }
 
-/// sympy's numbers: exact, or binary with 53 bits as soon as a decimal is among them.
+/// A number of sympy's: exact, or binary with 53 bits once a decimal is involved.
 enum Value {
     Exact(Polynomial),
     Float(f64),
@@ -130,7 +130,7 @@ impl Value {
         match (self, other) {
             (Self::Exact(a), Self::Exact(b)) => a.over(&b).map(Self::Exact),
             (_, b) if b.double()? == 0.0 => None,
-            // So does sympy, with two roundings.
+            // sympy rounds twice here, and so does this.
             (a @ Self::Exact(_), Self::Float(b)) => Self::float(a.double()? * (1.0 / b)),
             (a, b) => Self::float(a.double()? / b.double()?),
         }
@@ -142,13 +142,13 @@ enum Token {
     Integer(i128),
     Float(f64),
     Symbol(char),
-    /// `^` for a power.
+    /// An operator; `^` is a power.
     Sign(char),
 }
 
-/// Of more than 15 digits sympy makes numbers of more than 53 bits.
+/// The largest number of digits; from more digits, sympy makes numbers of more than 53 bits.
 const MOST_DIGITS: usize = 15;
-/// Names of two letters that are not the product of two symbols: sympy's own, Greek letters and Python's words.
+/// Names of two letters that are not the product of two symbols: names of sympy, Greek letters and Python's keywords.
 const NAMES: &[&str] =
     &["ff", "fu", "im", "jn", "li", "ln", "oo", "re", "rf", "yn", "mu", "nu", "xi", "as", "if", "in", "is", "or"];
 
@@ -190,7 +190,7 @@ fn number_token(number: &str, exponent: &str) -> Option<Token> {
     (number.len() <= MOST_DIGITS + 1 && (value == 0.0 || value.is_normal())).then_some(Token::Float(value))
 }
 
-/// Python's grammar, with products that have no sign. Nothing but brackets leads deeper, and [`equal`] has counted those.
+/// A parser of Python's grammar with implicit products. Only brackets nest, and [`equal`] has counted them.
 struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
@@ -229,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Signs, an operand, and whatever it is the base of: the last power is worked out first, and a sign after the power behind it.
+    /// Signs, an operand, and its powers. Powers are evaluated from right to left, and a sign in front after them.
     fn power(&mut self) -> Option<Value> {
         let mut links = Vec::new();
         loop {

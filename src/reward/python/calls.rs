@@ -1,4 +1,4 @@
-//! The functions of a pool as reward functions: what each style is asked with, and what it answers.
+//! The functions of a pool as reward functions: the arguments for each style of function, and the reading of the results.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::pool::Pool;
 use crate::reward::{BatchJudge, Judge, Reward, Runs, Score, ScoreInput};
 use crate::util::suggest::did_you_mean;
 
-/// Columns that functions of TRL's style get in another form.
+/// Columns that functions of TRL's style do not get under these names, but in another form.
 const NO_COLUMNS: [&str; 3] = ["prompt", "completion", "completion_ids"];
 
-/// One reward function for each that a file offers, by its name there; none for code of ours, which scores nothing.
+/// One reward function for each function of a file, under its name; none for built-in code, which does not score by itself.
 pub fn functions(pool: &Arc<Pool>) -> Vec<Reward> {
     let offered = pool.functions().iter().enumerate().filter_map(|(index, signature)| {
         let function = Call { pool: pool.clone(), index };
@@ -103,10 +103,10 @@ impl<'a> VerlBatch<'a> {
     }
 }
 
-/// Lists of one: OpenRLHF scores each response when it is there.
+/// Arguments in OpenRLHF's style: lists of one item, because each response is scored as soon as it is complete.
 #[derive(Serialize)]
 struct OpenRlhf<'a> {
-    /// Prompt and response, with special tokens.
+    /// The prompt and the response, with special tokens.
     queries: [String; 1],
     prompts: [&'a str; 1],
     labels: [&'a Value; 1],
@@ -125,7 +125,7 @@ struct Trl<'a> {
     completions: Vec<&'a str>,
     completion_ids: Vec<Option<&'a [u32]>>,
     columns: Columns<'a>,
-    /// For the message of one that is missing.
+    /// The names of all columns, for the message about a missing one.
     all_columns: Vec<&'a str>,
     step: u64,
 }
@@ -137,7 +137,7 @@ enum Prompt<'a> {
     Text(&'a str),
 }
 
-/// Each column as the list of its values.
+/// The columns of a batch, each as the list of its values.
 struct Columns<'a>(Vec<(&'a str, Vec<&'a Value>)>);
 
 impl Serialize for Columns<'_> {
@@ -147,7 +147,7 @@ impl Serialize for Columns<'_> {
 }
 
 impl<'a> Trl<'a> {
-    /// Only what the function has a use for is sent.
+    /// Selects the columns that the function uses; only these are sent.
     fn new(inputs: &[ScoreInput<'a>], signature: &Signature) -> Self {
         let takes = |name: &str| signature.columns.as_ref().is_none_or(|columns| columns.iter().any(|known| known == name));
         let all = inputs[0].columns.keys().map(String::as_str).filter(|name| !NO_COLUMNS.contains(name));
@@ -169,7 +169,7 @@ impl<'a> Trl<'a> {
     }
 }
 
-/// `[score, extras, pred, notes]`; numbers that JSON has not come as text.
+/// Reads `[score, extras, pred, notes]`. Numbers that JSON lacks are sent as text.
 fn read(score: &Value) -> Option<Score> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
     let [score, extras, pred, notes] = score.as_array()?.as_slice() else { return None };

@@ -1,11 +1,11 @@
-//! What of this process's environment the user's code gets to see: what programs need to run, and no tokens or keys.
+//! The part of the environment that user code in workers sees: what programs need to run, but no tokens or keys.
 
 use std::env;
 use std::ffi::OsString;
 
 use anyhow::{Result, ensure};
 
-/// Variables that workers get; a `*` at its end stands for any end, one at its beginning for any beginning.
+/// The variables that workers get. A `*` stands for any ending or, at the front, any beginning.
 const ALLOWED: &str = "
     PATH HOME USER LOGNAME SHELL TZ LANG LANGUAGE LC_* TMPDIR TMP TEMP PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_*
     PYENV_* LD_LIBRARY_PATH DYLD_LIBRARY_PATH *_proxy *_PROXY SSL_* REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
@@ -15,7 +15,8 @@ const ALLOWED: &str = "
     NUMEXPR_NUM_THREADS
 ";
 
-/// The order of sets and dicts of text is that of their hashes; text is printed as UTF-8, so that no `print` of a response fails.
+/// Variables that are set for workers: hashes of text and with them the order of sets are reproducible, and text is printed as
+/// UTF-8, so that printing a response never fails.
 const SET: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONIOENCODING", "utf-8:backslashreplace")];
 
 fn is_allowed(name: &str) -> bool {
@@ -29,7 +30,7 @@ fn is_allowed(name: &str) -> bool {
 /// The environment of a worker.
 ///
 /// # Errors
-/// A name to pass on that is not set here.
+/// If a variable that is to be passed on is unset.
 pub(super) fn of_workers(pass: &[String]) -> Result<Vec<(OsString, OsString)>> {
     for name in pass {
         ensure!(env::var_os(name).is_some(), "reward.pass_env names {name}, which is not set in the environment");
@@ -39,7 +40,7 @@ pub(super) fn of_workers(pass: &[String]) -> Result<Vec<(OsString, OsString)>> {
     Ok(kept.chain(SET.map(|(name, value)| (name.into(), value.into()))).collect())
 }
 
-/// What to do about an error that names a variable which is set here and was not passed on; nothing if it names none.
+/// Advice for an error that mentions a variable which is set here but was not passed on; empty if it mentions none.
 pub(super) fn hint(error: &str, pass: &[String]) -> String {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut withheld: Vec<String> =
@@ -54,7 +55,8 @@ pub(super) fn hint(error: &str, pass: &[String]) -> String {
     )
 }
 
-/// As a whole word; a name without an underscore, which may be any word, only in quotes.
+/// True if the text contains the name as a whole word. A name without an underscore could be any word, so it counts only in
+/// quotes.
 fn is_named(name: &str, text: &str) -> bool {
     let quoted = [format!("'{name}'"), format!("\"{name}\"")].iter().any(|quoted| text.contains(quoted));
     let in_word = |c: char| c.is_alphanumeric() || c == '_';

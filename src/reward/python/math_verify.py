@@ -1,4 +1,5 @@
-# What is asked of math-verify, in a worker. Its time limits are alarms of the main thread, which runs this; it tells of none.
+# Calls of math-verify, which run in a worker. Its time limits are alarms of the main thread, which runs this code; it does not
+# report when they expire.
 
 import logging
 
@@ -10,7 +11,7 @@ logging.getLogger("math_verify").setLevel(logging.CRITICAL)
 
 
 def verl(response, truth):
-    """verl's math_verify scorer: any answer in the response equal to any in the ground truth; what takes too long is wrong."""
+    """verl's math_verify scorer: an answer in the response equals one in the ground truth; a timeout counts as wrong."""
     try:
         gold = parse("\\boxed{" + truth + "}", (LatexExtractionConfig(),))
         found = parse(response, (ExprExtractionConfig(), LatexExtractionConfig()))
@@ -20,7 +21,7 @@ def verl(response, truth):
 
 
 def trl(response, truth):
-    """TRL's accuracy_reward: LaTeX only, what is boxed first; no score without a ground truth that can be read."""
+    """TRL's accuracy_reward: LaTeX only, boxed answers first; no score if the ground truth cannot be parsed."""
     gold = parse(truth, parsing_timeout=10)
     if not gold:
         return {"score": None, "gold": "[unparseable]", "answer": "[skipped]"}
@@ -32,7 +33,7 @@ def trl(response, truth):
 
 
 def same(response, truth):
-    """Whether two answers, of which the second was found in a response, are the same."""
+    """Compares two bare answers; `response` is the answer that was extracted from a response."""
     def read(text):
         return parse("\\boxed{" + text + "}", (LatexExtractionConfig(), ExprExtractionConfig()))
 

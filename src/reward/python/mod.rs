@@ -1,9 +1,10 @@
-//! Reward functions in Python files of the user's, unchanged, each called in the way it was written for: verl's, TRL's, OpenRLHF's.
+//! Reward functions in the user's Python files, which need no changes: each is called in the style it was written for (verl, TRL
+//! or OpenRLHF).
 //!
-//! They run in processes of their own ([`Pool`]), because user code hangs, leaks and dies, and no thread can be stopped that does.
-//! One JSON line goes to a worker and one comes back; what the code prints goes to the log. A worker that takes too long is killed
-//! with everything it has started, and the next call starts another. Which worker gets which response makes no difference, unless
-//! the file keeps state between calls.
+//! They run in separate processes ([`Pool`]), because user code can hang, leak memory or crash, and a thread that does cannot be
+//! stopped. A request and its reply are one line of JSON each; output of the code goes to the log. A worker that takes too long
+//! is killed with all of its children, and the next call starts another. It makes no difference which worker gets which response,
+//! unless the file keeps state between calls.
 
 mod calls;
 mod environment;

@@ -1,4 +1,5 @@
-//! What a pool is made of: where the functions are, what their processes may use, and how the functions want to be called.
+//! The options of a pool: the code of the functions, the resources of their processes, and the style in which each function is
+//! called.
 
 use std::time::Duration;
 
@@ -6,20 +7,22 @@ use serde_json::{Map, Value};
 
 use crate::util::interrupt::Interrupt;
 
-/// Where the functions are.
+/// The code that holds the functions.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// A file of the user's, `file://PATH` or `pkg://MODULE` (as in verl).
+    /// A file of the user: `file://PATH` or `pkg://MODULE` (as in verl).
     File {
         path: String,
-        /// Functions of the file. `compute_score` alone, which is verl's default, stands for `reward_func` where that is missing.
+        /// The functions' names in the file. If the only name is `compute_score`, verl's default, and the file lacks it,
+        /// `reward_func` is used.
         names: Vec<String>,
-        /// Arguments by keyword for each function, before any that are given by a row.
+        /// Keyword arguments for each function; they take precedence over arguments from a row.
         reward_kwargs: Map<String, Value>,
-        /// Whether functions that score one response are called in the order of verl's prime manager, not by keyword.
+        /// True if functions that score one response are called with positional arguments, as verl's prime manager does, instead
+        /// of by keyword.
         positional: bool,
     },
-    /// Code of ours, whose functions take and return anything that JSON has.
+    /// Built-in code, whose functions take and return any JSON value.
     BuiltIn { name: &'static str, code: &'static str, functions: &'static [&'static str] },
 }
 
@@ -32,21 +35,21 @@ impl Source {
     }
 }
 
-/// Limits of workers.
+/// The options of a pool's workers.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// The interpreter, 3.8 or later.
+    /// The Python interpreter, version 3.8 or later.
     pub python: String,
     pub num_workers: usize,
-    /// Of one call.
+    /// The time limit of one call.
     pub timeout: Duration,
-    /// Of loading the code.
+    /// The time limit for loading the code.
     pub start_timeout: Duration,
-    /// Memory that each process may allocate, in MiB.
+    /// The memory that each process can allocate, in MiB.
     pub memory_limit_mb: Option<u64>,
-    /// Seconds of processor time of one call.
+    /// The processor time of one call, in seconds.
     pub cpu_limit: Option<u64>,
-    /// Environment variables that workers get beside the usual ones.
+    /// The environment variables that workers get in addition to the usual ones.
     pub pass_env: Vec<String>,
     pub interrupt: Interrupt,
 }
@@ -66,18 +69,18 @@ impl Default for PoolOptions {
     }
 }
 
-/// How a function wants to be called.
+/// The style in which a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// verl's reward manager: one response, by keyword or in order.
+    /// As verl's reward manager: one response, by keyword or in order.
     Verl,
-    /// verl's batch manager.
+    /// As verl's batch manager.
     VerlBatch,
-    /// TRL's reward functions, which see a batch.
+    /// As TRL's reward functions, which get a batch.
     Trl,
-    /// OpenRLHF's `reward_func`.
+    /// As OpenRLHF's `reward_func`.
     OpenRlhf,
-    /// Functions of [`Source::BuiltIn`].
+    /// As the functions of [`Source::BuiltIn`].
     Plain,
 }
 
@@ -86,14 +89,14 @@ pub enum Style {
 pub struct Signature {
     pub name: String,
     pub style: Style,
-    /// The arguments it takes; `None` for any.
+    /// The arguments that the function takes; `None` for any.
     pub columns: Option<Vec<String>>,
-    /// Columns of the data set that it cannot do without.
+    /// The columns of the data set that the function requires.
     pub wants: Vec<String>,
 }
 
 impl Signature {
-    /// As a worker writes it; `None` for anything else.
+    /// Reads a signature as a worker writes it; `None` for anything else.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let style = match value["style"].as_str()? {
             "verl" | "verl_positional" => Style::Verl,

@@ -1,4 +1,4 @@
-//! Worker processes that answer one request at a time each, started when they are needed and again when they are lost.
+//! Worker processes that answer one request at a time each. They are started on demand, and replaced when they are lost.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -17,26 +17,26 @@ use super::process::{Lost, Worker};
 use crate::reward::failure::{Failure, FailureKind};
 use crate::util::suggest::did_you_mean;
 
-/// Everything a worker runs. Python's own modules are loaded before the current folder can put others in their place.
+/// The code of a worker. Python's own modules are imported before the current folder can put others in their place.
 const CODE: &str = concat!(
     "import sys\nsys.path[:] = [folder for folder in sys.path if folder]\n",
     include_str!("results.py"),
     include_str!("styles.py"),
     include_str!("worker.py")
 );
-/// How often somebody who waits for a free worker looks whether the run was interrupted.
+/// The interval at which a thread that waits for a free worker checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(50);
-/// What Python, NumPy, torch and C++ say when there is no more.
+/// The words for exhausted memory in messages of Python, NumPy, torch and C++.
 const OUT_OF_MEMORY: [&str; 3] = ["MemoryError", "allocate memory", "bad_alloc"];
 
-/// Workers that run the same code, and what it offers.
+/// Workers that run the same code, and the functions of this code.
 pub struct Pool {
     source: Source,
     options: PoolOptions,
     environment: Vec<(OsString, OsString)>,
-    /// The first line that a worker gets.
+    /// The first line that a worker gets, with its setup.
     setup: Vec<u8>,
-    /// Seconds of processor time, of a start and of a call.
+    /// The limits on processor time in seconds: of a start, and of a call.
     cpu: (u64, u64),
     functions: Vec<Signature>,
     workers: Mutex<Workers>,
@@ -49,7 +49,7 @@ struct Workers {
     busy: usize,
 }
 
-/// A place in the pool, given back when this is dropped, with the worker if it is still good.
+/// A place in the pool. When it is dropped, it becomes free again, with its worker if that is still usable.
 struct Seat<'a> {
     pool: &'a Pool,
     worker: Option<Worker>,
@@ -65,17 +65,18 @@ impl Drop for Seat<'_> {
 }
 
 impl Pool {
-    /// Starts one worker, which loads the code and says what it offers.
+    /// Starts one worker, which loads the code and reports its functions.
     ///
     /// # Errors
-    /// Whatever keeps the functions from being called: no such file, function or interpreter, an error in the file, parameters
-    /// that nothing here has arguments for, a start that takes too long.
+    /// If the functions cannot be called: a missing file, function or interpreter, an error in the file, parameters for which
+    /// there are no arguments, or a start that takes too long.
     pub fn start(source: Source, options: PoolOptions) -> Result<Self> {
         ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
         let named = !matches!(&source, Source::File { names, .. } if names.is_empty());
         ensure!(named, "custom_reward_function.name names no function");
         let environment = environment::of_workers(&options.pass_env)?;
-        // Without a limit of the user's, one that nothing meets but a worker whose trainer was killed while it hangs.
+        // Without a limit set by the user, one so high that only a worker reaches it whose trainer was killed while the worker
+        // hung.
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
         let hung = |timeout: Duration| timeout.as_secs().max(1).saturating_mul(cores).min(u64::from(u32::MAX));
         let cpu = (hung(options.start_timeout), options.cpu_limit.unwrap_or(hung(options.timeout)));
@@ -91,17 +92,17 @@ impl Pool {
         Ok(pool)
     }
 
-    /// What the code offers, by the names and in the order in which it was asked for.
+    /// The functions of the code, under the names and in the order of the request.
     pub fn functions(&self) -> &[Signature] {
         &self.functions
     }
 
-    /// Calls the function of this index in [`Self::functions`] in a free worker, and returns its reply: `scores`, of
-    /// [`Source::BuiltIn`] the returned `value`. Equal arguments see equal random numbers.
+    /// Calls the function with this index in [`Self::functions`] in a free worker and returns its reply: `scores`, or the
+    /// returned `value` for [`Source::BuiltIn`]. Equal arguments come with equal random seeds.
     ///
     /// # Errors
-    /// [`Failure`] as the root if the function raised an error, returned what it should not, took too long, or died; the
-    /// interruption of the run.
+    /// [`Failure`] as the root cause if the function raised an error, returned something that is no reward, took too long, or
+    /// died. Also if the run is interrupted.
     pub fn call(&self, function: usize, arguments: &impl Serialize) -> Result<Value> {
         let name = &self.functions.get(function).context("no function of a reward file has this index")?.name;
         let line = request(function, arguments)?;
@@ -127,7 +128,7 @@ impl Pool {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A worker that is alive: one that is free, a new one, or the next that becomes free.
+    /// A living worker: a free one, a new one, or the next that becomes free.
     fn seat(&self) -> Result<Seat<'_>> {
         let mut workers = self.workers();
         loop {
@@ -183,7 +184,7 @@ impl Pool {
         Ok((worker, functions.context("a reward worker offers a function of no style that is known")?))
     }
 
-    /// What the worker says went wrong.
+    /// The error that a worker reported.
     fn raised(&self, error: &Value) -> anyhow::Error {
         self.failure(FailureKind::Exception, error.as_str().unwrap_or_default())
     }
@@ -203,7 +204,7 @@ impl Pool {
         }
     }
 
-    /// With what can be done about it, where the text tells.
+    /// A [`Failure`], with advice if its text suggests any.
     fn failure(&self, kind: FailureKind, text: &str) -> anyhow::Error {
         let title = self.source.title();
         let starts_with_trace = text.starts_with("Traceback");
@@ -229,7 +230,8 @@ fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -
     format!("{setup}\n").into_bytes()
 }
 
-/// One line. The seed of random numbers is a hash of the arguments (FNV-1a), which says nothing of who calls when.
+/// A request as one line. The seed of random numbers is a hash of the arguments (FNV-1a), so it does not depend on who calls
+/// when.
 fn request(function: usize, arguments: &impl Serialize) -> Result<Vec<u8>> {
     let arguments = serde_json::to_vec(arguments).context("the arguments of a reward function are no JSON")?;
     let seed =
@@ -244,7 +246,7 @@ fn at(place: &str) -> String {
     if place.is_empty() { String::new() } else { format!("; it was at (innermost first)\n{place}") }
 }
 
-/// How a process ended that was to use no more than `cpu` seconds of processor time.
+/// The end of a worker in words. `cpu` is its limit on processor time in seconds.
 fn died(lost: &Lost, cpu: u64) -> String {
     let Lost::Died(status) = lost else { return "closed the pipe of its replies".to_owned() };
     match (status.code(), status.signal()) {

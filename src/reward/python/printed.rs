@@ -1,19 +1,20 @@
-//! What the user's code prints, by whatever way: it goes to the log, and its end into messages.
+//! The output of user code, on whatever stream: it goes to the log, and its last lines go into error messages.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 use std::process::ChildStderr;
 
 const CHUNK: usize = 1 << 13;
-/// Lines that are kept, and how much of each.
+/// The number of lines kept for messages, and below the length of each.
 const TAIL: usize = 20;
 const LONGEST_LINE: usize = 400;
-/// Bytes without an end of line that are taken for a line.
+/// The number of bytes without a line end after which they count as a line.
 const NO_LINE: usize = 1 << 16;
-/// Bytes that are read at once at most, of a process that prints without end: somebody else looks at the clock.
+/// The largest number of bytes read at once from a process that prints without end, so that the caller can check its time limit
+/// in between.
 const PRINTED_AT_ONCE: usize = 1 << 18;
 
-/// The pipe that both output streams of a process go to.
+/// The pipe that receives both output streams of a process.
 pub(super) struct Printed {
     pipe: Option<ChildStderr>,
     partial: Vec<u8>,
@@ -25,12 +26,12 @@ impl Printed {
         Self { pipe: Some(pipe), partial: Vec::new(), tail: VecDeque::new() }
     }
 
-    /// `None` once it is closed.
+    /// The pipe; `None` once it is closed.
     pub fn pipe(&self) -> Option<&ChildStderr> {
         self.pipe.as_ref()
     }
 
-    /// Logs what is there.
+    /// Logs the output that is available.
     pub fn read(&mut self) {
         let (mut chunk, mut total) = ([0; CHUNK], 0);
         while let Some(pipe) = self.pipe.as_mut().filter(|_| total < PRINTED_AT_ONCE) {
@@ -66,13 +67,13 @@ impl Printed {
         }
     }
 
-    /// The last lines, for the end of a message.
+    /// The last lines of output, for the end of a message.
     pub fn last_words(&self) -> String {
         let lines: Vec<&str> = self.tail.iter().map(String::as_str).collect();
         if lines.is_empty() { String::new() } else { format!("\nIt printed last:\n  {}", lines.join("\n  ")) }
     }
 
-    /// The user's lines of the trace that was printed last, if one was. Ours have no file.
+    /// The lines of user code in the last traceback, if one was printed. Built-in code is left out; it has no file.
     pub fn trace(&self) -> Option<String> {
         let start = self.tail.iter().rposition(|line| line.starts_with("Stack (most recent"))?;
         let lines = self.tail.range(start + 1..).map(String::as_str);

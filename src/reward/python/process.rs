@@ -1,7 +1,7 @@
-//! One worker process: started, asked, and killed with everything it has started.
+//! A worker process: started, sent requests, and killed with all of its children.
 //!
-//! The thread that asks does all the work: it writes the request, reads the reply and what is printed meanwhile, and looks at the
-//! clock. So an idle worker costs nothing, and a reply wakes the thread that waits for it and no other.
+//! The calling thread does all the work: it writes the request, reads the reply and the output printed meanwhile, and checks the
+//! time limit. So an idle worker costs nothing, and a reply wakes only the thread that waits for it.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
@@ -18,12 +18,12 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 use super::printed::Printed;
 use crate::util::interrupt::Interrupt;
 
-/// How often somebody who waits looks whether the run was interrupted, or the worker is dead though its pipe is still open, which a
-/// child that it forked can hold.
+/// The interval at which a waiting thread checks for an interrupt, and for a worker that is dead while a forked child holds its
+/// pipe open.
 const SLICE: Duration = Duration::from_millis(50);
-/// The same, once the worker has closed its pipe and is about to die.
+/// The same interval once the worker has closed its pipe and is about to exit.
 const DYING_SLICE: Duration = Duration::from_millis(2);
-/// How long a worker may live that has closed its pipe, or says where it hangs.
+/// How long a worker may live after it has closed its pipe, or while it reports where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
 const CHUNK: usize = 1 << 13;
 
@@ -31,25 +31,25 @@ pub(super) struct Worker {
     child: Child,
     group: Pid,
     requests: ChildStdin,
-    /// `None` once it is closed.
+    /// The pipe of replies; `None` once it is closed.
     replies: Option<ChildStdout>,
     unread: Vec<u8>,
     printed: Printed,
     ended: bool,
 }
 
-/// Why there is no reply. The worker is dead then.
+/// The reason why there is no reply. The worker is dead then.
 pub(super) enum Lost {
     Died(ExitStatus),
-    /// It lived on, but without the pipe of its replies.
+    /// The worker closed the pipe of replies without exiting.
     Closed,
-    /// The lines of the user's code that it was at, as far as it could tell.
+    /// The call took too long; the lines of user code that were running, if the worker could report them.
     TimedOut(String),
     Interrupted(anyhow::Error),
 }
 
 impl Worker {
-    /// A process in a group of its own, that knows nothing of this one but the given environment.
+    /// Starts a process in a process group of its own, with exactly the given environment.
     pub fn spawn(python: &str, code: &str, environment: &[(OsString, OsString)]) -> Result<Self> {
         let mut command = Command::new(python);
         command.args(["-u", "-c", code]).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
@@ -65,7 +65,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Sends a line and returns the next line that comes, without its end.
+    /// Sends a line and returns the next line received, without its line end.
     pub fn ask(&mut self, line: &[u8], timeout: Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
         let begun = Instant::now();
         let (mut unsent, mut looked, mut closed) = (line, begun, None);
@@ -101,7 +101,8 @@ impl Worker {
         }
     }
 
-    /// What of the bytes is still to be sent; nothing if nobody reads them any more, which shows elsewhere.
+    /// Sends as much as the pipe takes and returns the unsent rest. The rest is empty if nobody reads any more, which is noticed
+    /// elsewhere.
     fn send<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
             match self.requests.write(bytes) {
@@ -114,7 +115,7 @@ impl Worker {
         bytes
     }
 
-    /// Until something can be read, or sent; whether nothing happened.
+    /// Waits until something can be read or sent; true if nothing happened.
     fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
         let mut pipes = Vec::with_capacity(3);
         pipes.extend(self.replies.as_ref().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
@@ -150,16 +151,16 @@ impl Worker {
         None
     }
 
-    /// Whether the process itself has ended. It is left unreaped, so that nobody else can get the number of its group.
+    /// True if the process has ended. It is not reaped, so that its process group id cannot be reused.
     pub fn is_dead(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
     }
 
-    /// Kills the process and its group, if it was not done before.
+    /// Kills the process and its group, unless that was done before.
     fn end(&mut self) -> ExitStatus {
         if !self.ended {
-            // It may have ended by itself; what it has started need not have.
+            // The process may have ended by itself, while processes that it started still run.
             let _ = kill_process_group(self.group, Signal::KILL);
             self.ended = true;
             self.printed.read();
@@ -167,7 +168,7 @@ impl Worker {
         self.child.wait().unwrap_or_default()
     }
 
-    /// Where the user's code is at this moment, which the worker prints on this signal.
+    /// The current position in the user's code, which the worker prints when it receives this signal.
     fn place(&mut self) -> String {
         self.printed.read();
         let begun = Instant::now();
@@ -175,7 +176,7 @@ impl Worker {
             return String::new();
         }
         while begun.elapsed() < GRACE {
-            // It is printed at once, or not at all: the second silence is the end of it.
+            // It is printed at once or not at all, so silence after output means that it is complete.
             if self.wait(false, SLICE) && self.printed.trace().is_some() {
                 break;
             }
@@ -183,7 +184,7 @@ impl Worker {
         self.printed.trace().unwrap_or_default()
     }
 
-    /// The last lines that were printed, for the end of a message.
+    /// The last lines of output, for the end of a message.
     pub fn last_words(&self) -> String {
         self.printed.last_words()
     }

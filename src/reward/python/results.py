@@ -1,4 +1,4 @@
-# What reward functions return, as [score | null, {extra: number}, pred | null, {note: anything}].
+# Converts the results of reward functions to [score | null, {extra: number}, pred | null, {note: anything}].
 
 import json
 import math
@@ -14,12 +14,12 @@ def shown(value):
 
 
 def opened(value):
-    """Arrays and tensors as Python's own numbers and lists, known by what they can do so that neither library is imported."""
+    """Converts arrays and tensors to numbers and lists. They are recognised by `tolist`, so that no library is imported."""
     return value.tolist() if hasattr(value, "tolist") and not isinstance(value, type) else value
 
 
 def number(value):
-    """A float, or `None` for what stands for no number."""
+    """The value as a float, or `None` if it is no number."""
     if isinstance(value, (float, bool)):
         return float(value)
     value = opened(value)
@@ -42,12 +42,12 @@ def first(value):
 
 
 def wire(value):
-    """JSON has no numbers that are not finite."""
+    """The value for JSON; a number that is not finite becomes text, because JSON lacks it."""
     return value if value is None or math.isfinite(value) else repr(value)
 
 
 def note(value, depth=0):
-    """Anything as something that JSON has."""
+    """Converts any value to one that JSON has."""
     value = opened(value)
     if value is None or isinstance(value, (bool, str)):
         return value
@@ -63,7 +63,7 @@ def note(value, depth=0):
 
 
 def sort_out(items, extras, notes):
-    """Numbers to the extras, anything else to the notes."""
+    """Adds numbers to the extras, and all other values to the notes."""
     for key, value in items:
         amount = None if isinstance(value, (list, tuple)) else number(value)
         if amount is None:
@@ -118,7 +118,7 @@ def openrlhf_score(name, result):
         scores = result.get("scores")
         named = [] if scores is None else [("scores", scores)]
         for key, value in named + list((result.get("extra_logs") or {}).items()):
-            # Each is a list of one, as the rewards are.
+            # Each value is a list of one item, like the rewards.
             value = opened(value)
             sort_out([(key, value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value)], extras, notes)
     rewards = opened(rewards)
@@ -129,7 +129,7 @@ def openrlhf_score(name, result):
 
 
 def listed(name, results, count):
-    """As many results as there are responses."""
+    """The results as a list, which must have one item per response."""
     results = opened(results)
     if isinstance(results, (str, bytes, Mapping)) or not hasattr(results, "__iter__"):
         raise Unusable("%s returned %s: return a list of %d, one for each response" % (name, shown(results), count))

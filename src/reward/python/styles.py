@@ -1,4 +1,4 @@
-# The ways in which reward functions want to be called, recognised by the names of their parameters.
+# The styles in which reward functions are called, recognised by the names of their parameters.
 
 import inspect
 import random
@@ -20,7 +20,7 @@ EXPECTED = """
 
 
 class Unusable(Exception):
-    """Said as it is, without a traceback: the fault is in how the function is written, not where it was called."""
+    """An error reported without a traceback, because the function itself is at fault and not the place of the call."""
 
 
 class Missing(Exception):
@@ -45,16 +45,16 @@ class Callee:
         self.takes_any = style == "plain" or any(p.kind == p.VAR_KEYWORD for p in parameters)
 
     def columns(self):
-        """The arguments it has a use for; `None` for all that there are."""
+        """The arguments that the function takes; `None` for any."""
         return None if self.takes_any else self.names
 
     def wants(self):
-        """The columns of the data set that it cannot do without."""
+        """The columns of the data set that the function requires."""
         own = TRL + TRL_SERVICES if self.style == "trl" else self.required
         return [name for name in self.required if name not in own and name not in self.kwargs]
 
     def keywords(self, given):
-        """The arguments of one call by keyword. What the function does not take is left out, as is common for `extra_info`."""
+        """The keyword arguments of one call, without those that the function does not take (often `extra_info`)."""
         given = dict(given, **self.kwargs)
         return given if self.takes_any else {name: given[name] for name in self.names if name in given}
 
@@ -64,7 +64,7 @@ class Callee:
 
 
 def wait(result):
-    """The result of an async function. One loop for all calls: sessions of HTTP clients belong to the loop that made them."""
+    """The result of an async function. All calls share one loop, because a session of an HTTP client belongs to its loop."""
     import asyncio
 
     if not hasattr(wait, "loop"):
@@ -78,7 +78,7 @@ def wait(result):
 
 
 def recognise(name, function, kwargs, positional):
-    """The callee, if this function can be called with what there is."""
+    """Returns the function as a callee; raises `Unusable` if it cannot be called with the arguments that exist."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
@@ -132,7 +132,7 @@ def style_of(parameters, positional):
 
 
 def seed(number):
-    """The usual sources of randomness. One that is loaded only in the middle of a call is seeded from the next call on."""
+    """Seeds the usual random generators. A library that is first imported during a call is seeded from the next call on."""
     random.seed(number)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(number & 0xFFFFFFFF)
@@ -141,32 +141,32 @@ def seed(number):
 
 
 def verl(callee, arguments):
-    """One response, by keyword."""
+    """Scores one response, by keyword arguments."""
     given = dict(arguments, extra_info=with_rollout(arguments["extra_info"], num_turns=2))
     return {"scores": [verl_score(callee.name, callee(**callee.keywords(given)))]}
 
 
 def verl_positional(callee, arguments):
-    """One response, in the order of verl's prime manager."""
+    """Scores one response, by positional arguments as in verl's prime manager."""
     return {"scores": [verl_score(callee.name, callee(*[arguments[key] for key in VERL], **callee.kwargs))]}
 
 
 def verl_batch(callee, arguments):
-    """All responses at once."""
+    """Scores all responses at once, as verl's batch manager."""
     given = dict(arguments, extra_infos=[with_rollout(extra) for extra in arguments["extra_infos"]])
     results = listed(callee.name, callee(**callee.keywords(given)), len(given["solution_strs"]))
     return {"scores": [verl_score(callee.name, result, index) for index, result in enumerate(results)]}
 
 
 def with_rollout(extra_info, **more):
-    """What verl adds to `extra_info`: no scores of the rollout's own, and a turn of the user and one of the model."""
+    """Adds what verl adds to `extra_info`: empty rollout scores, and for one response two turns (user and model)."""
     if extra_info is None or isinstance(extra_info, dict):
         return dict(extra_info or {}, rollout_reward_scores={}, **more)
     return extra_info
 
 
 def trl(callee, arguments):
-    """All responses at once, and every column of the data set as a list."""
+    """Scores all responses at once; every column of the data set is a list."""
     prompts, completions, columns = arguments["prompts"], arguments["completions"], arguments["columns"]
     count = len(completions)
     extra, metrics = {}, {}
@@ -207,12 +207,12 @@ def trl(callee, arguments):
 
 
 def openrlhf(callee, arguments):
-    """Lists of one response, in this order."""
+    """Scores one response, by positional lists of one item each."""
     return {"scores": [openrlhf_score(callee.name, callee(*[arguments[key] for key in OPENRLHF], **callee.kwargs))]}
 
 
 def plain(callee, arguments):
-    """The trainer's own code: JSON in, JSON out."""
+    """Calls built-in code with any JSON, and returns any JSON."""
     return {"value": note(callee(**arguments))}
 
 

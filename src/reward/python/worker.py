@@ -1,4 +1,4 @@
-# The life of one worker process: its pipes, its limits, the file of reward functions, and then one request after the other.
+# A worker process: it sets up pipes and limits, loads the file of reward functions, and then answers one request after the other.
 # Run by `python3 -u -c` with the text of results.py and styles.py before it. Python 3.8 and its standard library are enough.
 
 import faulthandler
@@ -17,7 +17,7 @@ import traceback
 
 PID = os.getpid()
 MEGABYTE = 1 << 20
-# High numbers: a file that closes "everything above 2" mostly stops before them, and none that it opens gets them.
+# High numbers: user code that closes "everything above 2" usually stops before them, and files that it opens do not get them.
 FIRST_DESCRIPTOR = 200
 LONGEST_ERROR = 8000
 TO_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -36,7 +36,7 @@ def claim_pipes():
 
 
 def restore(log):
-    """One call that closes what is printed to must not make another's `print` fail."""
+    """Reopens the output if a call closed it, so that `print` works in the next call."""
     for descriptor in (1, 2):
         try:
             fcntl.fcntl(descriptor, fcntl.F_GETFD)
@@ -45,13 +45,13 @@ def restore(log):
 
 
 def end_all():
-    """Nobody is left to answer. The group is the worker's own: the trainer starts every worker in a new one."""
+    """Kills the worker and its children when the trainer is gone. The trainer starts every worker in a new process group."""
     os.killpg(0, signal.SIGKILL)
 
 
 def watch(requests):
-    """Ends the worker, in the middle of a call too, when the trainer's end of the pipe closes: without events asked for, poll
-    reports nothing else."""
+    """Ends the worker, even during a call, when the trainer's end of the pipe closes. Without requested events, poll reports
+    nothing else."""
     poll = select.poll()
     poll.register(requests, 0)
     while not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
@@ -60,7 +60,7 @@ def watch(requests):
 
 
 def send(replies, reply):
-    # A lone surrogate, which Python's text may have and JSON may not, becomes a question mark.
+    # A lone surrogate, which Python's text can contain but UTF-8 cannot, becomes a question mark.
     line = TO_JSON.encode(reply).encode("utf-8", "replace") + b"\n"
     try:
         while line:
@@ -71,9 +71,9 @@ def send(replies, reply):
 
 
 def limit(memory_mb):
-    """RLIMIT_DATA counts what is really allocated (brk and private writable maps). RLIMIT_AS would count reserved addresses too, of
-    which CUDA, the threads of BLAS and the allocator's arenas take many times the memory they use: importing torch would fail.
-    It holds for each process of a worker by itself."""
+    """Limits the memory of each process of the worker. RLIMIT_DATA counts allocated memory (brk and private writable maps).
+    RLIMIT_AS would count reserved addresses too, of which CUDA, the threads of BLAS and the allocator's arenas take many times
+    the memory they use, so that importing torch would fail."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_mb is not None:
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -84,14 +84,14 @@ def limit(memory_mb):
 
 
 def allow_cpu(seconds):
-    """`seconds` more than were used by now; SIGXCPU ends the process then, whatever it is doing."""
+    """Allows `seconds` of processor time from now on; after that SIGXCPU ends the process, whatever it is doing."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     soft = int(time.process_time()) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def load(path):
-    """The module of a file, `pkg://module` or `file://path`, importable by its name, so that its classes can be pickled."""
+    """Loads `pkg://module` or `file://path` as a module that can be imported by name, so that its classes can be pickled."""
     if path.startswith("pkg://"):
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(path[len("pkg://"):].replace("/", "."))
@@ -112,7 +112,7 @@ def load(path):
 
 
 def find(module, names, path):
-    """The objects of these names. verl's default name stands for OpenRLHF's too, which nothing else can be meant by."""
+    """The functions of these names. If the only name is verl's default and is missing, OpenRLHF's `reward_func` is used."""
     own = [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
     if names == ["compute_score"] and not hasattr(module, "compute_score") and hasattr(module, "reward_func"):
         names = ["reward_func"]
@@ -125,16 +125,16 @@ def find(module, names, path):
 
 
 def own_frame(frame):
-    """Whether the frame is the worker's, or of what the worker calls to get to the user's code."""
+    """True if the frame belongs to the worker, or to a library between the worker and the user's code."""
     file = frame.f_code.co_filename
     return frame.f_globals is globals() or file.startswith("<frozen importlib") or "/asyncio/" in file or "/importlib/" in file
 
 
 def trace(error):
-    """The traceback from the first frame of the user's."""
+    """The traceback, beginning with the first frame of user code."""
     frames = error.__traceback__
     if isinstance(error, MemoryError):
-        traceback.clear_frames(frames)  # what filled the memory hangs on them
+        traceback.clear_frames(frames)  # they hold the objects that filled the memory
     while frames is not None and own_frame(frames.tb_frame):
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
@@ -146,7 +146,7 @@ def trace(error):
 
 
 def prepare(setup):
-    """What the functions are to be called by, and what the trainer is told about them."""
+    """Applies the limits, loads the code, and returns its functions as callees."""
     if sys.version_info < (3, 8):
         raise Unusable("reward files need Python 3.8 or later, this is %s" % sys.version.split()[0])
     limit(setup["memory_limit_mb"])
@@ -163,7 +163,7 @@ def prepare(setup):
 
 
 def attempt(work):
-    """The reply of `work`, whatever happens in it."""
+    """Returns the result of `work`, or its error as a reply."""
     try:
         return work()
     except Unusable as error:
@@ -191,7 +191,7 @@ def answer(callees, line, cpu_seconds):
 
 def main():
     requests, replies, log = claim_pipes()
-    # The trainer asks a worker that takes too long where it is; this needs no lock of the interpreter.
+    # By this signal the trainer asks a worker that takes too long for its position; the answer needs no lock of the interpreter.
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
     threading.Thread(target=watch, args=(requests,), daemon=True).start()
     lines = open(requests, "rb", buffering=MEGABYTE)
@@ -200,14 +200,14 @@ def main():
     reply = attempt(lambda: callees.extend(prepare(setup)) or greet(callees))
     while True:
         if os.getpid() != PID:
-            os._exit(0)  # a child that the user's code forked has come back from it: it has nothing to say here
+            os._exit(0)  # a process forked by the user's code has returned from the call; only the worker itself may answer
         send(replies, reply)
         line = lines.readline()
         if not line:
             end_all()
         restore(log)
         reply = attempt(lambda: answer(callees, line, setup["cpu_seconds"]))
-        signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm that one call forgot must not end the next
+        signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm left over from one call must not end the next
 
 
 main()

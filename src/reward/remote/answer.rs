@@ -1,16 +1,16 @@
-//! What a server's answer to one query says.
+//! The reading of a server's answer to one query.
 
 use serde_json::Value;
 
 use crate::reward::Score;
 
-/// The field of OpenRLHF's answers by which prompts are filtered; it is reported beside the reward.
+/// The field by which OpenRLHF filters prompts; it is reported with the reward.
 const SCORES: &str = "scores";
 
-/// The reward of one response, with what else the server says of it.
+/// The reward of one response, with everything else that the server reports about it.
 ///
 /// # Errors
-/// What is wrong with the answer, in words.
+/// If the answer is malformed, with a description of what is wrong.
 pub fn read(body: &[u8]) -> Result<Score, String> {
     let answer: Value = serde_json::from_slice(body).map_err(|error| {
         let nan = [&b"NaN"[..], b"Infinity"].iter().any(|word| body.windows(word.len()).any(|part| part == *word));
@@ -43,7 +43,7 @@ pub fn read(body: &[u8]) -> Result<Score, String> {
     Ok(score)
 }
 
-/// The value for the one query: a list of one, or the value itself.
+/// The value for the one query: the item of a list of one, or the value itself.
 fn only<'a>(field: &str, value: &'a Value) -> Result<&'a Value, String> {
     match value.as_array().map(Vec::as_slice) {
         None | Some([Value::Array(_)]) => Ok(value),
@@ -52,7 +52,7 @@ fn only<'a>(field: &str, value: &'a Value) -> Result<&'a Value, String> {
     }
 }
 
-/// Python's `True` is 1.
+/// A number; Python's `True` counts as 1.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_bool().map(f64::from))
 }

@@ -1,4 +1,4 @@
-//! One try to get a reward: a POST that can be given up at any moment.
+//! One attempt to get a reward: a POST that can be abandoned at any moment.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -15,14 +15,14 @@ use crate::reward::Score;
 use crate::reward::failure::{Failure, FailureKind};
 use crate::util::interrupt::Interrupt;
 
-/// How long an interrupt may go unnoticed.
+/// The longest time that an interrupt goes unnoticed.
 pub const POLL: Duration = Duration::from_millis(50);
-/// Of an answer.
+/// The largest size of an answer, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// Of a body that an error quotes.
+/// The number of characters of a response body that an error quotes.
 const QUOTED: usize = 200;
 
-/// A request as it is sent to any of the servers.
+/// A request that can be sent to any of the servers.
 pub struct Call<'a> {
     pub agent: &'a Agent,
     pub authorization: Option<&'a HeaderValue>,
@@ -31,14 +31,15 @@ pub struct Call<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Why a try failed.
+/// The reason why an attempt failed.
 pub struct Problem {
     pub failure: Failure,
-    /// Whether another try may do better.
+    /// True if another attempt may succeed.
     pub passes: bool,
 }
 
-/// No proxy, as with OpenRLHF's client; no redirects, which would make the POST a GET.
+/// The HTTP client. As in OpenRLHF's client, there is no proxy; redirects are not followed, because they would turn the POST into
+/// a GET.
 pub fn agent(timeout: Duration) -> Agent {
     let config = Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -57,8 +58,10 @@ struct Reply {
 }
 
 impl Call<'_> {
+    /// Sends the request to one server.
+    ///
     /// # Errors
-    /// The interrupt, and no thread to be had.
+    /// If the run is interrupted, or no thread can be started.
     pub fn post(&self, endpoint: &Endpoint, token: Option<&str>) -> Result<Result<Score, Problem>> {
         let reply = match self.reply(endpoint)? {
             Ok(reply) => reply,
@@ -78,7 +81,8 @@ impl Call<'_> {
         Ok(Err(Problem { failure, passes: matches!(status, 408 | 429 | 500..) }))
     }
 
-    /// Waits for a thread of its own, since a connection, a name server or a server may block for as long as they like.
+    /// Sends the request on a thread of its own and waits for it, because connecting, resolving a name and a server can block for
+    /// any time.
     fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, Failure>> {
         self.interrupt.check()?;
         let late = || Failure { kind: FailureKind::Timeout, message: format!("no answer within {:?}", self.timeout) };
@@ -126,7 +130,7 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// The beginning of a body in one line, without the token that a server may have written back.
+/// The beginning of a response body on one line, without the token, which a server may have echoed.
 fn quote(body: &[u8], token: Option<&str>) -> String {
     let text = String::from_utf8_lossy(body);
     let text = token.map_or_else(|| text.to_string(), |token| text.replace(token, "…"));

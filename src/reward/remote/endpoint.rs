@@ -1,4 +1,4 @@
-//! The address of a reward server, checked before anything is sent, and whether it answered last.
+//! The address of a reward server, which is checked before anything is sent, and the state of the server.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail, ensure};
 use ureq::http::Uri;
 
-/// The path of OpenRLHF's server, and of `trainer serve-rm`.
+/// The path of the reward on OpenRLHF's server and on `trainer serve-rm`.
 const USUAL_PATH: &str = "/get_reward";
 
-/// An address, shown as it was written.
+/// The address of a reward server; it is displayed as it was written.
 #[derive(Debug)]
 pub struct Endpoint {
     pub url: Uri,
@@ -24,8 +24,10 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
+    /// Parses an address.
+    ///
     /// # Errors
-    /// What is no http or https address with a host and a path.
+    /// If `text` is no http or https address with a host and a path.
     pub fn new(text: &str) -> Result<Self> {
         let text = text.trim();
         ensure!(!text.is_empty(), "the address of the reward server is empty");
@@ -51,14 +53,14 @@ impl Endpoint {
         Ok(Self { url, text: text.to_owned(), failing: AtomicBool::new(false) })
     }
 
-    /// Whether others may read what is sent: no encryption, and another machine.
+    /// True if others can read what is sent: the server is on another machine, and the connection is not encrypted.
     pub fn is_overheard(&self) -> bool {
         let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
         let local = host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
         self.url.scheme_str() != Some("https") && !local
     }
 
-    /// Says so once, not for every response.
+    /// Warns that the server fails, once and not for every response.
     pub fn fails(&self, why: &str) {
         if !self.failing.swap(true, Ordering::Relaxed) {
             tracing::warn!("the reward server {self} fails and is tried again: {why}");

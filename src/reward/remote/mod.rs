@@ -27,20 +27,20 @@ use crate::util::interrupt::Interrupt;
 use call::{Call, POLL};
 use endpoint::Endpoint;
 
-/// The pause behind the first round of tries; each further one is twice as long.
+/// The pause after the first round of attempts; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Which servers, and how long they are waited for.
+/// The servers, and the limits on waiting for them.
 #[derive(Clone)]
 pub struct RemoteOptions {
-    /// Whole addresses, such as `http://127.0.0.1:5000/get_reward`.
+    /// Complete addresses, such as `http://127.0.0.1:5000/get_reward`.
     pub urls: Vec<String>,
-    /// Of one try, from the connection to the last byte of the answer.
+    /// The time limit of one attempt, from the connection to the last byte of the answer.
     pub timeout: Duration,
-    /// How often each address is asked for one reward, the first time counted.
+    /// The number of attempts per address and reward, including the first.
     pub retries: usize,
-    /// Sent as `Authorization: Bearer …`, and never shown.
+    /// The token, which is sent as `Authorization: Bearer …` and never shown.
     pub token: Option<String>,
     pub interrupt: Interrupt,
 }
@@ -53,7 +53,7 @@ impl fmt::Debug for RemoteOptions {
     }
 }
 
-/// Servers that give rewards. A response goes to the one that its text says, and from one that fails to the next.
+/// Servers that return rewards. The text of a response decides to which server it goes first; if that fails, it goes to the next.
 pub struct Remote {
     endpoints: Vec<Endpoint>,
     agent: Agent,
@@ -63,10 +63,11 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Nothing is sent yet.
+    /// Checks the options; nothing is sent yet.
     ///
     /// # Errors
-    /// No address or one that is none, no time or no tries, a token that no header can carry.
+    /// If there is no address or an invalid one, if the timeout or the number of attempts is zero, or if no header can carry the
+    /// token.
     pub fn new(options: RemoteOptions) -> Result<Self> {
         ensure!(!options.urls.is_empty(), "there is no address of a reward server");
         ensure!(!options.timeout.is_zero(), "a reward server needs a timeout of more than 0 seconds");
@@ -79,15 +80,18 @@ impl Remote {
         Ok(Self { endpoints, agent: call::agent(options.timeout), authorization, options, first_pause: FIRST_PAUSE })
     }
 
-    /// The pause behind a round of tries, which differs by response so that a server that comes back is not met by all at once.
+    /// The pause after a round of attempts. It varies by response, so that a server that comes back does not get all requests at
+    /// once.
     fn pause(&self, key: u32, round: usize) -> Duration {
         let doubled = self.first_pause.saturating_mul(1 << (round - 1).min(16)).min(LONGEST_PAUSE);
         let spread = IEEE.of(&[key.to_le_bytes(), (round as u32).to_le_bytes()].concat());
         doubled.mul_f64(0.75 + 0.5 * f64::from(spread) / f64::from(u32::MAX))
     }
 
+    /// Waits for `pause`.
+    ///
     /// # Errors
-    /// The interrupt.
+    /// If the run is interrupted.
     fn sleep(&self, pause: Duration) -> Result<()> {
         let end = Instant::now() + pause;
         while let Some(left) = end.checked_duration_since(Instant::now()) {
@@ -99,10 +103,12 @@ impl Remote {
 }
 
 impl Judge for Remote {
+    /// Asks the servers for the reward of one response.
+    ///
     /// # Errors
-    /// A [`Failure`] that names each address and what was wrong with it last; the interrupt.
+    /// A [`Failure`] that names each address with its last error, or the interruption of the run.
     fn score(&self, input: &ScoreInput) -> Result<Score> {
-        // Responses that are read from a file are text as it is.
+        // Responses from a file have no special tokens, so `solution` is the whole text.
         let response = if input.raw.is_empty() { input.solution } else { input.raw };
         let query = format!("{}{response}", input.prompt_text);
         let key = IEEE.of(query.as_bytes());
@@ -150,7 +156,7 @@ impl Judge for Remote {
 fn bearer(token: &str) -> Result<HeaderValue> {
     ensure!(!token.trim().is_empty(), "the token for the reward server is empty");
     let header = HeaderValue::from_str(&format!("Bearer {token}"));
-    // The error of `http` has no text of the header, and neither has this one.
+    // The error of `http` does not contain the header's text, and neither does this one.
     let mut header = header.ok().context("the token for the reward server has characters that no HTTP header may have")?;
     header.set_sensitive(true);
     Ok(header)

@@ -1,4 +1,4 @@
-//! The client against servers that follow a script.
+//! Tests of the client against servers that follow a script.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::reward::failure::{Failure, FailureKind};
 use crate::reward::{Judge, Score, ScoreInput};
 use crate::util::interrupt::Interrupt;
 
-/// What a server does with a request.
+/// A server's reaction to a request.
 #[derive(Clone, Copy)]
 enum Act {
     Say(u16, &'static str),
@@ -24,10 +24,10 @@ enum Act {
 }
 use Act::{Break, Hang, Say};
 
-/// The head of a request, and its body.
+/// The head and the body of each request received.
 type Heard = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// A server that does each act once, then the last one for ever; its address, and what it heard.
+/// Starts a server that performs each act once, and the last one for ever; returns its address and what it received.
 fn serve(script: &'static [Act]) -> (String, Heard) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/get_reward", listener.local_addr().unwrap());
@@ -42,7 +42,7 @@ fn serve(script: &'static [Act]) -> (String, Heard) {
     (url, heard)
 }
 
-/// One request of a connection; `None` when the connection is over.
+/// Answers one request of a connection; `None` once the connection is closed.
 fn answer(stream: &TcpStream, script: &[Act], heard: &Heard) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
@@ -81,7 +81,7 @@ fn answer(stream: &TcpStream, script: &[Act], heard: &Heard) -> Option<()> {
     }
 }
 
-/// An address that nobody listens at.
+/// An address at which nobody listens.
 fn nobody() -> String {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     format!("http://127.0.0.1:{port}/get_reward")
@@ -242,7 +242,7 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
     );
     assert_eq!(heard.lock().unwrap().len(), 2);
 
-    // While a server is waited for, and between two tries.
+    // The interrupt comes while the client waits for a server, and between two attempts.
     for url in [silent, nobody()] {
         let options = options(&[&url]);
         let interrupt = options.interrupt.clone();
@@ -253,7 +253,7 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
         let asked = Instant::now();
         interrupt.ask();
         let error = asking.join().unwrap().unwrap_err();
-        // Far less than any of the waits, on a machine as busy as may be.
+        // Far less than any of the waits, even on a very busy machine.
         assert!(asked.elapsed() < Duration::from_secs(10) && error.downcast_ref::<Failure>().is_none(), "{error:#}");
     }
 }

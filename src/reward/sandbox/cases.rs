@@ -1,4 +1,4 @@
-//! The test cases of a row, in the forms that verl's data sets have them.
+//! The test cases of a row, in the formats of verl's data sets.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
@@ -7,29 +7,30 @@ use super::CASES;
 use super::program::calling;
 use crate::util::exact_json::Exact;
 
-/// `inputs` and `outputs`, or `assert_case`; all of the same length, and at least one. Their integers are Python's, of any size.
+/// `inputs` and `outputs`, or `assert_case`. All lists have the same length, at least one. Their integers are Python's, of any
+/// size.
 pub struct Cases {
     inputs: Vec<Exact>,
     outputs: Vec<Exact>,
-    /// Code that is run after the program, one piece per case.
+    /// The code that runs after the program, one piece per case.
     asserts: Vec<String>,
-    /// The function that is to be called with the lines of the input, where the program is not to read them itself.
+    /// The function that is called with the lines of the input; `None` if the program reads its input itself.
     function: Option<String>,
 }
 
-/// What is asked of the service for one case.
+/// A request to the service for one case.
 pub struct Request {
     pub code: String,
     pub stdin: Option<String>,
-    /// `None` if it is enough that the program ends well.
+    /// The expected output; `None` if it suffices that the program exits successfully.
     pub expected: Option<String>,
 }
 
 impl Cases {
-    /// The cases of a ground truth, an object or the JSON text of one.
+    /// Reads the cases of a ground truth, which is an object or its JSON text.
     ///
     /// # Errors
-    /// Whatever verl gives every response 0 for: no JSON, nothing or not equally many of everything in it.
+    /// In the cases in which verl gives every response 0: no JSON, no test cases, or lists of different lengths.
     pub fn read(ground_truth: &Value) -> Result<Self> {
         let parsed = match ground_truth.as_str() {
             Some(text) => Exact::parse(text),
@@ -53,7 +54,7 @@ impl Cases {
         Ok(Self { inputs, outputs, asserts, function })
     }
 
-    /// The requests for the first cases that count.
+    /// The requests for the first [`super::CASES`] cases.
     pub fn requests(self, program: &str) -> Vec<Request> {
         let cases = self.inputs.into_iter().zip(self.outputs).zip(self.asserts).take(CASES);
         let given = |value: &Exact| (*value != Exact::Null).then(|| value.python_text());

@@ -11,27 +11,29 @@ use ureq::{Agent, Error};
 
 use crate::reward::failure::{Failure, FailureKind};
 
-/// Seconds for compiling, and again for running, one case.
+/// The limit for compiling one case, and again for running it, in seconds.
 const CASE_TIMEOUT: u64 = 10;
-/// Of one request: both of them, and ten more.
+/// The time limit of one request: compiling, running, and ten seconds more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3 * CASE_TIMEOUT);
 const TRIES: u32 = 3;
-/// Before the second try; twice as long before the third.
+/// The pause before the second attempt; the one before the third is twice as long.
 const DELAY: Duration = Duration::from_secs(1);
-/// Of an answer.
+/// The largest size of an answer, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 pub struct Client {
     agent: Agent,
     url: Uri,
     memory_limit_mb: u64,
-    /// [`DELAY`], but in tests.
+    /// [`DELAY`], except in tests.
     pub(super) delay: Duration,
 }
 
 impl Client {
+    /// Prepares requests to the service at `url`.
+    ///
     /// # Errors
-    /// What is no http or https address.
+    /// If `url` is no http or https address.
     pub fn new(url: &str, memory_limit_mb: u64) -> Result<Self> {
         let parsed: Uri = url.parse().with_context(|| format!("{url} is no address"))?;
         let known = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.host().is_some();
@@ -46,11 +48,11 @@ impl Client {
         Ok(Self { agent: config.build().into(), url: parsed, memory_limit_mb, delay: DELAY })
     }
 
-    /// The service's answer about one run of `code`. What may pass, no connection or a gateway without a service behind it, is
-    /// tried again; verl does that for a gateway's timeout (504) alone.
+    /// Runs `code` once and returns the service's answer. Temporary failures (no connection, or a gateway without a service
+    /// behind it) are tried again; verl does that only for a gateway timeout (504).
     ///
     /// # Errors
-    /// A service that cannot be reached, or answers with an error or with what is no JSON.
+    /// If the service cannot be reached, or answers with an error or without JSON.
     pub fn run(&self, code: &str, stdin: Option<&str>, abandoned: &AtomicBool) -> Result<Value, Failure> {
         let body = json!({
             "compile_timeout": CASE_TIMEOUT,
@@ -77,7 +79,7 @@ impl Client {
         }
     }
 
-    /// One try, and whether another may do better.
+    /// Makes one attempt; the `bool` of an error is true if another attempt may succeed.
     fn post(&self, body: &str) -> Result<Value, (Failure, bool)> {
         let broken = |error: Error| match error {
             Error::Timeout(_) => {

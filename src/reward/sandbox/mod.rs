@@ -1,9 +1,9 @@
-//! verl's `utils/reward_score/sandbox_fusion`: programs are run against test cases by a Sandbox Fusion service, and the score is
-//! the share of the first ten that they pass.
+//! verl's `utils/reward_score/sandbox_fusion`: a Sandbox Fusion service runs programs against test cases, and the score is the
+//! share of the first ten cases that they pass.
 //!
-//! Nothing is ever run in this process, which verl does without a service. Two things differ from verl on purpose. A case that the
-//! service gives no verdict on is a [`Failure`] and not a case that was not passed. And the cases after the tenth, which have no
-//! part in the score, are not run.
+//! Programs never run in this process; verl runs them itself if there is no service. Two things differ from verl on purpose. A
+//! case on which the service gives no verdict is a [`Failure`], not a failed case. And cases after the tenth, which do not affect
+//! the score, are not run.
 
 mod cases;
 mod client;
@@ -28,19 +28,19 @@ use super::failure::{Failure, FailureKind};
 use super::{Score, ScoreInput};
 use crate::util::interrupt::Interrupt;
 
-/// The cases that verl counts.
+/// The number of cases that count, as in verl.
 const CASES: usize = 10;
-/// How long an interrupt may go unnoticed.
+/// The longest time that an interrupt goes unnoticed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Which service, and how much is asked of it.
+/// The options of the service.
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
-    /// The address of its `run_code`.
+    /// The address of the service's `run_code`.
     pub url: String,
-    /// Programs that run at once.
+    /// The largest number of programs that run at once.
     pub max_concurrent: usize,
-    /// Of one program, in MiB.
+    /// The memory limit of one program, in MiB.
     pub memory_limit_mb: u64,
     pub interrupt: Interrupt,
 }
@@ -53,14 +53,16 @@ pub struct Sandbox {
 
 struct Asked {
     client: Client,
-    /// How many more programs may run.
+    /// The number of further programs that may run now.
     free: Mutex<usize>,
     freed: Condvar,
 }
 
 impl Sandbox {
+    /// Prepares the connection; nothing is sent yet.
+    ///
     /// # Errors
-    /// What is no address, and no program at once.
+    /// If the address is invalid or a limit is zero.
     pub fn new(options: SandboxOptions) -> Result<Self> {
         let SandboxOptions { url, max_concurrent, memory_limit_mb, interrupt } = options;
         anyhow::ensure!(max_concurrent > 0, "reward.sandbox_fusion.max_concurrent must be at least 1");
@@ -69,16 +71,16 @@ impl Sandbox {
         Ok(Self { asked: Arc::new(Asked { client, free: Mutex::new(max_concurrent), freed: Condvar::new() }), interrupt })
     }
 
-    /// What became of each of the first ten cases.
+    /// The verdict on each of the first ten cases.
     ///
     /// # Errors
-    /// [`Failure`], if the service has no verdict on one of them; the interruption of the run.
+    /// [`Failure`] if the service has no verdict on one of them, or the interruption of the run.
     fn run(&self, program: &str, cases: Cases) -> Result<Vec<Verdict>> {
         let requests = cases.requests(program);
         let count = requests.len();
         let (send, receive) = channel();
         let abandoned = Arc::new(AtomicBool::new(false));
-        // Threads of their own, which nobody has to wait for: a service may hang for as long as the request may take.
+        // Each on a thread of its own, for which nobody has to wait: the service can hang for as long as a request may take.
         for (index, request) in requests.into_iter().enumerate() {
             let (asked, send, abandoned) = (self.asked.clone(), send.clone(), abandoned.clone());
             let run = move || {
@@ -126,7 +128,8 @@ impl Asked {
     }
 }
 
-/// A program that does not compile in one case does not in those after it either, whatever the service says of them.
+/// Collects the verdicts in order. A program that does not compile in one case does not compile in later ones either, whatever
+/// the service says about them.
 fn settle(verdicts: Vec<Option<Result<Verdict, Failure>>>) -> Result<Vec<Verdict>> {
     let mut settled: Vec<Verdict> = Vec::new();
     for (index, verdict) in verdicts.into_iter().enumerate() {
@@ -154,8 +157,8 @@ fn cases_of(input: &ScoreInput) -> Result<Cases> {
     Cases::read(input.ground_truth).with_context(|| format!("the ground truth of {}", input.data_source))
 }
 
-/// The registered scorer. The extra `acc` is the score, which verl's reward manager adds where a scorer gives a bare number; the
-/// note `tests` is what became of each case, in verl's words.
+/// The registered scorer. The extra `acc`, which verl's reward manager adds to a bare number, is the score; the note `tests`
+/// holds the verdict on each case, in verl's words.
 pub fn score(input: &ScoreInput) -> Result<Score> {
     if input.ground_truth.is_null() {
         return Ok(Score::abstain());

@@ -1,8 +1,8 @@
-//! The program in a response, and how a function of it is called.
+//! The program in a response, and the code that calls one of its functions.
 
 use crate::util::python_value::is_alpha;
 
-/// The last block of Python; where none is marked as such, the first block. `None` without a block.
+/// The last Python code block; if none is marked as Python, the first code block. `None` without a block.
 pub fn of_response(response: &str) -> Option<&str> {
     if let Some((_, block)) = response.rsplit_once("```python") {
         return block.split("```").next();
@@ -15,14 +15,14 @@ pub fn of_response(response: &str) -> Option<&str> {
     }
 }
 
-/// Names of these modules are there for the function, in this order: a later one hides a former one's.
+/// Modules whose names are imported for the function, in this order: a later one hides an earlier one's names.
 const OPENED: &str = "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json \
                       builtins typing";
-/// And then these modules themselves.
+/// Modules that are imported themselves after that.
 const IMPORTED: &str = "string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools, operator, io, sys, json";
 
-/// A program that calls `function` of `code`, or of its class `Solution`, with the lines of the standard input as JSON, and
-/// prints what it returns: text and numbers as they are, anything else as JSON.
+/// A program that calls `function` of `code`, or of its class `Solution`, with the lines of standard input as JSON. It prints the
+/// result: text and numbers unchanged, anything else as JSON.
 pub fn calling(code: &str, function: &str) -> String {
     let opened: String = OPENED.split_whitespace().map(|module| format!("from {module} import *\n")).collect();
     let call = include_str!("call.py").replace("FUNCTION_NAME", function);

@@ -1,4 +1,4 @@
-//! Against a service that says what it is told to; verl's own client is compared with in `scripts/differential_sandbox.py`.
+//! Tests against a service with scripted answers; `scripts/differential_sandbox.py` compares with verl's own client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -9,10 +9,10 @@ use serde_json::json;
 use super::*;
 use crate::reward::Services;
 
-/// The status of an answer, and its body.
+/// The status and the body of an answer.
 type Answer = (u16, Value);
 
-/// A service of one request per connection, and its address.
+/// Starts a service that takes one request per connection, and returns its address.
 fn service(answer: impl Fn(Value) -> Answer + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/run_code", listener.local_addr().unwrap());
@@ -102,7 +102,7 @@ fn the_score_is_the_share_of_the_first_ten_cases() {
     assert_eq!((&said[1], &said[2], said.as_array().unwrap().len()), (&json!("wrong_answer"), &json!("runtime_error"), 10));
 }
 
-/// fib(100) and what lies around the ends of 64 bits, as verl's `str` writes them; as text, and as what a row holds.
+/// The expected text is verl's `str` of fib(100) and of integers around the ends of 64 bits, given as text and as a row's values.
 #[test]
 fn integers_have_all_their_digits() {
     let url = service(|asked| printed(asked["stdin"].as_str().unwrap()));
@@ -136,7 +136,7 @@ fn what_the_service_fails_at_is_no_score() {
     let (_, message) = failure(&service(|_| (200, json!({"status": "SandboxError", "message": "no more machines"}))));
     assert!(message.contains("the status SandboxError: no more machines"), "{message}");
 
-    // A program that does not compile fails whatever the service has to say of later cases; a gateway's timeout passes.
+    // A program that does not compile fails, whatever the service answers for later cases. A gateway timeout is temporary.
     let broken = service(|asked| if asked["stdin"] == "0" { failed("Error") } else { (500, Value::Null) });
     assert_eq!(scored(sandbox(&broken, 2), PROGRAM, tests()).unwrap().score, Some(0.0));
     let tries = AtomicUsize::new(0);

@@ -1,14 +1,14 @@
-//! What the service's answer says of the program.
+//! The reading of the service's answer as a verdict on the program.
 
 use serde_json::Value;
 
 use crate::reward::failure::{Failure, FailureKind};
 use crate::util::python_value::text_of;
 
-/// What became of one case.
+/// The result of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// verl's word for it.
+    /// verl's word for the result.
     pub status: &'static str,
     pub passed: bool,
 }
@@ -21,16 +21,16 @@ impl Verdict {
         Self { status, passed: false }
     }
 
-    /// Whether the program got as far as being run.
+    /// True if the program compiled.
     pub fn compiles(self) -> bool {
         !self.status.starts_with("compile_")
     }
 }
 
-/// The verdict that `response` means for a case that expects this output.
+/// The verdict that `response` gives for a case with this expected output.
 ///
 /// # Errors
-/// A [`Failure`] where verl has none and marks the case with -1: it is the service that failed, not the program.
+/// A [`Failure`] in the cases that verl marks with -1 for want of a verdict: the service failed, not the program.
 pub fn of(response: &Value, expected: Option<&str>) -> Result<Verdict, Failure> {
     let (compile, run) = (&response["compile_result"], &response["run_result"]);
     match response["status"].as_str() {
@@ -50,7 +50,7 @@ pub fn of(response: &Value, expected: Option<&str>) -> Result<Verdict, Failure> 
     }
 }
 
-/// How compiling or running failed, if it did.
+/// The kind of failure in compiling or running; `None` if it succeeded.
 fn failure_of(result: &Value) -> Option<&'static str> {
     match result["status"].as_str() {
         Some("TimeLimitExceeded") => Some("timeout"),
