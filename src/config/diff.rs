@@ -11,7 +11,8 @@ pub struct Difference<'a> {
     pub sides: [Option<&'a Node>; 2],
 }
 
-/// The keys that differ, in the order of the first configuration, then those that only the second has. Lists are compared whole.
+/// Returns the keys that differ, in the order of the first configuration, then those that only the second has. A list is one
+/// value.
 pub fn diff<'a>(a: &'a Tree, b: &'a Tree) -> Vec<Difference<'a>> {
     let mut found = vec![];
     compare("", &a.root, &b.root, &mut found);

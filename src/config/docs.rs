@@ -16,7 +16,7 @@ some of them take. `${a.b}` takes the value of another key, `${.x}` that of a ne
 configurations written for verl have it; a run that changes it is told so at start, or refused where the change would matter.
 ";
 
-/// The whole page, in Markdown.
+/// Returns the whole page, in Markdown.
 ///
 /// # Errors
 /// If a built-in file does not compose, which its tests exclude.
@@ -30,14 +30,14 @@ pub fn page() -> Result<String, ConfigError> {
     Ok(page)
 }
 
-/// A mapping: its meaning, its own keys, then the mappings in it.
+/// Writes the section of a mapping: its meaning, its own keys, then the mappings in it.
 fn section(key: &str, node: &Node, reason: &dyn Fn(&str) -> Option<&'static str>, page: &mut String) {
     let Value::Map(entries) = &node.value else { return };
     let full = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
     let (inner, own): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, node)| is_mapping(node));
     let reasons: Vec<_> = own.iter().map(|(name, _)| reason(&full(name))).collect();
     let note = |reason: Option<&str>| reason.map_or(String::new(), |reason| format!(" *No effect: {reason}.*"));
-    // One reason for the whole section is said once.
+    // A reason that applies to the whole section is written once.
     let common = reasons.first().copied().flatten().filter(|first| reasons.iter().all(|reason| *reason == Some(*first)));
     if !key.is_empty() && !own.is_empty() {
         let name = key.rsplit('.').next().unwrap_or(key);
@@ -54,7 +54,7 @@ fn section(key: &str, node: &Node, reason: &dyn Fn(&str) -> Option<&'static str>
     }
 }
 
-/// An empty mapping is a value, `{}`.
+/// True if a node is a mapping with entries. An empty one is a value, `{}`.
 fn is_mapping(node: &Node) -> bool {
     matches!(&node.value, Value::Map(entries) if !entries.is_empty())
 }
@@ -66,7 +66,7 @@ fn default_and_meaning(node: &Node) -> (String, String) {
     (default.trim().to_string(), Comment::of(node).text)
 }
 
-/// The comment above the mapping's own key, or the head of the file that was laid at its place.
+/// Returns the comment above the mapping's own key, or at the head of the file that gives its values.
 pub fn meaning_of_mapping(name: &str, node: &Node) -> String {
     let Value::Map(entries) = &node.value else { return String::new() };
     let own = entries.iter().rev().find(|(_, node)| !is_mapping(node));

@@ -1,6 +1,6 @@
-//! The files of `config/`, built into the program.
+//! The files of `config/` that are built into the program.
 
-/// Path inside `config/`, without `.yaml`, and text. A test compares this table with the folder.
+/// The path inside `config/`, without `.yaml`, and the text of each file. A test compares this table with the folder.
 pub const FILES: &[(&str, &str)] = &[
     ("actor/dp_actor", include_str!("../../config/actor/dp_actor.yaml")),
     ("algorithm/default", include_str!("../../config/algorithm/default.yaml")),

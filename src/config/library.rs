@@ -1,11 +1,11 @@
-//! What is built into the program: the files of `config/`, and verl's own.
+//! The configuration files that are built into the program: those of `config/`, and verl's own.
 
 use super::compat::{editions, files};
 use super::embedded::FILES;
 use crate::hydra::{Library, Pack, StandIn};
 use std::sync::LazyLock;
 
-/// The built-in files, and the closed sets of verl's own.
+/// The built-in files, and a closed set of verl's own files for each edition.
 pub static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     let pack = |edition: &&str| Pack { name: files::prefix(edition), files: files::of(edition).collect() };
     Library {

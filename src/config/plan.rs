@@ -1,9 +1,10 @@
-//! The batch plan of a step: prompts, trajectories, mini-batches, micro-batches, updates. Derived once, never rounded.
+//! The batch plan of a step: the numbers of prompts, trajectories, mini-batches, micro-batches and updates. It is computed once,
+//! and nothing is rounded.
 
 use super::schema::PpoConfig;
 use std::fmt;
 
-/// How a mini-batch is cut for the device. Gradients do not depend on it.
+/// The size of the micro-batches into which a mini-batch is cut for the device. Gradients do not depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MicroBatch {
     Trajectories(usize),
@@ -11,7 +12,7 @@ pub enum MicroBatch {
     Tokens(usize),
 }
 
-/// What happens to the batch of one training step.
+/// The batch sizes of one training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchPlan {
     /// `data.train_batch_size`.
@@ -24,7 +25,7 @@ pub struct BatchPlan {
     pub critic: Option<UpdatePlan>,
 }
 
-/// How one model is updated in a step.
+/// The updates of one model in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdatePlan {
     /// Trajectories of one optimizer update: `ppo_mini_batch_size` prompts with all their samples.
@@ -37,7 +38,7 @@ pub struct UpdatePlan {
     pub updates_per_step: usize,
 }
 
-/// Sizes that do not divide each other.
+/// The error of sizes that do not divide each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError {
     /// The key to change.
@@ -50,7 +51,7 @@ const TRAIN: &str = "data.train_batch_size";
 
 impl BatchPlan {
     /// # Errors
-    /// A size that is 0 or not set, or that does not divide the one above it: verl rounds down there, which loses samples.
+    /// If a size is 0 or unset, or does not divide the one above it: verl rounds down there, which loses samples.
     pub fn new(config: &PpoConfig) -> Result<Self, PlanError> {
         let (train, samples) = (config.data.train_batch_size, config.actor_rollout_ref.rollout.n);
         at_least_one(TRAIN, train)?;
@@ -79,7 +80,7 @@ impl BatchPlan {
         })
     }
 
-    /// Whether the policy is still the one that generated throughout the step, so that every ratio is exactly 1.
+    /// True if the policy is the one that generated throughout the step, so that every ratio is exactly 1.
     pub fn on_policy(&self) -> bool {
         self.actor.updates_per_step == 1
     }
@@ -90,7 +91,7 @@ struct Sizes {
     group: &'static str,
     mini: usize,
     micro: Option<usize>,
-    /// With `use_dynamic_bsz`.
+    /// The tokens of a micro-batch, with `use_dynamic_bsz`.
     tokens: Option<usize>,
     epochs: usize,
 }
@@ -135,7 +136,7 @@ fn at_least_one(key: &str, size: usize) -> Result<(), PlanError> {
     Err(PlanError { key: key.to_owned(), message, help: format!("write {key}=1 or more") })
 }
 
-/// Checks that `size` divides `whole`; `written` is `whole` as it came about.
+/// Checks that `size` divides `whole`; `written` is the computation of `whole`, for the message.
 pub fn divides(key: &str, size: usize, whole_key: &str, whole: usize, written: &str) -> Result<(), PlanError> {
     if size != 0 && whole.is_multiple_of(size) {
         return Ok(());

@@ -5,19 +5,20 @@ use crate::hydra::{Node, Origin, Value};
 use serde_json::{Map, json};
 
 impl Tree {
-    /// As [`Tree::to_yaml`], with a comment behind every value that says where it was written.
+    /// Returns the YAML of [`Tree::to_yaml`], with a comment after every value that says where it was written.
     pub fn to_yaml_with_sources(&self) -> String {
         let mut text = String::new();
         yaml(&self.root, 0, &mut text);
         text
     }
 
-    /// The whole configuration as JSON. Numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
+    /// Returns the whole configuration as JSON. Numbers that JSON does not have are the strings `Infinity`, `-Infinity` and
+    /// `NaN`.
     pub fn to_json(&self) -> serde_json::Value {
         json_value(&self.root.value)
     }
 
-    /// Every setting with its dotted key, as JSON, and where it was written; a list is one value.
+    /// Returns every setting: its dotted key, its value as JSON, and where it was written. A list is one value.
     pub fn settings(&self) -> Vec<(String, serde_json::Value, String)> {
         let mut settings = Vec::new();
         let mut lists = Vec::new();
@@ -34,13 +35,13 @@ impl Tree {
         settings
     }
 
-    /// As [`Tree::to_json`], with every value as `{"value": …, "source": "…"}`.
+    /// Returns the JSON of [`Tree::to_json`], with every value as `{"value": …, "source": "…"}`.
     pub fn to_json_with_sources(&self) -> serde_json::Value {
         json_with_sources(&self.root)
     }
 }
 
-/// Where a value was written, in a few words.
+/// Returns the place where a value was written, in a few words.
 pub fn source(origin: &Origin) -> String {
     match origin {
         Origin::File { .. } => origin.to_string(),
@@ -48,7 +49,7 @@ pub fn source(origin: &Origin) -> String {
     }
 }
 
-/// Entries of mappings on lines of their own; a list is one value.
+/// Writes the entries of mappings on lines of their own; a list is one value.
 fn yaml(node: &Node, indent: usize, text: &mut String) {
     let Value::Map(entries) = &node.value else { return };
     let margin = "  ".repeat(indent);
@@ -71,7 +72,7 @@ fn yaml(node: &Node, indent: usize, text: &mut String) {
     }
 }
 
-/// A mapping with entries; an empty one is a value, `{}`.
+/// True if a node is a mapping with entries. An empty one is a value, `{}`.
 fn is_section(node: &Node) -> bool {
     matches!(&node.value, Value::Map(entries) if !entries.is_empty())
 }

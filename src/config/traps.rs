@@ -1,8 +1,8 @@
-//! Values that are what they say by the rules, and almost certainly not what was meant.
+//! Values that are valid, and almost certainly not what was meant.
 
 use crate::hydra::{Node, Problem, Value};
 
-/// Reports such values among the settings. Mappings that take any key are left alone.
+/// Returns the problems of such values among the settings. Mappings that take any key are not searched.
 pub fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {
     let mut problems = vec![];
     settings.walk(&mut |key, node| {
@@ -26,7 +26,7 @@ pub fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {
     problems
 }
 
-/// `0.5_2` of a threshold, which YAML and Hydra read as the number 0.52.
+/// Returns the problem of a threshold such as `0.5_2`, which YAML and Hydra read as the number 0.52.
 fn range_read_as_number(key: &str, node: &Node) -> Option<Problem> {
     let written = node.origin.written().trim_start();
     let end = written.find(|c: char| !(c.is_ascii_digit() || ['.', '_'].contains(&c))).unwrap_or(written.len());
@@ -39,7 +39,7 @@ fn is_list(node: Option<&Node>) -> bool {
     matches!(node, Some(Node { value: Value::List(_), .. }))
 }
 
-/// The name of a shell variable in capitals, as in `$HOME/data`.
+/// Returns the name of a shell variable in capitals, as in `$HOME/data`.
 fn shell_variable(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('$')?;
     let rest = rest.strip_prefix('{').unwrap_or(rest);

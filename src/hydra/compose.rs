@@ -1,4 +1,4 @@
-//! Files and overrides to one tree, before `${…}`.
+//! Composes files and overrides into one tree, before `${…}` is resolved.
 
 use super::adapt::Adapt;
 use super::defaults_list::{self, File};
@@ -10,7 +10,7 @@ use super::overrides::{self, Override};
 use super::request::Request;
 use super::tree::{Node, Value};
 
-/// The tree as it is written, before `${…}`.
+/// A composed tree as it is written, before `${…}` is resolved.
 pub struct Written {
     pub root: Node,
     pub problems: Vec<Problem>,
@@ -47,13 +47,13 @@ pub fn compose(
     Ok(Written { root, problems, ignored })
 }
 
-/// The files alone, with the options of groups that overrides choose.
+/// The files without overrides of values, but with the options of groups that overrides choose.
 struct Files {
     root: Node,
     ignored: Vec<Ignored>,
     /// The overrides that set values.
     values: Vec<Override>,
-    /// What is wrong with the choice of groups; the files are then composed without it, to find what else is wrong.
+    /// The problem with the choice of groups; the files are then composed without it, to find further problems.
     problem: Option<Problem>,
 }
 
@@ -96,7 +96,7 @@ fn parse_overrides(texts: &[String]) -> (Vec<Override>, Vec<Problem>) {
     (parsed, problems)
 }
 
-/// Whether an override such as `critic=dp_critic` chooses an option of a group rather than setting a value.
+/// True if an override such as `critic=dp_critic` chooses an option of a group rather than setting a value.
 fn chooses_group(one: &Override, search: &SearchPath) -> bool {
     let is_map = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Map(_)));
     !is_map && search.is_group(&one.key)

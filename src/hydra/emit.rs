@@ -1,17 +1,17 @@
-//! A value as YAML text, in blocks, quoted wherever this or another reader would take a string for something else.
+//! Writes a value as YAML in block style, quoting every string that this or another reader would read as another type.
 
 use super::scalar;
 use super::tree::{Map, Node, Value};
 
 impl Value {
-    /// The YAML of this value, on one line where it is a scalar, without a line break at the end.
+    /// Returns the YAML of this value without a line break at the end; a scalar is on one line.
     pub fn to_yaml(&self) -> String {
         let mut out = String::new();
         write(self, 0, &mut out);
         out
     }
 
-    /// A scalar as it appears inside a longer text; `None` for lists and mappings.
+    /// Returns a scalar as it appears inside a longer text; `None` for lists and mappings.
     pub fn plain_text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -21,7 +21,7 @@ impl Value {
     }
 }
 
-/// A value on one line.
+/// Returns a value as YAML on one line.
 pub fn inline(value: &Value) -> String {
     match value {
         Value::List(items) => format!("[{}]", items.iter().map(|item| inline(&item.value)).collect::<Vec<_>>().join(", ")),
@@ -103,7 +103,7 @@ fn quoted(text: &str) -> String {
     if is_plain(text) { text.to_string() } else { format!("'{}'", text.replace('\'', "''")) }
 }
 
-/// Whether every reader takes the unquoted text for this very string.
+/// True if every YAML reader reads the unquoted text as this very string.
 fn is_plain(text: &str) -> bool {
     let starts_well = !text.starts_with(|c: char| "?:,[]{}#&*!|>'\"%@`".contains(c)) && text != "-" && !text.starts_with("- ");
     let no_number = text.parse::<f64>().is_err() && !text.starts_with("0o") && !matches!(text, "y" | "Y" | "n" | "N");

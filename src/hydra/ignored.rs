@@ -3,23 +3,23 @@
 use super::emit::inline;
 use super::tree::Value;
 
-/// A key that was set away from its default and has no effect.
+/// A key that was set to another value than its default and has no effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ignored {
     pub key: String,
-    /// What it was set to, as YAML.
+    /// The value that the key was set to, as YAML.
     pub value: String,
     pub reason: &'static str,
 }
 
 impl Ignored {
-    /// A setting of Hydra's own.
+    /// Creates the entry for a setting of Hydra's own.
     pub fn hydra(key: String, value: &Value) -> Self {
         Self { key, value: inline(value), reason: "Hydra itself does not run here" }
     }
 }
 
-/// The block that a run prints: one line per reason, with the keys it is about.
+/// Returns the text that a run prints: one line per reason, with the keys that it applies to.
 pub fn summary(ignored: &[Ignored]) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = vec![];
     for one in ignored {

@@ -3,20 +3,20 @@
 use super::provenance::Source;
 use std::sync::Arc;
 
-/// In front of a name, it stands for the built-in file and no other.
+/// The prefix of a name that means the built-in file and no file on disk.
 pub const BUILT_IN: &str = "built-in:";
 
-/// How messages call the folder of the built-in files.
+/// The name of the folder of the built-in files in messages.
 const BUILT_IN_FOLDER: &str = "built-in config/";
 
 /// A path without `.yaml`, and the text of the file.
 pub type File = (&'static str, &'static str);
 
-/// What a program has beside the files on disk.
+/// The files that are built into a program, and the folders that it searches by default.
 pub struct Library {
     /// The built-in files.
     pub files: &'static [File],
-    /// Folders of the current directory in which `--config` is also looked for.
+    /// Folders of the current directory in which `--config` is looked up too.
     pub usual_folders: &'static [&'static str],
     /// Built-in files that stand in for those of another program.
     pub stand_in: StandIn,
@@ -26,75 +26,75 @@ pub struct Library {
 
 /// Built-in files that stand in for the folder of another program where it is not on disk.
 pub struct StandIn {
-    /// The end of the folder's path.
+    /// The end of the path of the folder that is replaced.
     pub folder: &'static str,
-    /// The folder of all its built-in files, `/` included. They stand for themselves, not for an option of a group.
+    /// The folder of all built-in files of the other program, with its `/`. They are primary files, not options of a group.
     pub root: &'static str,
-    /// The folder of those that stand in for it, `/` included.
+    /// The folder of the built-in files that replace the other program's folder, with its `/`.
     pub files: &'static str,
-    /// How messages call such a file.
+    /// The name of such a file in messages.
     pub pattern: &'static str,
 }
 
 /// A closed set of files.
 pub struct Pack {
-    /// What stands in front of the name of one of its files, in requests and in messages.
+    /// The prefix of the names of the pack's files, in requests and in messages.
     pub name: String,
-    /// Its files.
+    /// The files of the pack.
     pub files: Vec<File>,
 }
 
 impl Library {
-    /// The built-in file of this name.
+    /// Returns the built-in file with this name.
     pub fn file(&self, name: &str) -> Option<Arc<Source>> {
         let (name, text) = self.files.iter().find(|(known, _)| *known == name)?;
         Some(Arc::new(Source { name: format!("{BUILT_IN_FOLDER}{name}.yaml"), text: text.to_string() }))
     }
 
-    /// The built-in file that stands in for one of the other program.
+    /// Returns the built-in file that replaces a file of the other program.
     pub fn stand_in(&self, path: &str) -> Option<Arc<Source>> {
         self.file(&format!("{}{path}", self.stand_in.files))
     }
 
-    /// Whether there is a built-in folder of this name.
+    /// True if there is a built-in folder with this name.
     pub fn has_folder(&self, name: &str) -> bool {
         has_folder(self.files, name)
     }
 
-    /// The names of the built-in files that stand for themselves, not for an option of a group.
+    /// Returns the names of the built-in files that are primary files, not options of a group.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.files.iter().map(|(name, _)| *name).filter(|name| !name.contains('/') || name.starts_with(self.stand_in.root))
     }
 
-    /// The built-in names below a folder, that folder's name with its `/` left out.
+    /// Returns the names of the built-in files below a folder, relative to it.
     pub fn names_below(&self, prefix: &str) -> impl Iterator<Item = &'static str> {
         self.files.iter().filter_map(move |(name, _)| name.strip_prefix(prefix))
     }
 
-    /// Whether a text is one of the built-in files.
+    /// True if the source is a built-in file.
     pub fn is_built_in(&self, source: &Source) -> bool {
         source.name.starts_with(BUILT_IN_FOLDER)
     }
 
-    /// Whether a file on disk is a built-in one word for word, as in a checkout of the project.
+    /// True if a file on disk is an exact copy of a built-in one, as in a checkout of the project.
     pub fn is_copy_of_built_in(&self, source: &Source) -> bool {
         self.files.iter().any(|(_, text)| *text == source.text)
     }
 }
 
 impl Pack {
-    /// The file of this path.
+    /// Returns the file with this path.
     pub fn file(&self, path: &str) -> Option<Arc<Source>> {
         let (_, text) = self.files.iter().find(|(known, _)| *known == path)?;
         Some(Arc::new(Source { name: format!("{}{path}.yaml", self.name), text: text.to_string() }))
     }
 
-    /// Whether it has a folder of this name.
+    /// True if the pack has a folder with this name.
     pub fn has_folder(&self, name: &str) -> bool {
         has_folder(&self.files, name)
     }
 
-    /// The names below a folder, that folder's name with its `/` left out.
+    /// Returns the names of the files below a folder, relative to it.
     pub fn names_below(&self, prefix: &str) -> impl Iterator<Item = &'static str> {
         self.files.iter().filter_map(move |(name, _)| name.strip_prefix(prefix))
     }

@@ -1,4 +1,4 @@
-//! Finding configuration files: the one that was asked for, and those that its `defaults:` list names.
+//! Finds configuration files: the requested one, and those that its `defaults:` list names.
 
 use super::error::Problem;
 use super::library::{BUILT_IN, Library, Pack};
@@ -8,20 +8,21 @@ use super::suggest;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where included files are looked for, in this order: these folders, then the built-in files.
+/// The search path of included files: first these folders, then the built-in files.
 pub struct SearchPath {
     pub folders: Vec<PathBuf>,
     /// The name of the primary file below the first folder, without `.yaml`.
     pub primary: String,
-    /// Whether the folders of built-in files are groups, too.
+    /// True if the folders of built-in files are groups, too.
     pub built_in_groups: bool,
-    /// The closed set of files that is looked through instead of all others.
+    /// The closed set of files that is searched instead of all others.
     pub pack: Option<&'static Pack>,
     /// The built-in files.
     pub library: &'static Library,
 }
 
-/// Finds the file that the request names, or else the one called `default_name`; also where its includes are looked for.
+/// Finds the file that the request names, or else the one called `default_name`, and the search path of the files that it
+/// includes.
 ///
 /// # Errors
 /// If there is no such file, or it cannot be read.
@@ -52,14 +53,14 @@ pub fn primary(request: &Request, default_name: &str, library: &'static Library)
     let name = without_extension(wanted);
     let mut candidates: Vec<(&PathBuf, PathBuf)> = vec![];
     for (place, path) in places.iter().flat_map(|place| spellings(place, wanted).into_iter().map(move |path| (place, path))) {
-        // An absolute path is the same in every place.
+        // An absolute path is the same in every folder.
         if candidates.iter().all(|(_, known)| *known != path) {
             candidates.push((place, path));
         }
     }
     if let Some((place, path)) = candidates.iter().find(|(_, path)| path.is_file()) {
-        // The folder of a file given as a path is where its names count from; a name may itself lead into a group's folder.
-        // A built-in file that lies here as in its own repository takes its parts from where it does when it is built in.
+        // The names in a file given as a path are relative to its folder; a name may itself lead into the folder of a group. A
+        // copy of a built-in file in a checkout of its own repository includes the same files as the built-in one.
         let is_rendered = name.contains('/') && library.file(name).is_some();
         let (own_folder, name) = match request.config {
             Some(_) if !is_rendered => {
@@ -86,7 +87,7 @@ pub fn primary(request: &Request, default_name: &str, library: &'static Library)
 }
 
 impl SearchPath {
-    /// The file `group/option`, unless it is one of those that are being read already.
+    /// Returns the file `group/option`, unless it is already being read.
     pub fn find(&self, path: &str, reading: &[Arc<Source>]) -> Result<Option<Arc<Source>>, Problem> {
         let path = without_extension(path);
         if let Some(pack) = self.pack {
@@ -105,7 +106,7 @@ impl SearchPath {
         Ok(found.find(|source| !reading.iter().any(|open| open.name == source.name)))
     }
 
-    /// Whether there is a folder of this name.
+    /// True if there is a folder with this name.
     pub fn is_group(&self, name: &str) -> bool {
         if let Some(pack) = self.pack {
             return pack.has_folder(name);
@@ -113,7 +114,7 @@ impl SearchPath {
         self.folders.iter().any(|folder| folder.join(name).is_dir()) || self.built_in_groups && self.library.has_folder(name)
     }
 
-    /// The names of the files in a group's folder.
+    /// Returns the names of the files in a group's folder.
     pub fn options(&self, group: &str) -> Vec<String> {
         let prefix = if group.is_empty() { String::new() } else { format!("{group}/") };
         if let Some(pack) = self.pack {
@@ -150,7 +151,7 @@ fn read(path: &Path) -> Result<Arc<Source>, Problem> {
     }
 }
 
-/// The YAML files of a folder and those below it, as names relative to it.
+/// Returns the YAML files of a folder and its subfolders, as names relative to the folder.
 fn names_in(folder: &Path, prefix: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }) else {
         return vec![];

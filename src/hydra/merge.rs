@@ -1,19 +1,19 @@
-//! Laying one part of a configuration upon another, as OmegaConf merges.
+//! Merges one part of a configuration into another by the rules of OmegaConf.
 
 use super::error::Problem;
 use super::interpolation;
 use super::suggest::unknown_key;
 use super::tree::{Map, Node, Value, below};
 
-/// Whether a merge may bring keys that are not there yet.
+/// The treatment of new keys in a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     MayBeNew,
     MustExist,
 }
 
-/// Lays `over` upon the mapping or list at `key` of the tree. Mappings are merged key by key; lists and scalars are replaced;
-/// `???` leaves what is there; a mapping and a list do not go together.
+/// Merges `over` into the mapping or list at `key` of the tree. Mappings are merged key by key; lists and scalars are replaced;
+/// `???` keeps the present value; a mapping and a list cannot replace each other.
 pub fn merge(root: &mut Node, key: &str, over: Node, keys: Keys) -> Result<(), Problem> {
     if root.get(key).is_some_and(|under| follows_under(under, &over)) {
         follow(root, key, &over);
@@ -52,7 +52,7 @@ fn position(map: &Map, name: &str) -> Option<usize> {
     map.iter().position(|(key, _)| key == name)
 }
 
-/// Whether `over` brings a mapping or list where there is an interpolation.
+/// True if `over` is a mapping or list and `under` is an interpolation.
 fn follows_under(under: &Node, over: &Node) -> bool {
     match (&under.value, &over.value) {
         (Value::Text(text), Value::Map(_) | Value::List(_)) => text.contains("${"),
@@ -63,7 +63,7 @@ fn follows_under(under: &Node, over: &Node) -> bool {
     }
 }
 
-/// Puts a copy of what an interpolation refers to in its place, so that the merge adds to that.
+/// Replaces an interpolation by a copy of the value that it refers to, so that the merge adds to that value.
 fn follow(root: &mut Node, key: &str, over: &Node) {
     if let (Some(Value::Text(_)), Value::Map(_) | Value::List(_)) = (root.get(key).map(|node| &node.value), &over.value)
         && let Ok(Some(target)) = interpolation::select(root, key)

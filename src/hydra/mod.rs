@@ -1,9 +1,10 @@
-//! Hydra 1.3 and OmegaConf 2.3 as far as a configuration needs them: files to one tree, overrides, `${…}`. Every value knows where
-//! it was written.
+//! Hydra 1.3 and OmegaConf 2.3 as far as a configuration needs them: composition of files into one tree, overrides, and `${…}`.
+//! Every value knows where it was written.
 //!
-//! Nothing here knows what is configured: a program passes in its [`Request`], the files that are built into it ([`Library`]) and what
-//! it changes on the way in ([`Adapt`]). [`compose()`] is the reading order: [`lookup`] finds a file, `yaml` reads it, `defaults_list` follows
-//! its `defaults:` list, `merge` lays one file upon another, [`overrides`] come last. [`interpolation`] then resolves `${…}`.
+//! Nothing here knows what is configured: a program passes in its [`Request`], the files that are built into it ([`Library`]) and
+//! its changes to files and overrides ([`Adapt`]). [`compose()`] shows the order: [`lookup`] finds a file, `yaml` reads it,
+//! `defaults_list` follows its `defaults:` list, `merge` merges one file into another, [`overrides`] come last. [`interpolation`]
+//! then resolves `${…}`.
 
 pub mod grammar;
 pub mod interpolation;

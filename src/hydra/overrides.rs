@@ -9,10 +9,10 @@ use super::suggest::unknown_key;
 use super::tree::{Node, Value, below};
 use std::sync::Arc;
 
-/// How many parts a dotted key may have.
+/// The maximum number of parts of a dotted key.
 const MOST_PARTS: usize = 100;
 
-/// What an override does to its key.
+/// The operation of an override on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// `key=value`: the key must be there.
@@ -31,7 +31,7 @@ pub struct Override {
     pub operation: Operation,
     /// The dotted key, or the group.
     pub key: String,
-    /// What follows the `@` of `group@package`.
+    /// The package after the `@` of `group@package`.
     pub package: Option<String>,
     /// `None` for `~key`.
     pub value: Option<Node>,
@@ -68,14 +68,15 @@ pub fn parse(text: &str) -> Result<Override, Problem> {
     Ok(Override { operation, key: key.to_string(), package, value: node, origin })
 }
 
-/// A byte of an override as a place that can be shown.
+/// Returns the place of a byte of an override, for messages.
 fn place(text: &str, at: usize) -> Origin {
     let mark = Mark { line: 1, column: 1 + text[..at.min(text.len())].chars().count() };
     let source = Arc::new(Source { name: "override".into(), text: text.to_string() });
     Origin::File { source, key: mark, value: mark }
 }
 
-/// Whether the part before the `=` is a dotted key or a group, with its package; else what is wrong and what to do.
+/// Checks that the part before the `=` is a dotted key, or a group with its package; the error is the fault and what to do about
+/// it.
 fn check_key(name: &str, key: &str, package: Option<&str>) -> Result<(), (Fault, &'static str)> {
     if let Some((at, bad)) = name.char_indices().find(|(_, c)| !(c.is_ascii_alphanumeric() || "_-./@$".contains(*c))) {
         let help = match bad {
@@ -136,7 +137,7 @@ impl Override {
         {
             return Err(self.problem(format!("`{}` is {}, not {}", self.key, current.value.to_yaml(), value.to_yaml())));
         }
-        // What an interpolation on the way leads to loses the key, as it does with Hydra.
+        // If the path of the key contains an interpolation, the key is deleted where the interpolation leads, as Hydra does.
         let (parent, last) = self.key.rsplit_once('.').unwrap_or(("", &self.key));
         match interpolation::place(root, parent).and_then(|parent| root.remove(&below(&parent, last))) {
             Some(_) => Ok(()),
@@ -146,7 +147,7 @@ impl Override {
         }
     }
 
-    /// Puts the value at its key. What stands on the way and is no mapping or list gives way to a mapping if keys may be new.
+    /// Sets the value at its key. If keys may be new, a value in the path that is not a mapping or list is replaced by a mapping.
     fn set(self, root: &mut Node, keys: Keys) -> Result<(), Problem> {
         let (parent, last) = self.key.rsplit_once('.').unwrap_or(("", &self.key));
         let mut path = String::new();
@@ -170,7 +171,7 @@ impl Override {
         self.place_one(root, &path, last, value, keys)
     }
 
-    /// Puts a node under a name of the mapping or list at `parent`.
+    /// Sets the node under a name of the mapping or list at `parent`.
     fn place_one(&self, root: &mut Node, parent: &str, name: &str, node: Node, keys: Keys) -> Result<(), Problem> {
         let Some(at) = root.get_mut(parent) else { return Ok(()) };
         if let Some(there) = at.child_mut(name) {
@@ -195,14 +196,14 @@ impl Override {
         Problem::new(&self.key, message).at(&self.origin)
     }
 
-    /// The override fails because the value that is there now cannot be worked out.
+    /// Returns the problem of an override that fails because the present value cannot be resolved.
     fn because(&self, problem: &Problem) -> Problem {
         let at = problem.origin.as_ref().map_or(String::new(), |origin| format!(" ({origin})"));
         self.problem(format!("the present value of `{}` cannot be worked out: {}{at}", self.key, problem.message))
     }
 }
 
-/// Equality as Python has it: `1`, `1.0` and `true` are equal.
+/// True if two values are equal in Python, where `1`, `1.0` and `true` are equal.
 fn python_equal(a: &Value, b: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Bool(value) => Some(f64::from(*value)),

@@ -1,9 +1,9 @@
-//! Where a value was written: a place in a file, or an override on the command line.
+//! The origin of a value: a place in a file, or an override on the command line.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A YAML text and the name by which messages call it.
+/// A YAML text and its name in messages.
 #[derive(Debug, PartialEq)]
 pub struct Source {
     pub name: String,
@@ -17,12 +17,12 @@ pub struct Mark {
     pub column: usize,
 }
 
-/// Where a value was written.
+/// The origin of a value: where it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
     File {
         source: Arc<Source>,
-        /// The key, or the value itself where it has none (list items).
+        /// The place of the key; for an item of a list, which has none, the place of the value.
         key: Mark,
         value: Mark,
     },
@@ -31,7 +31,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The same origin, pointing at the key rather than at the value.
+    /// Returns the same origin, pointing at the key rather than at the value.
     pub fn at_key(&self) -> Self {
         match self {
             Self::File { source, key, .. } => Self::File { source: source.clone(), key: *key, value: *key },
@@ -39,7 +39,7 @@ impl Origin {
         }
     }
 
-    /// The line of the file with a caret under the place; empty for overrides, which are shown whole.
+    /// Returns the line of the file with a caret under the place; empty for overrides, which are shown in full.
     pub fn snippet(&self) -> String {
         let Self::File { source, value, .. } = self else { return String::new() };
         let line = source.text.lines().nth(value.line - 1).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Origin {
 }
 
 impl Origin {
-    /// What was written, from the value to the end of its line or override.
+    /// Returns the written text from the value to the end of its line or override.
     pub fn written(&self) -> &str {
         match self {
             Self::File { source, value, .. } => {

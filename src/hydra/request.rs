@@ -1,25 +1,25 @@
-//! What the command line asks for.
+//! The request of the command line.
 
 use super::library::BUILT_IN;
 use std::path::PathBuf;
 
-/// The file that is asked for, where it is looked for, and the overrides.
+/// The requested file, the folders in which it is looked up, and the overrides.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// `--config`: a path, or the name of a file in a config folder or built in.
     pub config: Option<String>,
-    /// `--config-name`: as `config`, but never a path in the current folder.
+    /// `--config-name`: like `config`, but never a path in the current folder.
     pub config_name: Option<String>,
     /// `--config-path`: the folder of `config_name`.
     pub config_path: Option<PathBuf>,
-    /// `--config-dir`: further folders to look in.
+    /// `--config-dir`: additional folders to search.
     pub config_dirs: Vec<PathBuf>,
     /// `key=value` and the like, in order.
     pub overrides: Vec<String>,
 }
 
 impl Request {
-    /// A request for the built-in file of this name, whatever the folders hold.
+    /// Returns a request for the built-in file with this name, whatever files the folders contain.
     pub fn built_in(name: &str) -> Self {
         Self { config: Some(format!("{BUILT_IN}{name}")), ..Self::default() }
     }

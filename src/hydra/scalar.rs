@@ -1,17 +1,17 @@
-//! What type an unquoted scalar has, in YAML and in overrides; and how a value reads inside a longer text.
+//! The type of an unquoted scalar in YAML and in overrides, and the text of a value inside a longer text.
 
 use super::tree::Value;
 
-/// As [`read_yaml`], with a string for what cannot be read.
+/// Like [`read_yaml`], but a scalar that cannot be read is a string.
 pub fn from_yaml(text: &str) -> Value {
     read_yaml(text).unwrap_or_else(|_| Value::Text(text.to_string()))
 }
 
-/// The value of an unquoted YAML scalar. The rules are OmegaConf's, which reads YAML 1.1: `yes` and `on` are bools, `010` is
-/// octal, `1:30` counts in sixties, `1_000` and `1e-6` are numbers; dates are strings.
+/// Returns the value of an unquoted YAML scalar. The rules are OmegaConf's, which reads YAML 1.1: `yes` and `on` are bools, `010`
+/// is octal, `1:30` is sexagesimal, `1_000` and `1e-6` are numbers; dates are strings.
 ///
 /// # Errors
-/// An integer that does not fit, or a scalar without a meaning of its own.
+/// If an integer does not fit in 64 bits, or a scalar has a meaning in YAML that is not supported.
 pub fn read_yaml(text: &str) -> Result<Value, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Ok(Value::Null),
@@ -29,11 +29,11 @@ pub fn read_yaml(text: &str) -> Result<Value, String> {
     }
 }
 
-/// The value of an unquoted word in an override or in the arguments of `${…}`: words in any case, `inf` and `nan` without a
-/// dot, decimal numbers only.
+/// Returns the value of an unquoted word in an override or in the arguments of `${…}`: words in any case, `inf` and `nan` without
+/// a dot, decimal numbers only.
 ///
 /// # Errors
-/// An integer that does not fit.
+/// If an integer does not fit in 64 bits.
 pub fn from_word(text: &str) -> Result<Value, String> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
@@ -54,7 +54,7 @@ pub fn from_word(text: &str) -> Result<Value, String> {
     })
 }
 
-/// A value as Python's `str` writes it, which is what `${…}` puts into a longer text.
+/// Returns a value as Python's `str` writes it, which is how `${…}` inserts it into a longer text.
 pub fn python_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
@@ -62,7 +62,7 @@ pub fn python_text(value: &Value) -> String {
     }
 }
 
-/// A value as Python's `repr` writes it.
+/// Returns a value as Python's `repr` writes it.
 fn python_source(value: &Value) -> String {
     match value {
         Value::Null => "None".into(),
@@ -89,7 +89,7 @@ fn python_source(value: &Value) -> String {
     }
 }
 
-/// The shortest digits that read back as the same number, with an exponent where Python writes one.
+/// Returns the shortest digits that read back as the same number, with an exponent where Python writes one.
 fn python_float(value: f64) -> String {
     if value.is_nan() {
         return "nan".into();
@@ -118,17 +118,17 @@ fn float(text: &str) -> Option<f64> {
     text.replace('_', "").parse().ok()
 }
 
-/// Whether a text is digits, in which underscores may separate two of them.
+/// True if a text consists of digits, with at most one underscore between two of them.
 fn is_digits(text: &str) -> bool {
     text.split('_').all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Hydra's unsigned integer: no leading zeros.
+/// True if a text is an unsigned integer of Hydra's grammar, which has no leading zeros.
 fn is_int(text: &str) -> bool {
     text == "0" || !text.starts_with('0') && is_digits(text)
 }
 
-/// Hydra's unsigned float: a point, an exponent or both.
+/// True if a text is an unsigned float of Hydra's grammar, with a point, an exponent or both.
 fn is_float(text: &str) -> bool {
     let is_point = |text: &str| {
         text.split_once('.').is_some_and(|(whole, part)| {
@@ -143,7 +143,7 @@ fn is_float(text: &str) -> bool {
     }
 }
 
-/// YAML 1.1's integers: binary, octal, decimal, hexadecimal, sexagesimal. `None` if it is none.
+/// Reads an integer of YAML 1.1: binary, octal, decimal, hexadecimal or sexagesimal. `None` if the text is not one.
 fn yaml_int(text: &str) -> Option<Result<Value, String>> {
     let (sign, body) = text.split_at(usize::from(text.starts_with(['+', '-'])));
     let within = |digits: &str, allowed: fn(&u8) -> bool| {
@@ -165,7 +165,7 @@ fn yaml_int(text: &str) -> Option<Result<Value, String>> {
     Some(in_radix(&format!("{sign}{digits}"), radix))
 }
 
-/// The floats of YAML 1.1 and those that OmegaConf adds to them. `None` if it is none.
+/// Reads a float of YAML 1.1, or one that OmegaConf adds to them. `None` if the text is not one.
 fn yaml_float(text: &str) -> Option<f64> {
     let (sign, body) = text.split_at(usize::from(text.starts_with(['+', '-'])));
     let (mantissa, exponent) = body.split_once(['e', 'E']).map_or((body, None), |(m, e)| (m, Some(e)));
@@ -192,7 +192,7 @@ fn yaml_float(text: &str) -> Option<f64> {
     if is_float { float(text) } else { None }
 }
 
-/// `1:30` or `1:30.5`: every part after the first counts below sixty.
+/// Reads a sexagesimal number such as `1:30` or `1:30.5`, in which every part after the first is below sixty.
 fn sixties(text: &str) -> Option<f64> {
     let (first, rest) = text.split_once(':')?;
     let (rest, fraction) = rest.split_once('.').map_or((rest, ""), |(rest, fraction)| (rest, fraction));

@@ -1,18 +1,18 @@
-//! Did-you-mean for names and dotted keys.
+//! "Did you mean …?" for names and dotted keys.
 
 use super::error::Problem;
 
-/// Names at least this alike (Jaro-Winkler, 0 to 1) are worth showing.
+/// The minimum similarity (Jaro-Winkler, 0 to 1) of a name that is suggested.
 const ALIKE: f64 = 0.84;
 
-/// The candidate most like `name`, if any is like it.
+/// Returns the candidate most similar to `name`, if any is similar enough.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = candidates.into_iter().map(|candidate| (similarity(name, candidate), candidate));
     scored.filter(|(score, _)| *score >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
 }
 
-/// The key that was probably meant by `key`: one that ends in it, one whose last part is like its own under the same parent,
-/// one alike as a whole, or the only one with the same last part.
+/// Returns the key that was probably meant by `key`: one that ends in it, one under the same parent whose last part is similar,
+/// one that is similar as a whole, or the only one with the same last part.
 pub fn closest_key(key: &str, keys: &[String]) -> Option<String> {
     let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
     let split = |k: &str| -> (String, String) {
@@ -34,17 +34,18 @@ pub fn closest_key(key: &str, keys: &[String]) -> Option<String> {
     closest(key, keys.iter().map(String::as_str)).map(str::to_string)
 }
 
-/// `did you mean …?`, or nothing.
+/// Returns `did you mean …?`, or `None` if nothing was found.
 pub fn did_you_mean(found: Option<&str>) -> Option<String> {
     found.map(|name| format!("did you mean `{name}`?"))
 }
 
-/// Jaro-Winkler alone scores short unrelated names high; a few edits in a long name should still count as alike.
+/// Returns the similarity of two names. Jaro-Winkler alone scores short unrelated names high, and a few edits in a long name
+/// should still count as similar.
 fn similarity(a: &str, b: &str) -> f64 {
     strsim::jaro_winkler(a, b).min(strsim::normalized_damerau_levenshtein(a, b) + 0.3)
 }
 
-/// The problem of a key that does not exist, with the one that was probably meant.
+/// Returns the problem of a key that does not exist, with the key that was probably meant.
 pub fn unknown_key(key: &str, known: &[String], could_add: bool) -> Problem {
     let meant = did_you_mean(closest_key(key, known).as_deref());
     let add = could_add.then(|| format!("to add a key to a mapping that takes any, write +{key}=…"));

@@ -1,4 +1,4 @@
-//! The configuration as a tree of values that know where they were written, before any types.
+//! The untyped configuration: a tree of values that know where they were written.
 
 use super::provenance::Origin;
 
@@ -14,7 +14,7 @@ pub struct Node {
     pub through: Option<String>,
 }
 
-/// What YAML can hold.
+/// A YAML value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Null,
@@ -27,7 +27,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What kind of value this is, for messages.
+    /// Returns the type of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -40,7 +40,7 @@ impl Value {
         }
     }
 
-    /// Whether two values are equal, wherever they were written and in whatever order.
+    /// True if two values are equal, wherever they were written and whatever the order of their keys.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Float(a), Self::Float(b)) => a == b || a.is_nan() && b.is_nan(),
@@ -59,7 +59,7 @@ impl Node {
         Self { value, origin, through: None }
     }
 
-    /// The child under a key of a mapping or an index of a list.
+    /// Returns the child under a key of a mapping or an index of a list.
     pub fn child(&self, name: &str) -> Option<&Node> {
         match &self.value {
             Value::Map(map) => map.iter().find(|(key, _)| key == name).map(|(_, node)| node),
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// The node at a dotted key; the empty key is the node itself.
+    /// Returns the node at a dotted key; the empty key is the node itself.
     pub fn get(&self, key: &str) -> Option<&Node> {
         segments(key).try_fold(self, |node, segment| node.child(segment))
     }
@@ -85,7 +85,7 @@ impl Node {
         segments(key).try_fold(self, |node, segment| node.child_mut(segment))
     }
 
-    /// Puts a node under a dotted key and makes the mappings on the way. `None` if something on the way is no mapping.
+    /// Sets the node at a dotted key and creates the mappings in its path. `None` if a value in the path is not a mapping.
     pub fn put(&mut self, key: &str, node: Node) -> Option<()> {
         let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
         let mut at = self;
@@ -104,7 +104,7 @@ impl Node {
         Some(())
     }
 
-    /// Takes the node at a dotted key away.
+    /// Removes the node at a dotted key and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
         let Value::Map(map) = &mut self.get_mut(parent)?.value else { return None };
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// The dotted keys of all mapping entries below this node.
+    /// Returns the dotted keys of all mapping entries below this node.
     pub fn keys(&self) -> Vec<String> {
         let mut keys = vec![];
         self.keys_from("", &mut keys);
@@ -156,12 +156,12 @@ impl Node {
     }
 }
 
-/// The parts of a dotted key.
+/// Returns the parts of a dotted key.
 pub fn segments(key: &str) -> impl Iterator<Item = &str> {
     key.split('.').filter(|segment| !segment.is_empty())
 }
 
-/// The dotted key of an entry of the mapping at `prefix`.
+/// Returns the dotted key of an entry of the mapping at `prefix`.
 pub fn below(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") }
 }

@@ -1,4 +1,4 @@
-//! YAML text to [`Node`]s with their places. The only file that knows the YAML parser.
+//! Parses YAML text into [`Node`]s with their places. No other file uses the YAML parser.
 
 use super::error::Problem;
 use super::grammar::{DEEPEST, TOO_DEEP};
@@ -10,13 +10,13 @@ use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many values a document may hold once its aliases are replaced by what they stand for.
+/// The maximum number of values of a document once its aliases are replaced by their values.
 const MOST_NODES: usize = 1_000_000;
 
 /// Reads one YAML document; an empty one is an empty mapping.
 ///
 /// # Errors
-/// A syntax error, a key that is there twice, a tag, or a second document: each with its place.
+/// If there is a syntax error, a duplicate key, a tag, or a second document; each problem has its place.
 pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
     let mut reader = Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new(), nodes: 0, depth: 0 };
     let mut root = None;
@@ -38,23 +38,23 @@ struct Reader<'a> {
     source: &'a Arc<Source>,
     parser: Parser<'a, serde_saphyr::granit_parser::StrInput<'a>>,
     anchors: HashMap<usize, Anchored>,
-    /// How many values there are so far.
+    /// The number of values that were read so far.
     nodes: usize,
-    /// How many lists and mappings are open.
+    /// The number of lists and mappings that are open.
     depth: usize,
 }
 
-/// What an alias stands for.
+/// The value of an alias.
 struct Anchored {
     node: Node,
-    /// How many values it holds, itself included.
+    /// The number of values in the node, itself included.
     nodes: usize,
-    /// How deep they are nested.
+    /// The nesting depth of the node.
     height: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// The next event that is not a comment.
+    /// Returns the next event that is not a comment.
     fn next(&mut self) -> Result<(Event<'a>, Span), Problem> {
         loop {
             match self.parser.next_event() {
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The node that starts with `event`. `key` is the place of its key, if it has one.
+    /// Reads the node that starts with `event`. `key` is the place of its key, if it has one.
     fn node(&mut self, event: Event<'a>, span: Span, key: Option<Mark>) -> Result<Node, Problem> {
         let at = mark(span.start);
         let before = self.nodes;
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// Reads what is inside a list or mapping.
+    /// Reads the content of a list or mapping, and fails beyond the maximum depth.
     fn deeper<T>(&mut self, at: Mark, read: impl FnOnce(&mut Self) -> Result<T, Problem>) -> Result<T, Problem> {
         if self.depth == DEEPEST {
             return Err(self.problem(at, TOO_DEEP));
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many lists and mappings are nested in a value, itself included.
+/// Returns the nesting depth of lists and mappings in a value, itself included.
 fn height(node: &Node) -> usize {
     match &node.value {
         Value::List(items) => 1 + items.iter().map(height).max().unwrap_or(0),
@@ -174,7 +174,7 @@ fn height(node: &Node) -> usize {
     }
 }
 
-/// Adds what `<<: *anchor` (or a list of them) brings in, where the mapping itself does not say otherwise.
+/// Adds the entries of `<<: *anchor` (or of a list of anchors) whose keys the mapping itself does not have.
 fn with_merge_keys(mut map: Map, merged: Vec<Node>) -> Map {
     for node in merged {
         let sources = if let Value::List(items) = node.value { items } else { vec![node] };

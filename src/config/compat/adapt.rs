@@ -1,5 +1,5 @@
-//! On the way in: keys of verl that are called otherwise here take their new names, and those that are no settings may be
-//! written as if they were there.
+//! Adapts files and overrides written for verl: keys with another name here are renamed, and keys that are not settings may be
+//! written as if they existed.
 
 use super::editions::{self, EDITIONS, is_default, newest_defaults, parse};
 use super::{Fate, Kind, Row, alike, row};
@@ -8,8 +8,8 @@ use crate::hydra::{Adapt, Node, Origin, Problem, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Settings whose null is verl's way to say "not set" (its schedules of 2025, the empty places of 2026-08 for old names): they then
-/// have their default, in files and overrides alike. Any other null is a value, or an error.
+/// Settings whose null means "unset" in verl (its schedules of 2025, the empty entries of 2026-08 for old names): they then have
+/// their default, in files and overrides alike. Any other null is a value, or an error.
 pub const NULL_IS_UNSET: &[&str] = &[
     "**.optim.lr_warmup_steps",
     "**.optim.lr_warmup_steps_ratio",
@@ -20,14 +20,15 @@ pub const NULL_IS_UNSET: &[&str] = &[
     "custom_reward_function.name",
 ];
 
-/// Where it says which framework trains a model, and the model. Megatron reads `lora.*` of the model, the others `lora_rank` and its kin.
+/// The key that says which framework trains a model, and the key of the model. Megatron reads `lora.*` of the model, the others
+/// `lora_rank` and its siblings.
 const FRAMEWORKS: &[(&str, &str)] = &[
     ("actor_rollout_ref.actor.strategy", "actor_rollout_ref.model."),
     ("critic.strategy", "critic.model."),
     ("engine.strategy", "model."),
 ];
 
-/// Megatron's names of the matrices with adapters, and what they are called here.
+/// Megatron's names of the matrices with adapters, and their names here.
 const MODULES: &[(&str, &[&str])] = &[
     ("linear_qkv", &["q_proj", "k_proj", "v_proj"]),
     ("linear_proj", &["o_proj"]),
@@ -54,16 +55,16 @@ impl fmt::Display for Renamed {
     }
 }
 
-/// Adapts what was written for verl to one kind of configuration.
+/// Adapts files and overrides written for verl to one kind of configuration.
 pub struct Verl<'a> {
     kind: Kind,
-    /// The built-in configuration, as written.
+    /// The built-in configuration as written.
     defaults: &'a Node,
     renamed: RefCell<Vec<Renamed>>,
     deleted: RefCell<Vec<(String, Origin)>>,
-    /// verl's file and edition whose defaults are among the files.
+    /// The file of verl's, and its edition, whose defaults are among the files.
     preset: RefCell<Option<(String, usize)>>,
-    /// What `lora.*` of verl's files would be, where Megatron trains.
+    /// The values of `lora.*` in verl's files, for models that Megatron trains.
     lora: RefCell<Vec<(String, Node)>>,
 }
 
@@ -79,18 +80,18 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// The keys that were renamed so far.
+    /// Returns the keys that were renamed so far.
     pub fn renamed(&self) -> Vec<Renamed> {
         self.renamed.borrow().clone()
     }
 
-    /// Lets `${old.name}` find what is now under the new name.
+    /// Lets `${old.name}` find the value under the new name.
     pub fn add_old_names(&self, root: &mut Node) {
         for (old, fate) in self.kind.rows().filter(|(pattern, _)| !pattern.contains('*')) {
             if let Fate::Renamed(new) = fate
                 && root.get(old).is_none()
             {
-                // Some of verl's files let the new name fall back on the old one.
+                // In some of verl's files the new name falls back on the old one.
                 let last = old.rsplit('.').next().unwrap_or(old);
                 let falls_back =
                     root.get(new).is_some_and(|node| matches!(&node.value, Value::Text(text) if text.contains(last)));
@@ -100,7 +101,7 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Lets `${key}` find keys of verl that are no settings and that nobody set: at the default of the newest edition.
+    /// Lets `${key}` find keys of verl that are not settings and were not set, with their default in the newest edition.
     pub fn add_verls_defaults(&self, root: &mut Node) {
         for (key, text) in newest_defaults(self.kind) {
             if root.get(key).is_none()
@@ -111,7 +112,7 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Takes `lora.*` of verl's own files where Megatron trains.
+    /// Uses `lora.*` of verl's own files for models that Megatron trains.
     pub fn choose_lora(&self, root: &mut Node) {
         for (framework, model) in FRAMEWORKS {
             let strategy = root.get(framework).map(|node| &node.value);
@@ -126,7 +127,7 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// Gives every setting that no file gives its built-in default. One that an override deleted is a problem.
+    /// Adds the built-in default of every setting that no file sets. A setting that an override deleted is a problem.
     pub fn fill(&self, root: &mut Node) -> Vec<Problem> {
         let deleted = self.deleted.borrow();
         let mut problems: Vec<Problem> = vec![];
@@ -156,14 +157,14 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// The key and value that an old key stands for; `None` if it says nothing.
+    /// Returns the key and value that an old key stands for; `None` if its value has no meaning.
     fn translated(&self, old: &str, row: &Row, node: &Node) -> Option<(String, Node)> {
         let to = row.target.clone().filter(|_| node.value != Value::Null)?;
         let node = at_new_place(old, &to, node);
         Some((to, Node { value: module_names(old, node.value), ..node }))
     }
 
-    /// Whether verl's file, or the newest edition where none is known, has a key or section.
+    /// True if verl's file, or the newest edition if the file is unknown, has a key or section.
     fn verl_has(&self, key: &str) -> bool {
         let preset = self.preset.borrow();
         let is_part = |of: &str| of.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -173,7 +174,7 @@ impl<'a> Verl<'a> {
         })
     }
 
-    /// Notes verl's defaults by the file that holds them.
+    /// Notes which of verl's files the defaults come from.
     fn note_preset(&self, origin: &Origin) {
         let Origin::File { source, .. } = origin else { return };
         let name = source.name.rsplit_once("verl/").map(|(_, name)| name.trim_end_matches(".yaml"));
@@ -184,7 +185,7 @@ impl<'a> Verl<'a> {
         }
     }
 
-    /// A null that says "not set" is the default.
+    /// Returns the default of a setting whose null means "unset".
     fn unset(&self, key: &str, node: &Node) -> Option<Node> {
         let is_unset = node.value == Value::Null && NULL_IS_UNSET.iter().any(|pattern| super::fits_key(pattern, key));
         let default = self.defaults.get(key).filter(|_| is_unset)?;
@@ -226,12 +227,12 @@ impl<'a> Verl<'a> {
         Ok(())
     }
 
-    /// An override of a key that is called otherwise here.
+    /// Translates an override of a key that has another name here.
     fn renamed_override(&self, one: Override, row: &Row) -> Result<Vec<Override>, Problem> {
         let Some(to) = &row.target else { return Ok(vec![]) };
         let unset = one.value.as_ref().is_none_or(|given| given.value == Value::Null);
         if unset {
-            // "Not set" takes back what was set under the same name.
+            // "Unset" reverts a value that was set under the same name.
             let was_set = self.renamed.borrow().iter().any(|known| known.from == one.key);
             let default = self.defaults.get(to).filter(|_| was_set).cloned();
             let back = |value| Override { operation: Operation::Force, key: to.clone(), value: Some(value), ..one.clone() };
@@ -243,7 +244,7 @@ impl<'a> Verl<'a> {
         Ok(vec![Override { operation: Operation::Force, key, value: Some(value), ..one }])
     }
 
-    /// `key={a: 1, b: 2}`: what of it is no setting is written as overrides of its own.
+    /// Splits `key={a: 1, b: 2}`: entries that are not settings become separate overrides.
     fn mapping(&self, one: Override, root: &Node) -> Result<Vec<Override>, Problem> {
         let Some(value) = one.value.clone() else { return Ok(vec![one]) };
         let mut others = vec![];
@@ -300,7 +301,7 @@ impl Adapt for Verl<'_> {
                     self.deleted.borrow_mut().push((one.key.clone(), one.origin.clone()));
                 }
                 let value = one.value.as_ref().map(|given| self.unset(&one.key, given).unwrap_or_else(|| given.clone()));
-                // verl needs `+` for what its own file lacks; here it has a default.
+                // verl needs `+` for keys that its own file lacks; here they have a default.
                 let is_added = one.operation == Operation::Add && self.defaults.get(&one.key).is_some();
                 let operation = if is_added && !self.verl_has(&one.key) { Operation::Force } else { one.operation };
                 Ok(vec![Override { operation, value, ..one }])
@@ -309,7 +310,7 @@ impl Adapt for Verl<'_> {
     }
 }
 
-/// What adapters are put on, in the names of here, where the key is one of Megatron's; any other value as it is.
+/// Returns the names here of Megatron's matrices with adapters; the value of any other key is unchanged.
 pub fn module_names(key: &str, value: Value) -> Value {
     let Value::List(items) = &value else { return value };
     if !key.ends_with(".lora.target_modules") && !key.ends_with(".lora.exclude_modules") {
@@ -334,7 +335,7 @@ pub fn module_names(key: &str, value: Value) -> Value {
     Value::List(renamed.collect())
 }
 
-/// A value at its new place: what it refers to relative to the old one is written in full.
+/// Returns a value for its new key: interpolations that were relative to the old key become absolute.
 fn at_new_place(old: &str, new: &str, node: &Node) -> Node {
     let parents: Vec<&str> = old.split('.').collect();
     let same_parent = old.rsplit_once('.').map(|(parent, _)| parent) == new.rsplit_once('.').map(|(parent, _)| parent);
@@ -354,7 +355,7 @@ fn at_new_place(old: &str, new: &str, node: &Node) -> Node {
     Node { value: Value::Text(whole + rest), ..node.clone() }
 }
 
-/// Calls `visit` for everything below a node that is no mapping, or an empty one.
+/// Calls `visit` for every leaf below a node: whatever is not a mapping, or is an empty one.
 pub fn leaves<'a>(key: &str, node: &'a Node, visit: &mut impl FnMut(&str, &'a Node)) {
     match &node.value {
         Value::Map(entries) if !entries.is_empty() => {
@@ -367,7 +368,7 @@ pub fn leaves<'a>(key: &str, node: &'a Node, visit: &mut impl FnMut(&str, &'a No
     }
 }
 
-/// Takes a key away, and the mappings that it leaves empty.
+/// Removes a key, and the mappings that become empty.
 fn remove(root: &mut Node, key: &str) {
     root.remove(key);
     if let Some((parent, _)) = key.rsplit_once('.')

@@ -4,11 +4,11 @@ use super::files;
 use crate::config::library::LIBRARY;
 use crate::hydra::{ConfigError, Node, Plain, Request, compose};
 
-/// One of verl's configurations as it is written, `${…}` included; `None` where the edition has no such file. The overrides may
+/// Composes one of verl's configurations as written, `${…}` included; `None` if the edition has no such file. The overrides may
 /// choose options of groups (`optim=megatron`), as well as set keys.
 ///
 /// # Errors
-/// What Hydra refuses: an option that a group does not have, a key that is not there.
+/// If Hydra refuses it: an option that a group does not have, or a key that does not exist.
 pub fn compose_edition(edition: &str, config: &str, overrides: &[String]) -> Option<Result<Node, ConfigError>> {
     files::find(edition, config)?;
     let name = format!("{}{config}", files::prefix(edition));

@@ -1,4 +1,4 @@
-//! verl's own keys and defaults in three editions, as its files had them: `editions.tsv`.
+//! verl's own keys and defaults in three editions, as in its files: `editions.tsv`.
 
 use super::alike;
 use super::table::Kind;
@@ -15,11 +15,11 @@ pub struct Key {
     /// verl's file, such as `ppo_trainer`.
     pub config: &'static str,
     pub key: &'static str,
-    /// Its default in each edition as YAML; `None` where the edition does not have it.
+    /// The default in each edition as YAML; `None` if the edition does not have the key.
     pub defaults: [Option<&'static str>; 3],
 }
 
-/// All keys, in the order of the file.
+/// Returns all keys, in the order of the file.
 pub fn keys() -> impl Iterator<Item = Key> {
     include_str!("editions.tsv").lines().skip(1).filter_map(|line| {
         let mut cells = line.split('\t');
@@ -29,7 +29,7 @@ pub fn keys() -> impl Iterator<Item = Key> {
     })
 }
 
-/// The kind of configuration that a file of verl's is.
+/// Returns the kind of configuration of one of verl's files.
 pub fn kind_of(config: &str) -> Kind {
     match config {
         "sft_trainer" | "sft_trainer_engine" => Kind::Sft,
@@ -44,7 +44,8 @@ static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
     for key in keys() {
         let [first, later @ ..] = key.defaults;
         let known: Vec<&str> = later.into_iter().flatten().collect();
-        // The oldest counts for keys that later files no longer have: a value that verl gave up as a default says something.
+        // The oldest edition counts only for keys that later files no longer have: elsewhere a former default is a value of its
+        // own.
         let known = if known.is_empty() { first.into_iter().collect() } else { known };
         table.entry((kind_of(key.config), key.key)).or_default().extend(known);
     }
@@ -67,19 +68,19 @@ static SECTIONS: LazyLock<HashSet<(Kind, &str)>> = LazyLock::new(|| {
     sections
 });
 
-/// The keys of a kind with their default in the newest edition that has them.
+/// Returns the keys of a kind with their default in the newest edition that has them.
 pub fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_kind = keys().filter(move |key| kind_of(key.config) == kind);
     of_kind.filter_map(|key| Some((key.key, key.defaults.into_iter().flatten().next_back()?)))
 }
 
-/// The framework that trains where a script does not say otherwise.
+/// The framework that trains unless a script says otherwise.
 pub const FSDP: &str = "fsdp";
-/// The framework that has its own keys of adapters.
+/// The framework with its own keys of adapters.
 pub const MEGATRON: &str = "megatron";
 
-/// Keys that are in a file of verl's but not read by its program: the files, the framework (all of them if empty), the keys, and what
-/// happens instead.
+/// Keys that are in one of verl's files but that its program does not read: the files, the framework (all frameworks if empty),
+/// the keys, and what happens instead.
 const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
     (
         &["sft_trainer"],
@@ -114,15 +115,15 @@ const UNREAD: &[(&[&str], &str, &[&str], &str)] = &[
     ),
 ];
 
-/// Keys of reinforcement learning that one edition's workers do not read, though another's do: the edition, the framework (all of them if
-/// empty), the keys, and what they read instead.
+/// Keys of reinforcement learning that the workers of one edition do not read, though those of another do: the edition, the
+/// framework (all frameworks if empty), the keys, and what they read instead.
 const UNREAD_IN: &[(&str, &str, &[&str], &str)] = &[
     ("2026-08", "", &["actor_rollout_ref.actor.grad_clip", "critic.grad_clip"], "verl 0.9 clips by optim.clip_grad"),
     ("2026-01", FSDP, &["actor_rollout_ref.actor.optim.clip_grad", "critic.optim.clip_grad"], "verl 0.7 clips by grad_clip"),
     ("2026-01", FSDP, &["actor_rollout_ref.actor.optim.warmup_style"], "the actor of verl 0.7 reads lr_scheduler_type"),
 ];
 
-/// Why verl's program for this file does not read a key with this framework; `None` if it does.
+/// Returns the reason why verl's program for this file does not read a key with this framework; `None` if it does.
 pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option<&'static str> {
     let concerns = |of: &str| of.is_empty() || of == if framework == MEGATRON { MEGATRON } else { FSDP };
     let mut own = UNREAD_IN.iter().filter(|(in_edition, of, ..)| *in_edition == edition && concerns(of));
@@ -135,22 +136,22 @@ pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option
     rows.find(|(_, _, keys, _)| keys.iter().any(|pattern| super::fits_key(pattern, key))).map(|(.., reason)| *reason)
 }
 
-/// Values that say nothing, beside the defaults of whole files: those of the groups of frameworks.
+/// Values that have no effect, besides the defaults of whole files: the defaults of the groups of frameworks.
 const NEUTRAL: &[(&str, &str)] =
     &[("**.optim.name", "AdamW"), ("**.optim.lr_decay_ratio", "1.0"), ("**.optim.wd_incr_style", "constant")];
 
-/// Whether an edition has this key or section.
+/// True if an edition has this key or section.
 pub fn is_known(kind: Kind, key: &str) -> bool {
     DEFAULTS.contains_key(&(kind, key)) || SECTIONS.contains(&(kind, key))
 }
 
-/// Whether an edition has this key as a mapping that takes any key.
+/// True if an edition has this key as a mapping that takes any key.
 pub fn is_open(kind: Kind, key: &str) -> bool {
     DEFAULTS.get(&(kind, key)).is_some_and(|texts| texts.contains(&"{}"))
 }
 
-/// Whether an edition has this value as the default of the key, so that writing it says nothing. `false` says
-/// nothing where no default is true; for a key of no edition, 0 too.
+/// True if an edition has this value as the default of the key, so that writing it has no effect. `false` has no effect where no
+/// default is true; for a key of no edition, nor has 0.
 pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
     if NEUTRAL.iter().any(|(pattern, text)| super::fits_key(pattern, key) && is_written(text, value)) {
         return true;
@@ -168,7 +169,7 @@ fn is_written(text: &str, value: &Value) -> bool {
     if matches!(value, Value::Text(written) if written.eq_ignore_ascii_case(text)) {
         return true;
     }
-    // The default of a `${oc.select:key,default}` is what it comes to where nothing else is set.
+    // The value of `${oc.select:key,default}` is its default if `key` is unset.
     let fallback = text.strip_prefix("${").and_then(|inside| inside.strip_suffix('}')).map(|inside| inside.split_once(','));
     match fallback {
         None => parse(text).is_some_and(|default| alike(&default.value, value)),
@@ -177,7 +178,7 @@ fn is_written(text: &str, value: &Value) -> bool {
     }
 }
 
-/// A default as a value; its text is its source.
+/// Parses a default; its text becomes its source.
 pub fn parse(text: &str) -> Option<Node> {
     let source = Arc::new(Source { name: "verl's defaults".into(), text: format!("x: {text}") });
     let node = yaml::parse(&source).ok()?.get("x").cloned()?;

@@ -1,4 +1,4 @@
-//! The table as a part of `docs/from-verl.md`.
+//! Renders the table as a part of `docs/from-verl.md`.
 
 use super::editions::{self, EDITIONS, Key};
 use super::row;
@@ -12,7 +12,7 @@ const KINDS: [(Kind, &str); 4] = [
     (Kind::Evaluation, "Evaluation: `trainer eval`"),
 ];
 
-/// How many keys of each edition are what, then every row. Settings are in `docs/config.md`.
+/// Returns the numbers of keys of each edition by treatment, then every row. Settings are in `docs/config.md`.
 ///
 /// # Errors
 /// If a built-in file does not compose, which its tests exclude.
@@ -63,7 +63,7 @@ fn counts(kind: Kind, keys: &[Key], defaults: &Node) -> String {
     columns.iter().map(|count| format!(" {count} |")).collect()
 }
 
-/// The rows, those of one reason together, in the order in which reasons first appear.
+/// Lists the rows, grouped by reason, in the order in which the reasons first appear.
 fn list(rows: &[&(&str, Fate)]) -> String {
     let mut reasons: Vec<(String, Vec<&str>)> = vec![];
     for (pattern, fate) in rows {

@@ -1,24 +1,24 @@
-//! Keys that are no settings leave the tree here: silently at their defaults, otherwise reported or refused.
+//! Removes the keys that are not settings from the tree: silently at their defaults, otherwise reported or refused.
 
 use super::editions::{is_default, newest_defaults, parse};
 use super::table::VALUES;
 use super::{Fate, Ignored, Kind, Renamed, Row, alike, inline, row};
 use crate::hydra::{Node, Problem, Value, interpolation};
 
-/// What a tree holds beside settings.
+/// The settings of a tree, and the notes about its other keys.
 pub struct Aside {
-    /// The settings alone, as written.
+    /// The settings of the tree, as written.
     pub settings: Node,
     pub ignored: Vec<Ignored>,
-    /// Keys that stand for a value of another one.
+    /// Keys that set the value of another key.
     pub renamed: Vec<Renamed>,
-    /// Keys whose value another one made count.
+    /// Keys whose value is used because another key chooses it.
     pub chosen: Vec<&'static str>,
     pub problems: Vec<Problem>,
 }
 
-/// Takes everything out of a tree that the table knows and the built-in configuration does not have. Both are as written, with
-/// `${…}` unresolved, so that a key that merely follows another one is not reported.
+/// Removes everything from a tree that is in the table and not in the built-in configuration. Both are as written, with `${…}`
+/// unresolved, so that a key that merely refers to another one is not reported.
 pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
     let mut sorter = Sorter { kind, defaults, aside: vec![], ignored: vec![] };
     let mut settings = sorter.settings("", written).unwrap_or_else(|| Node { value: Value::Map(vec![]), ..written.clone() });
@@ -74,19 +74,19 @@ struct Sorter<'a> {
     kind: Kind,
     defaults: &'a Node,
     aside: Vec<(String, Node, Row)>,
-    /// Values that were replaced.
+    /// The values that were replaced.
     ignored: Vec<Ignored>,
 }
 
 impl Sorter<'_> {
-    /// The settings at and below a key; `None` if there are none.
+    /// Returns the settings at and below a key; `None` if there are none.
     fn settings(&mut self, key: &str, node: &Node) -> Option<Node> {
         let below = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
         match &node.value {
             Value::Map(entries) if !entries.is_empty() => {
                 let kept = entries.iter().filter_map(|(name, child)| Some((name.clone(), self.settings(&below(name), child)?)));
                 let mut kept: Vec<(String, Node)> = kept.collect();
-                // In the order of the defaults, whatever the order of the files.
+                // The keys are in the order of the defaults, whatever the order of the files.
                 let known =
                     self.defaults.get(key).map_or(&[][..], |node| if let Value::Map(map) = &node.value { map } else { &[] });
                 kept.sort_by_key(|(name, _)| known.iter().position(|(other, _)| other == name).unwrap_or(known.len()));
@@ -97,7 +97,7 @@ impl Sorter<'_> {
                 let Some(row) = row(self.kind, key, self.defaults) else { return Some(self.available(key, node)) };
                 self.aside.push((key.to_string(), node.clone(), row));
                 let default = self.defaults.get(key)?;
-                // What verl wants to be told is not wanted here.
+                // A value that verl requires (`???`) is not required here.
                 Some(if matches!(&node.value, Value::Text(text) if text == "???") { default.clone() } else { node.clone() })
             }
         }
@@ -105,7 +105,7 @@ impl Sorter<'_> {
 }
 
 impl Sorter<'_> {
-    /// A setting with the values that do not exist here replaced.
+    /// Returns a setting, with values that are not available here replaced.
     fn available(&mut self, key: &str, node: &Node) -> Node {
         let Some((_, absent, instead, reason)) = VALUES.iter().find(|(of, ..)| *of == key) else { return node.clone() };
         let is_absent = |node: &Node| matches!(&node.value, Value::Text(name) if absent.contains(&name.as_str()));
@@ -125,7 +125,7 @@ impl Sorter<'_> {
     }
 }
 
-/// Whether a value is what the key has anyway: not set, still to be given, or a default of verl's or of ours.
+/// True if a value has no effect: it is unset, missing (`???`), or a default of verl's or of this program.
 fn says_nothing(kind: Kind, key: &str, value: &Value, defaults: &Node) -> bool {
     let unset = match value {
         Value::Null => true,

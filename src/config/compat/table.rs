@@ -1,23 +1,23 @@
-//! The one table of verl's keys that are not settings here: which are called otherwise, which are ignored and which are
-//! refused, with the reason. A key without a row is a setting, listed in `docs/config.md`.
+//! The table of verl's keys that are not settings here: those that are renamed, ignored or refused, with the reason. A key
+//! without a row is a setting, listed in `docs/config.md`.
 //!
-//! A pattern is a dotted key. `*` stands for one part or its end, `**` for any number of parts, none included. The first row that fits
-//! counts. To make one of these keys a setting: give it a default under `config/`, a field, and delete its row.
+//! A pattern is a dotted key. `*` stands for one part or its end, `**` for any number of parts, none included. The first row that
+//! matches counts. To make one of these keys a setting: give it a default under `config/`, a field, and delete its row.
 
-/// What becomes of a key of verl.
+/// The treatment of a key of verl's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Another key holds it here; a final `**` takes along what is below.
+    /// The key has this name here; a final `**` also renames all keys below it.
     Renamed(&'static str),
-    /// `true` means this key and value, whatever that key is set to otherwise; `false` means nothing.
+    /// `true` sets this key to this value, whatever else it is set to; `false` has no effect.
     Means(&'static str, &'static str),
-    /// `true` means that this key, where nobody sets it, has the value of that other key of verl's.
+    /// `true` gives this key, if it is unset, the value of that other key of verl's.
     Chooses(&'static str, &'static str),
-    /// Accepted; changes nothing, because.
+    /// The key is accepted and is a no-op, for this reason.
     Ignored(&'static str),
-    /// As [`Fate::Ignored`], unless the key is a setting.
+    /// Like [`Fate::Ignored`], unless the key is a setting.
     Unread(&'static str),
-    /// Accepted at its default; anything else would change the run, and is not possible, because.
+    /// The key is accepted at its default. Any other value would change the run and is refused, for this reason.
     Refused(&'static str),
 }
 use Fate::{Chooses, Ignored, Means, Refused, Renamed, Unread};
@@ -177,7 +177,7 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.freeze_vision_tower", Ignored(NO_IMAGES)),
 ];
 
-/// Engine settings of a rollout group; `trainer generate` has the same group without the prefix.
+/// The rows of a rollout group's engine settings; `trainer generate` has the same group without the prefix.
 macro_rules! engine {
     ($at:literal) => {
         &[
@@ -402,7 +402,7 @@ const GENERATION: &[(&str, Fate)] = &[
     ("rollout.log_prob_*", Ignored("generation writes texts")),
 ];
 
-/// Values of settings that verl has and we have not: the key, the values, what is taken instead, and why.
+/// Values of settings that verl has and this program has not: the key, the values, the value that is used instead, and why.
 pub const VALUES: &[(&str, &[&str], &str, &str)] = &[(
     "trainer.logger",
     &["rl_logging_board"],
@@ -422,7 +422,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 4] = [Self::Rl, Self::Sft, Self::Evaluation, Self::Generation];
 
-    /// The built-in file that holds its defaults.
+    /// Returns the built-in file that holds the defaults of this kind.
     pub fn default_file(self) -> &'static str {
         match self {
             Self::Rl => "ppo_trainer",
@@ -432,7 +432,7 @@ impl Kind {
         }
     }
 
-    /// Its rows, in the order in which they count.
+    /// Returns the rows of this kind, in the order in which they count.
     pub fn rows(self) -> impl Iterator<Item = &'static (&'static str, Fate)> {
         let (own, engine): (&[_], &[_]) = match self {
             Self::Rl => (RL, RL_ENGINE),

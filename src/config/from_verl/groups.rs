@@ -10,18 +10,18 @@ use std::sync::Arc;
 const TAKEN: &str =
     "what its file says of learning rate, schedule and adapters is in the recipe; the rest is of a training framework";
 
-/// What begins the origin of a value that a group's file gave.
+/// The beginning of the origin of a value from a group's file.
 const FROM: &str = "the file of ";
 
 /// A configuration of verl with the groups that a command chooses.
 pub struct Choice<'a> {
     /// verl's file.
     pub config: String,
-    /// What trains: [`FSDP`] or [`MEGATRON`].
+    /// The framework that trains: [`FSDP`] or [`MEGATRON`].
     pub framework: &'static str,
     /// verl's keys as the chosen files have them.
     pub tree: Node,
-    /// What the chosen files change, as overrides.
+    /// The changes by the chosen files, as overrides.
     pub given: Vec<Override>,
     /// The groups that were chosen.
     pub ignored: Vec<Ignored>,
@@ -31,13 +31,13 @@ pub struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Composes verl's file; `None` where the edition has no such file.
+    /// Composes verl's file; `None` if the edition has no such file.
     pub fn new(edition: &'static str, config: &str, overrides: &'a [String]) -> Option<Result<Self, ConfigError>> {
         let (mut groups, words): (Vec<_>, Vec<_>) = overrides.iter().partition(|word| is_group(edition, word));
         let mut config = config.to_string();
         let is_engine = |word: &&String| word.as_str() == "model_engine=megatron";
         let mut ignored = vec![];
-        // The file of that name is this choice.
+        // The file `ppo_megatron_trainer` stands for this choice.
         if groups.iter().any(is_engine) && config == "ppo_trainer" && files::find(edition, "ppo_megatron_trainer").is_some() {
             groups.retain(|word| !is_engine(word));
             config = "ppo_megatron_trainer".into();
@@ -68,7 +68,7 @@ impl<'a> Choice<'a> {
         if groups.iter().any(|word| word.as_str() == "engine=megatron") {
             changes(&tree, "engine=megatron", &mut given, &|key, _| key.contains(".lora."));
         }
-        // What verl's main branch had by then is in no file.
+        // Keys that were only in verl's main branch at the time are in no file.
         let index = EDITIONS.iter().position(|name| *name == edition)?;
         for key in editions::keys().filter(|key| key.config == config) {
             let default = key.defaults[index].and_then(editions::parse);
@@ -80,10 +80,10 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// The values of a tree that are wanted, as overrides that a group's file gave.
+/// Collects the values of a tree that are `wanted`, as overrides from a group's file.
 fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, wanted: &dyn Fn(&str, &Node) -> bool) {
     leaves("", tree, &mut |key, node| {
-        // What follows another key in verl does so here.
+        // A key that refers to another one in verl does so here, too.
         let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
         if follows || key == "model_engine" || !wanted(key, node) {
             return;
@@ -94,17 +94,17 @@ fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, wanted: &dyn Fn(&
     });
 }
 
-/// Whether a value is one that a group's file gave, rather than the command.
+/// True if a value comes from a group's file rather than from the command.
 pub fn is_from(origin: &Origin) -> bool {
     matches!(origin, Origin::Override(text) if text.starts_with(FROM))
 }
 
-/// Whether a key without effect is worth a word: the command's own, and what of a group's file is about the learning rate.
+/// True if a key without effect is reported: keys in the command, and keys of a group's file about the learning rate.
 pub fn is_told(key: &str, origin: &Origin) -> bool {
     !is_from(origin) || key.ends_with("optim.init_lr_ratio")
 }
 
-/// Whether an override chooses a file for a whole group.
+/// True if an override chooses a file for a whole group.
 fn is_group(edition: &str, word: &str) -> bool {
     let Ok(one) = overrides::parse(word) else { return false };
     let is_map = one.value.as_ref().is_some_and(|node| matches!(node.value, Value::Map(_)));

@@ -1,7 +1,7 @@
-//! `trainer from-verl`: a command line or script of verl as a recipe of ours.
+//! `trainer from-verl`: converts a command line or script of verl into a recipe.
 //!
-//! The overrides are first applied to verl's own keys, by Hydra's rules, so that what verl refuses is refused here with a
-//! better message. What they changed is then sorted by the table of [`super::compat`].
+//! The overrides are first applied to verl's own keys by Hydra's rules, so that this program refuses what verl refuses, with a
+//! better message. The changed keys are then sorted by the table of [`super::compat`].
 
 mod groups;
 mod recipe;
@@ -14,15 +14,15 @@ use crate::hydra::overrides::{self, Operation, Override};
 use crate::hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 use groups::Choice;
 
-/// A program of verl, and what answers to it here.
+/// A program of verl, and its counterpart here.
 struct Program {
     module: &'static str,
-    /// verl's own file of settings, whose keys it takes.
+    /// verl's own file of settings, whose keys the program takes.
     config: &'static str,
     kind: Kind,
     /// The built-in file with verl's defaults, below `verl/EDITION/`.
     preset: &'static str,
-    /// The command, `trainer` being understood.
+    /// The subcommand of `trainer`.
     subcommand: &'static str,
 }
 
@@ -59,7 +59,7 @@ const PROGRAMS: &[Program] = &[
 #[derive(Debug)]
 pub struct Converted {
     pub kind: Kind,
-    /// The edition whose keys and defaults were taken.
+    /// The edition whose keys and defaults were used.
     pub edition: &'static str,
     /// The subcommand of `trainer`; empty for reinforcement learning.
     pub subcommand: &'static str,
@@ -71,18 +71,18 @@ pub struct Converted {
     pub recipe: String,
     pub renamed: Vec<Renamed>,
     pub ignored: Vec<Ignored>,
-    /// Why a run of the recipe would be refused, as far as verl's keys are concerned.
+    /// The reasons why a run of the recipe would be refused, as far as verl's keys are concerned.
     pub refused: Vec<Problem>,
-    /// Lines of the text with further commands of verl, which were not converted.
+    /// Lines of the text with other commands of verl, which were not converted.
     pub further: Vec<usize>,
 }
 
-/// What is to be converted.
+/// The text to convert.
 pub struct Source<'a> {
-    /// The name that messages give it: the script, or `command`.
+    /// The name of the text in messages: the path of the script, or `command`.
     pub name: &'a str,
     pub text: &'a str,
-    /// One of [`EDITIONS`]; `None` takes the first of 2026-01 and 2026-08 that the command fits.
+    /// One of [`EDITIONS`]; `None` stands for the first of 2026-01 and 2026-08 that fits the command.
     pub edition: Option<&'a str>,
     /// Looks up a variable that the script does not set itself.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
@@ -91,12 +91,12 @@ pub struct Source<'a> {
 /// Converts the first command of verl in a text.
 ///
 /// # Errors
-/// A text that holds none, words that cannot be known without running the script, and everything that verl refuses.
+/// If the text has no command of verl, if a word cannot be known without running the script, or if verl would refuse the command.
 pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
     let invocation = invocation(source)?;
     let editions: Vec<&'static str> = match source.edition {
         Some(wanted) => EDITIONS.into_iter().filter(|edition| *edition == wanted).collect(),
-        // An edition without a group or an option that the newest has is not the one that is meant.
+        // An edition that lacks a group or option of the command, though the newest has it, is not meant.
         None => EDITIONS[1..].iter().copied().filter(|edition| has_groups(edition, &invocation.overrides)).collect(),
     };
     let mut attempts = editions.into_iter().map(|edition| convert_for(edition, &invocation));
@@ -110,7 +110,7 @@ pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
     }
 }
 
-/// Whether an edition has every group and option among the overrides that the newest edition has.
+/// True if an edition has every group and option in the overrides that the newest edition has.
 fn has_groups(edition: &str, overrides: &[String]) -> bool {
     let newest = EDITIONS[EDITIONS.len() - 1];
     overrides.iter().filter_map(|word| word.split_once('=')).all(|(group, option)| {
@@ -124,10 +124,10 @@ fn has_groups(edition: &str, overrides: &[String]) -> bool {
 struct Invocation {
     program: &'static Program,
     config: String,
-    /// The folder that `--config-path` names.
+    /// The folder of `--config-path`.
     path: Option<String>,
     overrides: Vec<String>,
-    /// The lines of further calls.
+    /// The lines of other calls.
     further: Vec<usize>,
 }
 
@@ -170,7 +170,7 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
     Ok(Invocation { program, config, path, overrides, further })
 }
 
-/// The program that the words of a command call, as a module or by its path, and the words after it.
+/// Returns the program that a command calls, as a module or by its path, and the words after it.
 fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
     let calls = words.iter().enumerate();
     calls.filter(|(_, word)| !word.contains('=')).find_map(|(index, word)| {
@@ -197,7 +197,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
                 ignored.push(Ignored::hydra(one.key, &one.value.map_or(Value::Null, |node| node.value)));
             }
             Ok(one) => {
-                // Scripts of other days have keys that the edition has not; those of which it is known what becomes of them are taken.
+                // Scripts for other releases have keys that the edition lacks; those that are in the table are accepted.
                 let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
                 problems.extend(one.clone().apply(&mut after).err().filter(|_| after.get(&one.key).is_some() || !is_known()));
                 if editions::unread(edition, &config, framework, &one.key).is_none() {
@@ -248,13 +248,13 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
     Ok(converted)
 }
 
-/// Applies the overrides to our own defaults, as a run does, and sorts what they changed; returns what the recipe holds.
+/// Applies the overrides to the built-in defaults, as a run does, and sorts the changed keys; returns the settings of the recipe.
 fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Result<Node, ConfigError> {
     let verl = Verl::new(converted.kind, defaults);
     let mut root = defaults.clone();
     let mut problems = vec![];
     for one in given {
-        // Whether it may be added, changed or deleted was seen on verl's own keys.
+        // That the key may be added, changed or deleted was checked on verl's own keys.
         let operation = if one.operation == Operation::Delete { one.operation } else { Operation::Force };
         match verl.overriding(Override { operation, ..one }, &root) {
             Ok(adapted) => problems.extend(adapted.into_iter().filter_map(|one| one.apply(&mut root).err())),
@@ -270,7 +270,7 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
     let mut settings = Node::new(Value::Map(vec![]), root.origin.clone());
     leaves("", &aside.settings, &mut |key, node| {
         if matches!(node.origin, Origin::Override(_)) && row(converted.kind, key, defaults).is_none() {
-            // The run itself says which values it replaces.
+            // The run itself reports which values it replaces.
             let is_replaced = VALUES.iter().any(|(of, ..)| *of == key);
             settings.put(key, root.get(key).filter(|_| is_replaced).unwrap_or(node).clone());
         }
@@ -284,7 +284,7 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
             _ => {}
         }
     });
-    // A setting may refer to what has no effect itself.
+    // A setting may refer to a key without effect.
     let refers = settings.value.to_yaml().contains("${");
     let is_read = |key: &str| aside.chosen.contains(&key);
     for (key, node, reason) in others.into_iter().filter(|(key, ..)| !is_read(key)) {

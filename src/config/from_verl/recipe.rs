@@ -3,7 +3,7 @@
 use super::Converted;
 use crate::hydra::{Node, Value};
 
-/// The text of the recipe: its command, verl's defaults, and what the command changed.
+/// Returns the text of the recipe: its command, verl's defaults, and the changes by the command.
 pub fn write(converted: &Converted, settings: &Node) -> String {
     let mut text = String::from("# Converted from a command of verl by `trainer from-verl`.\n");
     let about = format!("# `defaults` takes verl's own defaults of {}; below is what the command changes.\n", converted.edition);

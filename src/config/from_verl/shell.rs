@@ -1,6 +1,6 @@
 //! Enough of a POSIX shell to read a plain training script: assignments, quotes, `$NAME`, `${NAME:-default}`, `$((1 + 2))`,
-//! continued lines and comments. Nothing is ever run: what would have to be makes the word that holds it unreadable, and only a
-//! command that uses such a word fails.
+//! continued lines and comments. Nothing is ever run: a word that needs the output of a program is unreadable, and only a command
+//! that uses such a word fails.
 
 mod blocks;
 mod redirect;
@@ -13,14 +13,14 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 use sum::Sum;
 
-/// The words of one command, with the line it starts at, counted from 1.
+/// The words of one command, and the line at which it starts, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     pub line: usize,
     pub words: Vec<String>,
 }
 
-/// What cannot be read, and where.
+/// A part of a script that cannot be read, with its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellError {
     pub line: usize,
@@ -28,11 +28,11 @@ pub struct ShellError {
     pub help: String,
 }
 
-/// Surrounds a reason in the middle of a word that cannot be known; it cannot stand in a script.
+/// Encloses the reason why a word is unreadable, inside the word; a script cannot contain this character.
 const UNREADABLE: char = '\0';
 
 impl Command {
-    /// The first thing in its words that cannot be known.
+    /// Returns the first unreadable part of its words.
     pub fn unreadable(&self) -> Option<ShellError> {
         let reason = self.words.iter().find_map(|word| word.split(UNREADABLE).nth(1))?;
         let mut cells = reason.split('\t');
@@ -41,7 +41,7 @@ impl Command {
     }
 }
 
-/// The commands of a script, in order, with its own assignments and `environment` put in where they are used.
+/// Returns the commands of a script, in order, with variables replaced by its own assignments or by `environment`.
 pub fn commands(script: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Command>, ShellError> {
     let chars = script.chars().collect::<Vec<_>>().into_iter().peekable();
     let (heredocs, variables) = (vec![], HashMap::new());
@@ -82,19 +82,19 @@ pub fn commands(script: &str, environment: &dyn Fn(&str) -> Option<String>) -> R
     Ok(commands)
 }
 
-/// The name and the value of `NAME=value` or `NAME+=value`, and whether it is the latter.
+/// Returns the name and the value of `NAME=value` or `NAME+=value`, and true for the latter.
 fn assignment(word: &str) -> Option<(&str, &str, bool)> {
     let (left, value) = word.split_once('=')?;
     let name = left.strip_suffix('+').unwrap_or(left);
     is_name(name).then_some((name, value, name != left))
 }
 
-/// A piece of a word that nobody can know without running something.
+/// Returns a part of a word that cannot be known without running a program.
 fn unreadable(line: usize, message: &str, help: &str) -> String {
     format!("{UNREADABLE}{line}\t{}\t{help}{UNREADABLE}", message.replace('\t', " "))
 }
 
-/// The beginning of a text, for a message.
+/// Returns the beginning of a text, for a message.
 fn short(text: &str) -> String {
     let start: String = text.chars().take(60).collect();
     if start.len() < text.len() { start + "…" } else { start }
@@ -103,11 +103,11 @@ fn short(text: &str) -> String {
 struct Reader<'a> {
     chars: Peekable<IntoIter<char>>,
     line: usize,
-    /// How many defaults of `${NAME:-default}` are open.
+    /// The number of defaults of `${NAME:-default}` that are open.
     depth: usize,
-    /// How many bytes variables have been put in for.
+    /// The number of bytes by which variables were replaced so far.
     expanded: usize,
-    /// The ends of the here-documents that start on the next line, and whether tabs may stand before them.
+    /// The delimiters of the here-documents that start on the next line; true if tabs may precede the delimiter.
     heredocs: Vec<(String, bool)>,
     variables: HashMap<String, String>,
     environment: &'a dyn Fn(&str) -> Option<String>,
@@ -128,7 +128,7 @@ impl Reader<'_> {
         unreadable(self.line, message, help)
     }
 
-    /// Counts what variables are replaced by: a few lines can double it again and again.
+    /// Counts the bytes by which variables are replaced, and fails beyond a limit: a few lines can double them again and again.
     fn expand(&mut self, bytes: usize) -> Result<(), ShellError> {
         self.expanded += bytes;
         if self.expanded > LONGEST { self.error(self.line, "the variables come to more than 1 MB of text") } else { Ok(()) }
@@ -138,7 +138,7 @@ impl Reader<'_> {
         self.chars.next_if_eq(&c).is_some()
     }
 
-    /// The words up to the end of a command, and what ends it. Redirections are left out.
+    /// Reads the words up to the end of a command, and its terminator. Redirections are skipped.
     fn command(&mut self) -> Result<(Vec<String>, &'static str), ShellError> {
         let mut words = vec![];
         while let Some(&c) = self.chars.peek() {
@@ -204,7 +204,7 @@ impl Reader<'_> {
                         word.push_str(&value);
                         continue;
                     }
-                    // An unquoted variable falls apart at its spaces.
+                    // An unquoted variable is split at its spaces.
                     let mut parts = value.split_whitespace().map(str::to_string).peekable();
                     while let Some(part) = parts.next() {
                         word.push_str(&part);
@@ -236,7 +236,7 @@ impl Reader<'_> {
         self.unreadable("commands in backquotes are not run", "write the value itself")
     }
 
-    /// A text in double quotes.
+    /// Reads a text in double quotes.
     fn quoted(&mut self, word: &mut String) -> Result<(), ShellError> {
         let line = self.line;
         self.next();
@@ -265,7 +265,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a `$…` stands for.
+    /// Reads a `$…` and returns its value.
     fn dollar(&mut self) -> Result<String, ShellError> {
         let value = self.dollar_value()?;
         self.expand(value.len())?;
@@ -310,7 +310,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `NAME`, `NAME-default` or `NAME=default`; with a `:` the default also stands for an empty value.
+    /// Returns the value of `NAME`, `NAME-default` or `NAME=default`; with a `:` the default also replaces an empty value.
     fn parameter(&mut self, inside: &str) -> Result<String, ShellError> {
         let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
         let (name, rest) = inside.split_at(end);
@@ -334,7 +334,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// A text in which variables are put in, such as a default.
+    /// Replaces the variables in a text, such as a default.
     fn text(&mut self, text: &str) -> Result<String, ShellError> {
         if self.depth == DEEPEST {
             return self.error(self.line, "a `${` is nested too deeply");
@@ -367,7 +367,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands between a `(` and its `)`.
+    /// Reads the text between a `(` and its `)`.
     fn parenthesised(&mut self) -> Result<String, ShellError> {
         self.next();
         let (mut inside, mut depth) = (String::new(), 1);

@@ -35,7 +35,7 @@ pub struct ModelConfig {
 
 lora_keys!(ModelConfig, "actor_rollout_ref.model");
 
-/// How the policy is updated.
+/// The update of the policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActorConfig {
@@ -66,18 +66,18 @@ pub struct ActorConfig {
 }
 
 impl ActorConfig {
-    /// The lower clip range: `clip_ratio_low`, or `clip_ratio` where that is not set.
+    /// Returns the lower clip range: `clip_ratio_low`, or `clip_ratio` if it is unset.
     pub fn clip_low(&self) -> f64 {
         self.clip_ratio_low.unwrap_or(self.clip_ratio)
     }
 
-    /// The upper clip range: `clip_ratio_high`, or `clip_ratio` where that is not set.
+    /// Returns the upper clip range: `clip_ratio_high`, or `clip_ratio` if it is unset.
     pub fn clip_high(&self) -> f64 {
         self.clip_ratio_high.unwrap_or(self.clip_ratio)
     }
 }
 
-/// The formula of the policy loss.
+/// The policy loss and the options of its formulas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyLossConfig {
@@ -96,7 +96,7 @@ pub struct PolicyLossConfig {
     pub vespo_lambda_neg: f64,
 }
 
-/// What a checkpoint holds.
+/// The contents of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointConfig {
@@ -109,7 +109,7 @@ choices! {
     pub enum CheckpointContent {
         Model = "model",
         Optimizer = "optimizer",
-        /// Everything else that a run needs to go on: random state, data cursor, controllers.
+        /// Everything else that a run needs to resume: random state, data cursor, controllers.
         Extra = "extra",
         HfModel = "hf_model",
     }

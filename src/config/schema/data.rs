@@ -3,7 +3,7 @@
 use super::types::{Location, OneOrMany, Open, choices};
 use serde::{Deserialize, Serialize};
 
-/// Where prompts come from and how they are cut.
+/// The source of the prompts, and their maximum lengths.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
@@ -29,7 +29,7 @@ pub struct DataConfig {
 }
 
 choices! {
-    /// What to do with a prompt or an example that is too long.
+    /// The treatment of a prompt or an example that is too long.
     pub enum Truncation {
         Error = "error",
         Left = "left",

@@ -15,7 +15,7 @@ pub struct EvalConfig {
 }
 
 impl EvalConfig {
-    /// What makes up a score.
+    /// Returns the settings that make up a score.
     pub fn rewards(&self) -> RewardKeys<'_> {
         RewardKeys {
             custom: &self.custom_reward_function,
@@ -29,7 +29,7 @@ impl EvalConfig {
     }
 }
 
-/// What scores the responses.
+/// The reward functions that score the responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvalRewardModelConfig {

@@ -19,12 +19,12 @@ pub struct OptimConfig {
 }
 
 impl OptimConfig {
-    /// Length of the schedule in steps, for a run of `run_steps`.
+    /// Returns the length of the schedule in steps, for a run of `run_steps`.
     pub fn schedule_steps(&self, run_steps: usize) -> usize {
         usize::try_from(self.total_training_steps).unwrap_or(run_steps)
     }
 
-    /// Whether the rate at some step depends on the length of the run.
+    /// True if the learning rate at some step depends on the length of the run.
     pub fn follows_length(&self) -> bool {
         let warms_up = self.lr_warmup_steps <= 0 && self.lr_warmup_steps_ratio > 0.0;
         self.total_training_steps < 0 && (warms_up || self.lr_scheduler_type != "constant")

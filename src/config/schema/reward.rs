@@ -5,7 +5,7 @@ use super::types::{Dtype, Init, Location, OneOrMany, Open, choices};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The reward manager, and a model that scores.
+/// The reward functions, their manager and a reward model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewardModelConfig {
@@ -29,7 +29,7 @@ pub const REWARD_MODEL: &str = "reward_model";
 pub const REMOTE: &str = "remote";
 
 choices! {
-    /// What gives a response its score.
+    /// The reward manager, which computes the score of a response.
     pub enum RewardManager {
         Naive = "naive",
         Dapo = "dapo",
@@ -47,7 +47,7 @@ pub struct RewardKwargsConfig {
     pub overlong_buffer_cfg: OverlongBufferConfig,
 }
 
-/// The soft penalty of overlong responses.
+/// The soft penalty for overlong responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverlongBufferConfig {
@@ -57,7 +57,7 @@ pub struct OverlongBufferConfig {
     pub log: bool,
 }
 
-/// The model that scores.
+/// The reward model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewardModelModelConfig {
@@ -67,7 +67,7 @@ pub struct RewardModelModelConfig {
     pub dtype: Dtype,
 }
 
-/// Reward functions of the user's.
+/// The user's own reward functions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomRewardFunctionConfig {
@@ -76,7 +76,7 @@ pub struct CustomRewardFunctionConfig {
     pub reward_kwargs: Open,
 }
 
-/// How rewards are asked for.
+/// The execution of reward functions: concurrency, limits and failures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewardConfig {
@@ -96,7 +96,7 @@ pub struct RewardConfig {
 }
 
 choices! {
-    /// What becomes of a response that a reward function fails to score.
+    /// The treatment of a response that a reward function fails to score.
     pub enum OnError {
         Error = "error",
         Abstain = "abstain",
@@ -113,13 +113,13 @@ pub struct SandboxFusionConfig {
     pub memory_limit_mb: u64,
 }
 
-/// What makes up a score, of a run or of responses in a file.
+/// The settings that make up a score, in a run or of responses in a file.
 pub struct RewardKeys<'a> {
     pub custom: &'a CustomRewardFunctionConfig,
     pub reward: &'a RewardConfig,
-    /// `None` where there is none to choose.
+    /// The reward manager; `None` for configurations without this setting.
     pub manager: Option<RewardManager>,
-    /// Whether there is a reward model in this process; `None` where there cannot be one.
+    /// True if there is a reward model in this process; `None` for configurations without this setting.
     pub model: Option<bool>,
     pub remote_url: Option<&'a OneOrMany<String>>,
     pub reward_functions: Option<&'a OneOrMany<String>>,
@@ -127,7 +127,7 @@ pub struct RewardKeys<'a> {
 }
 
 impl RewardKeys<'_> {
-    /// The reward functions that make up the score, by name.
+    /// Returns the names of the reward functions that make up the score.
     pub fn functions(&self) -> Vec<String> {
         match self.reward_functions {
             Some(names) => names.to_vec(),
@@ -135,7 +135,7 @@ impl RewardKeys<'_> {
         }
     }
 
-    /// The functions that other settings bring; without one, the scorer of the data source.
+    /// Returns the reward functions that other settings add; if there is none, the scorer of the data source.
     pub fn chosen(&self) -> Vec<String> {
         let mut names = if self.custom.path.is_some() { self.custom.name.to_vec() } else { Vec::new() };
         names.extend((self.model == Some(true)).then(|| REWARD_MODEL.to_owned()));
@@ -143,7 +143,7 @@ impl RewardKeys<'_> {
         if names.is_empty() { vec!["data_source".to_owned()] } else { names }
     }
 
-    /// The servers of rewards; one text may name several, with commas between them.
+    /// Returns the URLs of the reward servers; one text may hold several, separated by commas.
     pub fn remote_urls(&self) -> Vec<String> {
         let urls = self.remote_url.iter().flat_map(|urls| urls.iter()).flat_map(|url| url.split(','));
         urls.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty()).collect()

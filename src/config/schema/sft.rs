@@ -1,4 +1,4 @@
-//! The supervised stage. Meaning and defaults: `config/sft_trainer.yaml`.
+//! Supervised fine-tuning. Meaning and defaults: `config/sft_trainer.yaml`.
 
 use super::actor::CheckpointConfig;
 use super::data::Truncation;
@@ -83,7 +83,7 @@ pub struct SftOptimConfig {
 }
 
 impl SftOptimConfig {
-    /// What reinforcement learning has too: all but `clip_grad`.
+    /// Returns the settings that reinforcement learning has too: all but `clip_grad`.
     pub fn optim(&self) -> OptimConfig {
         OptimConfig {
             lr: self.lr,

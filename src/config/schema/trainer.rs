@@ -39,14 +39,14 @@ pub struct TrainerConfig {
 }
 
 impl TrainerConfig {
-    /// Whether the run validates at some step.
+    /// True if the run validates at some step.
     pub fn validates(&self) -> bool {
         !self.test_freq.is_never() || self.val_before_train || self.val_only
     }
 }
 
 choices! {
-    /// Whose names metrics have.
+    /// The naming of the metrics.
     pub enum MetricNames {
         Verl = "verl",
         Trl = "trl",
@@ -54,16 +54,16 @@ choices! {
 }
 
 choices! {
-    /// What becomes of a number that is NaN or infinite.
+    /// The treatment of numbers that are NaN or infinite.
     pub enum OnNonfinite {
         /// The run ends.
         Error = "error",
-        /// What it would spoil is left out.
+        /// The scores, responses and updates that such a number affects are left out.
         Skip = "skip",
     }
 }
 
-/// The checkpoint that a run may resume from, of every kind of configuration that trains.
+/// The settings for resuming, of every kind of configuration that trains.
 #[derive(Debug, Clone)]
 pub struct ResumeKeys {
     /// `trainer.default_local_dir`.
@@ -81,12 +81,12 @@ impl TrainerConfig {
 }
 
 choices! {
-    /// Where a run starts.
+    /// The checkpoint from which a run starts.
     pub enum ResumeMode {
-        /// From the newest checkpoint, or afresh where there is none.
+        /// The newest checkpoint; a fresh start if there is none.
         Auto = "auto",
         Disable = "disable",
-        /// From `resume_from_path`.
+        /// The checkpoint at `resume_from_path`.
         ResumePath = "resume_path",
     }
 }

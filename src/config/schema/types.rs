@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for Location {
     }
 }
 
-/// A number, or text that holds numbers in some notation.
+/// A number, or a text that holds numbers in the notation of its key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NumberOrText {
     Number(f64),
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for NumberOrText {
     }
 }
 
-/// A list, which may be written as its only element.
+/// A list, which may be written without brackets if it has one element.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct OneOrMany<T>(pub Vec<T>);
@@ -153,12 +153,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     }
 }
 
-/// How often something is done in a run, counted in steps.
+/// The interval in steps at which something is done in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frequency {
-    /// Written -1.
+    /// At no step; written as -1.
     Never,
-    /// Every so many steps, and after the last.
+    /// After every so many steps, and after the last.
     Steps(NonZeroU64),
     /// After the last step of each pass over the training rows, and after the last.
     AfterEachEpoch,
@@ -167,12 +167,12 @@ pub enum Frequency {
 const AFTER_EACH_EPOCH: &str = "after_each_epoch";
 
 impl Frequency {
-    /// Whether there is no step at which it is due.
+    /// True if there is no step at which it is due.
     pub fn is_never(self) -> bool {
         self == Self::Never
     }
 
-    /// Whether it is due after `step` of a run of `total_steps`, counted from 1.
+    /// True if it is due after `step` of a run of `total_steps`; steps count from 1.
     pub fn is_due(self, step: u64, total_steps: u64, steps_per_epoch: u64) -> bool {
         let every = match self {
             Self::Never => return false,
@@ -232,7 +232,7 @@ impl<'de> Deserialize<'de> for Frequency {
     }
 }
 
-/// Where tensors live.
+/// The device of the tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
     Cpu,
@@ -278,7 +278,7 @@ macro_rules! choices {
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
 
         impl $name {
-            /// The spelling in the configuration.
+            /// Returns the spelling in the configuration.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
@@ -304,7 +304,7 @@ macro_rules! choices {
 pub(super) use choices;
 
 choices! {
-    /// What matrix products and attention compute in.
+    /// The number format of matrix products and attention.
     pub enum Dtype {
         /// bfloat16 on a GPU, float32 on the CPU.
         Auto = "auto",
@@ -314,7 +314,7 @@ choices! {
 }
 
 impl Dtype {
-    /// Whether this is bfloat16 on a device.
+    /// True if this is bfloat16 on a device.
     pub fn is_bfloat16(self, device: Device) -> bool {
         match self {
             Self::Auto => device != Device::Cpu,
@@ -325,7 +325,7 @@ impl Dtype {
 }
 
 choices! {
-    /// Where a model's weights come from.
+    /// The source of a model's weights.
     pub enum Init {
         /// The weight files of its folder.
         Pretrained = "pretrained",

@@ -1,23 +1,23 @@
-//! One entry of a `defaults:` list: what it names, and where that is and goes.
+//! One entry of a `defaults:` list: the file that it names, its path and its package.
 
 use crate::hydra::error::Problem;
 use crate::hydra::provenance::Origin;
 use crate::hydra::tree::{Node, Value};
 
-/// An entry, first as written, then with the place of the file that it stands in.
+/// An entry, first as written, then with the folder and package of the file that contains it.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub target: Target,
-    /// What follows the `@`.
+    /// The package after the `@`.
     pub package: Option<String>,
-    /// A missing file is no error.
+    /// `optional`: a missing file is not an error.
     pub optional: bool,
     pub origin: Origin,
-    /// The folder that relative names count from.
+    /// The folder to which names are relative.
     pub folder: String,
-    /// The package of the file it stands in.
+    /// The package of the file that contains the entry.
     pub parent: String,
-    /// The package in the header of the file it names.
+    /// The package in the header of the file that the entry names.
     pub header: Option<String>,
 }
 
@@ -29,11 +29,11 @@ pub enum Target {
     File(String),
     /// `- group: option`, `- group@package: option`.
     Group { group: String, options: Options },
-    /// `- override group@package: option`: another choice for a group of an included file.
+    /// `- override group@package: option`: chooses another option for a group of an included file.
     Choice { group: String, options: Options },
 }
 
-/// What is taken from a group.
+/// The options that are taken from a group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Options {
     Nothing,
@@ -42,7 +42,7 @@ pub enum Options {
 }
 
 impl Options {
-    /// The options that a value names; `None` if it names none.
+    /// Returns the options that a value names; `None` if it names none.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Null => Some(Self::Nothing),
@@ -64,7 +64,7 @@ impl Options {
     }
 }
 
-/// Takes the `defaults:` list out of a file.
+/// Removes the `defaults:` list from a file and returns its entries.
 pub fn take_defaults(body: &mut Node) -> Result<Vec<Entry>, Problem> {
     let Some(defaults) = body.remove("defaults") else { return Ok(vec![]) };
     let wrong = |node: &Node| {
@@ -116,7 +116,7 @@ impl Entry {
         Self { target, package, optional, origin: origin.clone(), folder: String::new(), parent: String::new(), header: None }
     }
 
-    /// The same entry in a file whose relative names count from `folder` and whose package is `parent`.
+    /// Returns the entry for a file whose names are relative to `folder` and whose package is `parent`.
     pub fn within(mut self, folder: &str, parent: &str) -> Self {
         self.folder = folder.to_string();
         self.parent = parent.to_string();
@@ -140,7 +140,7 @@ impl Entry {
         }
     }
 
-    /// The folder of the files that it names, from the top.
+    /// The folder of the files that the entry names, from the root.
     pub fn group_path(&self) -> String {
         let path = absolute(&self.folder, self.written());
         match self.target {
@@ -149,7 +149,7 @@ impl Entry {
         }
     }
 
-    /// The option that a group gives, or the name of the file; `None` where that is nothing.
+    /// The chosen option of a group, or the name of the file; `None` if no file is chosen.
     pub fn name(&self) -> Option<&str> {
         match &self.target {
             Target::Own => None,
@@ -161,7 +161,7 @@ impl Entry {
         }
     }
 
-    /// The file that it names, from the top, without `.yaml`.
+    /// The path of the file that the entry names, from the root, without `.yaml`.
     pub fn path(&self) -> String {
         match &self.target {
             Target::File(path) => absolute(&self.folder, path),
@@ -169,12 +169,13 @@ impl Entry {
         }
     }
 
-    /// Where the keys of the file go: what the entry says, else the header of the file, else its folder below the parent.
+    /// The package of the file's keys: the package in the entry, else in the header of the file, else its folder below the
+    /// parent.
     pub fn final_package(&self) -> String {
         self.joined(self.package.as_deref().or(self.header.as_deref()))
     }
 
-    /// The name by which other files and overrides choose another option.
+    /// The name by which other files and overrides choose another option of the group.
     pub fn key(&self) -> String {
         let group = self.group_path();
         let package = self.joined(self.package.as_deref());
@@ -197,7 +198,7 @@ impl Entry {
     }
 }
 
-/// The package in a file's `# @package NAME` header, which counts from the top. `_group_` is the package it has without one.
+/// Returns the package in a file's `# @package NAME` header, from the root. `_group_` is the package of a file without a header.
 pub fn package_header(text: &str) -> Result<Option<String>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let header = lines.map_while(|line| line.strip_prefix('#').map(str::trim)).take_while(|line| line.starts_with('@'));
@@ -213,7 +214,7 @@ pub fn package_header(text: &str) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// A name in a `defaults:` list as a path from the top: `/a` counts from there, `../a` from one folder up.
+/// Returns a name in a `defaults:` list as a path from the root: `/a` is relative to the root, `../a` to the parent of `folder`.
 fn absolute(folder: &str, name: &str) -> String {
     let mut parts: Vec<&str> = if name.starts_with('/') { vec![] } else { folder.split('/').filter(|p| !p.is_empty()).collect() };
     for part in name.split('/').filter(|part| !part.is_empty() && *part != ".") {

@@ -1,4 +1,4 @@
-//! One file of a composition, with its `defaults:` list and header taken out.
+//! One file of a composition, with its `defaults:` list and header apart.
 
 use super::entry::{self, Entry};
 use crate::hydra::error::Problem;
@@ -10,13 +10,13 @@ use crate::hydra::yaml;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file that was read, without its `defaults:` list.
+/// A file that was read, without its `defaults:` list and header.
 #[derive(Clone)]
 pub struct File {
     pub(super) source: Arc<Source>,
     pub(super) body: Node,
     pub(super) entries: Vec<Entry>,
-    /// The package that its header names.
+    /// The package in the file's header.
     pub(super) header: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl File {
         Ok(Self { source, body, entries, header })
     }
 
-    /// The folders that `hydra.searchpath` of the primary file names, or those of an override of it.
+    /// Returns the folders in `hydra.searchpath` of the primary file, or in an override of it.
     pub fn search_folders(&self, from_override: Option<&Node>) -> Result<Vec<PathBuf>, Problem> {
         let Some(node) = from_override.or_else(|| self.body.get("hydra.searchpath")) else { return Ok(vec![]) };
         let wrong = |node: &Node| {
@@ -55,7 +55,7 @@ impl File {
         items.iter().map(folder).collect()
     }
 
-    /// Whether built-in files are among those it is made of, so that their groups are groups here.
+    /// Returns whether the file includes built-in files, so that their groups are its groups too.
     pub fn uses_built_in(&self, search: &SearchPath) -> bool {
         let folder = search.primary.rsplit_once('/').map_or("", |(folder, _)| folder);
         search.library.is_built_in(&self.source) || self.includes_built_in(folder, search, &mut vec![self.source.clone()])

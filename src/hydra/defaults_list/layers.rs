@@ -1,6 +1,6 @@
-//! The `defaults:` lists, followed from the primary file down to one list of files in the order in which they are merged.
+//! Follows the `defaults:` lists from the primary file down to one list of files, in the order in which they are merged.
 //!
-//! Lists are followed from their end to their start, so that what a later file overrides holds for the earlier ones.
+//! A list is followed from its end to its start, so that the `override` entries of a later file apply to the earlier ones.
 
 use super::entry::{Entry, Options, Target};
 use super::file::File;
@@ -14,15 +14,15 @@ use crate::hydra::tree::{Node, Value};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A file and where its keys go.
+/// A file and the package of its keys.
 pub struct Layer {
     pub file: Rc<File>,
     pub package: String,
-    /// The group that chose it, if it has no `defaults:` list.
+    /// The group that chose the file, if the file has no `defaults:` list.
     key: Option<(String, Origin)>,
 }
 
-/// Another option of a group than its `defaults:` list gives.
+/// The choice of another option for a group than its `defaults:` list gives.
 struct Choice {
     key: String,
     options: Options,
@@ -38,24 +38,24 @@ struct Deletion {
     used: bool,
 }
 
-/// What `defaults:` lists choose for Hydra itself, which does not run here.
+/// The groups and options that `defaults:` lists choose for Hydra itself, which does not run here.
 type ForHydra = Vec<(String, Options)>;
 
 struct Layers<'a> {
     search: &'a SearchPath,
     choices: Vec<Choice>,
     deletions: Vec<Deletion>,
-    /// `+group=option`, for the end of the primary file's list.
+    /// Entries of `+group=option`, appended to the primary file's list.
     appended: Vec<Entry>,
-    /// Keys of groups and the options that are taken.
+    /// The keys of groups, and the option taken of each.
     known: Vec<(String, Option<String>, Origin)>,
     reading: Vec<Arc<Source>>,
     /// `group: option` entries for Hydra itself.
     hydra: ForHydra,
 }
 
-/// Lists the files that `primary` is made of. `groups` are the overrides that choose options of groups.
-/// Also what the lists say to Hydra itself.
+/// Lists the files that make up `primary`, and the entries for Hydra itself. `groups` are the overrides that choose options of
+/// groups.
 pub fn layers(primary: File, search: &SearchPath, groups: &[Override]) -> Result<(Vec<Layer>, ForHydra), Problem> {
     let mut layers =
         Layers { search, choices: vec![], deletions: vec![], appended: vec![], known: vec![], reading: vec![], hydra: vec![] };
@@ -114,7 +114,7 @@ impl Layers<'_> {
         }
     }
 
-    /// Follows one entry to its file. `late` is below an entry whose name was an interpolation.
+    /// Follows one entry to its file. `late` is true below an entry whose name was an interpolation.
     fn entry(&mut self, mut entry: Entry, late: bool) -> Result<Vec<Layer>, Problem> {
         let name = entry.name().map(str::to_string);
         let source = match &name {
@@ -142,7 +142,7 @@ impl Layers<'_> {
         }
     }
 
-    /// A file and everything that its `defaults:` list names.
+    /// Lists a file and everything that its `defaults:` list names.
     fn file(&mut self, entry: Entry, file: Rc<File>, is_primary: bool, late: bool) -> Result<Vec<Layer>, Problem> {
         let (folder, package) = (entry.group_path(), entry.final_package());
         let mut entries: Vec<Entry> = file.entries.iter().map(|entry| entry.clone().within(&folder, &package)).collect();
@@ -191,7 +191,7 @@ impl Layers<'_> {
         Ok(layers.into_iter().rev().flatten().collect())
     }
 
-    /// Notes what an entry is for Hydra itself, which does not run here.
+    /// Returns whether an entry is for Hydra itself, which does not run here, and notes it if so.
     fn is_hydras(&mut self, entry: &Entry) -> bool {
         let (Target::Group { options, .. } | Target::Choice { options, .. }) = &entry.target else { return false };
         let is_hydras = entry.group_path().starts_with("hydra/");
@@ -201,7 +201,7 @@ impl Layers<'_> {
         is_hydras
     }
 
-    /// Notes the `override` entries of a list. What was chosen before stays.
+    /// Notes the `override` entries of a list. Earlier choices stay.
     fn take_choices(&mut self, entries: &[Entry], late: bool) -> Result<(), Problem> {
         let mut seen = false;
         for entry in entries {
@@ -258,7 +258,7 @@ impl Layers<'_> {
         }
     }
 
-    /// An entry whose name has `${…}`, which stands for the options of groups.
+    /// Resolves an entry whose name contains `${…}`, which refers to the options of groups.
     fn resolved(&self, mut entry: Entry) -> Result<Entry, Problem> {
         let node = |value, origin: &Origin| Node::new(value, origin.clone());
         let known = self

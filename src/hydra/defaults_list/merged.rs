@@ -1,4 +1,4 @@
-//! The files of a composition merged into one tree, in the order of their lists.
+//! Merges the files of a composition into one tree, in the order of their lists.
 
 use super::file::File;
 use super::layers;
@@ -35,7 +35,7 @@ pub fn compose(
     Ok((root, ignored))
 }
 
-/// Hydra's own settings of one file. Where to search is said by the primary file alone.
+/// Returns Hydra's own settings in one file. Only the primary file may set `hydra.searchpath`.
 fn ignored_settings(settings: Node, may_search: bool) -> Result<Vec<Ignored>, Problem> {
     let Value::Map(map) = settings.value else { return Ok(vec![Ignored::hydra("hydra".into(), &settings.value)]) };
     let mut ignored = vec![];
@@ -52,7 +52,7 @@ fn ignored_settings(settings: Node, may_search: bool) -> Result<Vec<Ignored>, Pr
     Ok(ignored)
 }
 
-/// The keys of a file below its package.
+/// Returns the keys of a file below its package.
 fn laid_at(package: &str, body: Node) -> Node {
     if package.is_empty() {
         return body;

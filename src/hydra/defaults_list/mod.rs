@@ -1,4 +1,4 @@
-//! `defaults:` lists: one tree from many files, groups and packages. The rules are those of Hydra 1.3.
+//! `defaults:` lists: composition of one tree from files, groups and packages, by the rules of Hydra 1.3.
 
 mod entry;
 mod file;

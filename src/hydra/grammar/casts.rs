@@ -5,17 +5,17 @@ use super::words::{Fault, LONGEST};
 use crate::hydra::scalar;
 use crate::hydra::tree::{Node, Value};
 
-/// Changes one scalar; `None` if it cannot.
+/// A conversion of one scalar; `None` if the scalar cannot be converted.
 type Cast = fn(&Value) -> Option<Value>;
 
-/// Casts of scalars; lists and mappings are cast item by item.
+/// The casts by name. They convert scalars; lists and mappings are cast item by item.
 const CASTS: &[(&str, Cast)] = &[("int", to_int), ("float", to_float), ("str", to_str), ("bool", to_bool)];
 
-/// What Hydra has for runs that differ in a value.
+/// Functions with which Hydra starts several runs that differ in a value (sweeps).
 const SWEEPS: &[&str] = &["choice", "range", "interval", "glob", "tag", "sort", "shuffle"];
 
 impl ValueParser<'_> {
-    /// The rest of `name(argument)`, its `(` being next.
+    /// Reads the rest of `name(argument)`, starting at the `(`.
     pub(super) fn cast(&mut self, name: &str, start: usize) -> Result<Value, Fault> {
         let fail = |message: String| Err(Fault { at: start, message });
         if SWEEPS.contains(&name) {
@@ -46,7 +46,7 @@ impl ValueParser<'_> {
     }
 }
 
-/// Casts every scalar in a value; the one that cannot be cast is the error.
+/// Casts every scalar in a value; the error is the scalar that cannot be cast.
 fn each(value: &Value, cast: Cast) -> Result<Value, Value> {
     let below = |node: &Node| Ok(Node { value: each(&node.value, cast)?, ..node.clone() });
     match value {
@@ -101,7 +101,7 @@ fn to_bool(value: &Value) -> Option<Value> {
     .map(Value::Bool)
 }
 
-/// A number as Python reads it from a text: spaces around it, single underscores between its digits.
+/// Returns the text of a number as Python reads it: without surrounding spaces and single underscores between its digits.
 fn separated(text: &str) -> Option<String> {
     let text = text.trim();
     let bytes = text.as_bytes();
@@ -111,7 +111,7 @@ fn separated(text: &str) -> Option<String> {
     well_separated.then(|| text.replace('_', ""))
 }
 
-/// A value as JSON, as Python writes it.
+/// Returns a value as JSON, laid out as by Python's `json.dumps`.
 fn json(value: &Value) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     match value {

@@ -1,4 +1,4 @@
-//! The grammar of Hydra's command line, and what it shares with that of `${…}`.
+//! The grammar of Hydra's command line, and the parts that it shares with the grammar of `${…}`.
 
 mod casts;
 mod value;

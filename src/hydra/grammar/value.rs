@@ -5,10 +5,10 @@ use crate::hydra::provenance::Origin;
 use crate::hydra::scalar;
 use crate::hydra::tree::{Map, Node, Value};
 
-/// Parses what stands behind the `=` of an override.
+/// Parses the value after the `=` of an override.
 ///
 /// # Errors
-/// What is wrong with the text and how to write it instead.
+/// If the text does not follow the grammar: the fault says how to write it instead.
 pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, Fault> {
     let mut parser = ValueParser { text, at: 0, depth: 0, origin };
     parser.skip_spaces();
@@ -34,13 +34,13 @@ pub(super) struct ValueParser<'a> {
     origin: &'a Origin,
 }
 
-/// What an unquoted value is made of so far.
+/// The part of an unquoted value that was read so far.
 #[derive(Default)]
 struct Word {
     text: String,
-    /// Whether anything in it was escaped or is an interpolation, so that it can only be a string.
+    /// True if part of the text was escaped or is an interpolation, so that it can only be a string.
     special: bool,
-    /// Length of the text up to the last character that is no space at its end.
+    /// Length of the text without the spaces at its end.
     end: usize,
 }
 
@@ -53,7 +53,7 @@ impl Word {
 }
 
 impl ValueParser<'_> {
-    /// One value; it ends before a `,`, a closing bracket or the end.
+    /// Reads one value, which ends before a `,`, a closing bracket or the end.
     pub(super) fn element(&mut self) -> Result<Node, Fault> {
         let value = match self.peek() {
             Some('[') => self.list()?,
@@ -87,7 +87,7 @@ impl ValueParser<'_> {
         Ok(Value::Map(map))
     }
 
-    /// What stands between brackets, the opening one being next, with commas between the items.
+    /// Reads the items between brackets, separated by commas, starting at the opening bracket.
     pub(super) fn sequence(
         &mut self,
         close: char,
@@ -122,7 +122,7 @@ impl ValueParser<'_> {
         }
     }
 
-    /// The key of a dict entry, and its `:`.
+    /// Reads the key of a dict entry, and its `:`.
     fn key(&mut self) -> Result<String, Fault> {
         let start = self.at;
         let mut word = Word::default();
@@ -145,7 +145,7 @@ impl ValueParser<'_> {
         self.fail("a mapping is written as {key: value, key: value}")
     }
 
-    /// A quoted string. A backslash escapes the quote; before anything else it is itself.
+    /// Reads a quoted string. A backslash escapes the quote; before any other character it is literal.
     fn quoted(&mut self) -> Result<String, Fault> {
         let start = self.at;
         let quote = self.peek().unwrap_or_default();
@@ -166,7 +166,7 @@ impl ValueParser<'_> {
         Err(Fault { at: start, message: format!("the quote {quote} is not closed") })
     }
 
-    /// Unquoted text, a cast, or a text with interpolations.
+    /// Reads an unquoted text, a cast, or a text with interpolations.
     fn word(&mut self) -> Result<Value, Fault> {
         let start = self.at;
         let mut word = Word::default();
@@ -177,7 +177,7 @@ impl ValueParser<'_> {
                 '$' if self.rest().starts_with("${") => self.interpolation(&mut word)?,
                 ' ' | '\t' => self.space(&mut word),
                 ':' => {
-                    // A colon takes the spaces around it along.
+                    // The spaces around a colon belong to the text.
                     let spaces = self.rest()[1..].len() - self.rest()[1..].trim_start_matches([' ', '\t']).len();
                     word.push(&self.rest()[..=spaces], true);
                     self.at += 1 + spaces;
@@ -193,7 +193,7 @@ impl ValueParser<'_> {
         self.typed(word, start)
     }
 
-    /// The value of a word that has ended.
+    /// Returns the typed value of a complete word.
     fn typed(&self, word: Word, start: usize) -> Result<Value, Fault> {
         let text = &word.text[..word.end];
         let value = if word.special { Ok(Value::Text(text.to_string())) } else { scalar::from_word(text) };
@@ -216,7 +216,7 @@ impl ValueParser<'_> {
         self.at += 1 + usize::from(escaped.is_some());
     }
 
-    /// `${…}` as it stands; it is resolved once the whole configuration is there.
+    /// Reads `${…}` verbatim; it is resolved once the whole configuration is composed.
     fn interpolation(&mut self, word: &mut Word) -> Result<(), Fault> {
         let Some(length) = self.rest().find('}').filter(|length| *length > 2) else {
             return self.fail("this `${` has no closing `}`");

@@ -1,36 +1,36 @@
-//! What the grammars of override values and of `${…}` share: limits, words and faults.
+//! Limits, words and faults, shared by the grammars of override values and of `${…}`.
 
-/// What is wrong with a text, and the byte at which it is.
+/// A fault in a text: the message, and the byte at which it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     pub at: usize,
     pub message: String,
 }
 
-/// How deep brackets, casts, interpolations and the values that refer to each other may be nested.
+/// The maximum nesting of brackets, casts, interpolations and values that refer to each other.
 pub const DEEPEST: usize = 200;
 
-/// The longest text that a cast or interpolations may make, in bytes.
+/// The maximum length in bytes of a text that casts or interpolations produce.
 pub const LONGEST: usize = 1_000_000;
 
-/// What to say of a text that goes deeper than [`DEEPEST`].
+/// The message about a text that is nested deeper than [`DEEPEST`].
 pub const TOO_DEEP: &str = "this is nested too deeply: at most 200 levels are read";
 
-/// Characters that a backslash takes their meaning from.
+/// The characters that a backslash can escape.
 pub const ESCAPABLE: &str = "\\()[]{}:=, \t";
 
-/// Whether a character can stand in an unquoted word.
+/// True if a character may be part of an unquoted word.
 pub fn in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_/-\\+.$%*@?|".contains(c)
 }
 
-/// What to say of a character that cannot stand in an unquoted value.
+/// Returns the message about a character that must not be part of an unquoted value.
 pub fn unexpected(c: char) -> String {
     let home = if c == '~' { "; for the home folder write $HOME, which the shell puts in" } else { "" };
     format!("`{c}` cannot stand here: put the text in quotes, as in key=\"'text'\"{home}")
 }
 
-/// Whether a text is a name: letters, digits, `_` and `-`, no digit first.
+/// True if a text is a name: letters, digits, `_` and `-`, and no digit first.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')

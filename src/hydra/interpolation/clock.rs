@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::util::strftime::strftime;
 
-/// The time in the format of `strftime`; the error is a directive that is not available.
+/// Returns the time in a `strftime` format; the error is a directive that is not available.
 pub fn now(format: &str) -> Result<String, String> {
     static NOW: OnceLock<(i64, u32)> = OnceLock::new();
     let (seconds, micros) = *NOW.get_or_init(|| {

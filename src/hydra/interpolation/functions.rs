@@ -1,4 +1,4 @@
-//! `${function:arguments}`: the functions of OmegaConf, and the one of Hydra that needs no running Hydra.
+//! `${function:arguments}`: the functions of OmegaConf, and Hydra's `now`, which needs no running Hydra.
 
 use super::clock;
 use super::resolver::{Found, LookUp, Resolver, absolute};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const AVAILABLE: &str = "available are oc.env, oc.select, oc.decode, oc.create, oc.dict.keys, oc.dict.values and now";
 
-/// Where a call stands.
+/// The place of a function call.
 struct Site<'s> {
     key: &'s str,
     function: &'s str,
@@ -28,7 +28,7 @@ impl Site<'_> {
         Ok(Found::Made(Node::new(value, self.origin.clone())))
     }
 
-    /// The only argument, or the first of two.
+    /// Returns the first argument, and the second one if there is one.
     fn arguments<'n>(&self, nodes: &'n [Node], most: usize) -> Result<(&'n Node, Option<&'n Node>), Problem> {
         let (function, count) = (self.function, nodes.len());
         match nodes {
@@ -181,7 +181,7 @@ impl<'a> Resolver<'a> {
         site.made(Value::List(items))
     }
 
-    /// What is under a key that is written as text, dots in front being relative to the place of the call.
+    /// Looks up a key given as text; leading dots make it relative to the place of the call.
     fn look_up_written(&mut self, site: &Site, written: &str) -> Result<LookUp<'a>, Problem> {
         let dots = written.len() - written.trim_start_matches('.').len();
         let names: Vec<String> =

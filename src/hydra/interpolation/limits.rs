@@ -1,4 +1,4 @@
-//! Limits on what a few short interpolations can grow to.
+//! Limits on the size of the values that interpolations produce.
 
 use super::resolver::Resolver;
 use crate::hydra::error::Problem;
@@ -6,14 +6,14 @@ use crate::hydra::grammar::{DEEPEST, LONGEST};
 use crate::hydra::provenance::Origin;
 use crate::hydra::tree::{Node, Value};
 
-/// How many values one configuration may resolve to, with those worked out on the way.
+/// The maximum number of values that the resolution of one configuration may produce, intermediate ones included.
 const MOST_VALUES: usize = 1_000_000;
 
-/// A text counts as one more value for each of these bytes.
+/// The number of bytes of a text that count as one more value.
 const TEXT_UNIT: usize = 64;
 
 impl Resolver<'_> {
-    /// Works out something that can hold its like.
+    /// Runs a nested step of the resolution, and fails beyond the maximum depth or number of values.
     pub(super) fn deeper<T>(
         &mut self,
         key: &str,
@@ -39,14 +39,14 @@ impl Resolver<'_> {
         self.spent > MOST_VALUES
     }
 
-    /// Counts a text by its length.
+    /// Counts a text towards the limit, by its length.
     pub(super) fn spend(&mut self, node: &Node) {
         if let Value::Text(text) = &node.value {
             self.spent += text.len() / TEXT_UNIT;
         }
     }
 
-    /// Adds to a text that interpolations make.
+    /// Appends a part to a text that interpolations produce, up to the maximum length.
     pub(super) fn append(&self, key: &str, origin: &Origin, whole: &mut String, part: &str) -> Result<(), Problem> {
         if whole.len() + part.len() > LONGEST {
             let message = format!("`{key}` comes to a text of more than 1 MB");

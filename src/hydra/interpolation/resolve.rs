@@ -1,21 +1,21 @@
-//! The questions that are asked of a tree with `${…}`.
+//! The functions that resolve a tree with `${…}`, or a part of it.
 
 use super::resolver::{Found, LookUp, Missing, Resolver, is_missing};
 use crate::hydra::error::Problem;
 use crate::hydra::provenance::Origin;
 use crate::hydra::tree::{Node, Value, segments};
 
-/// Replaces every interpolation by its value and reports those that have none, and values still to be given (`???`).
+/// Replaces every interpolation by its value and reports those without a value, and missing values (`???`).
 pub fn resolve(root: &Node) -> (Node, Vec<Problem>) {
     resolve_in(root, root)
 }
 
-/// As [`resolve`], for a part of a tree whose other keys may be referred to but are not resolved themselves.
+/// Like [`resolve`], for a part of a tree; the other keys may be referred to but are not resolved themselves.
 pub fn resolve_in(part: &Node, root: &Node) -> (Node, Vec<Problem>) {
     resolve_with(part, root, Missing::IsWrong)
 }
 
-/// As [`resolve`], but a value still to be given stays `???`.
+/// Like [`resolve`], but a missing value stays `???`.
 pub fn resolve_given(root: &Node) -> (Node, Vec<Problem>) {
     resolve_with(root, root, Missing::Stays)
 }
@@ -27,7 +27,8 @@ fn resolve_with(part: &Node, root: &Node, missing: Missing) -> (Node, Vec<Proble
     (resolved, problems)
 }
 
-/// The present value of a key, with interpolations followed; `None` if there is none, or it is null or still to be given.
+/// Returns the present value of a key, with interpolations resolved; `None` if the key does not exist, is null or is missing
+/// (`???`).
 pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
     let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();
@@ -40,7 +41,8 @@ pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
     Ok(is_given.then_some(node))
 }
 
-/// The key at which the node of a key is once interpolations are followed, on the way and at the end; `None` if it is nowhere.
+/// Returns the key of the node that a key leads to once all interpolations in its path are followed; `None` if there is no such
+/// node.
 pub fn place(root: &Node, key: &str) -> Option<String> {
     let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();
@@ -50,7 +52,7 @@ pub fn place(root: &Node, key: &str) -> Option<String> {
     }
 }
 
-/// The value of a text that stands nowhere in the tree.
+/// Resolves a text that is not part of the tree.
 pub fn text(root: &Node, text: &str, origin: &Origin) -> Result<Node, Problem> {
     let mut resolver = Resolver::new(root, Missing::Stays);
     resolver.leaf("", text, origin)

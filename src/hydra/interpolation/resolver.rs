@@ -1,4 +1,4 @@
-//! What a tree with `${…}` comes to, followed value by value.
+//! Resolves a tree with `${…}` value by value.
 
 use super::syntax::{self, Interpolation, Name, Part};
 use crate::hydra::error::Problem;
@@ -7,43 +7,43 @@ use crate::hydra::scalar;
 use crate::hydra::suggest::unknown_key;
 use crate::hydra::tree::{Node, Value, below, segments};
 
-/// The text that stands for a value still to be given.
+/// The text of a missing value, which is still to be given.
 const MISSING: &str = "???";
 
-/// What a value that is still to be given does to a resolution.
+/// The treatment of missing values in a resolution.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Missing {
     Stays,
     IsWrong,
 }
 
-/// One resolution under way.
+/// The state of a resolution in progress.
 pub(super) struct Resolver<'a> {
     root: &'a Node,
     missing: Missing,
-    /// The keys whose values are being worked out, outermost first.
+    /// The keys whose values are being resolved, outermost first.
     open: Vec<String>,
     pub(super) depth: usize,
-    /// How many values have been worked out; a long text counts as several.
+    /// The number of values that were resolved so far; a long text counts as several.
     pub(super) spent: usize,
 }
 
-/// What an interpolation comes to.
+/// The result of an interpolation.
 pub(super) enum Found<'a> {
-    /// A node of the tree, as written but no interpolation itself, and its key.
+    /// A node of the tree as written, which is not an interpolation itself, and its key.
     At(String, &'a Node),
     Made(Node),
 }
 
-/// What is under a key.
+/// The result of looking up a key.
 pub(super) enum LookUp<'a> {
     At(Found<'a>),
     Nothing,
-    /// A value on the way is no mapping or list.
+    /// A value in the path of the key is not a mapping or list.
     NoContainer,
     /// A list has no item of this name.
     NoIndex,
-    /// The value at this key is still to be given.
+    /// The value at this key is missing (`???`).
     Missing(String),
 }
 
@@ -61,14 +61,14 @@ impl<'a> Resolver<'a> {
         Self { root, missing, open: vec![], depth: 0, spent: 0 }
     }
 
-    /// Resolves everything below a node; what fails stays as it is.
+    /// Resolves everything below a node; a value that cannot be resolved stays as it is.
     pub(super) fn tree(&mut self, key: &str, node: &Node, problems: &mut Vec<Problem>) -> Node {
         let resolved = self.deeper(key, &node.origin, |resolver| {
             resolver.spend(node);
             Ok(resolver.children(key, node, problems))
         });
         resolved.unwrap_or_else(|problem| {
-            // Once the limit is reached every other value is beyond it too: the first is enough.
+            // Once the limit is reached, every other value exceeds it too, so only the first is reported.
             if problems.is_empty() || !self.is_spent() {
                 problems.push(problem);
             }
@@ -92,7 +92,7 @@ impl<'a> Resolver<'a> {
                     text => self.leaf(key, text, &node.origin),
                 };
                 return resolved.unwrap_or_else(|problem| {
-                    // Everything that refers to a failed value fails with that value's own problem.
+                    // Every reference to a failed value fails with the problem of that value, which is reported once.
                     let is_known = problems.contains(&problem) || self.is_spent() && !problems.is_empty();
                     if !is_known {
                         problems.push(problem);
@@ -105,7 +105,7 @@ impl<'a> Resolver<'a> {
         Node { value, ..node.clone() }
     }
 
-    /// The value of a text with interpolations, with everything below it.
+    /// Resolves a text with interpolations, and everything below the value.
     pub(super) fn leaf(&mut self, key: &str, text: &str, origin: &Origin) -> Result<Node, Problem> {
         self.opened(key, origin, |resolver| {
             let found = resolver.parts(key, &parsed(key, text, origin)?, origin)?;
@@ -113,7 +113,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// What was found with everything below it resolved, as the value of what is written at `origin`.
+    /// Resolves everything below a result, as the value of the text at `origin`.
     pub(super) fn whole(&mut self, found: Found, origin: &Origin) -> Result<Node, Problem> {
         let (node, through) = match found {
             Found::Made(node) => return Ok(node),
@@ -129,7 +129,7 @@ impl<'a> Resolver<'a> {
         Ok(Node { value: node.value, origin: origin.clone(), through: node.through.or(Some(through)) })
     }
 
-    /// What a node comes to if it is an interpolation: the node that it leads to.
+    /// Returns the node itself, or if it is an interpolation, the result that it leads to.
     fn follow(&mut self, key: &str, node: &'a Node) -> Result<Found<'a>, Problem> {
         match &node.value {
             Value::Text(text) if text.contains("${") => {
@@ -139,7 +139,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Does something while a key counts as being worked out.
+    /// Runs a step during which `key` counts as being resolved.
     fn opened<T>(
         &mut self,
         key: &str,
@@ -156,7 +156,7 @@ impl<'a> Resolver<'a> {
         done
     }
 
-    /// A text in its parts. If it is nothing but one interpolation, it takes the value of that with its type.
+    /// Evaluates the parts of a text. If the text is a single interpolation, the result is its value with its type.
     pub(super) fn parts(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<Found<'a>, Problem> {
         match parts {
             [Part::Inter(only)] => self.interpolation(key, only, origin),
@@ -164,7 +164,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The parts of a text as one string.
+    /// Evaluates the parts of a text and joins them into one string.
     pub(super) fn joined(&mut self, key: &str, parts: &[Part], origin: &Origin) -> Result<String, Problem> {
         let mut whole = String::new();
         for part in parts {
@@ -182,7 +182,7 @@ impl<'a> Resolver<'a> {
     fn interpolation(&mut self, key: &str, inter: &Interpolation, origin: &Origin) -> Result<Found<'a>, Problem> {
         self.deeper(key, origin, |resolver| {
             let found = resolver.referred(key, inter, origin)?;
-            // What was made is copied to wherever it is used.
+            // A computed value is copied to each place that uses it.
             if let Found::Made(node) = &found {
                 resolver.spend(node);
             }
@@ -232,7 +232,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What is under a key. Interpolations on the way are followed.
+    /// Looks up a key, following the interpolations in its path.
     pub(super) fn look_up(&mut self, names: &[String]) -> Result<LookUp<'a>, Problem> {
         let mut at = Found::At(String::new(), self.root);
         for name in names {
@@ -261,7 +261,8 @@ impl<'a> Resolver<'a> {
         Ok(LookUp::At(at))
     }
 
-    /// A value refers to one that is still to be given; that one's own problem is enough where it is one.
+    /// Returns the problem of a value that refers to a missing one; if the missing value is reported itself, that problem is
+    /// returned.
     fn refers_to_missing(&self, key: &str, missing: &str, origin: &Origin) -> Problem {
         match (self.missing, self.root.get(missing)) {
             (Missing::IsWrong, Some(node)) => must_be_given(missing, &node.origin),
@@ -289,8 +290,8 @@ fn parsed(key: &str, text: &str, origin: &Origin) -> Result<Vec<Part>, Problem> 
     })
 }
 
-/// A key as written at `key`: each leading dot goes one mapping up, one dot being the mapping that `key` is in. `None` if that
-/// is above the top.
+/// Returns a reference at `key` as an absolute key: one leading dot is the mapping that contains `key`, each further dot its
+/// parent. `None` if it leads above the root.
 pub(super) fn absolute(key: &str, dots: usize, names: &[String]) -> Option<Vec<String>> {
     if dots == 0 {
         return Some(names.to_vec());

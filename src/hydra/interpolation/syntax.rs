@@ -4,14 +4,14 @@ use crate::hydra::grammar::{DEEPEST, ESCAPABLE, Fault, TOO_DEEP, in_word, is_nam
 use crate::hydra::scalar;
 use crate::hydra::tree::Value;
 
-/// A text is made of these.
+/// A part of a text: literal text or an interpolation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     Text(String),
     Inter(Interpolation),
 }
 
-/// What stands between `${` and `}`.
+/// The content of `${…}`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Interpolation {
     /// `${a.b}`, `${.b}`, `${..c[0]}`.
@@ -30,7 +30,7 @@ pub enum Name {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Argument {
     Scalar(Value),
-    /// Unquoted text with interpolations; alone, one keeps the type of its value.
+    /// Unquoted text with interpolations; a single interpolation keeps the type of its value.
     Parts(Vec<Part>),
     /// A quoted text, always a string.
     Quoted(Vec<Part>),
@@ -53,7 +53,7 @@ pub fn parse_argument(text: &str) -> Result<Argument, Fault> {
     }
 }
 
-/// The first text in a value that does not follow the grammar.
+/// Returns the fault of the first text in a value that does not follow the grammar.
 pub fn check(value: &Value) -> Option<Fault> {
     match value {
         Value::Text(text) if text.contains("${") => parse_text(text).err(),
@@ -70,7 +70,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Text and interpolations up to the closing quote, or to the end. Backslashes count only before `${` and the quote.
+    /// Reads text and interpolations up to the closing quote, or to the end. A backslash escapes only `${` and the quote.
     fn parts(&mut self, quote: Option<char>) -> Result<Vec<Part>, Fault> {
         let start = self.at;
         let mut parts = vec![];
@@ -120,7 +120,7 @@ impl Parser<'_> {
         Ok(parts)
     }
 
-    /// Reads something that can hold its like.
+    /// Runs a nested step of the parser, and fails beyond the maximum depth.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         if self.depth == DEEPEST {
             return self.fail(TOO_DEEP);
@@ -131,7 +131,7 @@ impl Parser<'_> {
         inside
     }
 
-    /// `${…}`, which is next.
+    /// Reads the `${…}` at the current position.
     fn interpolation(&mut self) -> Result<Interpolation, Fault> {
         let start = self.at;
         self.at += 2;
@@ -189,7 +189,7 @@ impl Parser<'_> {
         Ok(Name::Plain(name))
     }
 
-    /// Arguments up to `close`. One that is left out is an empty string.
+    /// Reads arguments up to `close`. An omitted argument is an empty string.
     fn arguments(&mut self, close: char, start: usize) -> Result<Vec<Argument>, Fault> {
         let empty = || Argument::Scalar(Value::Text(String::new()));
         let mut arguments = vec![];
@@ -219,7 +219,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One argument. Where it is the whole text, the spaces around it belong to it.
+    /// Reads one argument. If it is the `whole` text, the spaces around it belong to it.
     fn argument(&mut self, whole: bool) -> Result<Argument, Fault> {
         let start = self.at;
         match self.peek() {

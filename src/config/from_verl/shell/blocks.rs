@@ -1,15 +1,15 @@
-//! Where in a script a command stands: what is inside `if`, a loop, `case` or a function may or may not happen.
+//! The blocks of a script: a command inside `if`, a loop, `case` or a function may or may not run.
 
 /// The blocks that are open, outermost first.
 #[derive(Default)]
 pub struct Blocks {
     open: Vec<String>,
-    /// The `&&` or `||` that decides whether the present command happens.
+    /// The `&&` or `||` that decides whether the present command runs.
     behind: Option<&'static str>,
 }
 
 impl Blocks {
-    /// Takes in the words at the start of a command that open, go on with or close a block; how many they are.
+    /// Reads the words at the start of a command that open, continue or close a block, and returns their number.
     pub fn enter(&mut self, words: &[String]) -> usize {
         let mut at = 0;
         while let Some(word) = words.get(at) {
@@ -43,13 +43,13 @@ impl Blocks {
         words
     }
 
-    /// Where the present command stands, if it does not happen in any case.
+    /// Returns the block of the present command, if it may not run.
     pub fn place(&self) -> Option<String> {
         let inside = self.open.last().map(|word| format!("inside `{word}`"));
         inside.or_else(|| self.behind.map(|operator| format!("after `{operator}`")))
     }
 
-    /// What ended the command. After an assignment, which always succeeds, `&&` decides nothing.
+    /// Notes the terminator of a command. After an assignment, which always succeeds, `&&` decides nothing.
     pub fn leave(&mut self, end: &'static str, only_assigns: bool) {
         self.behind = match end {
             "&&" if only_assigns && self.behind.is_none() => None,

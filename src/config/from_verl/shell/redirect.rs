@@ -1,9 +1,9 @@
-//! `>file`, `<file` and here-documents: read over, never followed.
+//! `>file`, `<file` and here-documents, which are skipped.
 
 use super::{Reader, ShellError, short};
 
 impl Reader<'_> {
-    /// A redirection, which has no meaning here but for where it ends.
+    /// Reads past a redirection.
     pub(super) fn redirection(&mut self, words: &mut Vec<String>) -> Result<(), ShellError> {
         let mut operator = String::new();
         while let Some(c) = self.chars.next_if(|c| "<>&|".contains(*c)) {
@@ -24,7 +24,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Passes over the here-documents that the line before asked for.
+    /// Skips the here-documents that the line before opened.
     pub(super) fn skip_heredocs(&mut self) -> Result<(), ShellError> {
         for (end, strips) in std::mem::take(&mut self.heredocs) {
             let start = self.line;

@@ -1,4 +1,4 @@
-//! `$((1 + 2))`.
+//! Arithmetic expansion: `$((1 + 2))`.
 
 use crate::hydra::grammar::DEEPEST;
 
@@ -15,7 +15,7 @@ impl<'a> Sum<'a> {
         Self { chars: formula.chars().filter(|c| !c.is_whitespace()).collect(), at: 0, depth: 0, lookup }
     }
 
-    /// The result; the error is what is wrong with the formula.
+    /// Returns the result; the error says what is wrong with the formula.
     pub fn value(mut self) -> Result<i64, &'static str> {
         match self.terms().filter(|_| self.at == self.chars.len()) {
             Some(value) => Ok(value),
