@@ -1,4 +1,4 @@
-//! What is done beside the model: advantages of a batch, loading the configuration, reading a data file.
+//! Benchmarks of the work outside the model: advantages of a batch, loading the configuration, reading a data file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use burnish::config::{PpoConfig, Request, load};
 use burnish::data::rows::read_rows;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-// That of the binary.
+// The same allocator as in the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

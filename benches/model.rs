@@ -12,7 +12,7 @@ use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
 use burnish::util::rng::Stream;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-// That of the binary.
+// The same allocator as in the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -52,7 +52,7 @@ fn generation(c: &mut Criterion) {
     let long = tokens(PROMPTS, PROMPT_TOKENS);
     group.throughput(Throughput::Elements((PROMPTS * PROMPT_TOKENS) as u64));
     group.bench_function("prefill", |b| b.iter(|| generate(&long, 1, 1)));
-    // One token is drawn from the prefill, so that what is counted are the steps after it.
+    // The prefill draws one token, so the difference counts only the steps after it.
     let short = tokens(PROMPTS, 1);
     group.throughput(Throughput::Elements((PROMPTS * SAMPLES * RESPONSE_TOKENS) as u64));
     group.bench_function("decode", |b| b.iter(|| generate(&short, SAMPLES, RESPONSE_TOKENS + 1)));

@@ -1,5 +1,5 @@
 //! Fused operations beside the same maths composed of burn's own: `cargo bench --bench ops`; scripts/bench_ops_torch.py prints
-//! PyTorch's times. A table of the least of several, not criterion's, so that the three stand side by side.
+//! PyTorch's times. The output is a table of minimum times, not criterion's, so that all three can be compared directly.
 
 use burn::prelude::*;
 use burnish::model::decoder::Decoder;
@@ -13,7 +13,7 @@ use plain::{ACTS, device, plain_act, plain_attention, rnd};
 #[path = "../tests/model/plain.rs"]
 mod plain;
 
-/// As the program has: the system's allocator returns the pages of each result.
+/// The same allocator as in the program. The system's allocator returns the pages of each result to the system.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -25,7 +25,7 @@ fn main() {
     adamw();
 }
 
-/// Milliseconds, the least of several: what else runs on the machine disturbs that least.
+/// The least of several times in milliseconds, which other work on the machine disturbs least.
 fn least(repeats: usize, mut f: impl FnMut()) -> f64 {
     let time = |_| {
         let start = std::time::Instant::now();
@@ -99,7 +99,7 @@ fn attention() {
     }
 }
 
-/// The head's passes, and the rate of the product that they consist of.
+/// The passes of the head, and the throughput of the matrix product in them.
 fn head() {
     let n = 2048;
     for h in [256, 640] {

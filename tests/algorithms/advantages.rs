@@ -1,11 +1,11 @@
-//! Advantages and returns of every estimator, on trained tokens; elsewhere ours are 0.
+//! Advantages and returns of every estimator, on trained tokens; on all other tokens ours are 0.
 
 use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOptions, AdvantageOutput, Component, Estimator};
 use serde_json::Value;
 
 use crate::cases::{Case, assert_close, goldens, number};
 
-/// What is not matched on purpose: case, entry, and why.
+/// The intended deviations: case, entry, and reason.
 const NOT_MATCHED: &[(&str, &str, &str)] = &[
     (
         "case 5",
@@ -54,7 +54,7 @@ fn every_estimator_of_verl_has_goldens() {
     }
 }
 
-/// The estimator on everything the case holds; `key` carries its settings.
+/// Runs the estimator on all data of the case; `key` carries its settings.
 fn run(case: &Case, estimator: &Estimator, key: &str) -> AdvantageOutput {
     let numbers = |value: &Value| value.as_array().unwrap().iter().map(number).collect::<Vec<f64>>();
     let baselines: Vec<f32> = numbers(&case.json["reward_baselines"]).iter().map(|&b| b as f32).collect();
@@ -93,7 +93,7 @@ fn run(case: &Case, estimator: &Estimator, key: &str) -> AdvantageOutput {
 }
 
 impl Case<'_> {
-    /// A golden column, 0 where nothing is trained.
+    /// A golden column, with 0 at tokens that are not trained.
     fn trained(&self, padded: &Value) -> Vec<f32> {
         self.column(padded).iter().zip(&self.mask).map(|(v, m)| v * m).collect()
     }

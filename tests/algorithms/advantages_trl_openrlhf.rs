@@ -8,7 +8,7 @@ use crate::cases::{assert_close, golden_file, number, rows};
 
 const FILE: &str = "advantages-trl-openrlhf.json";
 
-/// What is not matched on purpose: abstentions, entry, and why.
+/// The intended deviations: abstentions, entry, and reason.
 const NOT_MATCHED: &[(&str, &str, &str)] = &[
     ("alone", "trl_grpo|scale_rewards=batch", "a response left alone in its group counts in TRL's deviation of the batch"),
     ("alone", "trl_gdpo", "a response left alone in its group counts in TRL's deviation of the batch"),
@@ -36,7 +36,7 @@ impl Rows {
         tokens.filter(|&(_, &exists)| exists != 0.0).map(|(&v, _)| v as f32).collect()
     }
 
-    /// One number for each sequence, on its last token.
+    /// A column with one number per sequence, on its last token.
     fn on_last(&self, numbers: &[f64]) -> Vec<f32> {
         let mut column = vec![0.0; self.offsets[numbers.len()]];
         self.offsets[1..].iter().zip(numbers).for_each(|(&end, &number)| column[end - 1] = number as f32);
@@ -57,7 +57,7 @@ fn golden_advantages_of_trl() {
             let columns = Rows::new(&case["mask"]);
             let ours = trl(case, &columns, key);
             let what = format!("case {index} {key}");
-            // One advantage per sequence, on each of its tokens.
+            // One advantage per sequence, repeated on each of its tokens.
             let golden: Vec<f64> = golden.as_array().unwrap().iter().map(number).collect();
             let lengths = columns.offsets.windows(2).map(|pair| pair[1] - pair[0]);
             let golden: Vec<f32> = golden.iter().zip(lengths).flat_map(|(&a, n)| vec![a as f32; n]).collect();
@@ -73,7 +73,7 @@ fn golden_advantages_of_trl() {
     assert_eq!(differing, NOT_MATCHED.len());
 }
 
-/// The estimator that `key` names, on a case in which reward functions may abstain.
+/// Runs the estimator that `key` names, on a case in which reward functions may abstain.
 fn trl(case: &Value, columns: &Rows, key: &str) -> AdvantageOutput {
     let (name, setting) = key.split_once('|').unwrap_or((key, ""));
     let given: Vec<Vec<Option<f64>>> = case["rewards"]

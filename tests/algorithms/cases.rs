@@ -1,4 +1,4 @@
-//! Reading the cases that verl, TRL and OpenRLHF returned numbers for: padded rows become ragged columns.
+//! Reads the cases for which verl, TRL and OpenRLHF returned numbers; padded rows become ragged columns.
 
 use std::path::PathBuf;
 
@@ -119,7 +119,7 @@ pub struct Loss {
     pub metrics: Vec<(&'static str, f64)>,
 }
 
-/// 1e-5 relative; numbers that cancelled to almost nothing are held to 1e-6 of the column's largest.
+/// Compares to 1e-5 relative; numbers that cancelled to almost nothing are held to 1e-6 of the column's largest.
 pub fn assert_close(what: &str, ours: &[f32], golden: &[f32]) {
     assert_eq!(ours.len(), golden.len(), "{what}");
     let largest = golden.iter().fold(0.0f32, |m, v| m.max(v.abs()));

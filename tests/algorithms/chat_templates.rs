@@ -1,6 +1,6 @@
-//! Chat templates against transformers, byte by byte: the published ones of `tests/golden/chat-templates/`, and ours that use
-//! what others are known to use (`chat-templates.json`, written by `scripts/golden_chat_templates.py`). And tokenizer folders in
-//! transformers' variants, id by id (`tokenizers/`, written by `scripts/golden_tokenizers.py`).
+//! Chat templates against transformers, byte by byte: the published ones of `tests/golden/chat-templates/`, and our own with
+//! features that other templates are known to use (`chat-templates.json`, written by `scripts/golden_chat_templates.py`). Also
+//! tokenizer folders in transformers' variants, id by id (`tokenizers/`, written by `scripts/golden_tokenizers.py`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use burnish::data::Tokenizer;
 use burnish::data::chat::ChatTemplate;
 use serde_json::{Map, Value, json};
 
-/// The text, or the error.
+/// The rendered text, or the error.
 fn render(template: &ChatTemplate, conversation: &Value, prompt: bool) -> Result<String, String> {
     let kwargs = conversation.get("kwargs").and_then(Value::as_object).cloned().unwrap_or_default();
     template.render(&conversation["messages"], prompt, &kwargs).map_err(|e| format!("{e:#}"))
 }
 
-/// Today, as a template writes it.
+/// Today's date in a format that a template uses.
 fn today(format: &str) -> String {
     let source = format!("{{{{ strftime_now({format:?}) }}}}");
     let template = ChatTemplate::new(Some(&source), Map::new()).unwrap();
     render(&template, &json!({"messages": [{"role": "user", "content": ""}]}), false).unwrap()
 }
 
-/// The goldens hold `«FORMAT»` in the place of a date.
+/// Replaces `«FORMAT»`, which the goldens hold in place of a date, by today's date.
 fn dated(text: &str) -> String {
     let mut parts = text.split('«');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -34,7 +34,8 @@ fn dated(text: &str) -> String {
     out
 }
 
-/// What is wrong with a rendering, if anything is. An error that a template raises must be passed on in its words.
+/// The difference between a rendering and the expected text, if there is one. An error that a template raises must be passed on
+/// in its words.
 fn difference(actual: &Result<String, String>, expected: &Value) -> Option<String> {
     match (actual, expected.get("text").and_then(Value::as_str)) {
         (Ok(text), Some(expected)) => (*text != dated(expected)).then(|| format!("{text:?}\n is not\n{:?}", dated(expected))),
@@ -48,7 +49,7 @@ fn difference(actual: &Result<String, String>, expected: &Value) -> Option<Strin
     }
 }
 
-/// The folder of the goldens: another one that has none of this name leaves the own ones to be compared.
+/// The folder of the goldens. If another folder is set and has none of this name, the repository's own are compared.
 fn goldens(name: &str) -> PathBuf {
     let other = std::env::var_os("BURNISH_GOLDENS").map(PathBuf::from).filter(|other| other.join(name).exists());
     other.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"))
@@ -81,7 +82,7 @@ fn golden_chat_templates_match_transformers() {
             for (prompt, expected) in [(false, plain), (true, &prompted)] {
                 let compare = || difference(&render(&template, &golden["conversations"][case], prompt), expected);
                 compared += 1;
-                // Midnight may pass between the two dates once, not twice.
+                // Midnight can pass between the two dates once, but not twice.
                 let what = compare().and_then(|_| compare());
                 wrong.extend(what.map(|what| format!("{name}, {case}, prompt {prompt}: {what}")));
             }
@@ -91,7 +92,7 @@ fn golden_chat_templates_match_transformers() {
     assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What differs of one folder: ids of texts, texts of ids, which ids are special, and the tokens that a template sees.
+/// The differences in one folder: ids of texts, texts of ids, which ids are special, and the tokens that a template sees.
 fn differences(folder: &Path) -> anyhow::Result<Vec<String>> {
     let golden: Value = serde_json::from_str(&fs::read_to_string(folder.join("expected.json"))?)?;
     let tokenizer = Tokenizer::load(folder)?;
@@ -129,7 +130,7 @@ fn differences(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Special and added tokens of every file beside tokenizer.json, their flags, and what is put around a text.
+/// Compares special and added tokens of every file beside tokenizer.json, their flags, and the tokens put around a text.
 #[test]
 fn golden_tokenizers_match_transformers() {
     let folder = goldens("tokenizers").join("tokenizers");

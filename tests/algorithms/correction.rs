@@ -1,4 +1,4 @@
-//! Rollout correction: weights, rejection and metrics, and the loss `bypass_mode`. Everything verl reports is held to.
+//! Rollout correction: weights, rejection and metrics, and the loss `bypass_mode`. Every value that verl reports is compared.
 
 use burnish::algorithm::aggregate::{self, token_weights};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
@@ -36,7 +36,7 @@ fn assert_metrics(what: &str, ours: &[(String, f64)], golden: &Value) {
     }
 }
 
-/// `column` makes a column of what stands in the file.
+/// Compares one result; `column` converts the file's values to a ragged column.
 fn assert_corrected(what: &str, ours: &Corrected, golden: &Value, mask: &str, column: impl Fn(&Value) -> Vec<f32>) {
     assert_eq!(ours.weights.is_some(), !golden["weights"].is_null(), "{what}");
     if let Some(weights) = &ours.weights {
@@ -63,7 +63,7 @@ fn golden_rollout_corrections() {
             }
             let ours = RolloutCorrection::new(&settings).unwrap().apply(&case.offsets, &case.mask, &old, &rollout);
             assert_corrected(&format!("{} {key}", case.name), &ours, result, "response_mask", |v| case.column(v));
-            // Nothing is reported that verl has not.
+            // No metric is reported that verl does not report.
             assert_eq!(ours.metrics.len(), result["metrics"].as_object().unwrap().len(), "{key}");
             seen += 1;
         }
@@ -114,7 +114,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Combinations, every criterion, IcePop; and verl 0.7: its criteria, whose bounds are of the inverse, and its veto.
+/// Combinations, every criterion, and IcePop. Also verl 0.7: its criteria, whose bounds apply to the inverse, and its veto.
 #[test]
 fn golden_combined_and_older_corrections() {
     let goldens = golden_file("rollout-correction.json");
@@ -126,7 +126,7 @@ fn golden_combined_and_older_corrections() {
     }
 }
 
-/// The corrections of OpenRLHF and TRL, by the table in the documentation of the module.
+/// The corrections of OpenRLHF and TRL, by the table in the module's documentation.
 #[test]
 fn golden_corrections_of_other_libraries() {
     let goldens = golden_file("rollout-correction.json");

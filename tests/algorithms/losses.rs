@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, number, rows};
 
-/// Losses that verl's goldens do not have: those of TRL, and those with chance or a mode of their own.
+/// Losses that verl's goldens lack: those of TRL, and those with randomness or a mode of their own.
 const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode"];
 
 fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyObjective {
     PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 }
 }
 
-/// Losses with importance weights whose terms cancel, so that verl's float32 sum is off by up to 5e-5 of what is left.
+/// Losses with importance weights whose terms cancel, so that verl's float32 sum is off by up to 5e-5 of the remainder.
 const CANCELLED: &[&str] = &[
     "case 1 policy_loss/gspo|seq-mean-token-mean|",
     "case 5 policy_loss/dppo_tv|seq-mean-token-mean|",
     "case 5 policy_loss/dppo_kl|seq-mean-token-mean|",
 ];
 
-/// Holds one entry against ours: `loss`, `grad` and every metric. Those that cancel are held to four units in the last place of
-/// their terms, whose size the gradient tells.
+/// Compares one entry with ours: `loss`, `grad` and every metric. Losses whose terms cancel are held to four units in the last
+/// place of these terms; the gradient gives their size.
 fn check(what: &str, case: &Case, ours: &Loss, golden: &Value) {
     let (loss, gradient) = (number(&golden["loss"]), case.column(&golden["grad"]));
     if CANCELLED.iter().any(|start| what.starts_with(start)) && what.ends_with("rollout_is_weights=token,2.0") {
@@ -140,7 +140,7 @@ fn golden_losses_of_trl_and_openrlhf() {
             let mode = result["loss_agg_mode"].as_str().unwrap();
             assert!(policy_loss.aggregation.is_none_or(|forced| forced == mode), "{what}");
             let mode = aggregate::find(mode).unwrap();
-            // A mean over responses is one over those with a token in OpenRLHF, over all elsewhere.
+            // OpenRLHF's mean over responses is over those with a token, all other means are over all responses.
             let rows = if key.starts_with("OpenRLHF") { trained_sequences(&case.offsets, &case.mask) } else { case.rows() };
             let weights = token_weights(mode, &case.offsets, &case.mask, rows, scale, case.width());
             let objective = PolicyObjective { kl_loss: k3, top_entropy_quantile, ..objective(policy_loss, options) };
@@ -153,8 +153,8 @@ fn golden_losses_of_trl_and_openrlhf() {
     assert!(checked > 30);
 }
 
-/// Every aggregation over responses of which some are masked as a whole, as verl 0.9 and TRL weigh them: what is masked counts among
-/// the responses. From scripts/golden_aggregations.py.
+/// Every aggregation over responses, some of which are masked as a whole. As in verl 0.9 and TRL, masked responses count in means
+/// over responses. The expected values are from scripts/golden_aggregations.py.
 #[test]
 fn golden_aggregations_with_masked_responses() {
     let goldens = golden_file("aggregations.json");

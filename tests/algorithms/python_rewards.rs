@@ -1,5 +1,4 @@
-//! Reward functions in Python files: how they are called, what of their results is taken, and what becomes of those that
-//! misbehave.
+//! Reward functions in Python files: how they are called, what is read from their results, and what happens if they misbehave.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +13,7 @@ use burnish::reward::{Reward, Runs, Score, ScoreInput};
 use burnish::util::interrupt::{Interrupt, Interrupted};
 use serde_json::{Map, Value, json};
 
-/// A file of reward functions in a folder that is removed with it.
+/// A file of reward functions in a temporary folder that is removed when this is dropped.
 struct File(tempfile::TempDir);
 
 impl File {
@@ -235,7 +234,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     }
 }
 
-/// Solutions are programs of one line; `good` is what a worker must still be able to do afterwards.
+/// A reward function that runs solutions as programs of one line; `good` is the call that a worker must still answer afterwards.
 const RUNS_CODE: &str = r#"
 import os, subprocess, sys, threading, time, signal
 started = os.getpid()
@@ -283,7 +282,7 @@ fn misbehaviour_ends_the_call_and_nothing_else() {
         assert!(!failure.message.contains("<string>\", line 4"), "frames of the worker are left out: {failure}");
         assert_eq!(score(pool, "good").unwrap().score, Some(1.0), "after {program}");
     }
-    // What looks odd and is allowed.
+    // Unusual signatures that are allowed.
     let fine = [
         "print('{\"error\": 1}')",
         "os.write(1, b'{}\\n'); os.write(2, b'\\xff no end'); sys.__stdout__.write('x' * 100000)",
@@ -414,7 +413,7 @@ fn an_interruption_is_heard_while_a_call_hangs() {
     assert!(begun.elapsed() < Duration::from_secs(10), "the call would have taken a minute");
 }
 
-/// Run in a process of its own by the test below, which kills it.
+/// Run in a separate process by the test below, which kills it.
 #[test]
 #[ignore = "waits to be killed"]
 fn hangs() {

@@ -1,5 +1,5 @@
-//! Scores of verl's own reward functions, compared with ours; and what verl, TRL and OpenRLHF make of scores on the way to
-//! advantages (`shaping.json`, written by `scripts/golden_rewards_shaping.py`).
+//! Compares our scores with those of verl's own reward functions, and the steps between scores and advantages with verl, TRL and
+//! OpenRLHF (`shaping.json`, written by `scripts/golden_rewards_shaping.py`).
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn goldens() -> PathBuf {
     std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from)
 }
 
-/// The lines of a golden file, none of them empty.
+/// The lines of a golden file; none may be empty.
 fn golden_lines(name: &str) -> Vec<Value> {
     let path = goldens().join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -25,7 +25,7 @@ fn golden_lines(name: &str) -> Vec<Value> {
     cases
 }
 
-/// verl's names of functions: here a data source, or the name of a function.
+/// verl's names of functions, each with our data source or our name of the function.
 const VERLS: [(&str, Result<&str, &str>); 6] = [
     ("gsm8k.strict", Ok("openai/gsm8k")),
     ("gsm8k.flexible", Err("gsm8k_flexible")),
@@ -62,7 +62,7 @@ fn golden_rewards_match_verl() {
     }
 }
 
-/// Functions of tokens (`scripts/golden_trl_rewards.py`): float32, bit for bit.
+/// Functions of tokens (`scripts/golden_trl_rewards.py`), compared as float32 to the last bit.
 #[test]
 fn golden_functions_of_tokens_match_trl() {
     for case in golden_lines("trl-rewards.jsonl") {
@@ -113,7 +113,7 @@ fn settings_that_make_no_sense_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any text is scored, and no scorer finds more than a tail or a box that is there.
+    /// Any text can be scored, and no scorer finds more than a tail or a box that is there.
     #[test]
     fn every_text_is_scored(pieces in prop::collection::vec(prop_oneof![
         prop::sample::select(vec!["\\boxed{", "\\boxed ", "\\frac", "\\sqrt", "\\text{ ", "{", "}", "$", "Answer:", "<answer>", "</answer>", "#### ", "1/2", "é²"]).prop_map(str::to_owned),
@@ -127,7 +127,7 @@ proptest! {
             let answer = score.pred.unwrap();
             prop_assert!(score.score.is_some_and(|score| (-1.0..=1.0).contains(&score)) && !score.extras.is_empty());
             prop_assert!(answer == NO_ANSWER || scorer.name == "math_dapo" || scorer.name == "gsm8k" || solution.contains(&answer));
-            // What a text in normal form is equal to is the text itself.
+            // A text in normal form is equal to itself.
             let boxed = format!("\\boxed{{{answer}}}");
             let text = Value::from(answer.as_str());
             if scorer.name == "math_reward" && closes(&answer) {
@@ -140,7 +140,7 @@ proptest! {
 
 const PORTED: [&str; 4] = ["gsm8k", "math_reward", "math_dapo", "search_r1"];
 
-/// Whether a box around it would be the only one, and closed by its own brace.
+/// True if a box around the answer would be the only one, and closed by its own brace.
 fn closes(answer: &str) -> bool {
     !answer.contains("boxed") && !answer.contains(['{', '}'])
 }
@@ -238,7 +238,7 @@ fn golden_weighted_rewards_match_trl() {
     }
 }
 
-/// The scores of a case, shaped, and what is logged beside them.
+/// The shaped scores of a case, and the numbers logged with them.
 fn shape(shaping: &RewardShaping, case: &Value) -> (Vec<Option<f64>>, Extras) {
     let mut scores = some(numbers(&case["scores"]));
     let lengths = list(&case["lengths"], |n| n.as_u64().unwrap() as usize);
@@ -265,7 +265,7 @@ fn golden_length_penalties_match_verl_openrlhf_and_trl() {
             assert_close(name, values, &case[name], 1e-12);
         }
         assert_eq!(extras.len(), 2);
-        // The documented deviation: the others stop at the limit, where the numbers of all are equal.
+        // A documented deviation: the others stop at the limit, where all give the same numbers.
         let (before, factor) = (numbers(&case["scores"]), case["penalty_factor"].as_f64().unwrap());
         for (i, length) in numbers(&case["lengths"]).into_iter().enumerate() {
             let golden = |table: &str| case[table][i].as_f64().unwrap();
@@ -288,7 +288,7 @@ fn golden_eos_penalty_normalisation_and_clip_match_trl() {
         let normalize = case["normalize"].as_bool().unwrap();
         let clip = case["clip"].as_f64().unwrap();
         let missing_eos_penalty = case["penalty"].as_f64();
-        // It clips only what it normalises.
+        // It clips only if it normalises.
         let clip = normalize.then_some([-clip, clip]);
         let shaping = RewardShaping { missing_eos_penalty, normalize, clip, ..Default::default() };
         assert_close("TRL", &shape(&shaping, &case).0, &case["result"], 1e-12);
@@ -299,7 +299,7 @@ fn golden_eos_penalty_normalisation_and_clip_match_trl() {
 fn golden_whitening_matches_trl_and_verl() {
     for case in shaping("normalize_advantages") {
         let own = list(&case["advantages"], Value::as_f64);
-        // Each response has as many tokens as its place says: how long they are must not matter.
+        // Each response has as many tokens as its position says, because its length must not matter.
         let mut offsets = vec![0];
         offsets.extend((1..=own.len()).scan(0, |end, n| {
             *end += n;

@@ -1,4 +1,5 @@
-//! Learning-rate schedules against the factors of verl's own code, `linear` of transformers' (`scripts/golden_schedules.py`), over three times their length.
+//! Learning-rate schedules against the factors of verl's own code, and `linear` against transformers'
+//! (`scripts/golden_schedules.py`), over three times their length.
 
 use burnish::optim::Schedule;
 use burnish::optim::schedule::{SCHEDULES, find, warmup_steps};
@@ -22,8 +23,8 @@ fn golden_schedules() {
             min_lr_ratio: of("min_lr_ratio"),
             num_cycles: of("num_cycles"),
         };
-        // Until its end the numbers are verl's. Beyond it, where a run of verl never gets, the rate stays as it is there: verl's cosine
-        // would climb again.
+        // Up to the end of the schedule the numbers are verl's. Beyond it, which a run of verl never reaches, our rate stays
+        // constant, while verl's cosine would rise again.
         let end = total_steps.max(schedule.warmup_steps + 1);
         let factors: Vec<f64> = case["factors"].as_array().unwrap().iter().map(number).collect();
         assert!(factors.len() > 3 * total_steps);

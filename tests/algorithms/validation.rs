@@ -1,4 +1,4 @@
-//! Validation metrics beside those of verl itself (`validation.json`, written by `scripts/golden_validation.py`).
+//! Validation metrics against those of verl (`validation.json`, written by `scripts/golden_validation.py`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use burnish::trainer::sampling::val_metrics::{Group, metrics};
 use serde_json::Value;
 
-/// Standard errors that verl's random draws may be off by.
+/// The number of standard errors by which verl's random draws may be off.
 const ERRORS: f64 = 5.0;
 
 fn groups(case: &Value) -> Vec<Group> {
@@ -39,13 +39,14 @@ fn golden_validation_metrics_match_verl() {
         let groups = groups(case);
         let ours = metrics(&groups, case["n"].as_u64().unwrap() as usize);
         let theirs = case["metrics"].as_object().unwrap();
-        // Names, and with them what is core; pass@k is ours alone.
+        // The names, and with them the choice of core metrics, are verl's; only pass@k is ours.
         let names = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect::<BTreeSet<_>>();
         let known = names(&mut ours.iter().map(|(name, _)| name).filter(|name| !name.contains("/pass@")));
         assert_eq!(known, names(&mut theirs.keys().map(String::as_str)));
         for (name, want) in theirs {
             let (got, want) = (ours.get(name).unwrap(), want.as_f64().unwrap());
-            // Of a mean the error is the deviation, of a deviation less than half of the range of values, over the root of the draws.
+            // The error of a mean is the deviation over the root of the number of draws. For a deviation it is less than half of
+            // the range of values over that root.
             let tolerance = match name.rsplit_once('/').unwrap() {
                 (of, "mean") => error * ours.get(&format!("{of}/std")).unwrap(),
                 (_, "std") => {

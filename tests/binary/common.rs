@@ -1,11 +1,11 @@
-//! Running the real binary, and reading what it wrote.
+//! Runs the real binary and reads what it wrote.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Map, Value};
 
-/// `trainer ARGS…` in the repository's root.
+/// The command `trainer ARGS…` in the repository's root.
 pub fn trainer(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainer"));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(args);
@@ -15,14 +15,14 @@ pub fn trainer(args: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end and insists on success.
+/// Runs a command to its end, which must be successful.
 pub fn succeed(mut command: Command) -> Output {
     let output = command.output().expect("the binary starts");
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
     output
 }
 
-/// The metric rows of a run, (step, data), without what measures time and memory.
+/// The metric rows of a run, as (step, data), without metrics of time and memory.
 pub fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
     let text = std::fs::read_to_string(run.join("metrics.jsonl")).expect("metrics.jsonl");
     let row = |line: &str| {
@@ -34,12 +34,12 @@ pub fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
     text.lines().map(row).collect()
 }
 
-/// [`rows`] as text: what must be the same, byte for byte.
+/// The [`rows`] as text, for comparisons byte for byte.
 pub fn text(run: &Path) -> String {
     rows(run).into_iter().map(|(step, data)| format!("{step} {}\n", Value::Object(data))).collect()
 }
 
-/// A copy of a folder.
+/// Copies a folder.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder to copy") {
@@ -52,7 +52,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A run small enough for a test: two mini-batches per step, so that ratios are not all 1.
+/// The settings of a run that is small enough for a test, with two mini-batches per step so that not all ratios are 1.
 const SMALL: &[&str] = &[
     "data.train_batch_size=8",
     "data.val_max_samples=32",
@@ -63,7 +63,7 @@ const SMALL: &[&str] = &[
     "trainer.logger=[file]",
 ];
 
-/// A run of [`SMALL`] with its own folder.
+/// A run with [`SMALL`] settings and a folder of its own.
 pub fn small_run(folder: &Path, more: &[&str]) -> Command {
     let mut command = trainer(&["--config", "ppo_trainer.yaml"]);
     command.args(SMALL).arg(format!("trainer.default_local_dir={}", folder.display())).args(more);

@@ -1,7 +1,7 @@
-//! What the pages show on a console is what the program prints.
+//! Consoles shown in the documentation contain exactly what the program prints.
 //!
-//! A block marked `console` holds commands (`$ cat FILE` shows a file that the next commands read, `$ trainer …` runs) and what
-//! they print. `scripts/bless` writes the output anew.
+//! A block marked `console` holds commands and their output. `$ cat FILE` shows a file that the next commands read, and `$
+//! trainer …` is run. `scripts/bless` writes the output anew.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::common::trainer;
 
 const PAGES: &[&str] = &["docs/from-verl.md"];
 
-/// A block with its output as the program prints it now.
+/// A block with the output that the program prints now.
 fn replayed(block: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut shown = String::new();
@@ -37,7 +37,7 @@ fn printed(command: &str, folder: &Path) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Words at spaces; single and double quotes hold them together.
+/// Splits at spaces; single and double quotes hold words together.
 fn shlex(command: &str) -> Vec<String> {
     let (mut words, mut open) = (vec![String::new()], None);
     for c in command.chars() {

@@ -1,4 +1,5 @@
-//! The real binary on the embedded arithmetic task: reproducible, resumable, and every algorithm option reachable.
+//! The real binary on the embedded arithmetic task: runs are reproducible and resumable, and every algorithm option can be
+//! reached.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,18 +31,18 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 fn killed_and_resumed_equals_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let options = [
-        // Long enough that a busy machine still kills it on the way.
+        // Enough steps that even a busy machine kills the run before its end.
         "trainer.total_training_steps=24",
         "trainer.save_freq=2",
         "trainer.max_actor_ckpt_to_keep=2",
-        // Everything with state: KL controller, reference, schedule, shuffled mini-batches.
+        // Every option with state: KL controller, reference, schedule, shuffled mini-batches.
         "algorithm.use_kl_in_reward=true",
         "algorithm.kl_ctrl.type=adaptive",
         "algorithm.kl_ctrl.kl_coef=0.05",
         "actor_rollout_ref.ref.sync_ref_model=true",
         "actor_rollout_ref.ref.ref_model_sync_steps=1",
         "actor_rollout_ref.actor.shuffle=true",
-        // A data cursor that moves by more than one batch a step, and draws of its own.
+        // A data position that moves by more than one batch per step, and draws of its own.
         "algorithm.filter_groups.enable=true",
         "algorithm.filter_groups.metric=acc",
         "algorithm.use_pf_ppo=true",
@@ -99,7 +100,7 @@ fn supervised_training_learns_resumes_and_its_model_trains_on() {
     assert_eq!(more[..20], first[..], "resuming rewrote history");
     assert_eq!(more.len(), 25);
 
-    // What is not said otherwise goes on from the weights that are there.
+    // Unless a setting says otherwise, training starts from the weights in the model's folder.
     let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "trainer.total_training_steps=1", "data.val_files=null"]);
     let pretrained = folder.path().join("pretrained");
     command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.logger=[file]"]);

@@ -1,4 +1,4 @@
-//! Every YAML file that is shipped loads, and every name a registry has is accepted.
+//! Every YAML file of the repository loads, and every name in a registry is accepted.
 
 use std::path::{Path, PathBuf};
 

@@ -36,7 +36,7 @@ fn generated_responses_are_reproducible_and_score_as_they_should() {
     assert_ne!(responses(&at("a.parquet")), responses(&at("c.parquet")));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "temporary files are left");
 
-    // Against the rows themselves: nothing but the responses was added, and the score counts those that are the truth.
+    // Compared with the rows themselves: only the responses were added, and the score counts those that equal the ground truth.
     let columns = ["data_source", "prompt", "ability", "reward_model", "extra_info"];
     let plain = read_rows(&["data/arithmetic/test.parquet".into()], &columns, &[]).unwrap();
     let with = read_rows(&[at("a.parquet")], &columns, &[]).unwrap();
@@ -52,7 +52,7 @@ fn generated_responses_are_reproducible_and_score_as_they_should() {
     assert_eq!(printed, json!({"test_score/burnish/arithmetic": expected}));
 }
 
-/// A mean of means: a row with one response counts as much as a row with three.
+/// The score is a mean of means: a row with one response counts as much as a row with three.
 #[test]
 fn scores_are_means_over_rows_and_every_bad_row_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn what_cannot_be_generated_is_said_before_the_first_response() {
         assert!(!output.exists());
     }
 
-    // A parent that is a file, and a folder of the file's name.
+    // The parent is a file, or the file's name is a folder.
     std::fs::write(folder.path().join("file"), "").unwrap();
     std::fs::create_dir(&output).unwrap();
     for output in [folder.path().join("file/out.parquet"), output] {

@@ -1,4 +1,4 @@
-//! Every estimator and every loss makes the model of `data/` better at its task.
+//! Every estimator and every loss improves the model of `data/` on its task.
 //!
 //! `BURNISH_CURVES=FOLDER BURNISH_STEPS=128 cargo test --release --test binary improve` keeps longer runs of all of them, which
 //! `scripts/algorithm_curves.py` draws (docs/benchmarks/algorithms.md).
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::common::{rows, succeed, trainer};
 
-/// What an algorithm needs beside its name.
+/// The settings that an algorithm needs in addition to its name.
 const OPTIONS: &[(&str, &[&str])] = &[
-    // It learns from groups with a single best response alone: of eight, most have several.
+    // It learns only from groups with a single best response; most groups of eight have several.
     ("grpo_passk", &["actor_rollout_ref.rollout.n=2", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64"]),
     ("gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
     ("trl_gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
@@ -23,7 +23,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
 
 const ACCURACY: &str = "val-core/burnish/arithmetic/acc/mean@1";
 
-/// Accuracy before and after.
+/// The accuracy before and after training.
 fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
     let at = folder.join(name);
     let steps = std::env::var("BURNISH_STEPS").unwrap_or_else(|_| "16".to_owned());
@@ -49,7 +49,7 @@ fn all_improve(names: impl Iterator<Item = &'static str>, option: &str, folder: 
     let folder = kept.unwrap_or_else(|| temporary.path().to_owned());
     let results: Vec<_> = names.map(|name| (name, accuracies(&folder, name, option))).collect();
     let report: Vec<String> = results.iter().map(|(name, (from, to))| format!("{name}: {from:.3} to {to:.3}")).collect();
-    // 512 problems: one standard deviation of an accuracy is 0.022.
+    // With 512 problems, one standard deviation of an accuracy is 0.022.
     assert!(results.iter().all(|(_, (from, to))| to - from > 0.08), "some did not improve by 0.08:\n{}", report.join("\n"));
     println!("{}", report.join("\n"));
 }

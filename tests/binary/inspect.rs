@@ -1,4 +1,4 @@
-//! Looking without running: `config show | explain | diff`, `--dry-run`, completion, and exit codes.
+//! Inspection without a run: `config show | explain | diff`, `--dry-run`, completion, and exit codes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -82,7 +82,7 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
         "{sft}"
     );
 
-    // Away from the files in ./config, all defaults are built in; the file of a group is merged before the one that chooses it.
+    // Outside the folder with ./config, all defaults are built in. The file of a group is merged before the one that chooses it.
     let folder = tempfile::tempdir().unwrap();
     let lines_of = |arguments: &[&str]| -> Vec<String> {
         let mut command = trainer(&[&["config", "explain", "optim.lr"], arguments].concat());
@@ -150,7 +150,7 @@ fn diff_compares_like_diff() {
     let message = String::from_utf8_lossy(&of_another.stderr);
     assert!(message.matches("error:").count() == 1 && message.contains("trainer sft"), "{message}");
 
-    // verl's defaults ask for a critic, which a run refuses.
+    // verl's defaults select a critic, which a run refuses.
     let refused = trainer(&["config", "diff", "ppo_trainer", "verl/2026-01/ppo_trainer"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
     let estimator = stdout(&refused).split("\nalgorithm.adv_estimator\n").nth(1).map(str::to_owned).unwrap_or_default();
@@ -167,7 +167,7 @@ fn diff_compares_like_diff() {
     assert!(stderr(&wrong).contains(looked), "{}", stderr(&wrong));
 }
 
-/// Small enough for a test, large enough that the estimate is not all overhead.
+/// Small enough for a test, but large enough that the estimate is more than overhead.
 const MEASURED: &[&str] = &[
     "trainer.total_training_steps=2",
     "trainer.test_freq=-1",
@@ -254,7 +254,7 @@ fn words_are_completed() {
     assert_eq!(complete(&["config", "explain", "data.apply"]), ["data.apply_chat_template_kwargs"]);
     assert_eq!(complete(&["config", "explain", "--for", "sft", "data.max_l"]), ["data.max_length"]);
     assert_eq!(complete(&["config", "explain", "trainer.logger", "data.see"]), ["data.seed="]);
-    // The value of a flag is no subcommand.
+    // The value of a flag is not taken for a subcommand.
     assert_eq!(complete(&["--config", "sft", "algorithm.adv_e"]), ["algorithm.adv_estimator="]);
     assert_eq!(complete(&["config", "ex"]), ["explain"]);
     assert_eq!(complete(&["config", "show", "--for", "s"]), ["sft"]);
@@ -262,7 +262,7 @@ fn words_are_completed() {
     assert_eq!(complete(&["completions", "b"]), ["bash"]);
 }
 
-/// The script in a real bash, whose readline cuts words at `=`.
+/// Runs the completion script in a real bash, whose readline cuts words at `=`.
 #[test]
 fn bash_completes() {
     let script = r#"
@@ -294,7 +294,7 @@ fn wrong_input_is_2_and_a_failure_while_running_is_1() {
     std::fs::write(folder.path().join("file"), "").unwrap();
     let below_a_file = at("file/b");
     assert_eq!(code(&["data", "arithmetic", "--output", &below_a_file, "train=4", "test=4"]), Some(2));
-    // No folder can be made there, by whoever.
+    // No user can create a folder there.
     assert_eq!(code(&["data", "arithmetic", "--output", "/sys/burnish", "train=4", "test=4"]), Some(1));
     assert_eq!(code(&["export", "no/such/global_step_1", "--output", &at("c")]), Some(2));
     assert!(!Path::new(&at("a")).exists() && !Path::new(&at("c")).exists());
@@ -356,7 +356,7 @@ fn the_folder_of_a_run_in_place_of_a_checkpoint_is_answered_with_its_checkpoints
         let expected = format!("its checkpoints are {} (the latest), {} (the best)", at("global_step_10"), at("global_step_2"));
         assert!(message.contains("is the folder of a run") && message.contains(&expected), "{message}");
     }
-    // Nothing is written into one, by whatever name.
+    // Nothing is written into a checkpoint, whatever path leads there.
     std::os::unix::fs::symlink(at("global_step_2"), folder.path().join("link")).unwrap();
     for output in [at("global_step_2/sub"), at("global_step_2/actor/x/y"), folder.path().join("link/sub").display().to_string()] {
         for command in [&["export", &at("global_step_2")][..], &["report", &at("")]] {
@@ -367,7 +367,7 @@ fn the_folder_of_a_run_in_place_of_a_checkpoint_is_answered_with_its_checkpoints
     assert!(!run.join("global_step_2/sub").exists() && !run.join("global_step_2/actor/x").exists());
 }
 
-/// On a terminal, which `script` makes.
+/// On a terminal, which `script` creates.
 #[cfg(target_os = "linux")]
 #[test]
 fn colours_are_left_out_for_whoever_says_so() {
@@ -377,7 +377,7 @@ fn colours_are_left_out_for_whoever_says_so() {
         let coloured = |name: &str, value: &str| {
             let mut script = Command::new("script");
             script.args(["-qec", command, "/dev/null"]).env("TRAINER", env!("CARGO_BIN_EXE_trainer"));
-            // Where CI is set, clap takes any terminal for one with colours.
+            // If CI is set, clap treats any terminal as one with colours.
             for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "RUST_LOG", "CI"] {
                 script.env_remove(name);
             }

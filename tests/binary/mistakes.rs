@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::trainer;
 
-/// (what is wrong, arguments, what the message must say)
+/// Each entry: (name of the mistake, arguments, parts of the message)
 pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ("wrong key", &["algorithm.adv_estimatr=rloo"], &["algorithm.adv_estimatr", "algorithm.adv_estimator"]),
     ("wrong type", &["actor_rollout_ref.rollout.n=many"], &["actor_rollout_ref.rollout.n", "many"]),
@@ -76,7 +76,8 @@ fn mistakes_are_named_and_cost_nothing() {
     }
 }
 
-/// 100,000 of whatever opens, in every text that is read: on the command line, in configurations, scripts and data.
+/// 100,000 opening characters of every kind, in every text that is read: on the command line, in configurations, scripts and
+/// data.
 #[test]
 fn what_is_nested_too_deeply_is_named() {
     const MANY: usize = 100_000;
@@ -84,7 +85,7 @@ fn what_is_nested_too_deeply_is_named() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let refused = |what: &str, arguments: &[&str]| {
         let mut command = trainer(arguments);
-        // As in a run, the main thread has little more than others.
+        // As in a run, the main thread has a stack little larger than the others'.
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         let start: String = message.chars().take(400).collect();
@@ -94,7 +95,7 @@ fn what_is_nested_too_deeply_is_named() {
     };
     let local = format!("trainer.default_local_dir={}", at("run"));
     for opens in ["[", "{a:", "${", "${oc.env:", "int(", "'[", "a.", "-", "json_str("] {
-        // Linux takes 128 KB in one word.
+        // Linux allows 128 KB in one argument.
         let text = opens.repeat((MANY / opens.len()).min(MANY));
         for word in
             [format!("data.prompt_key={text}"), format!("+data.x={text}"), format!("+{text}a=1"), format!("~data.{text}a")]

@@ -1,4 +1,4 @@
-//! Every option of the algorithms reaches the numbers it is about.
+//! Every option of the algorithms changes the numbers that it is meant to change.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const THREE_EPOCHS: &str = "actor_rollout_ref.actor.ppo_epochs=3";
 const TWO_FUNCTIONS: &str = "reward_model.reward_functions=[data_source,integer_format]";
 const CUT_OFF: &str = "data.max_response_length=2";
 
-/// (name, options beside, the option, the number that it must change)
+/// Each entry: (name, other options, the option, the number that it must change)
 fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
     let loss = |name: &str| vec![format!("{LOSS_MODE}={name}"), THREE_EPOCHS.to_owned()];
     let beside = |options: &[&str]| options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>();
@@ -184,8 +184,9 @@ fn every_option_of_an_algorithm_has_its_effect() {
     }
 }
 
-/// Memory options, and what a loss must know of a whole mini-batch, change no gradient beyond rounding. One update: Adam makes steps
-/// of full length from gradients that are nothing but rounding, and a token more or less chosen is no rounding.
+/// Memory options change no gradient beyond rounding, and neither does anything that a loss must know of a whole mini-batch.
+/// There is only one update: from gradients that are nothing but rounding, Adam makes steps of full length, and one token chosen
+/// differently is more than rounding.
 #[test]
 fn the_size_of_a_micro_batch_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,7 +209,7 @@ fn the_size_of_a_micro_batch_changes_nothing() {
                 "algorithm.rollout_correction.loss_type=reinforce",
                 "algorithm.rollout_correction.rollout_is=sequence",
                 "algorithm.rollout_correction.rollout_is_batch_normalize=true",
-                // A second update, whose ratios are not 1, of a size that follows the gradient.
+                // A second update, whose ratios are not 1; its size follows the gradient.
                 "actor_rollout_ref.actor.ppo_epochs=2",
                 "actor_rollout_ref.actor.optim.eps=1",
                 "actor_rollout_ref.actor.optim.lr=0.02",
@@ -224,7 +225,7 @@ fn the_size_of_a_micro_batch_changes_nothing() {
     }
 }
 
-/// No key of the algorithms is missing from the tests here, or from the reason why.
+/// Every key of the algorithms is tested here, or listed with the reason why not.
 #[test]
 fn every_key_of_the_algorithms_is_tested() {
     const ELSEWHERE: &[(&str, &str)] = &[
@@ -280,7 +281,7 @@ fn dynamic_sampling_trains_on_prompts_whose_responses_differ() {
     assert!(message.contains("3 batches gave ") && message.contains("max_num_gen_batches"), "{message}");
 }
 
-/// However many prompts are sampled for a step, an epoch is as many steps as without dynamic sampling.
+/// With dynamic sampling an epoch has as many steps as without it, however many prompts are sampled per step.
 #[test]
 fn dynamic_sampling_counts_steps_by_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -302,7 +303,7 @@ fn dynamic_sampling_counts_steps_by_rows() {
     assert_eq!(epochs, [0.0, 0.0, 1.0, 1.0]);
 }
 
-/// Training on a single prompt: it comes again until there are enough groups whose responses differ, without a limit.
+/// With a single training prompt and no limit, it is sampled until there are enough groups whose responses differ.
 #[test]
 fn one_prompt_is_sampled_until_its_responses_differ() {
     let folder = tempfile::tempdir().unwrap();
@@ -319,14 +320,14 @@ fn one_prompt_is_sampled_until_its_responses_differ() {
     let rounds = number(&row, "train/num_gen_batches");
     assert_eq!(rounds - number(&row, "training/filter_groups/evicted_samples"), 8.0, "{rounds} times the prompt");
 
-    // Without a number of steps there is none to be made of less than a batch.
+    // Without a number of steps, no number can be derived from less than one batch.
     let mut endless = small_run(&folder.path().join("endless"), &one);
     let output = endless.arg("--dry-run").output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("trainer.total_training_steps"), "{message}");
 }
 
-/// What is kept from being drawn is part of the policy that generated, and not of the one that is trained.
+/// Sampling filters are part of the policy that generated, but not of the policy that is trained.
 #[test]
 fn filters_are_seen_by_what_compares_generation_and_training() {
     let folder = tempfile::tempdir().unwrap();
@@ -339,21 +340,21 @@ fn filters_are_seen_by_what_compares_generation_and_training() {
     let raw = "actor_rollout_ref.rollout.logprobs_mode=raw_logprobs";
     let kl = |name: &str, options: &[&str]| measured(name, "rollout_corr/kl", &[&[bypass], options].concat());
     assert!(kl("plain", &[hot]).abs() < 1e-5);
-    // The logarithm of the share of probability that is kept, on the average of tokens.
+    // The logarithm of the probability mass that is kept, averaged over tokens.
     assert!(kl("filtered", &[hot, top_p]) > 0.05);
     assert!(kl("penalised", &["actor_rollout_ref.rollout.repetition_penalty=2"]).abs() > 1e-3);
-    // The model's own say nothing of filters, and are at temperature 1.
+    // The model's own log-probabilities ignore filters, and are at temperature 1.
     assert!(kl("raw", &[raw, top_p]).abs() < 1e-5 && kl("raw and hot", &[raw, hot]).abs() > 0.05);
     let report = ["actor_rollout_ref.rollout.calculate_log_probs=true", hot];
     let difference =
         |name: &str, more: &[&str]| measured(name, "training/rollout_probs_diff_mean", &[&report[..], more].concat());
     assert!(difference("same", &[]) < 1e-5 && difference("different", &[top_p]) > 0.01);
-    // The policy before its first update is its own reference, however its responses were filtered.
+    // Before its first update the policy is its own reference, however its responses were filtered.
     let reward_kl = ["algorithm.use_kl_in_reward=true", hot, top_p];
     assert!(measured("kl", "actor/reward_kl_penalty", &reward_kl).abs() < 1e-5);
 }
 
-/// Whether a response ended is what generation says, not whether it holds the end of sequence.
+/// A response ended if generation says so, even if it does not contain the end-of-sequence token.
 #[test]
 fn a_response_that_stops_at_another_token_is_not_punished() {
     let folder = tempfile::tempdir().unwrap();
@@ -362,7 +363,7 @@ fn a_response_that_stops_at_another_token_is_not_punished() {
     assert!(number(&row, "response_length/mean") < 2.0 && number(&row, "critic/score/min") >= 0.0, "{row:?}");
 }
 
-/// At a high temperature samples are mostly wrong. A baseline that was sampled too (verl before 0.9) would be as low as they.
+/// At a high temperature most samples are wrong. A baseline that was sampled too (verl before 0.9) would be as low as they are.
 #[test]
 fn the_baseline_of_remax_is_greedy() {
     let folder = tempfile::tempdir().unwrap();
@@ -421,13 +422,13 @@ fn rollout_correction_and_the_overlong_penalty_report_what_they_do() {
     assert!(number(&squares, "variance_proxy/proxy2_total_power") > 0.0);
 }
 
-/// A response that is left out of the loss is still one of those that its mean is over: the ratio is 1, so that the loss of a token is −A.
+/// A response that is masked from the loss still counts in means over responses. The ratio is 1, so the loss of a token is −A.
 #[test]
 fn masked_responses_count_in_means_over_responses() {
     let folder = tempfile::tempdir().unwrap();
     let options = [
         "trainer.total_training_steps=1",
-        // Advantages that do not cancel within the group of a prompt, whose responses mostly end alike.
+        // Advantages that do not cancel within a prompt's group, whose responses mostly end alike.
         "algorithm.adv_estimator=reinforce",
         "actor_rollout_ref.actor.ppo_mini_batch_size=8",
         "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
@@ -446,7 +447,7 @@ fn masked_responses_count_in_means_over_responses() {
     assert!(expected.abs() > 0.01 && (number(&row, "actor/pg_loss") - expected).abs() < 1e-6, "{row:?}, and not {expected}");
 }
 
-/// TRL's names, and its identity: what is optimised is the score and the rest.
+/// The metrics have TRL's names and satisfy TRL's identity: the optimised reward is the score plus the other terms.
 #[test]
 fn metrics_have_trls_names_where_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -474,7 +475,7 @@ fn metrics_have_trls_names_where_that_is_asked_for() {
     assert!(number(&row, "objective/kl") != 0.0 && (number(&row, "val/ratio") - 1.0).abs() < 0.5);
     assert_eq!(number(&row, "episode"), 64.0);
     assert!(!row.keys().any(|key| ["actor/pg_loss", "actor/lr", "critic/score/mean"].contains(&key.as_str())));
-    // The first step of both is the same but for what normalising does: scores are those before it, of which it leaves no mean.
+    // The first step of both runs differs only by the normalisation: the scores are logged before it, and it removes their mean.
     let first = |name: &str, option: &str| {
         last_step(folder.path(), name, &[&trl[..], &["trainer.total_training_steps=1", option]].concat())
     };
@@ -485,8 +486,8 @@ fn metrics_have_trls_names_where_that_is_asked_for() {
     assert!(verl.contains_key("actor/pg_loss") && !verl.keys().any(|key| key.starts_with("objective/") || key == "val/ratio"));
 }
 
-/// Rows without a ground truth have no score: they are counted and have advantage 0. A number that none of a batch happens to have is
-/// no mistake.
+/// Rows without a ground truth have no score: they are counted and have advantage 0. It is no mistake if a batch lacks some
+/// number altogether.
 #[test]
 fn responses_that_nothing_scores_are_left_out() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a run leaves about itself: on the console, in its log, and how it stands or ended.
+//! The record of a run: on the console, in its log, and in the files about its state or end.
 
 use std::fs;
 use std::path::Path;
@@ -35,10 +35,10 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     assert_eq!(setting("algorithm.adv_estimator")["value"], "grpo");
     assert!(setting("algorithm.adv_estimator")["from"].as_str().unwrap().contains("algorithm.adv_estimator=grpo"));
     assert!(setting("algorithm.gamma")["from"].as_str().unwrap().contains(".yaml:"));
-    // Not asked for, and there all the same: the report reads it.
+    // The metrics file exists although it was not asked for, because the report reads it.
     assert_eq!(fs::read_to_string(run.join("metrics.jsonl")).unwrap().lines().count(), 4);
 
-    // Told again by the commands that look at runs.
+    // Commands that look at runs repeat it.
     let at = run.to_str().unwrap();
     let listed = succeed(trainer(&["runs", "ls", folder.path().to_str().unwrap(), "--json"])).stdout;
     let listed: Value = serde_json::from_slice(&listed).unwrap();
@@ -50,7 +50,7 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     let report = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(report.contains("\"actor/grad_norm\":[") && !report.contains("{{DATA}}"), "{}", report.len());
 
-    // What is on standard error is in the log.
+    // All messages on standard error are in the log.
     let (said, log) = (String::from_utf8(output.stderr).unwrap(), fs::read_to_string(run.join("trainer.log")).unwrap());
     assert!(!said.contains("signal") && !said.contains("taught"), "{said}");
     for word in ["each step: ", "memory: about ", "finished 4 steps in ", "next: trainer report "] {
@@ -58,7 +58,7 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     }
 }
 
-/// Answers of one digit are never right: no response has another score, and nothing is learned.
+/// Answers of one digit are never right: all responses have the same score, and nothing is learned.
 #[test]
 fn a_run_without_a_signal_says_so_once_and_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn a_command_that_finds_nothing_to_train_leaves_the_record_as_it_is() {
         let said = String::from_utf8(succeed(command(change)).stderr).unwrap();
         assert!(said.contains("steps are done, nothing is left to train"), "{said}");
         assert!(record() == before, "{change} rewrote the record of {}", run.display());
-        // One that ended between its last checkpoint and its end has finished.
+        // A run that ended between its last checkpoint and its end counts as finished.
         let mut info = json(run, "run.json");
         info["state"] = "running".into();
         fs::write(run.join("run.json"), info.to_string()).unwrap();
@@ -149,7 +149,7 @@ fn a_run_that_is_killed_leaves_its_phase_and_keeps_its_name() {
     let log = fs::read_to_string(folder.path().join("trainer.log")).unwrap();
     assert_eq!(log.matches("each step: ").count(), 2, "both processes write the log:\n{log}");
 
-    // The time between the two is none of what the run took.
+    // The time between the two processes does not count as the run's time.
     let number = |info: &Value, key: &str| info[key].as_f64().unwrap_or_else(|| panic!("{key}: {info}"));
     assert_eq!(number(&after, "worked_before"), number(&phase, "time") - number(&before, "started"));
     let took = number(&after, "worked_before") + number(&after, "ended") - number(&after, "process_started");
@@ -158,7 +158,7 @@ fn a_run_that_is_killed_leaves_its_phase_and_keeps_its_name() {
     assert_eq!((number(&listed, "duration_s"), number(&listed, "worked")), (took, took));
 }
 
-/// Also where the name of the working folder is no text, and the metrics are kept beside it.
+/// Also if the name of the working folder is not valid text, and the metrics are stored elsewhere.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_is_told_of_from_elsewhere() {
@@ -197,7 +197,7 @@ fn a_run_is_told_of_from_elsewhere() {
     tell(&["report"]);
     assert!(fs::read_to_string(run.join("report.html")).unwrap().contains("\"actor/grad_norm\":["));
 
-    // Without them the rest is shown, and that they are not there is said.
+    // Without them the rest is shown, with a message that they are missing.
     fs::remove_dir_all(here.join("logs")).unwrap();
     let mut report = trainer(&["report"]);
     report.arg(&run);

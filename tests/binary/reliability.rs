@@ -1,5 +1,5 @@
-//! What a run does about signals, a full disk, damage, changed settings and numbers that are not finite.
-//! `scripts/fault-injection` tries the same at every system call.
+//! The reaction of a run to signals, a full disk, damaged files, changed settings, and numbers that are not finite.
+//! `scripts/fault-injection` injects a fault into every system call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn weights(run: &Path, step: u64) -> PathBuf {
     run.join(format!("global_step_{step}/actor/huggingface/model.safetensors"))
 }
 
-/// A run of [`SAVED`] that nothing disturbs.
+/// A run with [`SAVED`] settings that is not disturbed.
 fn undisturbed(folder: &Path) -> PathBuf {
     let run = folder.join("undisturbed");
     succeed(small_run(&run, SAVED));
@@ -31,7 +31,7 @@ fn assert_same(run: &Path, whole: &Path, step: u64, what: &str) {
     assert!(fs::read(weights(run, step)).unwrap() == fs::read(weights(whole, step)).unwrap(), "{what}: other weights");
 }
 
-/// The one error of a run that fails with this exit code.
+/// The error message of a run that fails with this exit code; there must be exactly one.
 fn fails(mut command: Command, code: i32) -> String {
     let output = command.output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -53,7 +53,7 @@ fn wait_for(path: &Path) {
     }
 }
 
-/// Until the first row is written: training is under way.
+/// Waits until the first row is written and training is in progress.
 fn wait_for_rows(run: &Path) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while fs::metadata(run.join("metrics.jsonl")).map_or(0, |file| file.len()) == 0 {
@@ -83,7 +83,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     succeed(small_run(&stopped, &options));
     assert_same(&stopped, &whole, 12, "resumed");
 
-    // One that is to save nothing saves what it has done all the same, and nothing else.
+    // A run that is to save nothing saves its state nevertheless when it is interrupted, and nothing else.
     let bare = folder.path().join("bare");
     let options = ["trainer.total_training_steps=12", "trainer.save_freq=-1", "trainer.val_before_train=false"];
     let child = small_run(&bare, &options).stderr(Stdio::piped()).spawn().unwrap();
@@ -99,7 +99,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     assert_eq!((&info["state"], &info["step"]), (&"interrupted".into(), &step.into()));
     succeed(small_run(&bare, &options));
     assert_eq!(text(&bare), text(&whole));
-    // Its end is saved too: the same command would else do the steps after the interruption again.
+    // Its end is saved too, because otherwise the same command would repeat the steps after the interruption.
     assert!(weights(&bare, step as u64).exists() && weights(&bare, 12).exists());
     let again = String::from_utf8(succeed(small_run(&bare, &options)).stderr).unwrap();
     assert!(again.contains("all 12 steps are done"), "{again}");
@@ -143,7 +143,7 @@ fn settings_may_change_where_the_checkpoint_still_means_the_same() {
     assert!(message.contains("actor_rollout_ref.actor.optim.lr: 0.0004 -> 0.001"), "{message}");
     assert!(message.contains("the run ends at step 4 instead of 3, and so does the schedule"), "{message}");
     assert!(!message.contains("test_freq"), "{message}");
-    // Three steps of 8 prompts, then batches of 4 that go on behind them.
+    // Three steps of 8 prompts, and then batches of 4 that continue after them.
     let drawn = |step: u64| -> u64 {
         let data = fs::read(run.join(format!("global_step_{step}/data.json"))).unwrap();
         serde_json::from_slice::<serde_json::Value>(&data).unwrap()["drawn"].as_u64().unwrap()
@@ -159,7 +159,7 @@ fn a_full_disk_leaves_the_last_checkpoint_whole() {
     let run = folder.path().join("run");
     succeed(small_run(&run, &[SAVED, &["trainer.total_training_steps=1"]].concat()));
     let before = fs::read(weights(&run, 1)).unwrap();
-    // Files may have 1,000 blocks of 512 or 1,024 bytes: less than the weights take.
+    // Files can have 1,000 blocks of 512 or 1,024 bytes, which is less than the weights take.
     let inner = small_run(&run, SAVED);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
@@ -181,7 +181,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     let metric = "val-core/burnish/arithmetic/acc/mean@1";
     let of = |metric: &str| format!("trainer.metric_for_best_model={metric}");
     let best = of(metric);
-    // The smaller, so that the first is the best: an untrained model knows nothing, and equal values change nothing.
+    // Smaller is better here, so that the first is the best: an untrained model knows nothing, and equal values change nothing.
     let options = |steps: &'static str| {
         let keep = ["trainer.test_freq=1", "trainer.greater_is_better=false", "trainer.max_actor_ckpt_to_keep=1"];
         [SAVED, &keep, &[steps]].concat()
@@ -199,7 +199,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     let kept = [1, 2, 3, 4, 5].map(|step| run.join(format!("global_step_{step}")).exists());
     assert_eq!(kept, [1, 2, 3, 4, 5].map(|step| step == expected || step == 5), "{values:?}");
 
-    // Where validation measures something else, what was best before is no measure any more.
+    // If validation measures something else, the earlier best value is not comparable.
     for (steps, change, said) in [
         ("trainer.total_training_steps=6", "data.val_max_samples=16", "the prompts of validation are others"),
         ("trainer.total_training_steps=7", "actor_rollout_ref.rollout.val_kwargs.n=2", "val_kwargs.n: 1 -> 2"),
@@ -227,7 +227,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
 #[test]
 fn numbers_that_are_not_finite_are_named_and_dumped_or_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    // A weight beyond f32 makes every right answer's score infinite, and leaves a wrong one's 0.
+    // A weight beyond f32 makes every correct answer's score infinite, and leaves a wrong one's at 0.
     let infinite = ["trainer.total_training_steps=2", "trainer.val_before_train=false", "reward_model.reward_weights=[1e300]"];
     let run = folder.path().join("error");
     let message = fails(small_run(&run, &infinite), 1);
@@ -246,7 +246,7 @@ fn numbers_that_are_not_finite_are_named_and_dumped_or_left_out() {
     assert!(last["reward/nonfinite/mean"].as_f64().unwrap() > 0.0, "{last:?}");
     assert_eq!(last["actor/skipped_updates"], 0.0);
 
-    // Weights that explode: the first update makes them so, the second step meets them.
+    // The weights explode in the first update, and the second step detects it.
     let run = folder.path().join("exploded");
     let explode = ["trainer.total_training_steps=2", "trainer.val_before_train=false", "actor_rollout_ref.actor.optim.lr=1e38"];
     let message = fails(small_run(&run, &explode), 1);
@@ -263,7 +263,7 @@ fn two_runs_do_not_share_a_folder() {
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(message.contains("another process is training in"), "{message}");
-    // The lock ended with its process.
+    // The lock was released when its process ended.
     succeed(small_run(&run, &["trainer.total_training_steps=1", "trainer.val_before_train=false"]));
 }
 
@@ -292,7 +292,7 @@ fn supervised_training_stops_and_goes_on() {
     assert!(model(&stopped) == model(&whole), "other weights");
 }
 
-/// As behind `2>&1 | tee log`, which Ctrl-C ends first.
+/// The reader ends first, as `tee` in `2>&1 | tee log` does on Ctrl-C.
 #[cfg(target_os = "linux")]
 #[test]
 fn nobody_who_reads_is_no_reason_to_end_otherwise() {
@@ -335,14 +335,14 @@ fn nobody_who_reads_is_no_reason_to_end_otherwise() {
     assert!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// A server that is away is told last, and only as long as nobody minds.
+/// A tracker's server that is down is waited for last, and only as long as nobody interrupts.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_is_finished_before_its_trackers_are() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     let mut command = small_run(&run, &["trainer.total_training_steps=1", "trainer.val_before_train=false"]);
-    // Nobody listens at the port for discarding.
+    // Nobody listens at the discard port.
     command.arg("trainer.logger=[file,mlflow]").env("MLFLOW_TRACKING_URI", "http://127.0.0.1:9").stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let state = || -> Option<serde_json::Value> {

@@ -1,4 +1,4 @@
-//! Resuming equals never having stopped, byte for byte, in the middle of an epoch and at its end.
+//! A resumed run equals one that never stopped, byte for byte, in the middle of an epoch and at its end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{copy, rows, small_run, succeed, text};
 
-/// Four steps make an epoch; a checkpoint after each.
+/// An epoch has four steps, with a checkpoint after each.
 const SHORT_EPOCHS: &[&str] = &[
     "data.train_max_samples=32",
     "trainer.total_epochs=3",
@@ -34,7 +34,7 @@ const RUNS: &[(&str, &[&str])] = &[
         &["algorithm.adv_estimator=grpo", "algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=acc"],
     ),
     (
-        // No checkpoint but the last has a policy that was updated.
+        // Only the last checkpoint has a policy that was updated.
         "PPO whose policy waits for the critic",
         &[
             "algorithm.adv_estimator=gae",
@@ -55,7 +55,7 @@ const RUNS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Every file of a checkpoint but its manifest, which counts the saves of a folder.
+/// All files of a checkpoint except its manifest, which counts the saves of a folder.
 fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut found, mut pending) = (Vec::new(), vec![checkpoint.to_owned()]);
     while let Some(folder) = pending.pop() {
@@ -64,7 +64,7 @@ fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
             let name = path.strip_prefix(checkpoint).unwrap().to_owned();
             match path.is_dir() {
                 true => pending.push(path),
-                // The configuration names the folder of the run.
+                // The configuration contains the folder of the run.
                 false if ["manifest.json", "config.yaml"].iter().any(|other| name == Path::new(other)) => {}
                 false => found.push((name, fs::read(path).unwrap())),
             }
@@ -74,7 +74,7 @@ fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// What the settings say now counts, whatever the checkpoint was made with: of an adaptive KL controller β alone goes on.
+/// Current settings apply, whatever settings the checkpoint was made with; only the β of an adaptive KL controller is restored.
 #[test]
 fn the_kl_controller_follows_the_settings() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn the_kl_controller_follows_the_settings() {
             _ => {}
         }
     }
-    // The next one goes on from what has held since, and has nothing to say.
+    // The next resume continues with the settings in effect since then, and has nothing to report.
     let begun = controller(&folder.path().join("start"), 3)["coef"].as_f64().unwrap();
     let (_, found, said) = go_on("start", 4, &["algorithm.kl_ctrl.kl_coef=0.5"]);
     assert_eq!(found, begun);

@@ -1,4 +1,4 @@
-//! A reward model in the place of the rule, or beside it.
+//! A reward model instead of the scorer, or in addition to it.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn number(row: &(u64, serde_json::Map<String, Value>), name: &str) -> f64 {
     row.1.get(name).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {name} in {:?}", row.1.keys()))
 }
 
-/// The model of `data/` agrees with the rule on nearly everything, so its score is about the accuracy that is reported beside it.
+/// The model of `data/` agrees with the scorer on nearly everything, so its score is close to the reported accuracy.
 #[test]
 fn its_score_is_the_reward_and_the_rule_says_what_that_is_worth() {
     let folder = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ fn its_score_is_the_reward_and_the_rule_says_what_that_is_worth() {
         let (score, acc) = (number(row, score), number(row, acc));
         assert!((score - acc).abs() < 0.05 && score != acc && acc > 0.2 && acc < 0.9, "{score} {acc}");
     }
-    // Scores do not depend on how the passes are cut, so neither does the run.
+    // Scores do not depend on the division into forward passes, and neither does the run.
     let cuts: [&[&str]; 2] = [
         &["reward_model.micro_batch_size_per_gpu=3"],
         &["reward_model.use_dynamic_bsz=true", "reward_model.forward_max_token_len_per_gpu=24"],
@@ -53,7 +53,7 @@ fn its_score_is_the_reward_and_the_rule_says_what_that_is_worth() {
     assert!((number(row, "critic/score/mean") - (parts[0] - 0.5 * parts[1])).abs() < 1e-6 && parts[0] == parts[2], "{parts:?}");
 }
 
-/// In a file too, null for the tokenizer means that there is none, not that it is not set.
+/// In a file too, null as the tokenizer means that there is none, which differs from unset.
 #[test]
 fn a_file_may_say_that_the_tokens_are_read_as_they_are() {
     let shown = succeed(trainer(&["config", "show", "--config", "recipes/arithmetic/reward_model.yaml"])).stdout;
@@ -63,7 +63,7 @@ fn a_file_may_say_that_the_tokens_are_read_as_they_are() {
 #[test]
 fn conversations_are_written_anew_and_long_ones_cut() {
     let folder = tempfile::tempdir().unwrap();
-    // The same tokenizer and template: what it reads differs by the end token alone.
+    // The tokenizer and the template are the same, so the input differs only by the end token.
     let anew = run(folder.path(), "anew", &[]);
     let plain = run(folder.path(), "plain", &[AS_THEY_ARE]);
     assert_ne!(number(&anew[1], "critic/score/mean"), number(&plain[1], "critic/score/mean"));

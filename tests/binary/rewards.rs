@@ -1,4 +1,4 @@
-//! Reward functions of the user's, in whole runs: the same rule in every way that it can be asked gives the same run, and one that
+//! The user's reward functions in whole runs: the same rule gives the same run in every style of calling it, and a function that
 //! misbehaves costs no training state.
 
 use std::fs;
@@ -12,7 +12,7 @@ use crate::common::{rows, small_run, succeed, text, trainer};
 const RULE: &str = "tests/data/rewards/arithmetic.py";
 const STEPS: &[&str] = &["trainer.total_training_steps=2", "reward.num_workers=2", "trainer.val_before_train=false"];
 
-/// What was sampled and learned, whatever the names of the functions.
+/// The sampled and learned numbers, independent of the functions' names.
 fn learned(run: &Path) -> Vec<Vec<Option<f64>>> {
     let names = ["critic/score/mean", "critic/advantages/max", "actor/pg_loss", "actor/grad_norm", "response_length/mean"];
     rows(run).iter().map(|(_, row)| names.iter().map(|name| row.get(*name).and_then(Value::as_f64)).collect()).collect()
@@ -48,7 +48,7 @@ fn every_way_to_ask_the_same_rule_gives_the_same_run() {
         let calls = rows(&asked)[0].1[&format!("reward/{name}/calls")].as_f64();
         assert_eq!(calls, Some(if ["batch", "trl"].contains(&name) { 1.0 } else { 32.0 }), "{name}");
     }
-    // Nor does it matter how many are asked at once, or how the row is made up.
+    // The number of concurrent calls and the composition of the row do not matter either.
     let both = "reward_model.reward_functions=[compute_score,data_source]";
     let weights = "reward_model.reward_weights=[0.25,0.75]";
     let one = run("one", &[&path, both, weights, "reward.num_workers=1"]);
@@ -58,7 +58,7 @@ fn every_way_to_ask_the_same_rule_gives_the_same_run() {
     assert_eq!(said(&one), said(&three));
 }
 
-/// (what the file does at step 2, settings, what the user reads)
+/// Each entry: (the file's behaviour at step 2, settings, parts of the message)
 const MISBEHAVES: &[(&str, &str, &[&str])] = &[
     ("raises", "", &["Traceback", "misbehaves.py\", line ", "KeyError: 'missing key'"]),
     ("wrong_type", "", &["returned str 'correct': return a number"]),
@@ -93,7 +93,7 @@ fn weights(run: &Path, step: u64) -> Vec<u8> {
     fs::read(run.join(format!("global_step_{step}/actor/huggingface/model.safetensors"))).unwrap()
 }
 
-/// The message of a run that ends with exit code 1 at its second step, the first one saved.
+/// The message of a run that ends with exit code 1 at its second step, after saving the first.
 fn message(mut command: Command, run: &Path, undisturbed: &Path) -> String {
     let output = command.output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -110,7 +110,7 @@ fn a_function_that_misbehaves_costs_no_training_state() {
     let folder = tempfile::tempdir().unwrap();
     let undisturbed = folder.path().join("undisturbed");
     succeed(misbehaving(&undisturbed, "nothing", ""));
-    // What is printed is no answer.
+    // Printed output is not taken for an answer.
     let prints = folder.path().join("prints");
     succeed(misbehaving(&prints, "prints", ""));
     assert_eq!(learned(&prints), learned(&undisturbed));
@@ -121,14 +121,14 @@ fn a_function_that_misbehaves_costs_no_training_state() {
             assert!(message.contains(part), "{does}: no {part:?} in\n{message}");
         }
     }
-    // A run that is to save nothing does not lose what it has done either.
+    // A run that is to save nothing does not lose its state either.
     let mut never = misbehaving(&at("never"), "raises", "trainer.save_freq=-1");
     never.args(["++custom_reward_function.reward_kwargs.since=/", "trainer.resume_mode=resume_path"]);
     never.arg(format!("trainer.resume_from_path={}", undisturbed.join("global_step_1").display()));
     let said = String::from_utf8(never.output().unwrap().stderr).unwrap();
     assert!(said.contains("the state after step 1 is saved; the same command with trainer.resume_mode=auto goes on"), "{said}");
     assert!(weights(&at("never"), 1) == weights(&undisturbed, 1), "other weights");
-    // The cause removed, the same command goes on, and ends where an undisturbed run does.
+    // Once the cause is removed, the same command resumes, and ends as an undisturbed run does.
     let run = at("raises");
     succeed(misbehaving(&run, "nothing", ""));
     assert_eq!(learned(&run), learned(&undisturbed));
@@ -212,7 +212,7 @@ fn responses_in_a_file_are_scored_by_the_same_functions() {
     );
 }
 
-/// Stands for math-verify, and says no.
+/// A stand-in for math-verify, which answers no.
 const VERIFIER: [(&str, &str); 3] = [
     ("latex2sympy2_extended.py", "NormalizationConfig = dict\n"),
     ("math_verify/errors.py", "class TimeoutException(Exception):\n    pass\n"),
@@ -222,7 +222,7 @@ const VERIFIER: [(&str, &str); 3] = [
     ),
 ];
 
-/// A loop that a model falls into opens and opens. Its responses are wrong, and written to whatever the output leads to.
+/// A model in a loop opens brackets without end. Its responses are wrong, and are written to every output.
 #[test]
 fn responses_that_nest_without_end_are_scored() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,8 +250,8 @@ fn responses_that_nest_without_end_are_scored() {
     assert_eq!(means["test_score/numina_olympiads"], 0.0);
 }
 
-/// Rows that no response could be scored against, and columns that a function wants and no row has, are known before anything is
-/// generated: in training, its dry run, validation and `trainer eval`.
+/// Rows for which no response could be scored, and required columns that no row has, are reported before anything is generated:
+/// in training, its dry run, validation and `trainer eval`.
 #[test]
 fn what_rows_lack_is_said_before_the_first_response() {
     let folder = tempfile::tempdir().unwrap();
@@ -292,7 +292,7 @@ fn what_rows_lack_is_said_before_the_first_response() {
     let wants = ["by_column", "`solution`", "no column of the data: the columns are data_source"];
     refused(&run("columns", &good, &own, &by_column).1, &[&wants[..], &["data.train_files", "row 0"]].concat());
 
-    // A column that only some rows of JSON have is null in the others, and rows without a data source have a name in the metrics.
+    // A column that only some JSON rows have is null in the others, and rows without a data source get a name in the metrics.
     let (at, output) = run("own", &own, &own, &[&by_column[..], &["trainer.val_before_train=true".to_owned()]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let validated = &rows(&at)[0].1;

@@ -1,4 +1,4 @@
-//! A reward model behind HTTP: the same scores, limits, and a stop that lets nobody down.
+//! A reward model behind HTTP: the same scores as in a run, limits, and a shutdown that answers the requests received.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -21,10 +21,10 @@ use crate::common::{small_run, trainer};
 const MODEL: &str = "data/arithmetic/reward_model";
 const SERVE: &[&str] = &["serve-rm", "--model", MODEL];
 
-/// A server that is ready, killed with its owner.
+/// A server that is ready; it is killed when this is dropped.
 struct Server {
     child: Child,
-    /// host:port
+    /// The address as host:port.
     address: String,
 }
 
@@ -41,7 +41,7 @@ impl Server {
         format!("http://{}/get_reward", self.address)
     }
 
-    /// The status and the JSON of an answer.
+    /// Sends a body, and returns the status and the JSON of the answer.
     fn post(&self, body: &str, token: &str) -> (u16, Value) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
         let request = agent.post(self.url()).header("authorization", token);
@@ -71,13 +71,13 @@ impl Drop for Server {
     }
 }
 
-/// Problems and responses of the arithmetic task, as the policy's tokenizer writes them.
+/// Problems and responses of the arithmetic task, in the form in which the policy's tokenizer writes them.
 fn texts() -> Vec<(String, String)> {
     let ends = ["<eos>", "", " 1<eos>"];
     (0..24).map(|i| (format!("{}+{}=", 7 * i, 31 - i), format!("{}{}", 6 * i + 31 + i % 2, ends[i % 3]))).collect()
 }
 
-/// What the reward model says of the policy's tokens in a run.
+/// The reward model's scores for the policy's tokens in a run.
 fn in_process(texts: &[(String, String)]) -> Vec<f32> {
     let policy = Tokenizer::load(Path::new("data/arithmetic/model")).unwrap();
     let model = CausalLm::load_scalar(Path::new(MODEL), Init::Pretrained, None, &Device::flex()).unwrap();
@@ -109,7 +109,7 @@ fn remote(url: &str) -> Remote {
     Remote::new(RemoteOptions { urls: vec![url.to_owned()], timeout, retries: 5, token: None, interrupt }).unwrap()
 }
 
-/// One response per request, from several threads at once.
+/// Sends one response per request, from several threads at once.
 fn ask_all(remote: &Remote, texts: &[(String, String)]) -> Vec<f32> {
     let ask = |(prompt_text, raw): &(String, String)| {
         remote.score(&ScoreInput { prompt_text, raw, ..Default::default() }).unwrap().score.unwrap()
@@ -158,7 +158,7 @@ fn what_is_too_much_or_wrong_is_refused_in_json() {
         let (given, answer) = server.post(body, token);
         assert!(given == status && answer["error"].as_str().unwrap().contains(part), "{body}: {given} {answer}");
     }
-    // What is cut is said, and scored as far as it is read.
+    // A query that was cut is reported, and scored as far as it was read.
     let (_, answer) = server.post(r#"{"query": ["12+34=46<eos>", "12+34=4"]}"#, right);
     assert_eq!(answer["extra_logs"], json!({"reward_model_cut": [1.0, 0.0]}));
     assert_eq!(answer["rewards"][0], answer["rewards"][1]);
@@ -174,13 +174,13 @@ fn a_stop_finishes_what_has_begun() {
     let idle = TcpStream::connect(&server.address).unwrap();
     let mut begun = TcpStream::connect(&server.address).unwrap();
     write!(begun, "POST /get_reward HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{}", body.len(), &body[..9]).unwrap();
-    // Connections are taken in their order, so this answer means that the server has both.
+    // Connections are accepted in order, so this answer means that the server has both.
     server.health();
     server.ask_to_stop("-TERM");
     while TcpStream::connect(&server.address).is_ok() {
         thread::sleep(Duration::from_millis(20));
     }
-    // Longer than connections without a request may stay.
+    // Longer than connections without a request may stay open.
     thread::sleep(Duration::from_millis(1300));
     begun.write_all(&body.as_bytes()[9..]).unwrap();
     let mut answer = String::new();
@@ -226,8 +226,8 @@ fn mistakes_are_found_before_anything_is_served() {
     }
 }
 
-/// A run that asks a server for its scores is, to the last bit, the one that has the model itself; without the server it ends with the
-/// state before the step saved, and goes on from there when the server is back.
+/// A run whose scores come from a server equals, to the last bit, one that has the model itself. Without the server it ends with
+/// the state before the step saved, and resumes from there when the server is back.
 #[test]
 fn a_run_by_a_server_is_the_run_with_the_model() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ fn a_run_by_a_server_is_the_run_with_the_model() {
     let weights = |name: &str| std::fs::read(at(name).join("global_step_3/actor/huggingface/model.safetensors")).unwrap();
     let model = format!("reward_model.model.path={MODEL}");
     let by_model = ["reward_model.enable=true", model.as_str(), "reward_model.model.input_tokenizer=null"];
-    // In two parts as well: the length of a run decides its learning rates.
+    // The other run has two parts as well, because the length of a run decides its learning rates.
     assert!(run("model", &[&by_model[..], &["trainer.total_training_steps=2"]].concat()).status.success());
     assert!(run("model", &by_model).status.success());
     let server = Server::start(&["--port", "0"]);

@@ -1,6 +1,7 @@
-//! Every setting of every command does something. Changed alone it changes the numbers of a run or what else is declared in
-//! `tests/data/settings.yaml`, is refused by name, or is named as ignored; one that is ignored has its effect where the table says
-//! what it needs. A new setting that does nothing fails here, and so does one that is named as ignored and changes something.
+//! Every setting of every command has an effect. Changed alone, it changes the numbers of a run or whatever
+//! `tests/data/settings.yaml` declares, is refused by name, or is reported as ignored. An ignored setting has its effect together
+//! with the settings that the table names. This test fails for a new setting without an effect, and for one that is reported as
+//! ignored but changes something.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,7 +24,7 @@ use crate::common::{rows, trainer};
 struct Spec {
     command: Vec<String>,
     schema: String,
-    /// The setting that says where a run leaves its files, and the file there if it is one.
+    /// The setting of the folder in which a run leaves its files, and the file in it if the setting names a file.
     folder: (String, String),
     base: Vec<String>,
     others: BTreeMap<String, Vec<String>>,
@@ -39,11 +40,11 @@ struct Setting {
     to: Value,
     with: Vec<String>,
     sees: Sees,
-    /// Where it has no effect after all, and why.
+    /// The places in which the setting has no effect after all, and the reasons.
     but: BTreeMap<String, String>,
 }
 
-/// Where the effect of a setting shows, if not in the metrics.
+/// The place where the effect of a setting shows, if not in the metrics.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Sees {
@@ -53,11 +54,11 @@ enum Sees {
     Files,
     Refused,
     Fails(String),
-    /// Why a small run cannot show it.
+    /// The reason why a small run cannot show the effect.
     Nothing(String),
 }
 
-/// What a run left.
+/// The results of a run.
 struct Seen {
     code: Option<i32>,
     stderr: String,
@@ -88,7 +89,7 @@ impl Runs<'_> {
         let mut command = trainer(&[]);
         command.args(&self.spec.command).args(["--config", &config]).args(overrides.iter().map(|o| here(o)));
         command.arg(format!("{}={}{}", self.spec.folder.0, folder.display(), self.spec.folder.1));
-        // As many runs as there are cores go on beside each other.
+        // As many runs as there are cores are made at the same time.
         command.env("RAYON_NUM_THREADS", "1");
         command
     }
@@ -124,7 +125,7 @@ impl Runs<'_> {
         self.plain.lock().unwrap().entry(overrides.to_vec()).or_insert(seen).clone()
     }
 
-    /// The page of `--dry-run`, without what is measured of the process that writes it.
+    /// The page of `--dry-run`, without measurements of the process that writes it.
     fn page(&self, overrides: &[String]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let output = self.command(folder.path(), overrides).arg("--dry-run").output().unwrap();
@@ -132,7 +133,7 @@ impl Runs<'_> {
         text.lines().filter(|line| !line.contains("process so far") && !line.contains("  peak ")).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether these overrides give a setting this value already.
+    /// True if these overrides already give a setting this value.
     fn is_so(&self, overrides: &[String], key: &str, change: &str) -> bool {
         let resolved = |overrides: Vec<String>| {
             let request = Request { config: Some(format!("config/{}.yaml", self.spec.schema)), overrides, ..Request::default() };
@@ -143,7 +144,7 @@ impl Runs<'_> {
         now.is_some() && now == resolved([overrides, &[change.to_owned()]].concat())
     }
 
-    /// What the change of a setting does beside `overrides`; an error where that is nothing.
+    /// The effect of changing a setting in addition to `overrides`; an error if there is none.
     fn change(&self, key: &str, setting: &Setting, change: &str, overrides: &[String]) -> Result<How, String> {
         let plain = self.plain(overrides);
         let changed_overrides = [overrides, &[change.to_owned()]].concat();
@@ -174,7 +175,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Everything that is wrong about a setting.
+    /// All problems with a setting.
     fn problems(&self, key: &str) -> Vec<String> {
         let spec = self.spec;
         let setting = spec.keys.get(key).cloned().unwrap_or_default();
@@ -199,7 +200,7 @@ impl Runs<'_> {
             result.ok()
         };
         let base = place("base", &spec.base);
-        // Of a setting that shows nowhere, more runs say no more.
+        // For a setting whose effect shows nowhere, more runs give no more information.
         if !matches!(setting.sees, Sees::Refused | Sees::Nothing(_)) {
             for (name, overrides) in &spec.others {
                 place(name, overrides);
@@ -218,7 +219,7 @@ impl Runs<'_> {
     }
 }
 
-/// Every file below `folder` with the hash of what it holds; of those that hold times, the name alone.
+/// Every file below `folder` with the hash of its contents; for files that contain times, the name alone.
 fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, u64>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -243,7 +244,8 @@ fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// `ignored: KEY, KEY: reason`, or the list of verl's settings: `ignored, because`, and below it `reason: KEY=VALUE, KEY=VALUE`.
+/// True if a message names the setting as ignored: `ignored: KEY, KEY: reason`, or the list of verl's settings: `ignored,
+/// because`, and below it `reason: KEY=VALUE, KEY=VALUE`.
 fn names_as_ignored(stderr: &str, key: &str) -> bool {
     let ours = stderr.lines().filter_map(|line| line.split_once("ignored: ")).any(|(_, rest)| {
         let keys = rest.split(": ").next().unwrap();
@@ -254,7 +256,7 @@ fn names_as_ignored(stderr: &str, key: &str) -> bool {
     ours || behind.take_while(|line| line.starts_with("  ")).any(|line| listed.is_match(line))
 }
 
-/// The override that gives a setting another value than its default: `to`, or another of the values that its schema lists.
+/// The override that gives a setting a value other than its default: `to`, or another of the values that its schema lists.
 fn changed(schema: &str, key: &str, to: &Value) -> Option<String> {
     let value = match to {
         Value::String(text) if text.starts_with('+') => return Some(text.clone()),
@@ -300,7 +302,7 @@ fn every_setting_does_something_or_is_named() {
     assert!(wrong.is_empty(), "{} settings:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Neither the files that are shipped nor verl's defaults hold settings in vain that somebody would have to explain.
+/// Neither the repository's YAML files nor verl's defaults contain ignored settings, which somebody would have to explain.
 #[test]
 fn nothing_is_named_as_ignored_that_nobody_set() {
     let small = [

@@ -1,4 +1,4 @@
-//! `trainer sft` on conversations: epochs, micro-batches by tokens, a chat template of one's own.
+//! `trainer sft` on conversations: epochs, micro-batches by tokens, a custom chat template.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ fn conversations_train_by_epochs_and_no_cut_changes_the_gradient() {
     }
 }
 
-/// A run that goes on on another day writes the prompts of the day on which it began.
+/// A run that is resumed on another day writes prompts with the date on which it began.
 #[test]
 fn a_templates_date_is_that_of_the_first_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn a_templates_date_is_that_of_the_first_start() {
     };
     let losses = |at: &Path| rows(at).into_iter().map(|(_, metrics)| metrics["train/loss"].clone()).collect::<Vec<Value>>();
     let (_, whole) = run("whole", &["data.chat_template_date=1999-12-31"]);
-    // The same run, put back to its first checkpoint.
+    // The same run, reset to its first checkpoint.
     let (_, parted) = run("parted", &["data.chat_template_date=1999-12-31"]);
     std::fs::remove_dir_all(parted.join("global_step_4")).unwrap();
     std::fs::write(parted.join("latest_checkpointed_iteration.txt"), "2").unwrap();
@@ -88,7 +88,7 @@ fn a_templates_date_is_that_of_the_first_start() {
     assert_ne!(losses(&whole), losses(&other));
     let kept = std::fs::read_to_string(parted.join("global_step_4/config.yaml")).unwrap();
     assert!(kept.contains("chat_template_date: 1999-12-31") || kept.contains("chat_template_date: '1999-12-31'"), "{kept}");
-    // Nothing asks for it.
+    // No template asks for the date.
     std::fs::write(folder.path().join("talks.yaml"), RECIPE).unwrap();
     let (said, _) = run("undated", &["data.chat_template_date=1999-12-31"]);
     assert!(said.contains("ignored: data.chat_template_date"), "{said}");

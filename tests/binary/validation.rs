@@ -1,4 +1,4 @@
-//! Validation of the real binary: its metrics, and the samples it shows and keeps.
+//! Validation of the real binary: its metrics, and the samples that it shows and keeps.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn samples_are_measured_shown_and_kept() {
     assert!((number(last, "val-aux/burnish/arithmetic/acc/pass@1") - accuracy).abs() < 1e-12);
     assert!(last.contains_key("val-aux/burnish/arithmetic/acc/pass@4") && number(last, "val-aux/num_turns/max") == 2.0);
 
-    // The kept samples give the same number again, and say which answer was found.
+    // The kept samples give the same metric again, and contain the extracted answer.
     let samples = lines(&kept.join("3.jsonl"));
     assert_eq!(samples.len(), 32 * 4);
     let mean = samples.iter().map(|sample| sample["acc"].as_f64().unwrap()).sum::<f64>() / samples.len() as f64;
@@ -62,7 +62,7 @@ fn samples_are_measured_shown_and_kept() {
     assert!(printed.contains("┆ query"), "{printed}");
     assert!(printed.contains("step 3/3  val-core/burnish/arithmetic/acc/mean@4"), "{printed}");
 
-    // Of training, at the first step of each third: every token with its log-probability and advantage.
+    // Training samples, at the first step of each third: every token with its log-probability and advantage.
     let trained: Vec<&Value> = shown.iter().filter(|row| row["kind"] == "train").collect();
     assert_eq!(trained.iter().map(|row| row["step"].as_u64()).collect::<BTreeSet<_>>(), [Some(1), Some(2), Some(3)].into());
     for row in trained {
@@ -73,7 +73,7 @@ fn samples_are_measured_shown_and_kept() {
     }
 }
 
-/// Whether validation samples is for the temperature to say. Greedy responses are all the same, however many are asked for.
+/// The temperature decides whether validation samples. Greedy responses are all the same, however many are requested.
 #[test]
 fn the_temperature_decides_whether_validation_samples() {
     let folder = tempfile::tempdir().unwrap();

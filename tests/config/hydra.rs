@@ -1,4 +1,4 @@
-//! Composition, overrides and interpolation are Hydra's and OmegaConf's: what those returned, and messages better than theirs.
+//! Composition, overrides and interpolation give the results of Hydra and OmegaConf, with better messages.
 
 use burnish::config::{ConfigError, Node, Request, Tree, Value, compose_untyped};
 use serde_json::{Map, Value as Json, json};
@@ -17,7 +17,7 @@ fn compose(folder: &Path, name: &str, overrides: &[String]) -> Result<Tree, Conf
     })
 }
 
-/// Composes files of these texts; `FOLDER` in a text is the folder that they are in.
+/// Composes files of these texts; `FOLDER` in a text stands for their folder.
 fn compose_files(files: &[(&str, &str)], name: &str, overrides: &[String]) -> Result<Tree, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let here = |text: &str| text.replace("FOLDER", &folder.path().display().to_string());
@@ -49,7 +49,7 @@ fn strings(list: &Json) -> Vec<String> {
 #[test]
 fn overrides_do_what_hydra_did_with_verls_configuration() {
     let text = std::fs::read_to_string(data("golden/hydra-overrides.json")).unwrap();
-    // Infinity and NaN are no JSON. The environment variable of one case was 7; here it is one that cargo sets.
+    // JSON lacks infinity and NaN. The environment variable of one case was 7; here it is one that cargo sets.
     let text = text.replace("Infinity", r#"{"$float": "inf"}"#).replace(": NaN", r#": {"$float": "nan"}"#);
     let text = text.replace("oc.env:MYV", "oc.env:CARGO_PKG_NAME");
     let cases: Vec<Json> = serde_json::from_str(&text).unwrap();
@@ -125,7 +125,7 @@ fn what_hydra_has_and_this_has_not_is_as_the_script_says() {
 
 type Files<'a> = &'a [(&'a str, &'a str)];
 
-/// Files, one override or none, and what the message must hold.
+/// Each entry: files, at most one override, and the parts of the message.
 const MESSAGES: &[(Files, &str, &[&str])] = &[
     (&[("main.yaml", "a: 1\n")], "a=1,2", &["bare `,`", "[a,b]", "1 | a=1,2", "  |    ^"]),
     (&[("main.yaml", "a: 1\n")], "a=choice(1,2)", &["`choice(…)` would mean several runs", "one run for each value"]),

@@ -1,4 +1,4 @@
-//! The JSON Schemas for editors are up to date, fit every YAML file that is shipped, and catch mistakes.
+//! The JSON Schemas for editors are up to date, fit every YAML file of the repository, and catch mistakes.
 //!
 //! `scripts/bless` writes config/schema/*.json anew.
 
@@ -33,7 +33,7 @@ fn schemas_are_up_to_date() {
     }
 }
 
-/// What is wrong with a value; nothing where it fits. The part of JSON Schema that the generated schemas use.
+/// The problems of a value; empty if it fits. Supports the part of JSON Schema that the generated schemas use.
 fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
     if let Some(any) = schema["anyOf"].as_array() {
         let fits = any.iter().any(|schema| problems(at, value, schema).is_empty());
@@ -78,7 +78,7 @@ fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
     wrong
 }
 
-/// 0 and 0.0 are one value in JSON Schema.
+/// Compares values; 0 and 0.0 are equal in JSON Schema.
 fn same(a: &Value, b: &Value) -> bool {
     a == b || a.is_number() && a.as_f64() == b.as_f64()
 }
@@ -97,7 +97,7 @@ fn is_a(value: &Value, kind: &str) -> bool {
 fn yaml_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        // What `config/verl` holds is rendered, and for no one to edit.
+        // The files in `config/verl` are generated, and not meant to be edited.
         if path.is_dir() && !path.ends_with("config/verl") {
             yaml_files(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
@@ -176,7 +176,7 @@ fn mistakes_do_not_fit() {
     }
 }
 
-/// What completion offers and a schema lists is accepted: comments say nothing that is not so.
+/// Every value that completion offers and a schema lists is accepted, so comments are correct.
 #[test]
 fn every_value_that_is_offered_is_accepted() {
     let mut offered = 0;

@@ -20,7 +20,7 @@ fn ppo_file(text: &str, overrides: &[&str]) -> Result<Loaded<PpoConfig>, ConfigE
     load::<PpoConfig>(&Request { config: Some(path.display().to_string()), ..request(overrides) }, &[])
 }
 
-/// The error's message must hold every one of `parts`.
+/// The error's message must contain all `parts`.
 fn assert_says<T>(result: Result<T, ConfigError>, parts: &[&str]) {
     let message = match result {
         Ok(_) => panic!("accepted, though it should say {parts:?}"),
@@ -145,7 +145,7 @@ fn wrong_overrides_say_what_to_do() {
         ),
         (&["actor.optim.lr=1"], &["did you mean `actor_rollout_ref.actor.optim.lr`?"]),
         (&["+trainer.sed=1"], &["no such key `trainer.sed`", "did you mean `trainer.seed`?", "override `+trainer.sed=1`"]),
-        // verl's own file has the key, so verl refuses it too; what verl has not (`+trainer.seed`) it would add.
+        // verl's own file has the key, so verl refuses it too; a key that it lacks (`+trainer.seed`) would be added.
         (&["+data.seed=2"], &["already there", "data.seed=…"]),
         (&["~trainer.nope"], &["no such key `trainer.nope`"]),
         (&["~trainer.seed"], &["`trainer.seed` cannot be deleted", "its default is 1", "override `~trainer.seed`"]),

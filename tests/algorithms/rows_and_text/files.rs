@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Files of pyarrow in its codecs (`lz4` is LZ4_RAW), and one in LZ4 as Hadoop frames it, which pyarrow no longer writes.
+/// Files written by pyarrow in its codecs (`lz4` is LZ4_RAW), and one in Hadoop's LZ4 framing, which pyarrow no longer writes.
 #[test]
 fn parquet_is_read_in_every_codec() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,7 +26,7 @@ fn parquet_is_read_in_every_codec() {
     }
 }
 
-/// Rows of both kinds of files go out with a column more, and come back as they were.
+/// Rows of both kinds of files are written with an additional column, and read back unchanged.
 #[test]
 fn a_table_is_written_with_a_column_more() {
     let folder = tempfile::tempdir().unwrap();
@@ -56,7 +56,7 @@ fn a_table_is_written_with_a_column_more() {
     );
 }
 
-/// Integers beyond 64 bits, and numbers that JSON has not: as they are, or an error with their place, and never another number.
+/// Integers beyond 64 bits and numbers that JSON lacks are read exactly or refused with their place, but never changed.
 #[test]
 fn numbers_are_read_as_they_are_or_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,7 +94,8 @@ fn numbers_are_read_as_they_are_or_refused() {
     let message = error(numbers(vec![1.0, f64::NEG_INFINITY]));
     assert!(message.contains("rows.parquet: row 1, column \"x\": the number is -inf"), "{message}");
 
-    // Written again, a column has one type: an integer that it would change is an error, whatever the column is needed for.
+    // When written again, a column has one type. An integer that this type would change is an error, whatever the column is used
+    // for.
     for (text, told) in [
         ("{\"x\": 9007199254740993}\n{\"x\": 0.5}", "9007199254740993 stands beside numbers"),
         ("{\"x\": 354224848179261915075}", "column \"x\": the integer 354224848179261915075"),

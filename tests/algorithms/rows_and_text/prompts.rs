@@ -1,8 +1,8 @@
-//! Rows as prompts: contents, media, lengths, samples and the order in which they are drawn.
+//! Rows as prompts: contents, media, lengths, samples, and the order of sampling.
 
 use super::*;
 
-/// Parts of a content are what the template expects: parts, or one text; and nothing but text.
+/// The parts of a content reach the template in the form it expects, as parts or as one text; only text is accepted.
 #[test]
 fn contents_in_parts_are_text() {
     let folder = tempfile::tempdir().unwrap();
@@ -30,7 +30,7 @@ fn contents_in_parts_are_text() {
         let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
         assert_eq!(tokenizer.apply_chat_template(&talk, true, &Map::new()).unwrap(), expected, "{source}");
     }
-    // A field that is null, as columns of structs have them, is not there.
+    // A field that is null, as columns of structs have it, counts as missing.
     let keys = Tokenizer::load_with_template(
         folder.path(),
         Some("{{ messages[0].keys() | list }}{{ messages[0].tool_calls is defined }}"),
@@ -77,7 +77,7 @@ fn contents_in_parts_are_text() {
     );
 }
 
-/// What verl and TRL would show to a model that sees is not left out in silence; columns without content change nothing.
+/// Images that verl and TRL would show to a multimodal model are refused, not ignored; empty image columns change nothing.
 #[test]
 fn rows_with_images_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -107,7 +107,7 @@ fn rows_with_images_are_refused() {
         let files = jsonl(folder.path(), &[talk]);
         assert!(error(load_sft(&files, &tokenizer, &conversations(Truncation::Error, 9))).contains("is not empty"));
     }
-    // As data sets hold them: bytes in parquet, in one row of two.
+    // Images as data sets hold them: bytes in parquet, in one row of two.
     let mut images = ListBuilder::new(BinaryBuilder::new());
     images.append(true);
     images.values().append_value([1_u8, 2, 3]);
@@ -215,7 +215,7 @@ fn sampler_resumes_anywhere_and_covers_every_epoch() {
     }
     assert_ne!(batches[0], new(8).next_batch());
 
-    // A position is a row, whatever the size of a batch: what was drawn does not come again, and nothing is left out.
+    // A position counts rows, whatever the size of a batch: no row comes twice, and none is left out.
     let of = |size| Sampler::new(12, size, true, 7, true).unwrap();
     let mut singles = of(1);
     let order: Vec<usize> = (0..24).map(|_| singles.next_batch()[0]).collect();
@@ -223,10 +223,10 @@ fn sampler_resumes_anywhere_and_covers_every_epoch() {
     assert_eq!(sixes.next_batch(), order[..6]);
     fours.restore(sixes.state()).unwrap();
     assert_eq!(fours.next_batch(), order[6..10]);
-    // Two rows are left, which fill no batch of six.
+    // Two rows are left, which do not fill a batch of six.
     sixes.restore(fours.state()).unwrap();
     assert_eq!(sixes.next_batch(), order[12..18]);
-    // Checkpoints that count batches, and other data.
+    // State of checkpoints that counted batches, and state for other data.
     fours.restore(serde_json::from_str(r#"{"epoch": 0, "batch": 2}"#).unwrap()).unwrap();
     assert_eq!(fours.next_batch(), order[8..12]);
     let error_of = |len: usize| Sampler::new(len, 3, true, 7, true).unwrap().restore(fours.state()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Supervised examples: what is learnt of a response or a conversation.
+//! Supervised examples: which tokens of a response or a conversation are learnt.
 
 use super::*;
 
@@ -15,12 +15,12 @@ fn sft_learns_the_response_and_its_end() {
     assert_eq!(load(Truncation::Left, 3).unwrap()[0].loss_mask, [false, true, true]);
     assert_eq!(load(Truncation::Right, 5).unwrap()[0].loss_mask, [false, false, false, false, true]);
     assert!(error(load(Truncation::Right, 4)).contains("none of 1 rows has a response"));
-    // What is left is the end alone, with nothing to predict it from.
+    // Only the end token remains, and there is nothing to predict it from.
     assert!(error(load(Truncation::Left, 1)).contains("none of 1 rows has a response"));
     assert!(error(load(Truncation::Error, 5)).contains("the example has 6 tokens"));
     let wrong_key = SftOptions { columns: answer("answers"), ..sft_options() };
     assert!(error(load_sft(&files, &tokenizer, &wrong_key)).contains("no field \"answers\"; its fields: answer, question"));
-    // Text with the default of a struct: what to write is said.
+    // The data is text, but the default is a struct; the message says which setting to write.
     let files = jsonl(folder.path(), &[json!({"extra_info": "3", "prompt": "1+2="})]);
     let text = SftColumns::Response {
         prompt_key: "prompt".into(),
@@ -55,8 +55,8 @@ fn chatml_tokenizer(folder: &Path, template: &str) -> Tokenizer {
     Tokenizer::load_with_template(folder, Some(template)).unwrap()
 }
 
-/// Against texts put together by hand: of each turn of the assistant, what stands after the template's `<|im_start|>assistant`
-/// line is learnt, up to `<|im_end|>`.
+/// Compares with texts put together by hand: of each assistant turn, the text after the template's `<|im_start|>assistant` line
+/// up to and including `<|im_end|>` is learnt.
 #[test]
 fn conversations_learn_what_the_assistant_says_and_its_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
         let tokenizer = chatml_tokenizer(folder.path(), template);
         load_sft(&jsonl(folder.path(), &[good.clone(), row]), &tokenizer, &conversations(Truncation::Error, 200))
     };
-    // CHATML drops what earlier turns thought.
+    // CHATML drops the thoughts of earlier turns.
     let thoughts = json!({"messages": [say("user", "1"), say("assistant", "<think>x</think>2"), say("user", "3")]});
     assert!(load(CHATML, thoughts).is_ok(), "the same text whatever follows");
     let last_differs = "{% for m in messages %}{{ m.role ~ ':' ~ ('!' if loop.last and m.role == 'assistant') ~ m.content ~ '<|im_end|>' }}{% endfor %}\

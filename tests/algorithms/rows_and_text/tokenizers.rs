@@ -1,4 +1,4 @@
-//! Tokenizer folders: the ends of a text, its first token, chat templates and their dates.
+//! Tokenizer folders: end tokens, the first token of a text, chat templates and their dates.
 
 use super::*;
 
@@ -21,7 +21,8 @@ fn tokenizer_folders_name_their_ends() {
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
     assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "from the file");
 
-    // All ids of generation_config.json end a generation, those of config.json only where it has none, and only special ones.
+    // All ids in generation_config.json end a generation. Those of config.json do only if there are none, and only if they are
+    // special.
     for (generation, model, expected) in [
         (json!([1, 0]), json!(5), [0, 1, 2].as_slice()),
         (json!(1), json!([0]), &[1, 2]),
@@ -39,7 +40,7 @@ fn tokenizer_folders_name_their_ends() {
 
     write("generation_config.json", json!({"eos_token_id": 20}));
     assert!(error(Tokenizer::load(folder.path())).contains("eos_token_id 20 is not in tokenizer.json"));
-    // A token that tokenizer.json does not have gets the next id, which a model need not have a row for.
+    // A token that tokenizer.json lacks gets the next id, for which a model need not have a row.
     write("tokenizer_config.json", json!({"eos_token": "<end>"}));
     write("generation_config.json", json!({"eos_token_id": 2}));
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
@@ -49,7 +50,7 @@ fn tokenizer_folders_name_their_ends() {
     assert!(error(Tokenizer::load(folder.path())).contains("has no tokenizer.json"));
 }
 
-/// A model's generation_config.json counts though the tokenizer is in another folder, and travels with it.
+/// A model's generation_config.json applies even if the tokenizer is in another folder, and is saved with the model.
 #[test]
 fn a_tokenizer_elsewhere_ends_where_its_model_does() {
     let (folder, model) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -83,7 +84,8 @@ fn beginning_tokenizer(folder: &Path) {
     fs::write(&path, json.to_string()).unwrap();
 }
 
-/// A tokenizer that puts `<bos>` before every text leaves that to the template where there is one, as transformers, vLLM and TRL do.
+/// A tokenizer that puts `<bos>` before every text leaves this to the chat template if there is one, as in transformers, vLLM and
+/// TRL.
 #[test]
 fn the_first_token_is_the_templates_or_the_tokenizers() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,13 +98,13 @@ fn the_first_token_is_the_templates_or_the_tokenizers() {
     let texts = prompts.iter().map(|prompt| tokenizer.decode(&prompt.ids, false).unwrap()).collect::<Vec<_>>();
     assert_eq!(texts, ["<bos>1+2=", "<bos>1+2="]);
     assert_eq!(prompts[1].text, "1+2=");
-    // It counts: seven characters and the first token.
+    // The first token counts: the prompt has seven characters and this token.
     let files = jsonl(folder.path(), &[json!({"prompt": "1234567", "data_source": "s", "reward_model": {"ground_truth": ""}})]);
     let short = PromptOptions { max_prompt_length: 7, ..options() };
     assert!(error(load_prompts(&files, &tokenizer, &short)).contains("the prompt has 8 tokens"));
 }
 
-/// transformers' names, places and precedence of chat templates.
+/// The names, places and precedence of chat templates are those of transformers.
 #[test]
 fn chat_templates_have_names_and_places() {
     let folder = tempfile::tempdir().unwrap();
@@ -127,7 +129,7 @@ fn chat_templates_have_names_and_places() {
     config(json!([{"name": "tool_use", "template": "tools"}, {"name": "rag", "template": "no"}]));
     assert!(error(text(json!(null))).contains("under names (rag, tool_use), and none is called \"default\""));
     assert_eq!(text(json!([1])).unwrap(), "tools");
-    // Files come before tokenizer_config.json, all of them.
+    // Template files take precedence over tokenizer_config.json.
     config(named);
     fs::create_dir(&more).unwrap();
     write(&more.join("tool_use.jinja"), "of a file {{ eos_token }}");
@@ -135,7 +137,7 @@ fn chat_templates_have_names_and_places() {
     assert!(error(text(json!(null))).contains("none is called \"default\""));
     write(&folder.path().join("chat_template.jinja"), "main");
     assert_eq!(both(json!([1])), ("main".into(), "of a file <eos>".into()));
-    // They travel with the model, but for a template in their place.
+    // Templates are saved with the model, except one that was replaced.
     let names = |template| {
         let tokenizer = Tokenizer::load_with_template(folder.path(), template).unwrap();
         tokenizer.files().iter().map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -153,7 +155,7 @@ fn chat_templates_have_names_and_places() {
     assert!(error(text(json!(null))).contains("the chat template \"tool_use\""));
 }
 
-/// A template that asks for the date is told the one of its run, not that of the hour.
+/// A template that asks for the date gets the date of its run's start, not the current one.
 #[test]
 fn a_template_is_told_the_date_of_its_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,7 +182,8 @@ fn render(template: Option<&str>, messages: Value, kwargs: Value) -> anyhow::Res
     ChatTemplate::new(template, tokens)?.render(&messages, true, kwargs.as_object().unwrap())
 }
 
-/// What the goldens of `tests/algorithms/chat_templates.rs` leave: the marks of the assistant's text, no template, and templates that fail.
+/// Cases that the goldens of `tests/algorithms/chat_templates.rs` do not cover: the marks of the assistant's text, no template,
+/// and templates that fail.
 #[test]
 fn chat_templates_are_marked_missing_or_wrong() {
     let talk = json!([{"role": "system", "content": "Be <brief> & 'kind'."}, {"role": "user", "content": " Hi\n"},

@@ -1,4 +1,4 @@
-//! Commands of verl, converted: groups of frameworks, keys that verl does not read, keys that its files lack.
+//! Converted commands of verl: groups of frameworks, keys that verl does not read, keys that its files lack.
 
 use super::{built_in, repository, resolved, settled};
 use burnish::config::compat::{
@@ -26,7 +26,7 @@ fn yaml(tree: &Tree, key: &str) -> String {
     tree.value(key).unwrap_or_else(|| panic!("no {key}")).to_yaml()
 }
 
-/// What a group's file says of the optimizer is what the recipe trains with: every option of every group, in every edition.
+/// The recipe trains with the optimizer settings in a group's file, for every option of every group in every edition.
 #[test]
 fn the_values_of_a_group_are_taken() {
     let mut choices = 0;
@@ -141,7 +141,7 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
     ];
     for (edition, command, settings) in cases {
         let (found, tree) = converted(edition, command);
-        // The one line that stands for the recipe means the same.
+        // The single command line equivalent to the recipe means the same.
         let request = Request { config: Some(found.preset.clone()), overrides: found.overrides.clone(), ..Request::default() };
         let line = settle(found.kind, &request).unwrap_or_else(|error| panic!("{command}: {error}"));
         assert!(line.problems.is_empty(), "{command}: {}", ConfigError { problems: line.problems });
@@ -154,7 +154,7 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
             assert!(same, "{edition} {command}: {key} is {here}, not {value}");
         }
     }
-    // What is dropped is named, with the reason.
+    // Dropped settings are named, with the reason.
     let (found, _) = converted("2026-01", &format!("{OLD_SFT} optim.lr_scheduler_type=constant"));
     assert!(
         found.ignored.iter().any(|one| one.key == "optim.lr_scheduler_type" && one.reason.contains("optim.lr_scheduler ")),
@@ -165,7 +165,7 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
     assert!(found.ignored.iter().any(|one| one.reason.contains("the length of the run")), "{:?}", found.ignored);
     let (found, _) = converted("2026-08", &format!("{SFT} optim=automodel"));
     assert!(found.ignored.iter().any(|one| one.key == "optim.init_lr_ratio" && one.value == "0.1"), "{:?}", found.ignored);
-    // A choice of other defaults is refused where it cannot be followed.
+    // A choice of other defaults is refused if it cannot be followed.
     let problems = |config: &str| {
         let overrides = vec!["model_engine=veomni".to_string()];
         settle(Kind::Rl, &Request { config: Some(config.into()), overrides, ..Request::default() }).unwrap().problems
@@ -197,7 +197,7 @@ fn plus_is_needed_and_refused_as_in_verl() {
     }
 }
 
-/// What the page of keys calls ignored is accepted, as an override of a run and of `from-verl`.
+/// Keys that the documentation calls ignored are accepted as overrides of a run and of `from-verl`.
 #[test]
 fn ignored_keys_are_accepted_as_overrides() {
     let wild = include_str!("../../data/verl-wild-keys.txt");
@@ -221,7 +221,7 @@ fn ignored_keys_are_accepted_as_overrides() {
     }
 }
 
-/// A null says the same in a file and as an override: "not set" where verl means that, and otherwise null.
+/// A null means the same in a file and as an override: unset if verl means that, and null otherwise.
 #[test]
 fn a_null_is_the_same_in_a_file_and_as_an_override() {
     for kind in Kind::ALL {
@@ -254,7 +254,7 @@ fn a_null_is_the_same_in_a_file_and_as_an_override() {
     assert_eq!(scale("", &[actors, "critic.loss_scale_factor=null"]), Value::Null);
 }
 
-/// Settings of frameworks that would change results are refused; the others are ignored for a reason that is about them.
+/// Settings of frameworks that would change results are refused; the others are ignored for a reason that concerns them.
 #[test]
 fn what_frameworks_would_compute_otherwise_is_refused() {
     let transformer = "+actor_rollout_ref.actor.megatron.override_transformer_config";
@@ -283,7 +283,7 @@ fn what_frameworks_would_compute_otherwise_is_refused() {
     assert_eq!(kept, Value::Text("all".into()));
 }
 
-/// A built-in file means the same in the repository's folder, where it lies beside files of like names.
+/// A built-in file means the same in the repository's folder, where there are files with similar names.
 #[test]
 fn built_in_files_do_not_depend_on_the_folder() {
     assert!(repository().join("config/verl/2026-01/sft_trainer.yaml").exists());
@@ -300,7 +300,7 @@ fn the_reward_manager_gdpo_is_taken() {
     assert_eq!(loaded.config.reward_model.reward_manager, Some(RewardManager::Gdpo));
 }
 
-/// What an edition's workers do not read changes nothing there, and is named.
+/// Settings that an edition's workers do not read change nothing there, and are reported.
 #[test]
 fn editions_read_their_own_names_of_the_clip() {
     let cases = [
@@ -317,7 +317,7 @@ fn editions_read_their_own_names_of_the_clip() {
     }
 }
 
-/// Where no edition is named, what is wrong is said by one that has the groups of the command.
+/// If no edition is named, a mistake is reported for an edition that has the groups of the command.
 #[test]
 fn a_mistake_beside_a_group_is_the_one_that_is_named() {
     let text = format!("{PPO} model_engine=torchtitan actor_rollout_ref.actor.optim.lr_scheduler_type=cosine");

@@ -43,7 +43,7 @@ fn every_key_of_three_editions_is_a_setting_renamed_ignored_or_refused() {
 
 #[test]
 fn every_row_is_about_some_key() {
-    // Keys that real command lines and releases between the editions have.
+    // These keys occur in real command lines, and in releases between the editions.
     let wild = include_str!("../../data/verl-wild-keys.txt");
     let (mut rows, mut used) = (BTreeSet::new(), BTreeSet::new());
     for kind in KINDS {
@@ -66,7 +66,7 @@ fn convert(command: &str) -> Result<Converted, ConfigError> {
     from_verl::convert(&Source { name: "command", text: command, edition: None, environment: &|_| None })
 }
 
-/// Loads a recipe as far as types.
+/// Loads a recipe up to the checking of types.
 fn resolved(converted: &Converted) -> Tree {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recipe.yaml");
@@ -88,7 +88,7 @@ fn from_json(value: &serde_json::Value) -> Value {
     editions::parse(&value.to_string()).unwrap().value
 }
 
-/// What is taken of values that do not exist here.
+/// Replaces values that do not exist here by similar ones.
 fn available(key: &str, value: Value) -> Value {
     let Some((_, absent, instead, _)) = VALUES.iter().find(|(of, ..)| *of == key) else { return value };
     let Value::List(mut items) = value else { return value };
@@ -146,7 +146,7 @@ fn golden_command_lines_convert_and_resolve() {
 fn golden_command_lines_that_verl_refuses_are_refused() {
     for line in golden_lines("cmdlines_negative.jsonl") {
         let command = line["command"].as_str().unwrap();
-        // Hydra names the key or the whole word; so do we.
+        // Hydra names the key or the whole word, and so do we.
         let word = line["error"]
             .as_str()
             .unwrap()
@@ -160,7 +160,7 @@ fn golden_command_lines_that_verl_refuses_are_refused() {
     }
 }
 
-/// Without verl's folder its defaults are built in; renamed keys are named, also where `${…}` refers to them.
+/// Without verl's folder, its defaults are built in. Renamed keys are reported, also where `${…}` refers to them.
 #[test]
 fn a_file_written_for_verl_loads_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +194,7 @@ fn a_file_written_for_verl_loads_as_it_is() {
     assert!(ignored.contains(&"trainer.nnodes"), "{ignored:?}");
 }
 
-/// Settles a file of this text (none: the defaults) with overrides.
+/// Settles a file of this text (`None` for the defaults) with overrides.
 fn settled(kind: Kind, file: &str, overrides: &[&str]) -> Result<Settled, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.yaml");
@@ -204,7 +204,7 @@ fn settled(kind: Kind, file: &str, overrides: &[&str]) -> Result<Settled, Config
     settle(kind, &Request { config, overrides, ..Request::default() })
 }
 
-/// However a key of verl is written, the setting that answers to it gets the value.
+/// In whatever form a key of verl is written, the corresponding setting gets its value.
 #[test]
 fn old_names_work_in_files_mappings_and_references() {
     let (micro, grad) = ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "actor_rollout_ref.actor.grad_clip");
@@ -306,7 +306,7 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
     }
 }
 
-/// The recipe says what the command says: later words win under any name, and what is refused stays in it.
+/// The recipe means the same as the command: later words win under any name, and refused settings stay in it.
 #[test]
 fn recipes_hold_what_the_command_means() {
     let two = "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \
@@ -322,7 +322,7 @@ fn recipes_hold_what_the_command_means() {
         ["actor_rollout_ref.model.external_lib"]
     );
     assert_eq!(convert(&format!("cd x && {two}\n\n{two}")).unwrap().further, [3]);
-    // verl writes over the length of a schedule.
+    // verl overwrites the length of a schedule.
     let schedule = "actor_rollout_ref.actor.optim.total_training_steps";
     let overwritten = convert(&format!("python3 -m verl.trainer.main_ppo {schedule}=7 trainer.total_training_steps=9")).unwrap();
     assert!(overwritten.ignored.iter().any(|one| one.key == schedule && one.value == "7"), "{}", overwritten.recipe);

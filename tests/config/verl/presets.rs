@@ -1,4 +1,4 @@
-//! verl's defaults in three editions, against what Hydra composed from verl's own files.
+//! The built-in defaults of verl in three editions, against what Hydra composed from verl's own files.
 
 use super::{built_in, golden_folder, repository};
 use burnish::config::compat::{
@@ -7,7 +7,7 @@ use burnish::config::compat::{
 use burnish::config::{Node, PpoConfig, Request, Settled, Tree, Value, load, settle};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The built-in files with verl's defaults: the name, the file of verl's that it stands for, and what reads it.
+/// The built-in files with verl's defaults: the name, the file of verl that it replaces, and the kind of command that reads it.
 const PRESETS: [(&str, &str, Kind); 7] = [
     ("ppo_trainer", "ppo_trainer", Kind::Rl),
     ("ppo_megatron_trainer", "ppo_megatron_trainer", Kind::Rl),
@@ -18,13 +18,14 @@ const PRESETS: [(&str, &str, Kind); 7] = [
     ("generation_server", "ppo_trainer", Kind::Generation),
 ];
 
-/// Settings that are not at verl's default on purpose: the key, and why.
+/// Settings that deviate from verl's default on purpose: the key, and the reason.
 const DEVIATIONS: &[(&str, &str)] = &[
     ("actor_rollout_ref.actor.clip_ratio_low", "a clip range on both sides would hide clip_ratio, as it does in verl"),
     ("actor_rollout_ref.actor.clip_ratio_high", "the same"),
 ];
 
-/// What verl's code takes where the file of an edition has no such key: edition (all if empty), file, key, value, where it says so.
+/// The defaults in verl's code for keys that the files of an edition lack: edition (all if empty), file, key, value, and its
+/// place in the code.
 const FALLBACKS: &[(&str, &str, &str, &str, &str)] = &[
     ("2025-06", "ppo_trainer", "data.seed", "1", "trainer/main_ppo.py: data_config.get(\"seed\", 1)"),
     ("2025-06", "ppo_megatron_trainer", "data.seed", "1", "the same"),
@@ -33,19 +34,20 @@ const FALLBACKS: &[(&str, &str, &str, &str, &str)] = &[
     ("", "sft_trainer_engine", "model.init", "pretrained", "workers/engine: from_pretrained"),
 ];
 
-/// Settings that some edition of verl has not, at the value that they have there: none of them is of the arithmetic task. Values that
-/// are null, false or empty need no word. The first of a line is the key, the rest the value.
+/// Settings that some edition of verl lacks, with their value in that edition's preset; none of these values comes from the
+/// arithmetic task. Values that are null, false or empty need no line. The first word of a line is the key, the rest is the
+/// value.
 const OWN: &[&str] = &[
-    // What PyTorch's AdamW and verl's schedules take where nothing is said.
+    // The defaults of PyTorch's AdamW and of verl's schedules.
     "**.betas [0.9, 0.999]",
     "**.eps 1e-8",
     "**.lr_warmup_steps -1",
     "**.min_lr_ratio 0.0",
     "**.num_cycles 0.5",
     "**.total_training_steps -1",
-    // As later editions say; 0.4.1 corrects nothing by these numbers.
+    // As in later editions; 0.4.1 makes no correction with these numbers.
     "actor_rollout_ref.rollout.logprobs_mode processed_logprobs",
-    // Options of algorithms that are off, or other names for what verl does.
+    // Options of algorithms that are off, or other names for verl's behaviour.
     "actor_rollout_ref.actor.policy_loss.top_entropy_quantile 1.0",
     "actor_rollout_ref.actor.policy_loss.vespo_k_neg 3.0",
     "actor_rollout_ref.actor.policy_loss.vespo_k_pos 2.0",
@@ -62,7 +64,7 @@ const OWN: &[&str] = &[
     "algorithm.scale_rewards group",
     "reward_model.reward_kwargs.overlong_buffer_cfg.len 0",
     "reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor 1.0",
-    // Sampling as it is without them.
+    // Neutral values of sampling options.
     "**.min_p 0.0",
     "**.min_tokens 0",
     "**.repetition_penalty 1.0",
@@ -74,16 +76,16 @@ const OWN: &[&str] = &[
     "**.lora_alpha 16",
     "**.target_modules all-linear",
     "critic.model.enable_gradient_checkpointing true",
-    // What follows a value of verl's.
+    // Values that follow one of verl's.
     "reward_model.model.input_tokenizer ~/models/deepseek-llm-7b-chat",
     "reward_model.reward_kwargs.max_resp_len 512",
     "reward_model.forward_max_token_len_per_gpu 32768",
-    // Memory and speed, not results.
+    // Settings that affect memory and speed, not results.
     "critic.forward_micro_batch_size_per_gpu 8",
     "data.batch_size 128",
     "data.max_token_len_per_gpu 8192",
     "reward_model.micro_batch_size_per_gpu 16",
-    // Rows: all of them, shuffled, an overlong one is an error. A conversation has no prompt and response of its own.
+    // Rows: all of them, shuffled, and an overlong one is an error. A conversation has no separate prompt and response.
     "data.shuffle true",
     "data.truncation error",
     "data.train_max_samples -1",
@@ -91,7 +93,7 @@ const OWN: &[&str] = &[
     "data.prompt_key prompt",
     "data.response_key extra_info",
     "data.response_dict_keys [answer]",
-    // Where verl's generation server writes has to be added to its settings.
+    // The output path of verl's generation server, which its settings lack.
     "data.output_path outputs/arithmetic/responses.parquet",
     // The run.
     "checkpoint.*_contents [model, optimizer, extra]",
@@ -127,7 +129,7 @@ fn composed(edition: usize, config: &str) -> BTreeMap<&'static str, Value> {
     of_file.filter_map(|key| Some((key.key, value(&key, key.defaults[edition]?)))).collect()
 }
 
-/// What trains with one of verl's files.
+/// The command that trains with one of verl's files.
 fn framework(config: &str) -> &'static str {
     if config.contains("megatron") { editions::MEGATRON } else { editions::FSDP }
 }
@@ -135,7 +137,7 @@ fn framework(config: &str) -> &'static str {
 /// By the name of the setting: verl's key, and its value.
 type Expected = BTreeMap<String, (&'static str, Value)>;
 
-/// The settings here that answer to verl's keys, at verl's values.
+/// Our settings that correspond to verl's keys, at verl's values.
 fn expected(edition: usize, config: &str, kind: Kind) -> Expected {
     let written = built_in(kind);
     let is_setting = |key: &str| row(kind, key, written.root()).is_none() && written.value(key).is_some();
@@ -167,7 +169,7 @@ fn expected(edition: usize, config: &str, kind: Kind) -> Expected {
             settings.insert(key.to_string(), (key, editions::parse(value).unwrap().value));
         }
     }
-    // A null where there is none here is "not set".
+    // A null is "unset" if verl's null does not exist here.
     settings.retain(|key, (_, value)| *value != Value::Null || NULL_IS_UNSET.iter().all(|pattern| !fits_key(pattern, key)));
     settings.retain(|key, _| DEVIATIONS.iter().all(|(known, _)| known != key));
     settings
@@ -177,7 +179,7 @@ fn settled(kind: Kind, config: &str) -> Settled {
     settle(kind, &Request { config: Some(config.to_string()), ..Request::default() }).unwrap()
 }
 
-/// verl's defaults in the words of ours: what of them differs from our own.
+/// verl's defaults under our names: the ones that differ from our own.
 fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     if editions::keys().all(|key| key.config != config || key.defaults[edition].is_none()) {
         return None;
@@ -186,7 +188,7 @@ fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     let written = built_in(kind);
     let mut differing = Node::new(Value::Map(vec![]), written.root().origin.clone());
     for (key, (_, value)) in expected(edition, config, kind) {
-        // What follows another setting in both needs no word.
+        // A setting that follows another one in both needs no line.
         let follows = matches!(written.value(&key), Some(Value::Text(text)) if text.contains("${"));
         if !follows && !own.value(&key).is_some_and(|ours| alike(ours, &value)) {
             differing.put(&key, Node::new(value, written.root().origin.clone()));
@@ -252,7 +254,7 @@ fn golden_verls_defaults_resolve_as_in_verl() {
     assert!(equal > 1000, "{equal}");
 }
 
-/// No value of the arithmetic task, which our own defaults suit, stays where verl has another meaning or none.
+/// No value of the arithmetic task, for which our own defaults are chosen, remains where verl has another meaning or none.
 #[test]
 fn no_task_value_is_left_in_verls_defaults() {
     let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -268,7 +270,7 @@ fn no_task_value_is_left_in_verls_defaults() {
     assert!(unaccounted.is_empty(), "{}", unaccounted.join("\n"));
 }
 
-/// Whether a setting that verl has not is one of its own accord, and off or neutral.
+/// True if a setting that verl lacks is deliberate, and off or neutral.
 fn is_own(key: &str, value: &Value) -> bool {
     let is_empty = match value {
         Value::Null | Value::Bool(false) => true,
@@ -284,7 +286,7 @@ fn is_own(key: &str, value: &Value) -> bool {
         })
 }
 
-/// The frozen defaults are what our own Hydra composes from verl's files.
+/// The frozen defaults equal what our implementation of Hydra composes from verl's files.
 #[test]
 fn verls_files_compose_to_the_frozen_defaults() {
     for (index, edition) in editions::EDITIONS.iter().enumerate() {
@@ -300,14 +302,14 @@ fn verls_files_compose_to_the_frozen_defaults() {
                 let frozen = frozen.get(key.as_str()).unwrap_or_else(|| panic!("{edition} {config}: {key} is not frozen"));
                 assert!(alike(value, frozen), "{edition} {config} {key}: {value:?}, not {frozen:?}");
             }
-            // What verl's main branch had by then is in no file.
+            // Keys that verl's main branch had by then are in no file.
             let ahead: Vec<&&str> = frozen.keys().filter(|key| !here.contains_key(**key)).collect();
             assert!(*edition == "2026-01" || ahead.is_empty(), "{edition} {config}: {ahead:?}");
         }
     }
 }
 
-/// Composed from verl's own files, a configuration is the one that is built in for them.
+/// A configuration composed from verl's own files equals the built-in one.
 #[test]
 fn verls_own_files_give_the_built_in_defaults() {
     for edition in editions::EDITIONS {
@@ -326,7 +328,7 @@ fn verls_own_files_give_the_built_in_defaults() {
             let from_files = settle(kind, &request).unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
             let built_in = settled(kind, &format!("verl/{edition}/{name}"));
             let mut differs = vec![];
-            // The name of the engine is no setting.
+            // The name of the engine is not a setting.
             let clip_range = |key: &str| DEVIATIONS.iter().any(|(known, _)| *known == key) || key.ends_with("rollout.name");
             let fallback = |key: &str| FALLBACKS.iter().any(|fallback| is_for(fallback, edition, config) && fallback.2 == key);
             leaves("", built_in.tree.root(), &mut |key, node| {
@@ -345,7 +347,7 @@ fn verls_own_files_give_the_built_in_defaults() {
     }
 }
 
-/// With what verl leaves open, and an estimator without a critic.
+/// verl's defaults load once the values that verl leaves open are given, with an estimator without a critic.
 #[test]
 fn verls_defaults_load() {
     for edition in editions::EDITIONS {
