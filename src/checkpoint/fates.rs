@@ -1,5 +1,5 @@
-//! What a changed setting means for a run that is resumed. Every key of the schemas belongs to exactly one class, so a new key
-//! needs a decision.
+//! The consequences of a changed setting for a run that is resumed. Every key of the schemas belongs to exactly one class, so a
+//! new key needs a decision.
 
 use crate::config::compat::fits_key;
 
@@ -21,7 +21,8 @@ pub(super) enum Fate {
     Free(&'static str),
     /// Takes effect from the next step on, and is reported.
     Effect,
-    /// As [`Fate::Effect`], and validation measures something else afterwards, so the best value so far is no longer comparable.
+    /// Takes effect and is reported like [`Fate::Effect`]; validation measures something else afterwards, so the best value so
+    /// far is no longer comparable.
     Validation,
     /// Refused if this part is loaded, because its content would mean something else.
     Refused(Part),

@@ -17,7 +17,7 @@ pub struct Function {
     pub doc: &'static str,
     /// The numbers that `reward.function_kwargs` can set.
     pub settings: &'static [Setting],
-    /// As [`super::Scorer::check`].
+    /// The check of a row, as in [`super::Scorer::check`].
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
 }

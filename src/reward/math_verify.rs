@@ -14,9 +14,9 @@ pub const QUESTIONS: &[&str] = &["verl", "trl", "same"];
 /// The way in which answers are extracted and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// As verl's scorer: any answer in the response counts.
+    /// Any answer in the response counts, as in verl's scorer.
     Verl,
-    /// As TRL's reward function: LaTeX in the response counts, a boxed answer first.
+    /// LaTeX in the response counts, a boxed answer first, as in TRL's reward function.
     Trl,
     /// Compares two bare answers.
     Same,

@@ -61,9 +61,9 @@ pub(super) struct Patience {
     /// The pause after the first of several failures in a row; each further pause is twice as long.
     pub first_pause: Duration,
     pub longest_pause: Duration,
-    /// How long the end of the run waits while no row is delivered; shorter if the run was asked to stop ([`Ending`]).
+    /// The longest wait at the end of the run while no row is delivered; shorter if the run was asked to stop ([`Ending`]).
     pub finish: Duration,
-    /// How long the end of the run waits in all, if rows are being delivered.
+    /// The longest wait at the end of the run in all, if rows are being delivered.
     pub whole: Duration,
 }
 

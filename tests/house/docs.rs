@@ -1,4 +1,4 @@
-//! The generated documentation is up to date, and what the written one points at exists.
+//! The generated documentation is up to date, and files, keys and tests named in the written one exist.
 //!
 //! `scripts/bless` writes docs/config.md and docs/algorithms.md anew.
 
@@ -26,7 +26,7 @@ fn check(file: &str, page: &str) {
     assert!(written == page, "{file} is out of date: run scripts/bless");
 }
 
-/// A doc string as text: the names of functions, settings and files in backticks.
+/// A doc string as text, with the names of functions, settings and files in backticks.
 fn with_names(text: &str) -> String {
     let word =
         Regex::new(r"(?:seq-mean-)?token-(?:mean|sum)(?:-norm)?|\b([A-Za-z][\w./]*\w)(=[\w.|+-]*\w)?(?:\([^)]*\))?").unwrap();
@@ -68,10 +68,10 @@ fn entry(name: &str, aliases: &[&str], doc: &str, notes: &[String]) -> String {
     text
 }
 
-/// What the table at the start of a part says of an entry: its name, its doc string, and what it needs.
+/// A row of the table at the start of a part: an entry's name, its doc string, and its requirements.
 type Row = (&'static str, &'static str, Vec<String>);
 
-/// The page of the registries, as it grows.
+/// The page of the registries while it is being written.
 struct Page(String);
 
 impl Page {
@@ -93,7 +93,7 @@ impl Page {
         self.0.push_str(&format!("\n## {title}\n\nChosen by {chosen_by}.\n{table}{}", entries.collect::<String>()));
     }
 
-    /// Where the next entry of this name will be found: a name may come up in several parts.
+    /// The anchor of the next entry of this name; a name can occur in several parts.
     fn anchor(&self, name: &str) -> String {
         match self.0.matches(&format!("\n### `{name}`\n")).count() {
             0 => name.to_owned(),
@@ -102,7 +102,7 @@ impl Page {
     }
 }
 
-/// What is particular about a policy loss, beside its formula.
+/// The requirements of a policy loss, apart from its formula.
 fn loss_needs(loss: &policy_loss::PolicyLoss) -> Vec<String> {
     let aggregation = loss.aggregation.map(|mode| format!("is always aggregated by `{mode}`"));
     let prepared = loss.prepare.map(|_| "looks at the whole mini-batch first".to_owned());
@@ -185,7 +185,7 @@ fn algorithms() -> String {
 fn generated_pages_are_up_to_date() {
     check("docs/config.md", &burnish::config::docs::page().unwrap());
     check("docs/algorithms.md", &algorithms());
-    // The end of the page is rendered, the rest is written.
+    // The end of the page is generated, the rest is written by hand.
     let written = std::fs::read_to_string(root().join("docs/from-verl.md")).unwrap();
     let (head, _) = written.split_once("writes what follows. -->\n\n").unwrap();
     check("docs/from-verl.md", &format!("{head}writes what follows. -->\n\n{}", burnish::config::compat::page::page().unwrap()));
@@ -227,7 +227,7 @@ fn keys_that_pages_name_exist() {
         Regex::new(r"(?:^|[^.\w/])((?:data|actor_rollout_ref|algorithm|trainer|reward_model|critic)(?:\.[a-z_]+)+)").unwrap();
     for file in files.iter().filter(|file| !file.ends_with("docs/config.md")) {
         let text = std::fs::read_to_string(file).unwrap();
-        // What the console shows may be a mistake, and what is rendered are patterns.
+        // Consoles may show mistakes, and generated parts contain patterns.
         let text = text.split("writes what follows. -->").next().unwrap();
         let text: String = text.split("```console").map(|part| part.split_once("```").map_or(part, |(_, rest)| rest)).collect();
         for found in key.captures_iter(&text).map(|found| found[1].to_owned()) {

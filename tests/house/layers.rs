@@ -1,4 +1,4 @@
-//! Dependencies point one way.
+//! Dependencies point in one direction.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The house itself: its layers, its pages, and the report of a run as a browser shows it.
+//! The repository itself: its layers, its pages, and a run's report in a browser.
 
 mod docs;
 mod layers;

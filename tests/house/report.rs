@@ -1,6 +1,6 @@
-//! The page of a report in a browser: curves are drawn, samples can be browsed, and nothing is asked of a network.
+//! The page of a report in a browser: curves are drawn, samples can be browsed, and nothing is requested from a network.
 //!
-//! Without `chromium` on the PATH only what the page holds is checked; `BURNISH_REQUIRE_CHROMIUM=1` makes that a failure.
+//! Without `chromium` on the PATH only the content of the page is checked; `BURNISH_REQUIRE_CHROMIUM=1` makes that a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use burnish::report::page::page;
 use burnish::run::{BestSoFar, RunInfo, Setting, State};
 use serde_json::{Value, json};
 
-/// A run of 40 steps with validations, samples, settings, a metric that is not finite at times, and texts that look like HTML.
+/// A run of 40 steps with validations, samples, settings, a metric that is sometimes not finite, and texts that look like HTML.
 fn write_run(dir: &Path, experiment: &str, rate: f64) {
     std::fs::create_dir_all(dir).unwrap();
     let lines = |values: Vec<Value>| values.iter().map(|value| format!("{value}\n")).collect::<String>();

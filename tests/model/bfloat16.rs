@@ -1,5 +1,5 @@
-//! bfloat16 compute with f32 parameters, which is the default on a GPU, against f32 on the same golden models: what is trained is
-//! nearly the same, and what generates is what is trained.
+//! bfloat16 compute with f32 parameters, which is the default on a GPU, against f32 on the same golden models: training gives
+//! nearly the same numbers, and generation uses the trained policy.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
 use burnish::util::rng::Stream;
 
 /// Models of every kind (windows and soft caps, learned positions and biases, a partial rotation, tied heads, norms of heads),
-/// and what bfloat16 loses on [`texts`] in torch 2.15 under `torch.autocast`, which rounds where we do: the mean difference
-/// of a log-probability from f32, and that of the gradient of [`backward`]'s loss, over its norm. Their weights are large, so that
-/// this is more than in a trained model.
+/// and the error of bfloat16 on [`texts`] in torch 2.15 under `torch.autocast`, which rounds where we do: the mean difference of
+/// a log-probability from f32, and the difference of the gradient of [`backward`]'s loss, over its norm. The weights of these
+/// models are large, so the errors are larger than in a trained model.
 const MODELS: [(&str, f64, f64); 6] = [
     ("llama", 0.0641, 0.0948),
     ("gemma2", 0.0462, 0.0537),
@@ -27,7 +27,7 @@ fn load(name: &str) -> CausalLm {
     CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
 }
 
-/// Three responses to one prompt, and one to each of others.
+/// Three responses to one prompt, and one response to each of several others.
 fn texts() -> Vec<(Vec<u32>, Vec<u32>)> {
     let token = |i: usize| (i * 7919 + 13) as u32 % 256;
     let text = |from: usize, len: usize| (from..from + len).map(token).collect::<Vec<_>>();
@@ -35,7 +35,7 @@ fn texts() -> Vec<(Vec<u32>, Vec<u32>)> {
     lengths.map(|(at, p, r)| (text(at, p), text(100 + r, r))).to_vec()
 }
 
-/// Statistics and gradients of a sum of log-probabilities with signs, and the divergence from a reference.
+/// The statistics and gradients of a signed sum of log-probabilities, and the divergence from a reference.
 fn backward(model: &CausalLm, reference: &CausalLm) -> (TokenStats, Gradients) {
     let texts = texts();
     let sequences: Vec<Sequence> = texts.iter().map(|(prompt, response)| Sequence { prompt, response }).collect();
@@ -54,7 +54,7 @@ fn mean_difference(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from((a - b).abs())).sum::<f64>() / a.len() as f64
 }
 
-/// ‖x‖ of all gradients together.
+/// The norm ‖x‖ of all gradients together.
 fn norm<'a>(gradients: impl Iterator<Item = &'a Tensor<1>>) -> f64 {
     gradients.map(|g| f64::from(g.clone().square().sum().into_scalar::<f32>())).sum::<f64>().sqrt()
 }
@@ -85,7 +85,7 @@ fn bfloat16_loses_no_more_than_in_torch() {
     }
 }
 
-/// Decode and prefill, on copies of the matrices, against the training pass over what they sampled.
+/// Decode and prefill, on copies of the matrices, against the training pass over the tokens that they sampled.
 #[test]
 fn what_generates_in_bfloat16_is_what_is_trained() {
     for (name, log_prob_error, _) in MODELS {

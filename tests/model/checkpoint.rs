@@ -1,4 +1,4 @@
-//! Checkpoints survive kills, damage and retention: what is on disk decides, never what a process remembers.
+//! Checkpoints survive kills, damage and retention: the files on disk decide, never the memory of a process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn save_best(checkpoints: &mut Checkpoints, step: u64, best: Option<u64>) -> Pat
     checkpoints.save(step, best, write).unwrap()
 }
 
-/// What is in a folder, but for its lock.
+/// The names in a folder, except its lock.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -57,7 +57,7 @@ fn what_a_later_run_has_replaced_is_known() {
     let [_, _, last] = [2, 4, 5].map(|step| save(&mut checkpoints, step));
     let there = |checkpoints: &Checkpoints| [2, 3, 4, 5].map(|step| checkpoints.was_there(step, &last));
     assert_eq!(there(&checkpoints), [true, false, true, true]);
-    // A run that went back to step 2 comes to step 4 again.
+    // A run that was reset to step 2 reaches step 4 again.
     save(&mut checkpoints, 4);
     assert_eq!(there(&checkpoints), [true, false, false, true]);
 }
@@ -75,7 +75,7 @@ fn a_failed_or_killed_save_changes_nothing() {
     assert!(format!("{:#}", error.unwrap_err()).contains("step 10: the disk is full"));
     assert_eq!(names(dir.path()), before);
 
-    // Killed while writing (a process id that cannot be in use), and between the rename and the tracker file.
+    // The process was killed while writing (its process id cannot be in use), and between the rename and the tracker file.
     let staging = dir.path().join(".tmp-global_step_10-4294967295");
     fs::create_dir(&staging).unwrap();
     fs::write(staging.join("half"), "x").unwrap();
@@ -86,7 +86,7 @@ fn a_failed_or_killed_save_changes_nothing() {
     fs::write(dir.path().join(TRACKER_FILE), "5").unwrap();
     assert_eq!(auto(&mut checkpoints), Some(good));
 
-    // Killed while replacing a checkpoint of the same step: the earlier one comes back.
+    // The process was killed while replacing a checkpoint of the same step: the earlier one is restored.
     fs::rename(dir.path().join("global_step_5"), dir.path().join(".old-global_step_5-4294967295")).unwrap();
     drop(checkpoints);
     let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
@@ -103,7 +103,7 @@ fn the_newest_whole_checkpoint_is_found_whatever_is_damaged() {
     let weights = |step: u64| dir.path().join(format!("global_step_{step}/actor/model.safetensors"));
     let mut fallback = |expected: u64| {
         assert_eq!(auto(&mut checkpoints), Some(checkpoints.path(expected)));
-        // One that is named as the place to go on from gets no second chance.
+        // A damaged checkpoint that is named by its path is an error, without a fallback.
         let damaged = checkpoints.path(expected + 5);
         let named = checkpoints.resolve(ResumeMode::Path, Some(&damaged));
         assert!(named.is_err(), "{named:?}");
@@ -115,7 +115,7 @@ fn the_newest_whole_checkpoint_is_found_whatever_is_damaged() {
     fs::write(dir.path().join(TRACKER_FILE), "20").unwrap();
     fs::write(weights(20), "short").unwrap();
     fallback(15);
-    // The same size, and one bit.
+    // The same size, with one bit changed.
     let mut altered = fs::read(weights(15)).unwrap();
     altered[50] ^= 1;
     fs::write(weights(15), altered).unwrap();
@@ -183,7 +183,7 @@ fn retention_keeps_the_checkpoints_saved_last_across_runs() {
     save(&mut second_run, 50);
     assert_eq!(steps(), ["global_step_40", "global_step_5", "global_step_50"], "a directory without manifest stays");
 
-    // Going back to an earlier step makes its successors the newest, although their steps are smaller.
+    // After resuming from an earlier step, its successors are the newest, although their steps are smaller.
     save(&mut second_run, 45);
     assert_eq!(steps(), ["global_step_45", "global_step_5", "global_step_50"]);
     save(&mut second_run, 46);
@@ -199,7 +199,7 @@ fn retention_spares_the_best_and_counts_no_damaged_one() {
     assert_eq!(steps(), ["global_step_1", "global_step_3", "global_step_4"]);
     assert_eq!(fs::read_to_string(dir.path().join(BEST_FILE)).unwrap(), "1");
 
-    // A damaged one is no place to go back to: with it gone there are still two.
+    // A damaged checkpoint cannot be resumed from and does not count, so two others remain.
     let data = dir.path().join("global_step_4/data.json");
     fs::write(&data, "[]").unwrap();
     assert_eq!(auto(&mut checkpoints), Some(checkpoints.path(3)));

@@ -48,7 +48,7 @@ fn weights(dtype: Dtype, name: &'static str, shard: usize) -> Form {
     Form::Weights { dtype, name, shard, base: None }
 }
 
-/// A checkpoint of step 1 of the model in actor/, and perhaps of one with a scalar head in critic/.
+/// A checkpoint of step 1 with the model in actor/ and, if given, one with a scalar head in critic/.
 fn checkpoint(dir: &Path, actor: &Learner, critic: Option<&Learner>) -> PathBuf {
     let parts = Parts { model: true, merged: false, optimizer: false };
     let files = [golden("models/llama/generation_config.json")];
@@ -83,7 +83,7 @@ fn full_weights_in_any_type_and_in_shards() {
         assert_eq!((dtype, shape), (&Dtype::BF16, want_shape));
         assert!(values.iter().zip(want).all(|(x, want)| *x == bf16::from_f32(*want).to_f32()), "{name}");
     }
-    // transformers' layout: numbered files, none above the limit (but for their headers), and an index with the size of all.
+    // transformers' layout: numbered files, none above the limit (except for their headers), and an index with the total size.
     let index = json(at("bf16/model.safetensors.index.json"));
     let elements: usize = whole.values().map(|(_, _, values)| values.len()).sum();
     assert_eq!(index["metadata"]["total_size"], 2 * elements);
@@ -125,7 +125,7 @@ fn adapters_are_merged_or_kept() {
         assert_eq!((kept.factors, kept.rank, kept.alpha), (given.factors, given.rank, given.alpha), "{name}");
         assert!(at("kept/generation_config.json").exists() && !at("kept/config.json").exists());
 
-        // Merged from files as from memory.
+        // Merging from files gives the same as merging in memory.
         for (model, which) in [(&actor, "actor"), (&critic, "critic")] {
             let part = find_part(&saved, Some(which)).unwrap();
             export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at(which)).unwrap();
@@ -134,7 +134,7 @@ fn adapters_are_merged_or_kept() {
             assert!(merged == want, "{name} {which}: {:?}, in memory {:?}", merged.keys(), want.keys());
         }
 
-        // A base model that has moved.
+        // The base model was moved.
         let config = saved.join("actor").join(ADAPTER).join("adapter_config.json");
         let moved = std::fs::read_to_string(&config).unwrap().replace(folder.to_str().unwrap(), "/no/such/base");
         std::fs::write(&config, moved).unwrap();

@@ -1,4 +1,4 @@
-//! Hugging Face folders of every family: what is written is what was read, whatever the files look like.
+//! Hugging Face folders of every family: weights are written as they were read, whatever the layout of the files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn config(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap()
 }
 
-/// Names, shapes and values.
+/// The names, shapes and values of tensors.
 type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 fn tensors(folder: &Path) -> Tensors {
@@ -80,7 +80,7 @@ fn files_of_other_dtypes_in_shards_or_without_a_prefix() {
     let f32s = |x: f32| x.to_le_bytes().to_vec();
     let bf16 = |x: f32| ((x.to_bits() >> 16) as u16).to_le_bytes().to_vec();
 
-    // Two shards, one of them bfloat16; what remains of a float is its upper half.
+    // Two shards, one of them bfloat16, which keeps the upper half of a float.
     let (first, second): (Tensors, Tensors) = whole.clone().into_iter().partition(|(name, _)| name.contains(".h.0."));
     write(&at("model-00001-of-00002.safetensors"), &first, Dtype::F32, &f32s);
     write(&at("model-00002-of-00002.safetensors"), &second, Dtype::BF16, &bf16);
@@ -107,7 +107,7 @@ fn files_of_other_dtypes_in_shards_or_without_a_prefix() {
     let (got, want) = (&loaded["transformer.h.1.attn.c_attn.weight"].1, &whole["transformer.h.1.attn.c_attn.weight"].1);
     assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() <= 1e-3 * b.abs().max(0.1)), "float16");
 
-    // A tensor too many, one too few, and a pickle.
+    // One tensor too many, one too few, and a pickle.
     let error = || format!("{:#}", load(folder.path()).err().unwrap());
     bare.insert("h.7.ln_1.weight".to_owned(), (vec![64], vec![1.0; 64]));
     write(&at("model.safetensors"), &bare, Dtype::F32, &f32s);

@@ -1,4 +1,4 @@
-//! Gradients do not depend on how a mini-batch is cut: the whole actor objective, through a real model.
+//! Gradients do not depend on the division of a mini-batch: the whole actor objective, through a real model.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn load(name: &str) -> CausalLm {
     CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
 }
 
-/// A reference of the same vocabulary and half the hidden size.
+/// A reference with the same vocabulary and half the hidden size.
 fn narrow_reference() -> CausalLm {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/llama/config.json");
     let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(config).unwrap()).unwrap();
@@ -99,7 +99,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
     }
 }
 
-/// The temperature divides the logits in training as it does in sampling: gradients agree with finite differences.
+/// The temperature divides the logits in training as in sampling: gradients agree with finite differences.
 #[test]
 fn gradients_agree_with_finite_differences() {
     let model = load("llama").trainable();
@@ -114,7 +114,7 @@ fn gradients_agree_with_finite_differences() {
         let n = stats.log_prob.len();
         TokenGrads { log_prob: vec![1.0; n], entropy: vec![0.5; n], full_kl: Vec::new() }
     });
-    // Along the gradient itself the directional derivative is its squared norm.
+    // Along the gradient itself, the directional derivative is its squared norm.
     let norm = gradients.norm();
     let step = 1e-3 / norm;
     let moved = |sign: f64| {
@@ -129,7 +129,7 @@ fn gradients_agree_with_finite_differences() {
     assert!((slope / (norm * norm) - 1.0).abs() < 1e-2, "slope {slope}, squared norm {}", norm * norm);
 }
 
-/// A critic's gradients do not depend on the cut, and agree with finite differences along themselves.
+/// A critic's gradients do not depend on the division into micro-batches, and agree with finite differences along themselves.
 #[test]
 fn gradients_of_values() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/gpt_neox_critic");
@@ -167,7 +167,7 @@ fn gradients_of_values() {
     assert!((slope / (norm * norm) - 1.0).abs() < 1e-2, "slope {slope}, squared norm {}", norm * norm);
 }
 
-/// Gradients of Σ c_t·KL_t to every parameter are those of plain autodiff through the logits of the same model.
+/// The gradients of Σ c_t·KL_t to every parameter equal those of plain autodiff through the logits of the same model.
 #[test]
 fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     let (model, reference) = (load("qwen2").trainable(), narrow_reference());
@@ -209,8 +209,8 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     }
 }
 
-/// With every token of the vocabulary as the response once, expectations over the policy are sums: of the log-ratio k1 the
-/// divergence, of the probability Σπ², of −log π the entropy.
+/// If the response contains every token of the vocabulary once, expectations over the policy are sums: the log-ratio k1 gives the
+/// divergence, the probability gives Σπ², and −log π gives the entropy.
 #[test]
 fn statistics_are_the_expectations_of_what_is_sampled() {
     let (model, reference) = (load("llama"), narrow_reference());
@@ -227,7 +227,7 @@ fn statistics_are_the_expectations_of_what_is_sampled() {
     assert!(near(&ours.entropy, expectation(&|i| -ours.log_prob[i])));
 }
 
-/// To the bit: both passes do the same operations.
+/// The divergence is 0 to the bit, because both passes do the same operations.
 #[test]
 fn a_model_does_not_diverge_from_itself() {
     let model = load("llama3_rope_tied").trainable();
@@ -241,9 +241,9 @@ fn a_model_does_not_diverge_from_itself() {
     assert_eq!(gradients.norm(), 0.0);
 }
 
-/// A prompt that passes once for its responses, and activations that are computed again, change no gradient: sequences one by one
-/// against all at once, in a family with windows, soft caps, a scaled embedding and sandwich norms, and in one with learned
-/// positions; with gradient checkpointing to the bit.
+/// A prompt that passes once for all of its responses, and activations that are recomputed, change no gradient. Sequences one by
+/// one are compared with all at once, in a family with windows, soft caps, a scaled embedding and sandwich norms, and in one with
+/// learned positions. With gradient checkpointing the gradients are equal to the bit.
 #[test]
 fn shared_prompts_and_checkpoints_change_no_gradient() {
     for name in ["gemma2", "gpt2", "gpt_neox", "qwen3"] {
@@ -271,7 +271,7 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
         let checkpointed = model.clone().computing(false, true);
         let again = run(&checkpointed, &[&sequences]);
         assert_eq!(together.0.len(), alone.0.len(), "{name}");
-        // The bias of keys shifts all scores of a query alike: its gradient is 0 but for rounding.
+        // The bias of keys shifts all scores of a query alike, so its gradient is 0 except for rounding.
         let least = 1e-3 * alone.norm() as f32;
         for (parameter, g) in together.0 {
             let scale: f32 = alone.0[&parameter].clone().abs().max().into_scalar();

@@ -1,4 +1,4 @@
-//! Adapters against PEFT (`golden/lora`, scripts/golden_lora.py), and what training, generation and checkpoints do with them.
+//! Adapters against PEFT (`golden/lora`, scripts/golden_lora.py), and their use in training, generation and checkpoints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn log_probs(model: &CausalLm, seqs: &[Vec<u32>]) -> Vec<f32> {
     model.token_stats(&sequences(seqs), 1.0, None).log_prob
 }
 
-/// Gradients of Σ cos(1.9 t) log p_t, as scripts/golden_lora.py has it.
+/// The gradients of Σ cos(1.9 t) log p_t, as in scripts/golden_lora.py.
 fn backward(model: &CausalLm, seqs: &[Vec<u32>]) -> Gradients {
     let weights: Vec<f32> = seqs.iter().flat_map(|s| (0..s.len() - 1).map(|t| (1.9 * t as f32).cos())).collect();
     let mut gradients = Gradients::default();
@@ -74,7 +74,7 @@ fn log_probabilities_and_gradients_are_those_of_peft() {
         assert_eq!(log_probs(&model.without_adapter(), &seqs), log_probs(&base(name), &seqs), "{name}");
         assert!(largest(&ours, &log_probs(&base(name), &seqs)) > 0.1, "{name}: the adapter does nothing");
 
-        // A step of −1 along the gradient moves each factor by it; nothing else has one.
+        // A step of −1 along the gradient moves each factor by its gradient; nothing else has one.
         let gradients = backward(&model, &seqs);
         let again = backward(&model.clone().computing(false, true), &seqs);
         let bits = |g: &Gradients| g.0.values().map(|g| g.clone().into_data().try_into_vec::<f32>().unwrap()).collect::<Vec<_>>();
@@ -153,7 +153,7 @@ fn targets_are_names_expressions_or_all() {
     assert!(paths("llama", &["q_proj"], &["q_proj"]).unwrap_err().contains("leave no module to adapt"));
 }
 
-/// A new adapter changes nothing yet, and depends on seed and module alone.
+/// A new adapter changes no output yet, and depends on the seed and the module alone.
 #[test]
 fn a_new_adapter_starts_as_in_peft() {
     let (model, folder) = (base("llama"), golden("models/llama"));
@@ -200,8 +200,8 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     paths.into_iter().map(|path| (path.display().to_string(), std::fs::read(folder.join(path)).unwrap())).collect()
 }
 
-/// Of a causal language model and of one with a scalar head: killed after a step and resumed, the next step is the same to the
-/// byte, and only what is trained is in the checkpoint.
+/// A causal language model and one with a scalar head are killed after a step and resumed: the next step is the same to the byte,
+/// and the checkpoint contains only what is trained.
 #[test]
 fn checkpoints_hold_the_adapter_and_go_on_from_it() {
     let (seqs, folder) = (expected("llama").0, tempfile::tempdir().unwrap());

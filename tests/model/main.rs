@@ -1,4 +1,4 @@
-//! Models and what is done with them: operations, gradients, families, LoRA, generation, scoring heads, checkpoints and export.
+//! Models: operations, gradients, families, LoRA, generation, scoring heads, checkpoints and export.
 
 mod bfloat16;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! Fused operations against the same maths composed of burn's own ops: values and gradients; and what batching may not change.
+//! Fused operations against the same maths composed of burn's own ops (values and gradients), and invariance under batching.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ fn close(name: &str, a: Tensor<2>, b: Tensor<2>) {
     assert!(err <= 1e-5 * scale, "{name}: largest error {err}, largest value {scale}");
 }
 
-/// The fused operation against the plain composition in f64: values, and gradients of all inputs. On flex, f64 tensors take
+/// Compares a fused operation with the plain composition in f64: values, and gradients of all inputs. On flex, f64 tensors take
 /// the composed bodies, which CUDA runs, so both bodies are compared.
 fn same<const N: usize>(
     name: &str,
@@ -59,13 +59,13 @@ fn activations() {
     close("strided d gate", g.grad(&y.sum().backward()).unwrap(), g.grad(&z.sum().backward()).unwrap());
 }
 
-/// Each activation over its range, relative to the exact value: small tails must not drown in the rounding of large ones.
+/// Each activation over its range, relative to the exact value: small tails must not be lost in the rounding of large values.
 #[test]
 fn activations_are_accurate() {
     let x: Vec<f32> = (-6000..=2000).map(|i| i as f32 / 1000.0).collect();
     let x = Tensor::<2>::from_data(TensorData::new(x, [1, 8001]), &Device::flex());
     for (act, tolerance) in [(Act::Silu, 1e-6), (Act::Gelu, 3e-6), (Act::GeluTanh, 5e-6)] {
-        // 1 + erf and 1 + tanh of the plain forms cancel, so the exact values are of f64.
+        // In the plain forms, 1 + erf and 1 + tanh cancel, so the exact values are computed in f64.
         let want = plain_act(x.clone().cast(FloatDType::F64), act);
         let error = (ops::act(x.clone(), act).cast(FloatDType::F64) - want.clone()).abs() / (want.abs() + 1e-30);
         let error: f64 = error.max().into_scalar();
@@ -176,8 +176,8 @@ fn rope() {
     }
 }
 
-/// A decode step over sequences in scattered blocks equals plain attention over each sequence alone, in both bodies, and does
-/// not depend on the other rows or on where the blocks lie.
+/// A decode step over sequences in scattered blocks equals plain attention over each sequence alone, in both bodies. It does not
+/// depend on the other rows or on the places of the blocks.
 #[test]
 fn decode_attention() {
     let dev = Device::flex();
@@ -208,7 +208,7 @@ fn decode_attention() {
             let scores = q.clone().narrow(0, row, 1).reshape([hkv, hq / hkv, d]).matmul(cut(&k).swap_dims(1, 2)) * scale;
             let scores = softcap.map_or(scores.clone(), |cap| (scores / cap).tanh() * cap);
             close("row", alone.clone(), activation::softmax(scores, 2).matmul(cut(&v)).reshape([hq, d]));
-            // The same keys and values in other blocks, and no neighbours.
+            // The same keys and values in other blocks, without neighbours.
             let order: Vec<usize> = (0..tables[row].len()).collect();
             let moved = run(&[row], &own(&k), &own(&v), &[order.as_slice()]).flatten::<2>(0, 1);
             assert_eq!(moved.into_data(), alone.into_data(), "row {row}");
@@ -294,7 +294,7 @@ fn golden_full_kl() {
                 assert!(error <= 1e-5 * want.abs().max(least), "{dtype:?} {what} {i}: {got}, torch has {want}");
             }
         };
-        // A row all but equal to the reference's has a divergence of 2e-5, which must not drown in rounding; an equal one has 0.
+        // A row almost equal to the reference's has a divergence of 2e-5, which must not be lost in rounding; an equal row has 0.
         near("divergence", &stats.full_kl, &floats(&golden["full_kl"]), 1e-2);
         assert_eq!(stats.full_kl[2], 0.0);
         near("Σπ²", &stats.sum_pi_squared, &floats(&golden["sum_pi_squared"]), 1e-2);
@@ -302,7 +302,7 @@ fn golden_full_kl() {
         let d = head_backward(policy, &vec![0; n], &head_stats(policy, &vec![0; n], reference), &g, reference, Some(&mut dw));
         let d: Vec<f32> = (d / temperature).cast(FloatDType::F32).into_data().try_into_vec().unwrap();
         for (row, want) in rows("d_logits").iter().enumerate() {
-            // A gradient is p times log-ratio less divergence, two numbers of this size.
+            // A gradient is p times (log-ratio − divergence), which are two numbers of this size.
             let least = floats(&golden["full_kl"])[row].max(0.1);
             near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], want, least);
         }

@@ -1,4 +1,4 @@
-//! The maths of the fused operations, composed of burn's own: what tests compare with and benches measure beside.
+//! The maths of the fused operations, composed of burn's own operations, for comparison in tests and benchmarks.
 
 use burn::prelude::*;
 use burn::tensor::{Distribution, activation};
@@ -27,7 +27,7 @@ pub fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
     }
 }
 
-/// Attention of each segment alone, with its keys repeated for each head and a mask written out.
+/// The attention of each segment alone, with its keys repeated for each head and an explicit mask.
 pub fn plain_attention([q, k, v]: [Tensor<3>; 3], packed: &Packed, s: Scoring) -> Tensor<3> {
     let group = q.dims()[1] / k.dims()[1];
     let parts = packed.segments().filter(|x| !x.rows.is_empty()).map(|x| {

@@ -1,4 +1,4 @@
-//! Reward models beside transformers, whatever the batch; and conversations that are written anew for them.
+//! Reward models against transformers, in batches of any composition, and conversations that are rewritten for them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn golden_scores_whatever_is_cut_off() {
         close(&whole.scores, &expected, 1e-4);
         assert_eq!(whole.cut, None);
 
-        // What is longer than max_length is read up to there, be it in the response or in the prompt.
+        // An input longer than max_length is read up to this length, whether it ends in the response or in the prompt.
         for most in [6, 2] {
             let verdict = judge(&model(Some(most)), &texts).unwrap();
             let shortened: Vec<Vec<u32>> = texts.iter().map(|ids| ids[..most.min(ids.len())].to_vec()).collect();
@@ -94,7 +94,7 @@ fn a_score_that_is_no_number_spoils_no_other() {
     assert_eq!(scores[0], judge(&model, &[vec![1, 2, 3, 4]]).unwrap().scores[0]);
 }
 
-/// A tokenizer of the same characters under other ids, with a template of its own.
+/// A tokenizer of the same characters with other ids and a template of its own.
 fn another_tokenizer(folder: &Path) -> Tokenizer {
     write_char_tokenizer(folder).unwrap();
     let read = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
@@ -129,7 +129,7 @@ fn tokenizers_that_give_a_token_another_id_are_told_apart() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The bytes of a score depend on its own text: not on its neighbours, their order, or how they are cut.
+    /// The bytes of a score depend only on its own text: not on its neighbours, their order, or the division into passes.
     #[test]
     fn neighbours_do_not_matter(
         texts in prop::collection::vec(prop::collection::vec(3..40u32, 3..12), 2..7),
@@ -145,7 +145,7 @@ proptest! {
         prop_assert_eq!(judge(&together, &turned).unwrap().scores, one_by_one);
     }
 
-    /// What the reward model reads is its own rendering of the messages and the answer, whatever ends the response.
+    /// The reward model reads its own rendering of the messages and the answer, whatever ends the response.
     #[test]
     fn rewritten_conversations_are_the_reward_models_own(
         question in "[0-9+*=-]{1,8}", answer in "[0-9 \n]{0,6}", ended in any::<bool>(), earlier in any::<bool>(),

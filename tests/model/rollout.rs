@@ -1,4 +1,4 @@
-//! The native engine: a response does not depend on its neighbours, the slots or the number of samples beside it.
+//! The native engine: a response does not depend on its neighbours, the slots or the number of samples.
 
 use std::path::Path;
 
@@ -73,7 +73,7 @@ fn a_response_does_not_depend_on_its_neighbours() {
     for max_num_seqs in [1, 2, 3, 5] {
         assert_eq!(generate(&model, &all, 4, NativeEngine { max_num_seqs, ..ENGINE }), together, "{max_num_seqs} side by side");
     }
-    // From each prompt alone, over some together, to more than the budget holds.
+    // Budgets under which each prompt passes alone, or some together; the longest prompt exceeds two of them.
     for max_num_batched_tokens in [1, 20, 40] {
         let engine = NativeEngine { max_num_batched_tokens, ..ENGINE };
         assert_eq!(generate(&model, &all, 4, engine), together, "{max_num_batched_tokens} tokens in a pass");
@@ -106,7 +106,7 @@ fn responses_end_where_they_should() {
     let endless = generate_with(&model, &all, 2, ENGINE, free, None).unwrap();
     assert!(endless.iter().all(|r| r.ids.len() == 24 && r.finish == Finish::Length));
 
-    // A stop text: here one that the first token divisible by 7 completes. The response keeps it, and is the same up to there.
+    // A stop text, which here the first token divisible by 7 completes. The response contains it, and is the same up to there.
     let stops = |ids: &[u32]| ids.last().unwrap().is_multiple_of(7);
     let stopped = generate_with(&model, &all, 2, ENGINE, free, Some(&stops)).unwrap();
     for (r, whole) in stopped.iter().zip(&endless) {
@@ -116,7 +116,7 @@ fn responses_end_where_they_should() {
     }
     assert!(stopped.iter().any(|r| r.finish == Finish::Stop));
 
-    // Before min_tokens, stop tokens are not drawn, and stop texts are not looked for.
+    // Before min_tokens, stop tokens are not drawn, and stop texts are not searched for.
     let late = Sampling { min_tokens: 10, ..SAMPLING };
     let responses = generate_with(&model, &all, 4, ENGINE, (late, &EOS), None).unwrap();
     assert!(responses.iter().all(|r| r.ids.len() > 10 && !r.ids[..10].iter().any(|id| EOS.contains(id))));
@@ -137,8 +137,8 @@ fn responses_end_where_they_should() {
     assert!(error.contains("max_position_embeddings"), "{error}");
 }
 
-/// Greedy responses are the likeliest tokens of the penalised logits, here computed one position after another; the
-/// log-probabilities stay the model's.
+/// Greedy responses are the likeliest tokens of the penalised logits, which are computed position by position here; the reported
+/// log-probabilities are the model's, without the penalty.
 #[test]
 fn repetition_penalty_knows_prompt_and_response() {
     let model = model();
@@ -192,7 +192,8 @@ fn progress_ends_with_everything() {
     assert_eq!(seen.last(), Some(&Progress { finished: 6, total: 6, tokens }));
 }
 
-/// What vLLM reports of each token it may draw, from scripts/golden_rollout_log_probs.py; what is not kept is never drawn.
+/// The log-probabilities that vLLM reports for each token it may draw, from scripts/golden_rollout_log_probs.py; tokens that a
+/// filter removes are never drawn.
 #[test]
 fn golden_log_probs_of_generation() {
     let folder = std::env::var_os("BURNISH_GOLDENS").map(std::path::PathBuf::from);

@@ -1,4 +1,4 @@
-//! Models against what transformers computes on the same checkpoints (`models/*/golden.json`): logits, log-probabilities,
+//! Models against the numbers of transformers on the same checkpoints (`models/*/golden.json`): logits, log-probabilities,
 //! entropies, a greedy continuation, the loss of a supervised step, its gradient norms and one AdamW step.
 
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ fn sequences(golden: &Value) -> Vec<Vec<u32>> {
     golden["seqs"].as_array().unwrap().iter().map(ids).collect()
 }
 
-/// |a − b| ≤ tolerance · max(1, |b|) everywhere.
+/// Asserts |a − b| ≤ tolerance · max(1, |b|) for all elements.
 fn close(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
     assert_eq!(a.len(), b.len(), "{what}");
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
@@ -56,7 +56,7 @@ fn close(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
     }
 }
 
-/// Logits of every token of a sequence, by a pass over whole prompts.
+/// The logits of every token of a sequence, by a pass over whole prompts.
 fn logits(model: &CausalLm, seq: &[u32]) -> Vec<f32> {
     let mut packed = Packed::default();
     packed.push(seq.len(), &[]);
@@ -103,13 +103,13 @@ fn golden_forward_and_greedy() {
     }
 }
 
-/// A number by the name of a file's tensor. transformers 5 calls GPT-NeoX's head `lm_head` and writes it as `embed_out`.
+/// The number for a tensor, by its name in the file. transformers 5 calls GPT-NeoX's head `lm_head` and writes it as `embed_out`.
 fn torch(numbers: &serde_json::Map<String, Value>, name: &str) -> f64 {
     let number = numbers.get(name).or_else(|| numbers.get("lm_head.weight").filter(|_| name == "embed_out.weight"));
     number.and_then(Value::as_f64).unwrap_or_else(|| panic!("{name} is unknown to torch"))
 }
 
-/// Mean negative log-likelihood of all predicted tokens, and its gradients.
+/// The mean negative log-likelihood of all predicted tokens, with its gradients.
 fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) -> f64 {
     let batch: Vec<Sequence> = seqs.iter().map(|s| Sequence { prompt: &s[..1], response: &s[1..] }).collect();
     let count: usize = batch.iter().map(|s| s.response.len()).sum();
@@ -131,7 +131,7 @@ fn golden_backward_and_adamw() {
         close(&format!("{name} loss"), &[loss as f32], &[golden["loss"].as_f64().unwrap() as f32], 1e-4);
         close(&format!("{name} grad norm"), &[gradients.norm() as f32], &[golden["grad_norm"].as_f64().unwrap() as f32], 1e-3);
         let want = golden["grad_norms"].as_object().unwrap();
-        // Files may hold several of our parameters as one tensor.
+        // A file may hold several of our parameters as one tensor.
         let mut squares: BTreeMap<String, f64> = BTreeMap::new();
         for (parameter, norm) in gradients.norms() {
             *squares.entry(model.config.place(parameter).name).or_default() += norm * norm;
@@ -189,7 +189,7 @@ fn golden_scalar_heads() {
         };
         let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &Device::flex()).unwrap();
         check(&model);
-        // What is saved is the same kind of model.
+        // A saved model is of the same kind.
         let saved = tempfile::tempdir().unwrap();
         model.save(saved.path()).unwrap();
         check(&model.reload(saved.path()).unwrap());
@@ -198,7 +198,7 @@ fn golden_scalar_heads() {
     assert!(seen > 0);
 }
 
-/// A causal language model becomes a critic whose head alone is new; a model without a head that scores is no reward model.
+/// A causal language model becomes a critic of which only the head is new. A model without a scoring head is not a reward model.
 #[test]
 fn a_critic_from_a_language_model() {
     let folder = goldens().join("models/llama3_rope_tied");

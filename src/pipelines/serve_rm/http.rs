@@ -28,7 +28,7 @@ const CUT: &str = "reward_model_cut";
 /// The time limit for receiving the body of a request.
 const READING: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
-/// How long connections without a request may stay open once the server is asked to stop.
+/// The longest time that connections without a request stay open once the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The largest body and the largest number of queries of one request.

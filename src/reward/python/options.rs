@@ -72,15 +72,15 @@ impl Default for PoolOptions {
 /// The style in which a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As verl's reward manager: one response, by keyword or in order.
+    /// verl's reward manager: one response, by keyword or in order.
     Verl,
-    /// As verl's batch manager.
+    /// verl's batch manager: all responses at once.
     VerlBatch,
-    /// As TRL's reward functions, which get a batch.
+    /// TRL's reward functions, which get a batch.
     Trl,
-    /// As OpenRLHF's `reward_func`.
+    /// OpenRLHF's `reward_func`.
     OpenRlhf,
-    /// As the functions of [`Source::BuiltIn`].
+    /// The functions of [`Source::BuiltIn`].
     Plain,
 }
 

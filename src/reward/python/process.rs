@@ -23,7 +23,7 @@ use crate::util::interrupt::Interrupt;
 const SLICE: Duration = Duration::from_millis(50);
 /// The same interval once the worker has closed its pipe and is about to exit.
 const DYING_SLICE: Duration = Duration::from_millis(2);
-/// How long a worker may live after it has closed its pipe, or while it reports where it hangs.
+/// The time that a worker has to exit after it has closed its pipe, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
 const CHUNK: usize = 1 << 13;
 

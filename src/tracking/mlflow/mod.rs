@@ -30,7 +30,7 @@ pub(super) const TRACKER: Entry = Entry {
 
 /// The address if MLFLOW_TRACKING_URI is unset, as in verl.
 const DEFAULT_URI: &str = "sqlite:////tmp/mlruns.db";
-/// How long the start of the program waits for the server; after that, training starts and rows wait in the queue.
+/// The longest wait for the server at the start of the program; after that, training starts and rows wait in the queue.
 const OPENING: Duration = Duration::from_secs(10);
 /// The beginnings of settings and addresses that only the package supports.
 const BY_PACKAGE: [&str; 6] = [

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::super::Ending;
 
 const SLICE: Duration = Duration::from_millis(20);
-/// How long the upload is waited for in silence before a message says so.
+/// The time after which a message says that the upload is being waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A shell script that kills a process group once its input is closed, that is once the trainer has ended in whatever way.
 const GUARD: &str = "read -r line; kill -s KILL -- \"-$1\"";

@@ -47,7 +47,7 @@ pub(super) const TRACKER: Entry = Entry {
     },
 };
 
-/// How long the end of a run waits for its upload.
+/// The longest wait for the upload at the end of a run.
 const UPLOAD: Duration = Duration::from_secs(30);
 /// The exit codes by which the client distinguishes runs ended by Ctrl-C from runs that failed.
 const INTERRUPTED: u64 = 255;
