@@ -1,4 +1,4 @@
-//! `trainer report`: the curves, samples and settings of runs as one HTML file, or served while they go on.
+//! `trainer report`: the curves, samples and settings of runs as one HTML file, or served and updated while the runs last.
 
 use std::path::PathBuf;
 
