@@ -1,4 +1,4 @@
-// Where the time goes: phases as stacked areas, one chart per run.
+// The time of each phase as stacked areas, one chart per run.
 
 const PHASE_ORDER = ["gen", "gen_max", "reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor"];
 const LAST_PHASES = ["testing", "save_checkpoint", "tracking", "rest"];
@@ -110,7 +110,7 @@ class Areas extends Plot {
     });
   }
 
-  /** Per phase its seconds at the crosshair; without one its mean over all steps, with its share of all time. */
+  /** The seconds of each phase at the crosshair; without one, its mean over all steps and its share of all time. */
   tell(x) {
     const { list, total } = phasesOf(this.run), xs = this.run.xs(state.x), steps = this.run.steps;
     const i = x === null ? -1 : lastUntil(xs.length, (j) => xs[j], x);

@@ -1,4 +1,4 @@
-// The configuration with where each value comes from; of several runs, what differs.
+// The configuration with the source of each value; for several runs, the settings that differ.
 
 let configFind = "";
 

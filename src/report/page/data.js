@@ -1,4 +1,4 @@
-// What the page knows of the runs: decoded series, x positions, statistics, and the lists of series that matter.
+// The page's data about the runs: decoded series, x positions, statistics, and the lists of series that matter.
 
 const NAMED = { NaN, Infinity, "-Infinity": -Infinity };
 
@@ -44,7 +44,7 @@ class Run {
     return all;
   }
 
-  /** Where each step is on the x axis: its number, or the seconds trained until its end. */
+  /** The position of each step on the x axis: its number, or the seconds trained until its end. */
   xs(mode) {
     if (mode !== "time") return this.steps;
     this.seconds ??= secondsUntil(this);
@@ -52,7 +52,7 @@ class Run {
   }
 }
 
-/** What comes between the steps and is not part of `timing_s/step`. */
+/** Phases that come between the steps and are not part of `timing_s/step`. */
 const OUTSIDE_STEP = ["timing_s/testing", "timing_s/save_checkpoint", "timing_s/tracking"];
 
 function secondsUntil(run) {
@@ -61,7 +61,7 @@ function secondsUntil(run) {
   return Float64Array.from(run.steps, (_, i) => (total += parts.reduce((sum, part) => sum + part[i], 0)));
 }
 
-/** Exponential moving average without the bias of its start; what is not finite is passed over. */
+/** Exponential moving average without the bias of its start; values that are not finite are skipped. */
 function smooth(series, weight) {
   if (series.weight === weight && series.smoothed) return series.smoothed;
   const out = new Float64Array(series.v.length);
@@ -143,7 +143,7 @@ function allNames(runs) {
   return [...names];
 }
 
-/** The number that validation is judged by. */
+/** The series that shows the result of validation. */
 function validationMetric(run) {
   const names = Object.keys(run.raw).filter((name) => isValidation(name) && run.has(name));
   if (run.best && names.includes(run.best.metric)) return run.best.metric;
@@ -154,7 +154,7 @@ function validationMetric(run) {
 
 const trimmed = (text) => text.replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "").replace("e+", "e");
 
-/** `digits` significant digits, in the shortest form; words for what is no number. */
+/** `digits` significant digits, in the shortest form; words for values that are not finite. */
 function format(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
@@ -168,7 +168,7 @@ function format(value, digits = 4) {
   return trimmed(value.toPrecision(digits)).replace(/^-/, "−");
 }
 
-/** Every digit there is. */
+/** All digits of a number. */
 const exact = (value) => (Number.isFinite(value) ? String(value).replace("e+", "e").replace(/^-/, "−") : format(value));
 
 const percent = (share) => (Number.isFinite(share) ? `${format(share * 100, share < 0.1 ? 2 : 3)} %` : format(share));

@@ -1,4 +1,4 @@
-// Elements. Every text goes in by textContent: what a model wrote is never markup.
+// Elements. Every text is set by textContent, so that a model's output is never markup.
 
 /** An element: `text` is its text, `on` its listeners, `style` its custom properties; null and false attributes are left out. */
 function h(tag, attributes = {}, ...children) {
@@ -16,7 +16,7 @@ function h(tag, attributes = {}, ...children) {
 
 const byId = (id) => document.getElementById(id);
 
-/** Fills a section with a heading and what belongs to it, and shows it. */
+/** Fills a section with a heading and its contents, and shows it. */
 function fill(id, title, ...children) {
   const section = byId(id);
   section.replaceChildren(h("div", { class: "section-head" }, h("h2", { id: `${id}-title`, text: title })), ...children.filter(Boolean));
@@ -44,7 +44,7 @@ function checkbox(label, checked, choose) {
   return h("label", { class: "check" }, box, h("span", { text: label }));
 }
 
-/** A search box that tells of its text when typing pauses. */
+/** A search box that reports its text when typing pauses. */
 function searchBox(label, value, found) {
   let timer = 0;
   const box = h("input", { type: "search", placeholder: label, "aria-label": label, autocomplete: "off", spellcheck: "false",

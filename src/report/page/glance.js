@@ -1,4 +1,4 @@
-// The head of the page: who ran, how it ended, and the facts that are looked for first.
+// The head of the page: the runs, how they ended, and the facts that are looked for first.
 
 const STATES = { running: "● running", finished: "✓ finished", failed: "✕ failed", interrupted: "‖ interrupted", killed: "✕ killed", unknown: "? unknown" };
 
@@ -46,7 +46,7 @@ function ends(run, name) {
   return { n, start: meanOf(series, 0, n), end: meanOf(series, -n) };
 }
 
-/** The last value of a series as it was logged, be it a number or not. */
+/** The last value of a series as it was logged, finite or not. */
 function lastOf(run, name) {
   const { at, v } = run.series(name);
   return { value: v[v.length - 1], step: run.steps[at[at.length - 1]] };
@@ -60,7 +60,7 @@ const trend = (start, end) => {
 
 const moved = (start, end, n) => Number.isFinite(start) && `${trend(start, end)} ${format(start, 3)} to ${format(end, 3)}${n > 1 ? ` (means of ${n})` : ""}`;
 
-// Each fact: its title and what it says of a run: [value, notes, series], or nothing where the run has no such series.
+// Each fact has a title and a function of a run that returns [value, notes, series], or nothing where the run has no such series.
 const FACTS = [
   ["Reward", (run) => {
     const name = nameOf(run, curve("Reward").names);

@@ -4,7 +4,7 @@
 const SMOOTHED_FROM = 30;
 
 class Lines extends Plot {
-  /** `names` are the names of the same quantity: of each run the first that it has; `bands` as in CURVES. */
+  /** `names` are names of one quantity, of which each run uses the first that it has; `bands` are as in CURVES. */
   constructor({ names, bands = {}, ...rest }) {
     super(rest);
     Object.assign(this, { aliases: names, bands });
@@ -114,7 +114,7 @@ class Lines extends Plot {
     }
   }
 
-  /** Per run the value at the crosshair (or the last before it, with its step), or the last of all. */
+  /** The value of each run at the crosshair (or the last before it, with its step), or the last of all. */
   tell(x) {
     this.lines ??= this.shown();
     const several = runs.length > 1;

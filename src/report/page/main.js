@@ -119,7 +119,7 @@ addEventListener("afterprint", () => applyTheme());
 const POLL_MS = 3000;
 const live = { failures: 0, text: "" };
 
-/** Who reads the newest samples keeps them when newer ones come in. */
+/** Keeps the samples that are being read in view when newer ones arrive. */
 function stayAtSamples() {
   const { top, bottom } = byId("samples").getBoundingClientRect(), { step } = chosenSamples();
   if (state.step === "" && step !== undefined && top < innerHeight / 2 && bottom > 0) change("", { step: String(step) });

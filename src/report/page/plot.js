@@ -1,4 +1,4 @@
-// What all charts share: one canvas with axes, a crosshair at the same step in all of them, zoom, keys and a table.
+// The base of all charts: one canvas with axes, a crosshair at the same step in all of them, zoom, keys and a table.
 // A chart is drawn when it is in view, at most once per frame.
 
 const plots = new Set();
@@ -96,7 +96,7 @@ class Plot {
     ctx.restore();
   }
 
-  /** Moves the crosshair and tells the values there; without one, the last values. */
+  /** Moves the crosshair and shows the values there; without one, the last values. */
   point() {
     const x = state.cursor;
     const on = x !== null && this.box && x >= view.from && x <= view.to;

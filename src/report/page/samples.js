@@ -7,7 +7,7 @@ let shownSamples = SHOWN_AT_ONCE, fullTint = 1;
 const scoreOf = (sample) => number(sample.score);
 const searchText = (sample) => (sample.found ??= `${sample.prompt}\n${sample.response}\n${JSON.stringify(sample.ground_truth ?? "")}\n${sample.data_source ?? ""}`.toLowerCase());
 
-/** The samples that the choices leave, of the chosen runs, and the steps that have some. */
+/** The samples of the chosen runs that pass the filters, and the steps that have some. */
 function chosenSamples() {
   const having = runs.filter((run) => run.samples.length && !state.hidden.has(run.key));
   const both = having.length > 1 && (state.run === "" || !having.some((run) => run.key === state.run));

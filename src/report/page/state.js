@@ -1,4 +1,4 @@
-// What is looked at and how. All of it but the crosshair is kept in the address, so that a link shows the same view.
+// The state of the view. All of it but the crosshair is kept in the address, so that a link shows the same view.
 
 const DEFAULTS = {
   section: "", theme: "auto", x: "step", log: false, smooth: 0.6, share: false, all: false,
@@ -13,7 +13,7 @@ const placeable = (run) => state.x !== "time" || run.has("timing_s/step");
 const visibleRuns = () => runs.filter((run) => !state.hidden.has(run.key) && placeable(run));
 const listen = (topic, listener) => listeners[topic].push(listener);
 
-/** Sets some of the state, keeps it in the address and tells who listens to `topic`. */
+/** Sets some of the state, keeps it in the address and notifies the listeners of `topic`. */
 function change(topic, values) {
   Object.assign(state, values);
   if (topic !== "cursor") remember();
@@ -32,7 +32,7 @@ function remember() {
   history.replaceState(null, "", hash);
 }
 
-/** Takes the state from the address; whatever makes no sense is left at its default. */
+/** Takes the state from the address; invalid values are left at their defaults. */
 function recall() {
   Object.assign(state, DEFAULTS, { hidden: new Set(), range: null });
   for (const part of location.hash.slice(1).split("&").filter(Boolean)) {

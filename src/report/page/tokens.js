@@ -66,7 +66,7 @@ function tokenView(sample, tint, greatest) {
   return [box, line];
 }
 
-/** What the tints mean. */
+/** The legend of the tints. */
 function tintKey(tint) {
   const keys = { advantage: [["up", 1, "advantage above 0: more of this"], ["down", 1, "below 0: less of this"]], probability: [["doubt", 1, "improbable"], ["doubt", 0.4, "likely"], ["none", 0, "certain"]] }[tint];
   return h("p", { class: "tint-key hint" }, keys && keys.map(([kind, share, text]) => h("span", {}, h("span", { class: "token", "data-tint": kind, text: "abc", style: { "--share": share, "--weight": `${Math.round(share * 3)}px` } }), ` ${text}`)),
