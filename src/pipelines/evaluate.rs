@@ -74,8 +74,8 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
         format!("{}: scoring response {j} ({:?})", rows[i].place(), inputs[at].solution)
     };
     let start = Instant::now();
-    let begun = rewards.begin_all(&inputs, config.reward.num_workers)?;
-    let scores = rewards.finish(&inputs, begun, place)?;
+    let pending = rewards.ask_all(&inputs, config.reward.num_workers)?;
+    let scores = rewards.complete(&inputs, pending, place)?;
     let seconds = start.elapsed().as_secs_f64();
     tracing::info!("{} responses scored in {seconds:.3} s, {:.0} per second", scores.len(), scores.len() as f64 / seconds);
     if let Some(at) = scores.iter().position(|combined| combined.score.is_some_and(|score| !score.is_finite())) {

@@ -5,7 +5,8 @@ use std::f64::consts::PI;
 
 use anyhow::{Context, Result};
 
-use super::{Function, Score, ScoreInput, Setting, find};
+use super::score::{Score, ScoreInput};
+use super::{Function, Setting, find};
 
 pub const FUNCTION: Function = Function {
     name: "cosine_scaled_reward",

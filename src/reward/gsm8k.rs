@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::{Function, Score, ScoreInput, truth_is_text};
+use super::Function;
+use super::score::{Score, ScoreInput, truth_is_text};
 use crate::util::python_text::tail;
 
 /// The number of characters at the end of the response that are searched.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::functions::all;
 use super::math_verify::MathVerify;
-use super::{Function, ScoreInput, Services};
+use super::score::ScoreInput;
+use super::{Function, Services};
 
 const MANY: usize = 100_000;
 const STACK: usize = 1 << 20;

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
-use super::{Function, Score, ScoreInput};
+use super::Function;
+use super::score::{Score, ScoreInput};
 
 pub const FUNCTION: Function = Function {
     name: "integer_format",

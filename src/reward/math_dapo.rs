@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 
+use super::Function;
 use super::math_reward::closing_brace;
-use super::{Function, NO_ANSWER, Score, ScoreInput, truth_is_text};
+use super::score::{NO_ANSWER, Score, ScoreInput, truth_is_text};
 use crate::util::python_text::{SPACE, is_digit, strip, tail};
 
 /// The number of characters at the end that are searched for an answer, and for a box.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::hendrycks::normal_form;
-use super::{Score, ScoreInput};
+use super::score::{Score, ScoreInput};
 
 /// 1 if the last box equals the ground truth in its normal form, else 0.
 ///

@@ -4,7 +4,8 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{Function, Score, ScoreInput, truth_is_text};
+use super::Function;
+use super::score::{Score, ScoreInput, truth_is_text};
 
 /// The code that runs in each worker; it needs `pip install math-verify`.
 pub const CODE: &str = include_str!("python/math_verify.py");

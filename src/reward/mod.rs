@@ -5,15 +5,16 @@
 //! [`FUNCTIONS`]. Each sees one response and its row. A response that cannot be scored is an error, never a silent 0. A scorer
 //! abstains from a row on which it has no opinion, such as one without a ground truth.
 
-use std::sync::LazyLock;
-
-use anyhow::{Context, Result, bail};
-use serde_json::{Map, Value};
+use anyhow::{Result, bail};
 
 use crate::util::suggest::did_you_mean;
 
 pub mod arithmetic;
+mod ask;
+mod combine;
+mod complete;
 mod cosine_scaled;
+mod failed_scores;
 pub mod failure;
 mod functions;
 mod geo3k;
@@ -26,180 +27,29 @@ pub mod math_dapo;
 mod math_reward;
 pub mod math_verify;
 pub mod model;
+mod plan;
 pub mod prime_math;
 pub mod python;
 pub mod remote;
 pub mod repetition_penalty;
 mod rewards;
 pub mod sandbox;
+mod score;
 mod search_r1;
 mod services;
 mod soft_overlong;
 pub mod stats;
+#[cfg(test)]
+mod tests;
 mod think_format;
 
+pub use ask::PendingScores;
+pub use combine::Combined;
 pub use functions::{ASK_RULES, FUNCTIONS, Function, Setting, function_names};
-pub use rewards::{Begun, Combined, OnError, Reward, RewardOptions, Rewards, Runs};
+pub use plan::{OnError, Reward, RewardOptions, Runs};
+pub use rewards::Rewards;
+pub use score::{BatchJudge, Judge, NO_ANSWER, Score, ScoreInput, Scorer, truth_is_text};
 pub use services::Services;
-
-/// One response to be scored. Fields that are unknown are empty.
-#[derive(Clone, Copy)]
-pub struct ScoreInput<'a> {
-    pub data_source: &'a str,
-    /// The decoded response, without special tokens; possibly cut off by the length limit.
-    pub solution: &'a str,
-    /// The decoded response with its special tokens.
-    pub raw: &'a str,
-    /// The tokens of the response; `None` if it was read from a file.
-    pub token_ids: Option<&'a [u32]>,
-    /// The score of the reward model, if there is one.
-    pub model_score: Option<f32>,
-    pub ground_truth: &'a Value,
-    pub extra_info: &'a Value,
-    /// The conversation that was answered as a list of messages, or its plain text; null if it is unknown.
-    pub prompt: &'a Value,
-    /// The prompt as text, as the policy read it.
-    pub prompt_text: &'a str,
-    /// Every column of the row.
-    pub columns: &'a Map<String, Value>,
-    /// The training step, from 1; 0 before the first step and outside training.
-    pub step: u64,
-    /// The settings of the function that is called.
-    pub settings: &'a [(&'static str, f64)],
-    /// The services that some scorers need.
-    pub services: &'a Services,
-}
-
-impl Default for ScoreInput<'_> {
-    fn default() -> Self {
-        static COLUMNS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
-        static SERVICES: Services = Services { sandbox: None, math_verify: None };
-        Self {
-            data_source: "",
-            solution: "",
-            raw: "",
-            token_ids: None,
-            model_score: None,
-            ground_truth: &Value::Null,
-            extra_info: &Value::Null,
-            prompt: &Value::Null,
-            prompt_text: "",
-            columns: &COLUMNS,
-            step: 0,
-            settings: &[],
-            services: &SERVICES,
-        }
-    }
-}
-
-impl<'a> ScoreInput<'a> {
-    /// The ground truth, for scorers that compare with text; `None` if the row has none (`null`), in which case they abstain.
-    ///
-    /// # Errors
-    /// If the ground truth is neither text nor `null`.
-    pub fn ground_truth_text(&self) -> Result<Option<&'a str>> {
-        if self.ground_truth.is_null() {
-            return Ok(None);
-        }
-        let wrong = || match self.ground_truth {
-            Value::Number(number) => {
-                format!("the ground truth of {} must be text, such as \"{number}\", not the number {number}", self.data_source)
-            }
-            other => format!("the ground truth of {} must be text, not {other}", self.data_source),
-        };
-        self.ground_truth.as_str().map(Some).with_context(wrong)
-    }
-
-    /// A setting of the function that is called.
-    ///
-    /// # Errors
-    /// If the function's [`Function::settings`] does not list the name.
-    pub fn setting(&self, name: &str) -> Result<f64> {
-        let setting = self.settings.iter().find(|(known, _)| *known == name);
-        setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
-    }
-
-    /// A setting that counts something, one with [`Setting::least`].
-    ///
-    /// # Errors
-    /// As for [`Self::setting`].
-    pub fn count(&self, name: &str) -> Result<usize> {
-        self.setting(name).map(|value| value as usize)
-    }
-
-    /// The number of tokens in the response.
-    ///
-    /// # Errors
-    /// If the response was read from a file as text.
-    pub fn token_count(&self) -> Result<usize> {
-        let ids = self.token_ids.context("the tokens can only be counted of responses that were generated here, not of text")?;
-        Ok(ids.len())
-    }
-}
-
-/// A score, and named numbers that are logged with it. A scorer returns the same names for every response that it scores.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Score {
-    /// `None` if the function has no opinion on this response, which is then left out of every baseline and mean and gets
-    /// advantage 0.
-    pub score: Option<f32>,
-    pub extras: Vec<(String, f64)>,
-    /// The answer in the response, by which `maj@N` of validation groups responses to one prompt; [`NO_ANSWER`] if none was
-    /// found. `None` from a scorer that extracts no answer.
-    pub pred: Option<String>,
-    /// Values other than numbers: written next to the response where responses are written, and never averaged.
-    pub notes: Vec<(String, Value)>,
-}
-
-/// The answer that verl's scorers report for a response without one; such responses agree with each other.
-pub const NO_ANSWER: &str = "[INVALID]";
-
-impl Score {
-    pub fn new(score: f32) -> Self {
-        Self { score: Some(score), ..Self::abstain() }
-    }
-
-    /// The score with the extra `acc` of the same value, which verl's reward manager makes of a bare number, and with the
-    /// extracted answer.
-    pub fn graded(score: f64, answer: Option<&str>) -> Self {
-        let pred = Some(answer.unwrap_or(NO_ANSWER).to_owned());
-        Self { extras: vec![("acc".into(), score)], pred, ..Self::new(score as f32) }
-    }
-
-    /// No opinion, like `None` from TRL's reward functions.
-    pub fn abstain() -> Self {
-        Self { score: None, extras: Vec::new(), pred: None, notes: Vec::new() }
-    }
-}
-
-/// A reward function with state or other resources. Several threads call it at once, also while responses are generated.
-pub trait Judge: Send + Sync {
-    /// Scores one response.
-    ///
-    /// # Errors
-    /// If the response cannot be scored; a [`failure::Failure`] if the function itself failed.
-    fn score(&self, input: &ScoreInput) -> Result<Score>;
-}
-
-/// A reward function that sees all responses of a batch at once.
-pub trait BatchJudge: Send + Sync {
-    /// Returns one score per response, in the same order.
-    ///
-    /// # Errors
-    /// If the responses cannot be scored.
-    fn score(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>>;
-}
-
-/// A scorer and its data sources.
-pub struct Scorer {
-    pub name: &'static str,
-    pub doc: &'static str,
-    /// The names of the data sources. A name that ends in `*` stands for all names with this beginning.
-    pub data_sources: &'static [&'static str],
-    /// Fails on a row for which no response can be scored.
-    pub check: fn(&ScoreInput) -> Result<()>,
-    pub run: fn(&ScoreInput) -> Result<Score>,
-}
 
 /// All scorers; no data source is listed twice.
 pub static SCORERS: &[Scorer] = &[
@@ -271,11 +121,6 @@ pub static SCORERS: &[Scorer] = &[
         run: sandbox::score,
     },
 ];
-
-/// The [`Scorer::check`] of scorers that compare with text.
-pub fn truth_is_text(input: &ScoreInput) -> Result<()> {
-    input.ground_truth_text().map(drop)
-}
 
 /// The scorer of a data source.
 pub fn find(data_source: &str) -> Result<&'static Scorer> {

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Function, Score, ScoreInput, Setting};
+use super::score::{Score, ScoreInput};
+use super::{Function, Setting};
 
 pub const FUNCTION: Function = Function {
     name: "repetition_penalty_reward",

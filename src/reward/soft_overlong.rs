@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::{Function, Score, ScoreInput, Setting};
+use super::score::{Score, ScoreInput};
+use super::{Function, Setting};
 
 pub const FUNCTION: Function = Function {
     name: "soft_overlong_punishment_reward",

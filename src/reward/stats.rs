@@ -20,17 +20,17 @@ pub struct Taken {
 }
 
 impl Stats {
-    /// Times a call of this function; if it returns `None`, it does not count.
-    pub fn time<T>(&self, function: &str, call: impl FnOnce() -> Option<T>) -> Option<T> {
+    /// Times a call of this function.
+    pub fn time<T>(&self, function: &str, call: impl FnOnce() -> T) -> T {
         let start = Instant::now();
-        let value = call()?;
+        let value = call();
         let took = start.elapsed();
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match taken.calls.iter_mut().find(|(known, _)| known == function) {
             Some((_, calls)) => calls.push(took),
             None => taken.calls.push((function.to_owned(), vec![took])),
         }
-        Some(value)
+        value
     }
 
     /// Counts a failure. One without a kind is an error of a built-in scorer, which counts as an exception.

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::{Function, Score, ScoreInput};
+use super::Function;
+use super::score::{Score, ScoreInput};
 
 pub const FUNCTION: Function = Function {
     name: "think_format_reward",

@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::math_verify::Question;
-use super::{Score, ScoreInput};
+use super::score::{Score, ScoreInput};
 use crate::util::python_value::text_of;
 
 pub use extract::answer;

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::options::{Signature, Style};
 use super::pool::Pool;
-use crate::reward::{BatchJudge, Judge, Reward, Runs, Score, ScoreInput};
+use crate::reward::score::{BatchJudge, Judge, Score, ScoreInput};
+use crate::reward::{Reward, Runs};
 use crate::util::suggest::did_you_mean;
 
 /// Columns that functions of TRL's style do not get under these names, but in another form.

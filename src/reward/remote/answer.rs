@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::reward::Score;
+use crate::reward::score::Score;
 
 /// The field by which OpenRLHF filters prompts; it is reported with the reward.
 const SCORES: &str = "scores";

@@ -11,8 +11,8 @@ use ureq::{Agent, Error};
 
 use super::answer;
 use super::endpoint::Endpoint;
-use crate::reward::Score;
 use crate::reward::failure::{Failure, FailureKind};
+use crate::reward::score::Score;
 use crate::util::interrupt::Interrupt;
 
 /// The longest time that an interrupt goes unnoticed.

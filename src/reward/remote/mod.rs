@@ -21,7 +21,7 @@ use ureq::Agent;
 use ureq::http::HeaderValue;
 
 use super::failure::{Failure, FailureKind};
-use super::{Judge, Score, ScoreInput};
+use super::score::{Judge, Score, ScoreInput};
 use crate::util::crc::IEEE;
 use crate::util::interrupt::Interrupt;
 use call::{Call, POLL};

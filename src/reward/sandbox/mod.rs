@@ -25,7 +25,7 @@ use self::cases::Cases;
 use self::client::Client;
 use self::verdict::Verdict;
 use super::failure::{Failure, FailureKind};
-use super::{Score, ScoreInput};
+use super::score::{Score, ScoreInput};
 use crate::util::interrupt::Interrupt;
 
 /// The number of cases that count, as in verl.

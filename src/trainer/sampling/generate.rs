@@ -14,7 +14,7 @@ use crate::data::{Prompt, completes_stop};
 use crate::job::Context;
 use crate::job::clock::Clock;
 use crate::model::CausalLm;
-use crate::reward::Begun;
+use crate::reward::PendingScores;
 use crate::rollout::{Request, Response, Sampling};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
@@ -145,19 +145,19 @@ impl SamplingSide {
             progress: Some(&|done| progress.generating(done.finished, done.total, done.tokens)),
         };
         let engine = &mut self.engine;
-        let (responses, ended, waited) = scoring.run(self.config.reward.num_workers, |finished| {
+        let (responses, decoded, waited) = scoring.run(self.config.reward.num_workers, |finished| {
             let each =
                 |output: usize, response: &Response| (0..copies).for_each(|copy| finished(output * copies + copy, response));
             let responses = engine.generate(policy, &Request { finished: Some(&each), ..request })?;
             Ok(responses.into_iter().flat_map(|response| std::iter::repeat_n(response, copies)).collect())
         })?;
-        let (mut texts, mut raws, mut begun) = (Vec::new(), Vec::new(), Vec::new());
-        for ended in ended {
-            texts.push(ended.text);
-            raws.push(ended.raw);
-            begun.push(ended.begun);
+        let (mut texts, mut raws, mut pending) = (Vec::new(), Vec::new(), Vec::new());
+        for response in decoded {
+            texts.push(response.text);
+            raws.push(response.raw);
+            pending.push(response.pending);
         }
-        Ok(Sampled { batch: Batch::new(prompts, n, responses, texts), raws, begun, waited })
+        Ok(Sampled { batch: Batch::new(prompts, n, responses, texts), raws, pending, waited })
     }
 }
 
@@ -178,13 +178,13 @@ pub struct SampleRequest<'a> {
     pub keys: &'a [u64],
 }
 
-/// Responses whose scores have been begun.
+/// Responses whose scores are pending.
 pub struct Sampled {
     pub batch: Batch,
     /// The responses with their special tokens.
     pub raws: Vec<String>,
-    /// See [`Ended::begun`](super::scoring::Ended::begun).
-    pub begun: Vec<Option<Begun>>,
+    /// See [`DecodedResponse::pending`](super::scoring::DecodedResponse::pending).
+    pub pending: Vec<Option<PendingScores>>,
     /// How long scoring went on when all responses were there.
     pub waited: Duration,
 }

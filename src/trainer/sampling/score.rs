@@ -9,7 +9,7 @@ use super::scoring::input;
 use super::side::SamplingSide;
 use crate::algorithm::advantage::Component;
 use crate::job::{Context, NothingUpdated};
-use crate::reward::{Begun, ScoreInput};
+use crate::reward::{PendingScores, ScoreInput};
 use crate::trainer::batch::{Batch, extra};
 use crate::trainer::columns::Column;
 use crate::trainer::nonfinite::check_scores;
@@ -23,31 +23,31 @@ impl SamplingSide {
     /// # Errors
     /// [`NothingUpdated`], with the first response that could not be scored.
     pub(super) fn score(&self, sampled: Sampled, at: &Context) -> Result<Batch> {
-        let Sampled { mut batch, raws, begun, .. } = sampled;
-        self.score_batch(&mut batch, &raws, begun, at).map_err(|error| match error.is::<Interrupted>() {
+        let Sampled { mut batch, raws, pending, .. } = sampled;
+        self.score_batch(&mut batch, &raws, pending, at).map_err(|error| match error.is::<Interrupted>() {
             true => error,
             false => NothingUpdated(error).into(),
         })?;
         Ok(batch)
     }
 
-    fn score_batch(&self, batch: &mut Batch, raws: &[String], begun: Vec<Option<Begun>>, at: &Context) -> Result<()> {
+    fn score_batch(&self, batch: &mut Batch, raws: &[String], pending: Vec<Option<PendingScores>>, at: &Context) -> Result<()> {
         // Behind a failure there may be responses that nobody was asked about: the failure ends the run.
-        let begun: Vec<Begun> = begun.into_iter().map_while(|begun| begun).collect();
-        let pairs: Vec<_> = (0..begun.len()).map(|i| (batch.prompt(i), batch.responses[i].ids.as_slice())).collect();
-        let failed = self.rewards.fails() && begun.iter().any(Begun::failed);
+        let pending: Vec<PendingScores> = pending.into_iter().map_while(|pending| pending).collect();
+        let pairs: Vec<_> = (0..pending.len()).map(|i| (batch.prompt(i), batch.responses[i].ids.as_slice())).collect();
+        let failed = self.rewards.fails() && pending.iter().any(PendingScores::failed);
         let judge = self.reward_model.as_ref().filter(|_| !failed).map(|model| model.judge(&pairs));
         let verdict = judge.transpose()?;
         let inputs = |i: usize| ScoreInput {
             model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
             ..input(batch.prompt(i), &batch.responses[i], [&batch.texts[i], &raws[i]], at.step)
         };
-        let inputs: Vec<ScoreInput> = (0..begun.len()).map(inputs).collect();
+        let inputs: Vec<ScoreInput> = (0..pending.len()).map(inputs).collect();
         let place = |i: usize| {
             let (row, text) = (batch.prompt(i).index, excerpt(&batch.texts[i]));
             format!("step {}: scoring the response to row {row} ({text})", at.step)
         };
-        let results = self.rewards.finish(&inputs, begun, place)?;
+        let results = self.rewards.complete(&inputs, pending, place)?;
         let mut scores: Vec<Option<f64>> = results.iter().map(|r| r.score.map(f64::from)).collect();
         let lengths: Vec<usize> = batch.responses.iter().map(|response| response.ids.len()).collect();
         let ended: Vec<bool> = (0..batch.len()).map(|i| !batch.truncated(i)).collect();

@@ -8,17 +8,17 @@ use anyhow::{Result, anyhow};
 use serde_json::Value;
 
 use crate::data::{Prompt, Tokenizer};
-use crate::reward::{Begun, Rewards, ScoreInput};
+use crate::reward::{PendingScores, Rewards, ScoreInput};
 use crate::rollout::{Finished, Response};
 
-/// What is made of one response when it ends.
-pub struct Ended {
+/// A response that has ended, with what the functions that see it alone say.
+pub struct DecodedResponse {
     /// The decoded response, without special tokens.
     pub text: String,
     /// The same with them.
     pub raw: String,
     /// `None` for one behind a response whose score has failed, which ends the run.
-    pub begun: Option<Begun>,
+    pub pending: Option<PendingScores>,
 }
 
 /// The responses of one batch that have ended.
@@ -37,8 +37,12 @@ impl Scoring<'_> {
     ///
     /// # Errors
     /// What `generate` fails with, and ids that cannot be decoded.
-    pub fn run<T>(&self, workers: usize, generate: impl FnOnce(Finished) -> Result<T>) -> Result<(T, Vec<Ended>, Duration)> {
-        let mut ended: Vec<Mutex<Option<Result<Ended>>>> = Vec::new();
+    pub fn run<T>(
+        &self,
+        workers: usize,
+        generate: impl FnOnce(Finished) -> Result<T>,
+    ) -> Result<(T, Vec<DecodedResponse>, Duration)> {
+        let mut ended: Vec<Mutex<Option<Result<DecodedResponse>>>> = Vec::new();
         ended.resize_with(self.prompts.len() * self.n, Mutex::default);
         // The first response, by its place, whose score has failed.
         let failed = AtomicUsize::new(usize::MAX);
@@ -73,12 +77,12 @@ impl Scoring<'_> {
         Ok((generated, ended.collect::<Result<_>>()?, waited))
     }
 
-    fn end(&self, i: usize, response: &Response, failed: &AtomicUsize) -> Result<Ended> {
+    fn end(&self, i: usize, response: &Response, failed: &AtomicUsize) -> Result<DecodedResponse> {
         let text = self.tokenizer.decode(&response.ids, true)?;
         let raw = self.tokenizer.decode(&response.ids, false)?;
         let input = input(&self.prompts[i / self.n], response, [&text, &raw], self.step);
-        let begun = self.rewards.begin_unless(i, &input, failed);
-        Ok(Ended { text, raw, begun })
+        let pending = self.rewards.ask_unless_failed(i, &input, failed);
+        Ok(DecodedResponse { text, raw, pending })
     }
 }
 

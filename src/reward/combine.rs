@@ -1,0 +1,56 @@
+//! The score of a response: the weighted sum of several reward functions, each of which can abstain.
+
+use super::find;
+use super::rewards::Rewards;
+use super::score::{Score, ScoreInput};
+use super::services::Services;
+
+/// verl's name for the number that says if a response is right.
+const ACCURACY: &str = "acc";
+
+/// The results of all functions for one response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combined {
+    /// Σ weight·reward over the functions that did not abstain; `None` if all of them did.
+    pub score: Option<f32>,
+    /// The unweighted reward of each function, in the order in which the functions were named.
+    pub components: Vec<(String, Option<f64>)>,
+    /// The numbers that the functions return with their rewards.
+    pub extras: Vec<(String, f64)>,
+    /// The answer from the first function that extracts one.
+    pub pred: Option<String>,
+    /// The values that the functions return with their rewards and that are not numbers.
+    pub notes: Vec<(String, serde_json::Value)>,
+}
+
+impl Rewards {
+    /// Computes the weighted sum. If two functions report a number of the same name, the first keeps it, and the other's is
+    /// prefixed with its function's name.
+    pub(super) fn combine(&self, scores: Vec<Score>, input: &ScoreInput) -> Combined {
+        let mut combined = Combined { score: None, components: Vec::new(), extras: Vec::new(), pred: None, notes: Vec::new() };
+        let mut sum = None;
+        for (reward, score) in self.rewards.iter().zip(scores) {
+            if let Some(reward_of_it) = score.score {
+                sum = Some(sum.unwrap_or(0.0) + reward.weight * f64::from(reward_of_it));
+            }
+            combined.components.push((reward.name.clone(), score.score.map(f64::from)));
+            combined.pred = combined.pred.or(score.pred);
+            combined.notes.extend(score.notes);
+            for (name, value) in score.extras {
+                let taken = combined.extras.iter().any(|(known, _)| *known == name);
+                combined.extras.push((if taken { format!("{}/{name}", reward.name) } else { name }, value));
+            }
+        }
+        combined.score = sum.map(|sum| sum as f32);
+        // No service is asked for a number that is only reported, and if the scorer fails, the number is left out.
+        let rule = find(input.data_source).ok().filter(|rule| self.reports_accuracy && !Services::asked_by(rule.name));
+        if let Some(rule) = rule
+            && combined.extras.iter().all(|(name, _)| name != ACCURACY)
+            && let Ok(said) = (rule.run)(input)
+        {
+            let acc = said.extras.into_iter().find(|(name, _)| name == ACCURACY).map(|(_, acc)| acc);
+            combined.extras.extend(acc.or(said.score.map(f64::from)).map(|acc| (ACCURACY.to_owned(), acc)));
+        }
+        combined
+    }
+}

@@ -1,0 +1,80 @@
+//! The second part of a score, once the last response of a batch is complete: the functions that see the batch, then those that read
+//! the reward model's score, then the weighted sum.
+
+use anyhow::{Result, anyhow, ensure};
+
+use super::ask::{Answer, PendingScores};
+use super::combine::Combined;
+use super::failed_scores::FailedScores;
+use super::plan::{Reward, Runs};
+use super::rewards::Rewards;
+use super::score::{BatchJudge, Score, ScoreInput};
+
+impl Rewards {
+    /// Completes the scores of responses, in their order; `pending` is shorter than `inputs` if a response has failed. `place`
+    /// describes a response for messages.
+    ///
+    /// # Errors
+    /// If a failure ends the run: the first response that a function fails to score, with the function's name. A reward that is
+    /// not finite is no error here; the caller decides about it (`trainer.on_nonfinite`).
+    pub fn complete(
+        &self,
+        inputs: &[ScoreInput],
+        pending: Vec<PendingScores>,
+        place: impl Fn(usize) -> String,
+    ) -> Result<Vec<Combined>> {
+        let mut failed = FailedScores::new(self.on_error, &self.stats);
+        let mut answers: Vec<Vec<Answer>> = pending.into_iter().map(|pending| pending.0).collect();
+        for (i, answers) in answers.iter_mut().enumerate() {
+            for (reward, answer) in self.rewards.iter().zip(answers) {
+                if let Answer::Said(said) = answer
+                    && let Err(error) = said
+                {
+                    let error = std::mem::replace(error, anyhow!("it failed"));
+                    *said = Ok(failed.replace(error, &reward.name, || place(i))?);
+                }
+            }
+        }
+        for (k, reward) in self.rewards.iter().enumerate() {
+            if let Runs::Together(judge) = &reward.runs {
+                let scores = self.of_batch(reward, judge.as_ref(), inputs, &mut failed)?;
+                scores.into_iter().zip(&mut answers).for_each(|(score, answers)| answers[k] = Answer::Said(Ok(score)));
+            }
+        }
+        let mut combined = Vec::with_capacity(inputs.len());
+        for (i, (input, answers)) in inputs.iter().zip(answers).enumerate() {
+            let mut scores = Vec::with_capacity(answers.len());
+            for (reward, answer) in self.rewards.iter().zip(answers) {
+                let score = match answer {
+                    Answer::Said(said) => said,
+                    Answer::AfterRewardModel(run) => run(&self.own(reward, input)),
+                    Answer::WithBatch => Err(anyhow!("it was not asked")),
+                };
+                scores.push(score.or_else(|error| failed.replace(error, &reward.name, || place(i)))?);
+            }
+            combined.push(self.combine(scores, input));
+        }
+        failed.warn();
+        Ok(combined)
+    }
+
+    /// The scores of a function that sees all responses of a batch.
+    fn of_batch(
+        &self,
+        reward: &Reward,
+        judge: &dyn BatchJudge,
+        inputs: &[ScoreInput],
+        failed: &mut FailedScores,
+    ) -> Result<Vec<Score>> {
+        let own: Vec<ScoreInput> = inputs.iter().map(|input| self.own(reward, input)).collect();
+        let scores = self.stats.time(&reward.name, || judge.score(&own)).and_then(|scores| {
+            ensure!(scores.len() == own.len(), "{} scores for {} responses", scores.len(), own.len());
+            Ok(scores)
+        });
+        scores.or_else(|error| {
+            let score = failed.replace(error, &reward.name, || format!("scoring a batch of {} responses", own.len()))?;
+            failed.count += own.len().saturating_sub(1);
+            Ok(vec![score; own.len()])
+        })
+    }
+}
