@@ -10,6 +10,7 @@ pub mod clock;
 mod context;
 pub mod device_memory;
 pub mod dry_run;
+pub mod generation;
 pub mod memory_estimate;
 pub mod models;
 pub mod nonfinite;

@@ -1,4 +1,5 @@
-//! The device of a run, chosen at run time.
+//! The device of a run, chosen at run time. Every tensor is made on a device that is passed along; nothing asks burn for its default
+//! device, which in a build with CUDA is a GPU.
 
 use anyhow::{Result, bail};
 use burn::backend::DispatchDevice;
@@ -14,12 +15,7 @@ pub fn is_cpu(device: &Device) -> bool {
 /// # Errors
 /// If CUDA is asked for in a build without it, or there is no such GPU.
 pub fn open(cuda: Option<usize>) -> Result<Device> {
-    let Some(index) = cuda else {
-        // Some of burn's own code asks for the default device; without this it would find a GPU where there is one.
-        // SAFETY: called at start-up, before any other thread exists that could read the environment.
-        unsafe { std::env::set_var("BURN_DEVICE", "flex") };
-        return Ok(Device::flex());
-    };
+    let Some(index) = cuda else { return Ok(Device::flex()) };
     #[cfg(not(feature = "cuda"))]
     bail!("trainer.device=cuda:{index}: this build has no CUDA; build with `--features cuda`, or set trainer.device=cpu");
     #[cfg(feature = "cuda")]

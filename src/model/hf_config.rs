@@ -68,7 +68,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "chunk_size_feed_forward",
     "is_decoder",
     "gradient_checkpointing",
-    "quantization_config",
     "is_llama_config",
     "neftune_noise_alpha",
     "max_sequence_length",

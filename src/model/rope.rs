@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 
 use anyhow::{Context, Result, bail};
 use burn::tensor::{Device, Tensor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::hf_config::HfReader;
 use super::ops::tensor_from_vec;
@@ -68,97 +68,38 @@ const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long
 impl RopeConfig {
     /// Reads `rope_parameters {rope_type, rope_theta, partial_rotary_factor, …}` of transformers 5, or `rope_theta` and
     /// `rope_scaling {rope_type | type, …}` of transformers 4, where families have names of their own for base and share.
+    ///
+    /// # Errors
+    /// Parameters that are unknown, of the wrong type, missing, or that contradict each other.
     pub fn read(config: &HfReader, theta: &str, partial: &str, default_partial: f64) -> Result<Self> {
-        let nested = match (config.get("rope_parameters"), config.get("rope_scaling")) {
-            (Some(new), Some(old)) if new != old => {
-                bail!("`rope_parameters` and `rope_scaling` differ; remove the one that is not meant")
-            }
-            (Some(value), _) | (None, Some(value)) => {
-                Some(value.as_object().with_context(|| format!("rope parameters must be an object, not {value}"))?)
-            }
-            (None, None) => None,
-        };
-        if let Some(key) =
-            nested.and_then(|map| map.keys().find(|key| !NUMBERS.contains(&key.as_str()) && !OTHERS.contains(&key.as_str())))
-        {
-            bail!("rope parameters: `{key}` is not supported");
-        }
-        let value = |key: &str| nested.and_then(|m| m.get(key)).filter(|value| !value.is_null());
-        for key in OTHERS.iter().chain(NUMBERS) {
-            let fits: fn(&Value) -> bool = match *key {
-                "rope_type" | "type" => Value::is_string,
-                "truncate" => Value::is_boolean,
-                "short_factor" | "long_factor" => Value::is_array,
-                _ => Value::is_number,
-            };
-            if let Some(value) = value(key).filter(|value| !fits(value)) {
-                bail!("rope parameters: `{key}: {value}` is of the wrong type");
-            }
-        }
-        let number = |key: &str| value(key).and_then(Value::as_f64);
-        let need = |key: &str| number(key).with_context(|| format!("rope parameters: `{key}` is missing"));
+        let nested = Nested::read(config)?;
         let (outer_theta, outer_partial) = (config.f64_or(theta, 10_000.0)?, config.f64_or(partial, default_partial)?);
-        let theta = number("rope_theta").unwrap_or(outer_theta);
-        let partial = number("partial_rotary_factor").unwrap_or(outer_partial);
+        let theta = nested.number("rope_theta").unwrap_or(outer_theta);
+        let partial = nested.number("partial_rotary_factor").unwrap_or(outer_partial);
         let longest = config.f64_or("max_position_embeddings", 2048.0)?;
         let outer_original = config.f64_or("original_max_position_embeddings", longest)?;
-        let original = number("original_max_position_embeddings").unwrap_or(outer_original);
+        let original = nested.number("original_max_position_embeddings").unwrap_or(outer_original);
         if config.get("original_max_position_embeddings").is_some() && original != outer_original {
             bail!(
                 "`original_max_position_embeddings` is {outer_original} beside the rope parameters and {original} in them; remove one"
             );
         }
-        let factor = || number("factor").unwrap_or(longest / original);
-        let kind = value("rope_type").or(value("type")).and_then(Value::as_str).unwrap_or("default");
-        let mut attention_factor = 1.0;
-        let scaling = match kind {
+        let factor = nested.number("factor").unwrap_or(longest / original);
+        let (scaling, attention_factor) = match nested.kind() {
             // The base of `dynamic` grows with sequences beyond max_position_embeddings, which are refused here.
-            "default" | "dynamic" => RopeScaling::Default,
-            "linear" => RopeScaling::Linear { factor: need("factor")? },
-            "llama3" => RopeScaling::Llama3 {
-                factor: need("factor")?,
-                low_freq_factor: need("low_freq_factor")?,
-                high_freq_factor: need("high_freq_factor")?,
-                original,
-            },
-            "yarn" => {
-                // null stands for the ratio of the lengths, as transformers has it.
-                if nested.is_some_and(|map| !map.contains_key("factor")) {
-                    bail!("rope parameters: `factor` is missing");
-                }
-                let magnitude = |scale: f64, m: f64| if scale <= 1.0 { 1.0 } else { 0.1 * m * scale.ln() + 1.0 };
-                let nonzero = |key: &str| number(key).filter(|x| *x != 0.0);
-                attention_factor =
-                    number("attention_factor").unwrap_or_else(|| match (nonzero("mscale"), nonzero("mscale_all_dim")) {
-                        (Some(m), Some(all)) => magnitude(factor(), m) / magnitude(factor(), all),
-                        _ => magnitude(factor(), 1.0),
-                    });
-                // The dimension, as a share of the rotated ones, that turns so often within the original length.
-                let turning = |turns: f64| (original / (turns * TAU)).ln() / (2.0 * theta.ln());
-                let dims = partial * config.head_dim()? as f64;
-                let (fast, slow) = (nonzero("beta_fast").unwrap_or(32.0), nonzero("beta_slow").unwrap_or(1.0));
-                let (mut low, mut high) = (turning(fast) * dims.floor(), turning(slow) * dims.floor());
-                if value("truncate").and_then(Value::as_bool).unwrap_or(true) {
-                    (low, high) = (low.floor(), high.ceil());
-                }
-                RopeScaling::Yarn { factor: factor(), low: low.max(0.0), high: high.min(dims.floor() - 1.0) }
+            "default" | "dynamic" => (RopeScaling::Default, 1.0),
+            "linear" => (RopeScaling::Linear { factor: nested.need("factor")? }, 1.0),
+            "llama3" => {
+                let scaling = RopeScaling::Llama3 {
+                    factor: nested.need("factor")?,
+                    low_freq_factor: nested.need("low_freq_factor")?,
+                    high_freq_factor: nested.need("high_freq_factor")?,
+                    original,
+                };
+                (scaling, 1.0)
             }
-            "longrope" => {
-                let widest = factor();
-                attention_factor = number("attention_factor").unwrap_or(match widest <= 1.0 {
-                    true => 1.0,
-                    false => (1.0 + widest.ln() / original.ln()).sqrt(),
-                });
-                let list =
-                    value("short_factor").and_then(Value::as_array).context("rope parameters: `short_factor` is missing")?;
-                let divisors: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
-                let divisors = divisors.context("rope parameters: `short_factor` must be a list of numbers")?;
-                let wanted = (partial * config.head_dim()? as f64) as usize / 2;
-                if divisors.len() != wanted {
-                    bail!("rope parameters: `short_factor` has {} numbers, the heads need {wanted}", divisors.len());
-                }
-                RopeScaling::LongRope { divisors, original: original as usize }
-            }
+            "yarn" => nested.yarn(factor, theta, partial * config.head_dim()? as f64, original)?,
+            "longrope" => nested.long_rope(factor, partial * config.head_dim()? as f64, original)?,
             other => {
                 bail!("rope type `{other}` is not supported; supported are default, linear, dynamic, yarn, longrope, llama3")
             }
@@ -201,6 +142,102 @@ impl RopeConfig {
         })
         .map(|f| f as f32)
         .collect()
+    }
+}
+
+/// The object `rope_parameters` or `rope_scaling`, if there is one.
+struct Nested<'a>(Option<&'a Map<String, Value>>);
+
+impl<'a> Nested<'a> {
+    fn read(config: &'a HfReader) -> Result<Self> {
+        let nested = match (config.get("rope_parameters"), config.get("rope_scaling")) {
+            (Some(new), Some(old)) if new != old => {
+                bail!("`rope_parameters` and `rope_scaling` differ; remove the one that is not meant")
+            }
+            (Some(value), _) | (None, Some(value)) => {
+                Some(value.as_object().with_context(|| format!("rope parameters must be an object, not {value}"))?)
+            }
+            (None, None) => None,
+        };
+        let known = |key: &str| NUMBERS.contains(&key) || OTHERS.contains(&key);
+        if let Some(key) = nested.and_then(|map| map.keys().find(|key| !known(key))) {
+            bail!("rope parameters: `{key}` is not supported");
+        }
+        let nested = Self(nested);
+        for key in OTHERS.iter().chain(NUMBERS) {
+            let fits: fn(&Value) -> bool = match *key {
+                "rope_type" | "type" => Value::is_string,
+                "truncate" => Value::is_boolean,
+                "short_factor" | "long_factor" => Value::is_array,
+                _ => Value::is_number,
+            };
+            if let Some(value) = nested.value(key).filter(|value| !fits(value)) {
+                bail!("rope parameters: `{key}: {value}` is of the wrong type");
+            }
+        }
+        Ok(nested)
+    }
+
+    /// A parameter that is neither missing nor null.
+    fn value(&self, key: &str) -> Option<&'a Value> {
+        self.0.and_then(|map| map.get(key)).filter(|value| !value.is_null())
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        self.value(key).and_then(Value::as_f64)
+    }
+
+    /// A number for which 0 stands for its default, as in transformers.
+    fn nonzero(&self, key: &str) -> Option<f64> {
+        self.number(key).filter(|x| *x != 0.0)
+    }
+
+    fn need(&self, key: &str) -> Result<f64> {
+        self.number(key).with_context(|| format!("rope parameters: `{key}` is missing"))
+    }
+
+    fn kind(&self) -> &'a str {
+        self.value("rope_type").or(self.value("type")).and_then(Value::as_str).unwrap_or("default")
+    }
+
+    /// YaRN and its attention factor. `dims`: how many dimensions of a head rotate, not yet a whole number; `original`: the length that
+    /// the model was trained with before.
+    fn yarn(&self, factor: f64, theta: f64, dims: f64, original: f64) -> Result<(RopeScaling, f64)> {
+        // null stands for the ratio of the lengths, as transformers has it.
+        if self.0.is_some_and(|map| !map.contains_key("factor")) {
+            bail!("rope parameters: `factor` is missing");
+        }
+        let magnitude = |scale: f64, m: f64| if scale <= 1.0 { 1.0 } else { 0.1 * m * scale.ln() + 1.0 };
+        let attention_factor =
+            self.number("attention_factor").unwrap_or_else(|| match (self.nonzero("mscale"), self.nonzero("mscale_all_dim")) {
+                (Some(m), Some(all)) => magnitude(factor, m) / magnitude(factor, all),
+                _ => magnitude(factor, 1.0),
+            });
+        // The dimension, as a share of the rotated ones, that turns so often within the original length.
+        let turning = |turns: f64| (original / (turns * TAU)).ln() / (2.0 * theta.ln());
+        let (fast, slow) = (self.nonzero("beta_fast").unwrap_or(32.0), self.nonzero("beta_slow").unwrap_or(1.0));
+        let (mut low, mut high) = (turning(fast) * dims.floor(), turning(slow) * dims.floor());
+        if self.value("truncate").and_then(Value::as_bool).unwrap_or(true) {
+            (low, high) = (low.floor(), high.ceil());
+        }
+        Ok((RopeScaling::Yarn { factor, low: low.max(0.0), high: high.min(dims.floor() - 1.0) }, attention_factor))
+    }
+
+    /// LongRoPE and its attention factor; see [`Self::yarn`].
+    fn long_rope(&self, factor: f64, dims: f64, original: f64) -> Result<(RopeScaling, f64)> {
+        let attention_factor = self.number("attention_factor").unwrap_or(match factor <= 1.0 {
+            true => 1.0,
+            false => (1.0 + factor.ln() / original.ln()).sqrt(),
+        });
+        let list = self.value("short_factor").and_then(Value::as_array);
+        let list = list.context("rope parameters: `short_factor` is missing")?;
+        let divisors: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
+        let divisors = divisors.context("rope parameters: `short_factor` must be a list of numbers")?;
+        let wanted = dims as usize / 2;
+        if divisors.len() != wanted {
+            bail!("rope parameters: `short_factor` has {} numbers, the heads need {wanted}", divisors.len());
+        }
+        Ok((RopeScaling::LongRope { divisors, original: original as usize }, attention_factor))
     }
 }
 

@@ -13,11 +13,12 @@ use crate::config::schema::GenerationConfig;
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
 use crate::data::{PromptText, Table, Tokenizer, completes_stop};
+use crate::job::generation::{native_engine, sampling};
 use crate::job::models::{check_model, open_device, truncation};
 use crate::job::template_date;
 use crate::job::unused_options::{UnusedOption, warn_of_unused};
 use crate::model::{CausalLm, Init};
-use crate::rollout::{Engine, NativeEngine, Request, Sampling};
+use crate::rollout::{Engine, Logprobs, Request};
 use crate::tracking::Progress;
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
@@ -40,21 +41,8 @@ impl Generation {
     /// Generates and writes the file.
     pub fn run(self) -> Result<()> {
         let (data, rollout) = (&self.config.data, &self.config.rollout);
-        let sampling = Sampling {
-            temperature: if rollout.do_sample { rollout.temperature as f32 } else { 0.0 },
-            top_k: usize::try_from(rollout.top_k).unwrap_or(0),
-            top_p: rollout.top_p as f32,
-            min_p: rollout.min_p as f32,
-            repetition_penalty: rollout.repetition_penalty as f32,
-            min_tokens: rollout.min_tokens,
-            max_tokens: rollout.response_length,
-            ..Sampling::default()
-        };
-        let mut engine = NativeEngine {
-            max_num_seqs: rollout.max_num_seqs,
-            max_num_batched_tokens: rollout.max_num_batched_tokens,
-            max_model_len: rollout.max_model_len,
-        };
+        let sampling = sampling(&rollout.sampling(), rollout.response_length, Logprobs::default());
+        let mut engine = native_engine(&rollout.sampling());
         let eos = self.tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids);
         let stops = |ids: &[u32]| completes_stop(&self.tokenizer, &rollout.stop, ids);
         let mut responses: Vec<Value> = Vec::with_capacity(self.prompts.len());

@@ -16,13 +16,14 @@ use crate::algorithm::{advantage, aggregate, kl, policy_loss};
 use crate::config::Loaded;
 use crate::config::schema::{self, KlControllerKind, PpoConfig};
 use crate::job::device_memory::DeviceMemory;
+use crate::job::generation::{native_engine, sampling};
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{learner, model_init, open_device};
 use crate::job::{Run, adapter, template_date};
 use crate::model::CausalLm;
 use crate::optim::schedule;
 use crate::reward;
-use crate::rollout::{Logprobs, NativeEngine, Sampling};
+use crate::rollout::Logprobs;
 use crate::run::Output;
 use crate::tracking::TRACKERS;
 use crate::util::interrupt::Interrupt;
@@ -82,29 +83,17 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
 fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor::Device) -> Result<SamplingSide> {
     let Inputs { plan, rewards, tokenizer, train, val, sampler, reward_model, .. } = inputs;
     let rollout = &config.actor_rollout_ref.rollout;
+    let logprobs = match rollout.logprobs_mode {
+        schema::LogprobsMode::Processed => Logprobs::Processed,
+        schema::LogprobsMode::Raw => Logprobs::Raw,
+    };
     Ok(SamplingSide {
         config: config.clone(),
         plan,
-        engine: Box::new(NativeEngine {
-            max_num_seqs: rollout.max_num_seqs,
-            max_num_batched_tokens: rollout.max_num_batched_tokens,
-            max_model_len: rollout.max_model_len,
-        }),
+        engine: Box::new(native_engine(&rollout.sampling())),
         stop_ids: tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids),
         tokenizer,
-        sampling: Sampling {
-            temperature: if rollout.do_sample { rollout.temperature as f32 } else { 0.0 },
-            top_k: usize::try_from(rollout.top_k).unwrap_or(0),
-            top_p: rollout.top_p as f32,
-            min_p: rollout.min_p as f32,
-            repetition_penalty: rollout.repetition_penalty as f32,
-            min_tokens: rollout.min_tokens,
-            logprobs: match rollout.logprobs_mode {
-                schema::LogprobsMode::Processed => Logprobs::Processed,
-                schema::LogprobsMode::Raw => Logprobs::Raw,
-            },
-            max_tokens: config.data.max_response_length,
-        },
+        sampling: sampling(&rollout.sampling(), config.data.max_response_length, logprobs),
         val_crc: crc_of(&val)?,
         train,
         val,

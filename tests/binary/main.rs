@@ -19,4 +19,5 @@ mod rewards;
 mod serve_rm;
 mod settings;
 mod supervised;
+mod threads;
 mod validation;

@@ -1,6 +1,7 @@
 //! Responses to the prompts of a file. Meaning and defaults: `config/generation.yaml`.
 
 use super::data::Truncation;
+use super::sampling::sampling_keys;
 use super::types::{Device, Dtype, Location, OneOrMany, Open};
 use super::validate::{COUNT, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, TOP_K, check, lengths, stop_strings, template_date};
 use crate::config::Report;
@@ -60,6 +61,8 @@ pub struct GenerationRolloutConfig {
     pub max_num_batched_tokens: usize,
     pub max_model_len: Option<usize>,
 }
+
+sampling_keys!(GenerationRolloutConfig);
 
 /// Device and seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

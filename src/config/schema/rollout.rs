@@ -1,5 +1,6 @@
 //! `actor_rollout_ref.rollout.*`: generation. Meaning and defaults: `config/rollout/rollout.yaml`.
 
+use super::sampling::sampling_keys;
 use super::types::choices;
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +33,11 @@ pub struct RolloutConfig {
     pub val_kwargs: ValidationSamplingConfig,
 }
 
+sampling_keys!(RolloutConfig);
+
 choices! {
-    /// Engines that verl's configs name; the native one generates whichever is written.
+    /// Engines that verl's files name. The native one generates whichever is written, and a run says so of any other
+    /// (`src/config/compat/table.rs`); a name that is no engine's is refused.
     pub enum EngineName {
         Native = "native",
         Hf = "hf",

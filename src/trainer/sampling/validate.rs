@@ -65,6 +65,7 @@ impl SamplingSide {
         let mut responses: Vec<usize> = (0..self.val.len() * n).collect();
         // Equal prompts stay in the order of their samples.
         responses.sort_by(|&a, &b| self.val[a / n].text.cmp(&self.val[b / n].text));
+        // A seed of its own, as verl's RandomState(42): trainer.seed does not change which prompts are shown.
         Stream::new(42, "shown validation samples", &[]).shuffle(&mut responses);
         responses.truncate(self.config.trainer.log_val_generations);
         responses

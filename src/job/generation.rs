@@ -1,0 +1,28 @@
+//! The engine that generates, and how it draws tokens, as the settings say.
+
+use crate::config::schema::SamplingKeys;
+use crate::rollout::{Logprobs, NativeEngine, Sampling};
+
+/// The engine of this program.
+pub fn native_engine(keys: &SamplingKeys) -> NativeEngine {
+    NativeEngine {
+        max_num_seqs: keys.max_num_seqs,
+        max_num_batched_tokens: keys.max_num_batched_tokens,
+        max_model_len: keys.max_model_len,
+    }
+}
+
+/// Responses of at most `max_tokens` tokens; without `do_sample` they are greedy.
+pub fn sampling(keys: &SamplingKeys, max_tokens: usize, logprobs: Logprobs) -> Sampling {
+    Sampling {
+        temperature: if keys.do_sample { keys.temperature as f32 } else { 0.0 },
+        // -1 keeps all tokens, as 0 does.
+        top_k: usize::try_from(keys.top_k).unwrap_or(0),
+        top_p: keys.top_p as f32,
+        min_p: keys.min_p as f32,
+        repetition_penalty: keys.repetition_penalty as f32,
+        min_tokens: keys.min_tokens,
+        max_tokens,
+        logprobs,
+    }
+}
