@@ -1,4 +1,4 @@
-//! Fused operations beside the same maths composed of burn's own: `cargo bench --bench ops`; scripts/bench_ops_torch.py prints
+//! Fused operations beside the same maths composed of burn's own: `cargo bench --bench ops`; scripts/bench/bench_ops_torch.py prints
 //! PyTorch's times. The output is a table of minimum times, not criterion's, so that all three can be compared directly.
 
 use burn::prelude::*;

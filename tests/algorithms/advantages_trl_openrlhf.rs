@@ -1,4 +1,4 @@
-//! Advantages of TRL's trainers and of OpenRLHF, from `advantages-trl-openrlhf.json` (`scripts/golden_advantages.py`).
+//! Advantages of TRL's trainers and of OpenRLHF, from `advantages-trl-openrlhf.json` (`scripts/goldens/golden_advantages.py`).
 
 use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOptions, AdvantageOutput, Component, ScaleRewards};
 use burnish::algorithm::kl::{self, KlController, apply_kl_in_reward};

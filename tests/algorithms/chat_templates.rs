@@ -1,6 +1,6 @@
 //! Chat templates against transformers, byte by byte: the published ones of `tests/golden/chat-templates/`, and our own with
-//! features that other templates are known to use (`chat-templates.json`, written by `scripts/golden_chat_templates.py`). Also
-//! tokenizer folders in transformers' variants, id by id (`tokenizers/`, written by `scripts/golden_tokenizers.py`).
+//! features that other templates are known to use (`chat-templates.json`, written by `scripts/goldens/golden_chat_templates.py`). Also
+//! tokenizer folders in transformers' variants, id by id (`tokenizers/`, written by `scripts/goldens/golden_tokenizers.py`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

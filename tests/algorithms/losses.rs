@@ -108,7 +108,7 @@ fn golden_value_losses() {
     assert!(checked > 10);
 }
 
-/// TRL's and OpenRLHF's losses, and verl's clip_cov, from scripts/golden_losses.py; each result names our settings.
+/// TRL's and OpenRLHF's losses, and verl's clip_cov, from scripts/goldens/golden_losses.py; each result names our settings.
 #[test]
 fn golden_losses_of_trl_and_openrlhf() {
     let goldens = golden_file("losses-trl-openrlhf.json");
@@ -154,7 +154,7 @@ fn golden_losses_of_trl_and_openrlhf() {
 }
 
 /// Every aggregation over responses, some of which are masked as a whole. As in verl 0.9 and TRL, masked responses count in means
-/// over responses. The expected values are from scripts/golden_aggregations.py.
+/// over responses. The expected values are from scripts/goldens/golden_aggregations.py.
 #[test]
 fn golden_aggregations_with_masked_responses() {
     let goldens = golden_file("aggregations.json");

@@ -1,5 +1,5 @@
 //! Compares our scores with those of verl's own reward functions, and the steps between scores and advantages with verl, TRL and
-//! OpenRLHF (`shaping.json`, written by `scripts/golden_rewards_shaping.py`).
+//! OpenRLHF (`shaping.json`, written by `scripts/goldens/golden_rewards_shaping.py`).
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ fn golden_rewards_match_verl() {
     }
 }
 
-/// Functions of tokens (`scripts/golden_trl_rewards.py`), compared as float32 to the last bit.
+/// Functions of tokens (`scripts/goldens/golden_trl_rewards.py`), compared as float32 to the last bit.
 #[test]
 fn golden_functions_of_tokens_match_trl() {
     for case in golden_lines("trl-rewards.jsonl") {

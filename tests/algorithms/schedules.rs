@@ -1,5 +1,5 @@
 //! Learning-rate schedules against the factors of verl's own code, and `linear` against transformers'
-//! (`scripts/golden_schedules.py`), over three times their length.
+//! (`scripts/goldens/golden_schedules.py`), over three times their length.
 
 use burnish::optim::Schedule;
 use burnish::optim::schedule::{SCHEDULES, find, warmup_steps};

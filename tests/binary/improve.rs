@@ -1,7 +1,7 @@
 //! Every estimator and every loss improves the model of `data/` on its task.
 //!
 //! `BURNISH_CURVES=FOLDER BURNISH_STEPS=128 cargo test --release --test binary improve` keeps longer runs of all of them, which
-//! `scripts/algorithm_curves.py` draws (docs/benchmarks/algorithms.md).
+//! `scripts/bench/algorithm_curves.py` draws (docs/benchmarks/algorithms.md).
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +43,7 @@ fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
     (accuracy(rows.first().unwrap()), accuracy(rows.last().unwrap()))
 }
 
+#[expect(clippy::print_stdout, reason = "the accuracies are shown by --nocapture")]
 fn all_improve(names: impl Iterator<Item = &'static str>, option: &str, folder: &str) {
     let kept = std::env::var_os("BURNISH_CURVES").map(|path| PathBuf::from(path).join(folder));
     let temporary = tempfile::tempdir().unwrap();

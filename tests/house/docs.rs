@@ -1,6 +1,6 @@
 //! The generated documentation is up to date, and files, keys and tests named in the written one exist.
 //!
-//! `scripts/bless` writes docs/config.md and docs/algorithms.md anew.
+//! `scripts/bless` writes what is generated anew.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use burnish::reward::{FUNCTIONS, SCORERS};
 use burnish::tracking::TRACKERS;
 use regex::Regex;
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Compares a generated page with its file, or writes it.
-fn check(file: &str, page: &str) {
+pub fn check(file: &str, page: &str) {
     let path = root().join(file);
     if std::env::var_os("BURNISH_BLESS").is_some() {
         std::fs::write(&path, page).unwrap();
@@ -206,14 +206,34 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
 fn links_and_paths_lead_somewhere() {
     let mut files = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"].map(|name| root().join(name)).to_vec();
     pages(&root().join("docs"), &mut files);
+    pages(&root().join("scripts"), &mut files);
     let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
     // Paths with a placeholder (NAME) are patterns, not files.
-    let path = Regex::new(r"`((?:src|config|recipes|tests|docs)/[a-z0-9_./-]+)`").unwrap();
+    let path = Regex::new(r"`((?:src|config|recipes|tests|docs|scripts)/[a-z0-9_./-]+)`").unwrap();
+    // Scripts are named in commands, too.
+    let script = Regex::new(r"(?m)(?:^|[\s`])(scripts/[a-z0-9_./-]*[a-z0-9_])").unwrap();
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let from = |base: &Path, target: &str| assert!(base.join(target).exists(), "{}: there is no {target}", file.display());
         link.captures_iter(&text).for_each(|found| from(file.parent().unwrap(), &found[1]));
         path.captures_iter(&text).for_each(|found| from(&root(), &found[1]));
+        script.captures_iter(&text).for_each(|found| from(&root(), &found[1]));
+    }
+}
+
+/// Every script has a line in the index of its folder.
+#[test]
+fn every_script_is_in_the_index_of_its_folder() {
+    for folder in ["", "goldens", "compare", "bench", "check"] {
+        let folder = root().join("scripts").join(folder);
+        let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            let ours = name != "README.md" && name != "__pycache__";
+            let line = if entry.path().is_dir() { format!("`{name}/`") } else { format!("`{name}`") };
+            assert!(!ours || index.contains(&line), "{} has no line {line}", folder.join("README.md").display());
+        }
     }
 }
 

@@ -92,7 +92,7 @@ fn in_browser(one: &Path, two: &Path) {
         eprintln!("chromium is not there: the page is not looked at in a browser");
         return;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/report_browser.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/check/report_browser.py");
     let output = Command::new("python3").arg(&script).arg("check").args([one, two]).output().unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{out}{err}");

@@ -141,7 +141,7 @@ fn older_spellings_of_config_json() {
     }
 }
 
-/// Every kind of rope scaling against transformers (scripts/golden_rope.py).
+/// Every kind of rope scaling against transformers (scripts/goldens/golden_rope.py).
 #[test]
 fn golden_rope() {
     let golden: Value = serde_json::from_str(include_str!("../golden/rope.json")).unwrap();

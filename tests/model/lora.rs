@@ -1,4 +1,4 @@
-//! Adapters against PEFT (`golden/lora`, scripts/golden_lora.py), and their use in training, generation and checkpoints.
+//! Adapters against PEFT (`golden/lora`, scripts/goldens/golden_lora.py), and their use in training, generation and checkpoints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn log_probs(model: &CausalLm, seqs: &[Vec<u32>]) -> Vec<f32> {
     model.token_stats(&sequences(seqs), 1.0, None).log_prob
 }
 
-/// The gradients of Σ cos(1.9 t) log p_t, as in scripts/golden_lora.py.
+/// The gradients of Σ cos(1.9 t) log p_t, as in scripts/goldens/golden_lora.py.
 fn backward(model: &CausalLm, seqs: &[Vec<u32>]) -> Gradients {
     let weights: Vec<f32> = seqs.iter().flat_map(|s| (0..s.len() - 1).map(|t| (1.9 * t as f32).cos())).collect();
     let mut gradients = Gradients::default();

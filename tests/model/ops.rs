@@ -269,7 +269,7 @@ fn head() {
     }
 }
 
-/// Rows of logits against PyTorch in f64 (scripts/golden_full_kl.py): hidden states that are the logits, and a head of 1s.
+/// Rows of logits against PyTorch in f64 (scripts/goldens/golden_full_kl.py): hidden states that are the logits, and a head of 1s.
 #[test]
 fn golden_full_kl() {
     let golden: serde_json::Value = serde_json::from_str(include_str!("../golden/full-kl.json")).unwrap();

@@ -192,7 +192,7 @@ fn progress_ends_with_everything() {
     assert_eq!(seen.last(), Some(&Progress { finished: 6, total: 6, tokens }));
 }
 
-/// The log-probabilities that vLLM reports for each token it may draw, from scripts/golden_rollout_log_probs.py; tokens that a
+/// The log-probabilities that vLLM reports for each token it may draw, from scripts/goldens/golden_rollout_log_probs.py; tokens that a
 /// filter removes are never drawn.
 #[test]
 fn golden_log_probs_of_generation() {

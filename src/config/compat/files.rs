@@ -1,5 +1,5 @@
 //! verl's own YAML files in three editions, without their comments: what Hydra composes for verl is composed from the same files here.
-//! `scripts/verl_defaults.py` writes them.
+//! `scripts/goldens/verl_defaults.py` writes them.
 
 use super::editions::EDITIONS;
 

@@ -131,7 +131,7 @@ fn grade_element(truth: &str, given: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// The expected answers and scores are verl's (`scripts/golden_prime_math.py`). The number of cases left to math-verify is
+    /// The expected answers and scores are verl's (`scripts/goldens/golden_prime_math.py`). The number of cases left to math-verify is
     /// pinned, so that it cannot grow unnoticed.
     #[test]
     fn decided_answers_are_verls() {

@@ -1,4 +1,4 @@
-//! Tests against a service with scripted answers; `scripts/differential_sandbox.py` compares with verl's own client.
+//! Tests against a service with scripted answers; `scripts/compare/differential_sandbox.py` compares with verl's own client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
