@@ -1,6 +1,8 @@
 //! Fused operations beside the same maths composed of burn's own: `cargo bench --bench ops`; scripts/bench/bench_ops_torch.py prints
 //! PyTorch's times. The output is a table of minimum times, not criterion's, so that all three can be compared directly.
 
+#![expect(clippy::print_stdout, reason = "what is measured is printed")]
+
 use burn::prelude::*;
 use burnish::model::decoder::Decoder;
 use burnish::model::ops::{self, Act, Head, Packed, Scoring, head_backward, head_stats};

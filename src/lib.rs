@@ -6,8 +6,6 @@
 //! user says, on top of [`hydra`]. Dependencies point one way:
 //! `algorithm` imports nothing else of ours, and only `cli` and `pipelines` import `trainer`.
 
-#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
-
 pub mod algorithm;
 pub mod checkpoint;
 pub mod cli;

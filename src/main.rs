@@ -1,7 +1,5 @@
 //! `trainer`: parse, set up logging, run, and turn a failure into a message and an exit code.
 
-#![deny(clippy::print_stdout, clippy::print_stderr)]
-
 use std::process::ExitCode;
 
 use burnish::cli::{Cli, Failure, check_command, run};
