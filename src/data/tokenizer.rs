@@ -179,7 +179,7 @@ impl Tokenizer {
         ids.iter().map(piece).collect()
     }
 
-    /// Applies the chat template to a list of messages. See [`ChatTemplates::render`].
+    /// Applies the chat template to a list of messages.
     pub fn apply_chat_template(
         &self,
         messages: &Value,

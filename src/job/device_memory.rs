@@ -9,7 +9,7 @@ use burn::tensor::Device;
 /// CubeCL counts what is in use now and keeps no peak of it, so a thread looks this often, as long as somebody wants to know.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Peaks since [`DeviceMemory::watch`], of this process alone. A peak shorter than [`INTERVAL`] may be missed.
+/// Peaks since [`DeviceMemory::watch`], of this process alone. A peak shorter than `INTERVAL` may be missed.
 pub struct DeviceMemory(Arc<Peaks>);
 
 struct Peaks {

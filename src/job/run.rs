@@ -11,7 +11,7 @@ use crate::checkpoint::{Best, Checkpoints};
 use crate::tracking::Metrics;
 use crate::util::interrupt::Interrupted;
 
-/// A run of a pipeline, set up by [`Run::start`](super::start).
+/// A run of a pipeline, set up by `Run::start`.
 pub struct Run<P: Pipeline> {
     pub(super) pipeline: P,
     pub(super) at: Context,

@@ -48,7 +48,7 @@ pub struct Attention {
     pub o_proj: Linear,
     /// The adapter of q, k and v together, in that order, where files hold them as one matrix.
     pub qkv_lora: Option<Lora>,
-    /// The norm over each head of the queries, [d].
+    /// The norm over each head of the queries, `[d]`.
     pub q_norm: Option<Norm>,
     pub k_norm: Option<Norm>,
 }

@@ -3,7 +3,7 @@
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
 //! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`scalar`] (critics and reward
-//! models), [`lora`] (adapters), [`decoding`] and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
+//! models), [`lora`] (adapters), `decoding` and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
 //! [`ops`] (fused operations).
 
 mod build;

@@ -16,7 +16,7 @@ use crate::model::{Cut, Sequence};
 /// Describes what a supervised run would do.
 ///
 /// # Errors
-/// If a run would be refused before its first step, as far as [`crate::trainer::dry_run()`] can tell.
+/// If a run would be refused before its first step, as far as `trainer::dry_run` can tell.
 pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let config = loaded.config;
     let (data, model, trainer) = (&config.data, &config.model, &config.trainer);

@@ -1,8 +1,8 @@
 //! Reinforcement learning: sample, score, log-probs, advantages, update, validate — verl's order and metric names.
 //!
 //! [`Trainer::step`](Pipeline::step) is the algorithm; [`crate::job::Run`] repeats it, validates, logs, saves and resumes. A step has two
-//! sides: [`sampling`] turns prompts into scored responses, [`learning`] holds the models and updates them; between them
-//! [`advantages`] turns scores into advantages. Each phase says in its signature what it reads and writes. Everything random is
+//! sides: `sampling` turns prompts into scored responses, `learning` holds the models and updates them; between them
+//! `advantages` turns scores into advantages. Each phase says in its signature what it reads and writes. Everything random is
 //! keyed by (seed, purpose, step, …), so a run needs no generator state: resuming from step N continues exactly as if the run had
 //! never stopped.
 

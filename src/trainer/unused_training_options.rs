@@ -13,7 +13,7 @@ use crate::job::unused_schedule::{of_schedule, schedule_keys};
 /// Settings of a run's frame: schedules, validation, checkpoints, the order of rows, and how passes are cut.
 ///
 /// # Errors
-/// See [`of_schedule`] and [`algorithms::corrections`].
+/// See [`of_schedule`] and `algorithms::corrections`.
 pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);

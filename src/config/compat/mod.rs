@@ -1,6 +1,6 @@
 //! Files and overrides written for verl: which of its keys are settings here, and what becomes of the others.
 //!
-//! [`table`] says it, [`adapt`] does it on the way in, [`set_aside`] takes out what is no setting and reports it.
+//! [`table`] says it, `adapt` does it on the way in, [`set_aside`] takes out what is no setting and reports it.
 //! [`editions`] are verl's own keys and defaults, to tell what was changed and to check that the table knows them all; [`files`] are
 //! the files they come from.
 

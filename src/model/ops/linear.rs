@@ -162,7 +162,7 @@ impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
     }
 }
 
-/// Computes x [n, in], weight [out, in], bias [out] -> [n, out].
+/// Computes `x [n, in], weight [out, in], bias [out] -> [n, out]`.
 ///
 /// # Panics
 /// If the inner sizes differ.

@@ -188,14 +188,14 @@ impl<B: NormKernels, C: CheckpointStrategy> NormOp for Autodiff<B, C> {
     }
 }
 
-/// x [.., d], w [d] -> x / sqrt(mean(x²) + eps) · (offset + w) over the last dimension; Gemma's offset is 1, others' 0.
+/// `x [.., d]`, `w [d]` -> x / sqrt(mean(x²) + eps) · (offset + w) over the last dimension; Gemma's offset is 1, others' 0.
 pub fn rms_norm<const D: usize>(x: Tensor<D>, w: Tensor<1>, eps: f64, offset: f64) -> Tensor<D> {
     assert_eq!(x.dims()[D - 1], w.dims()[0]);
     let w = if offset == 0.0 { w } else { w + offset };
     Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), w.into_dispatch(), eps))
 }
 
-/// x [.., d], w and b [d] -> (x − mean) / sqrt(variance + eps) · w + b over the last dimension.
+/// `x [.., d]`, `w` and `b` `[d]` -> (x − mean) / sqrt(variance + eps) · w + b over the last dimension.
 pub fn layer_norm<const D: usize>(x: Tensor<D>, w: Tensor<1>, b: Tensor<1>, eps: f64) -> Tensor<D> {
     assert_eq!([w.dims(), b.dims()], [[x.dims()[D - 1]]; 2]);
     Tensor::from_dispatch(Dispatch::layer_norm(x.into_dispatch(), w.into_dispatch(), b.into_dispatch(), eps))
