@@ -1,7 +1,8 @@
 //! Completion of overrides on the command line: keys one level at a time, then the values that a key takes.
 
 use super::Choices;
-use super::comment::{Accepts, Comment, like};
+use super::accepts::{Accepts, like};
+use super::comment::Comment;
 use super::compat::inline;
 use super::kinds::Known;
 use crate::hydra::{ConfigError, Node, Value, interpolation};
@@ -78,8 +79,11 @@ pub fn values(written: &Node, choices: &[Choices], key: &str) -> Vec<String> {
         names.iter().for_each(|name| add(name.to_string()));
     }
     for accepts in Comment::of(node).accepts().unwrap_or_else(|| like(default)) {
-        if let Accepts::One(value) = accepts {
-            add(inline(&value));
+        match accepts {
+            // In an override, infinity has no dot.
+            Accepts::One(Value::Float(value)) if value.is_infinite() => add(value.to_string()),
+            Accepts::One(value) => add(inline(&value)),
+            _ => {}
         }
     }
     let default = inline(default);

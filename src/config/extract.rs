@@ -52,7 +52,7 @@ pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<
 }
 
 /// Leaves out the keys that only took a wrong value from another key that is reported itself.
-fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem> {
+pub fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem> {
     let reported: Vec<String> = problems.iter().map(|problem| problem.key.clone()).collect();
     let follows = |key: &str| {
         let ancestors = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(parent, _)| parent));
@@ -106,11 +106,7 @@ fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
         }
         other => Problem::new(key, format!("`{key}`: {other}")),
     };
-    let problem = match node.and_then(|node| node.through.as_ref()) {
-        Some(through) => Problem { message: format!("{} (the value comes from `{through}`)", problem.message), ..problem },
-        None => problem,
-    };
-    node.iter().fold(problem, |problem, node| problem.at(&node.origin))
+    node.into_iter().fold(problem, Problem::with_value)
 }
 
 fn shown(value: &Value) -> String {

@@ -3,7 +3,8 @@
 //! Nothing is required: a file may hold any part. Every scalar may be an interpolation, and every mapping that a group file fills
 //! may have a `defaults:` list.
 
-use super::comment::{Accepts, Comment, Range, like};
+use super::accepts::{Accepts, Range, like};
+use super::comment::Comment;
 use super::docs::meaning_of_mapping;
 use super::kinds::Known;
 use super::show::json_value;
@@ -129,8 +130,14 @@ fn any_of(mut schemas: Vec<Json>) -> Json {
 
 /// Literals as one `enum`, then everything else.
 fn alternatives(accepts: &[Accepts]) -> Vec<Json> {
-    let literals: Vec<Json> =
-        accepts.iter().filter_map(|one| if let Accepts::One(value) = one { Some(json_value(value)) } else { None }).collect();
+    // JSON has no infinity; for an editor, `.inf` is a number.
+    let is_infinite = |value: &Value| matches!(value, Value::Float(value) if value.is_infinite());
+    let literals: Vec<Json> = accepts
+        .iter()
+        .filter_map(|one| if let Accepts::One(value) = one { Some(value) } else { None })
+        .filter(|value| !is_infinite(value))
+        .map(json_value)
+        .collect();
     let others = accepts.iter().filter_map(|accepts| match accepts {
         Accepts::One(_) => None,
         Accepts::Prefix(start) => Some(json!({ "type": "string", "pattern": format!("^{start}") })),

@@ -15,6 +15,8 @@ pub mod kinds;
 pub mod plan;
 pub mod schema;
 
+mod accepts;
+mod bounds;
 mod comment;
 mod extract;
 mod library;
@@ -141,6 +143,11 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     Ok(Settled { tree: Tree { root: resolved }, ignored, renamed, problems, unresolved, defaults })
 }
 
+/// Whether a dotted key is another one or lies below it.
+fn is_at_or_below(key: &str, other: &str) -> bool {
+    key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// A run that is called 2024 has a name, which is text, as it is where another setting refers to it.
 fn numbers_as_names(resolved: &mut Node) {
     for key in ["trainer.project_name", "trainer.experiment_name"] {
@@ -157,24 +164,29 @@ fn numbers_as_names(resolved: &mut Node) {
 /// # Errors
 /// Everything that is wrong with it, each with its place and what to do.
 pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<T>, ConfigError> {
-    let Settled { tree, ignored, renamed, mut problems, unresolved, defaults } = settle(T::KIND, request)?;
-    let (defaults, _) = interpolation::resolve(&defaults);
-    let extracted = extract::extract::<T>(&tree.root, &defaults).map_err(|mut wrong| {
-        wrong.retain(|problem| !unresolved.contains(&problem.key));
-        wrong
-    });
-    let mut report = Report { tree: &tree.root, problems: vec![] };
-    match &extracted {
-        Ok(config) => config.validate(&mut report),
-        Err(wrong) => report.problems.extend(wrong.iter().cloned()),
+    let Settled { tree, ignored, renamed, mut problems, unresolved, defaults: written } = settle(T::KIND, request)?;
+    let (defaults, _) = interpolation::resolve(&written);
+    let (config, mut wrong) = match extract::extract::<T>(&tree.root, &defaults) {
+        Ok(config) => (Some(config), vec![]),
+        Err(wrong) => (None, wrong),
+    };
+    let mut out_of_bounds = bounds::find(&tree.root, &written);
+    out_of_bounds.retain(|problem| wrong.iter().all(|known| !is_at_or_below(&known.key, &problem.key)));
+    wrong.extend(out_of_bounds);
+    let mut wrong = extract::without_followers(wrong, &tree.root);
+    wrong.retain(|problem| !unresolved.contains(&problem.key));
+    let mut report =
+        Report { tree: &tree.root, refused: wrong.iter().map(|problem| problem.key.clone()).collect(), problems: wrong };
+    if let Some(config) = &config {
+        config.validate(&mut report);
     }
     report.check_choices(choices);
     problems.extend(report.problems);
     let mut traps = traps::find(&tree.root, &defaults);
     traps.retain(|trap| problems.iter().all(|known| known.key != trap.key));
     problems.extend(traps);
-    match extracted {
-        Ok(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed }),
+    match config {
+        Some(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed }),
         _ => Err(ConfigError { problems }),
     }
 }
@@ -210,11 +222,16 @@ fn items(node: &Node) -> &[Node] {
 pub struct Report<'a> {
     tree: &'a Node,
     problems: Vec<Problem>,
+    /// Keys whose value is none that is documented. What follows from it is not reported too.
+    refused: Vec<String>,
 }
 
 impl Report<'_> {
     /// Something is wrong with the value of `key`; `help` may be empty.
     pub fn wrong(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
+        if self.refused.iter().any(|refused| refused == key) {
+            return;
+        }
         let help = Some(help.into()).filter(|help| !help.is_empty());
         let problem = Problem { help, ..Problem::new(key, message) };
         let origin = self.tree.get(key).map(|node| &node.origin);

@@ -1,6 +1,7 @@
 //! What is wrong with a configuration: the whole message for the user, all problems at once.
 
 use super::provenance::Origin;
+use super::tree::Node;
 use std::fmt;
 
 /// One thing that is wrong, where it was written, and what to do about it.
@@ -21,6 +22,14 @@ impl Problem {
     pub fn at(mut self, origin: &Origin) -> Self {
         self.origin = Some(origin.clone());
         self
+    }
+
+    /// Adds where the value was written, and the key that it was taken from.
+    pub fn with_value(mut self, node: &Node) -> Self {
+        if let Some(through) = &node.through {
+            self.message += &format!(" (the value comes from `{through}`)");
+        }
+        self.at(&node.origin)
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Self {

@@ -3,7 +3,7 @@
 use super::data::Truncation;
 use super::sampling::sampling_keys;
 use super::types::{Device, Dtype, Location, OneOrMany, Open};
-use super::validate::{COUNT, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, TOP_K, check, lengths, stop_strings, template_date};
+use super::validate::{lengths, stop_strings, template_date};
 use crate::config::Report;
 use serde::{Deserialize, Serialize};
 
@@ -76,20 +76,6 @@ impl GenerationConfig {
     /// Checks what types cannot.
     pub(super) fn check(&self, report: &mut Report) {
         let (data, rollout) = (&self.data, &self.rollout);
-        let rows = vec![
-            ("data.n_samples", data.n_samples as f64, COUNT),
-            ("data.batch_size", data.batch_size as f64, COUNT),
-            ("rollout.temperature", rollout.temperature, NOT_NEGATIVE),
-            ("rollout.top_k", rollout.top_k as f64, TOP_K),
-            ("rollout.top_p", rollout.top_p, PROBABILITY),
-            ("rollout.min_p", rollout.min_p, FRACTION),
-            ("rollout.repetition_penalty", rollout.repetition_penalty, POSITIVE),
-            ("rollout.prompt_length", rollout.prompt_length as f64, COUNT),
-            ("rollout.response_length", rollout.response_length as f64, COUNT),
-            ("rollout.max_num_seqs", rollout.max_num_seqs as f64, COUNT),
-            ("rollout.max_num_batched_tokens", rollout.max_num_batched_tokens as f64, COUNT),
-        ];
-        check(rows, report);
         let longest = (rollout.prompt_length, rollout.response_length);
         lengths("rollout", longest, rollout.min_tokens, rollout.max_model_len, report);
         stop_strings("rollout.stop", &rollout.stop, report);

@@ -1,7 +1,6 @@
 //! The five keys of LoRA, which every model that is trained has.
 
 use super::types::{Init, Location, OneOrMany};
-use super::validate::{Bound, POSITIVE};
 use crate::config::Report;
 
 /// The LoRA keys of a group.
@@ -50,11 +49,6 @@ impl LoraKeys<'_> {
 
     /// Reports what cannot be.
     pub(super) fn validate(&self, init: Init, report: &mut Report) {
-        let (holds, bound): Bound = POSITIVE;
-        let [alpha, ..] = self.of_new;
-        if !holds(self.alpha) {
-            report.wrong(alpha, format!("`{alpha}` must be {bound}, not {}", self.alpha), "");
-        }
         if init == Init::Random && self.is_on() {
             let key = format!("{}.lora_rank", self.group);
             let message = format!("LoRA adapts a pretrained model, but `{}.init` is random", self.group);

@@ -1,6 +1,6 @@
 //! What the types of [`PpoConfig`] cannot check.
 
-use super::{OptimConfig, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
+use super::{PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
 use crate::util::strftime::instant;
@@ -27,7 +27,7 @@ const GROUP_ESTIMATORS: &[&str] = &[
 ];
 
 pub fn ppo(config: &PpoConfig, report: &mut Report) {
-    ranges(config, report);
+    passes(config, report);
     agreement(config, report);
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
@@ -61,65 +61,11 @@ pub(super) fn template_date(date: Option<&str>, report: &mut Report) {
     }
 }
 
-/// A bound, whether a number keeps to it, and how a message calls it.
-pub(super) type Bound = (fn(f64) -> bool, &'static str);
-pub(super) const POSITIVE: Bound = (|x| x > 0.0 && x.is_finite(), "above 0");
-pub(super) const NOT_NEGATIVE: Bound = (|x| x >= 0.0 && x.is_finite(), "0 or above");
-pub(super) const FINITE: Bound = (f64::is_finite, "a finite number");
-pub(super) const FRACTION: Bound = (|x| (0.0..=1.0).contains(&x), "from 0 to 1");
-pub(super) const PROBABILITY: Bound = (|x| x > 0.0 && x <= 1.0, "above 0 and at most 1");
-pub(super) const DECAY: Bound = (|x| (0.0..1.0).contains(&x), "from 0 to below 1");
-pub(super) const ABOVE_ONE: Bound = (|x| x > 1.0 && x.is_finite(), "above 1");
-pub(super) const COUNT: Bound = (|x| x >= 1.0, "at least 1");
-pub(super) const COUNT_OR_ALL: Bound = (|x| x >= 1.0 || x == -1.0, "-1 or at least 1");
-pub(super) const TOP_K: Bound = (|x| x >= -1.0, "-1, 0 or a positive integer");
-
-fn ranges(config: &PpoConfig, report: &mut Report) {
+/// Sizes of forward passes, which are only needed where trajectories are counted.
+fn passes(config: &PpoConfig, report: &mut Report) {
     let (actor, rollout, reference) =
         (&config.actor_rollout_ref.actor, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.reference);
-    let (data, algorithm, trainer) = (&config.data, &config.algorithm, &config.trainer);
-    let mut rows: Vec<(&str, f64, Bound)> = vec![
-        ("data.max_prompt_length", data.max_prompt_length as f64, COUNT),
-        ("data.max_response_length", data.max_response_length as f64, COUNT),
-        ("data.train_max_samples", data.train_max_samples as f64, COUNT_OR_ALL),
-        ("data.val_max_samples", data.val_max_samples as f64, COUNT_OR_ALL),
-        ("actor_rollout_ref.actor.grad_clip", actor.grad_clip, POSITIVE),
-        ("actor_rollout_ref.actor.clip_ratio", actor.clip_ratio, POSITIVE),
-        ("actor_rollout_ref.actor.clip_ratio_c", actor.clip_ratio_c, ABOVE_ONE),
-        ("actor_rollout_ref.actor.entropy_coeff", actor.entropy_coeff, FINITE),
-        ("actor_rollout_ref.actor.kl_loss_coef", actor.kl_loss_coef, FINITE),
-        ("actor_rollout_ref.rollout.temperature", rollout.temperature, POSITIVE),
-        ("actor_rollout_ref.rollout.top_p", rollout.top_p, PROBABILITY),
-        ("actor_rollout_ref.rollout.top_k", rollout.top_k as f64, TOP_K),
-        ("actor_rollout_ref.rollout.min_p", rollout.min_p, FRACTION),
-        ("actor_rollout_ref.rollout.repetition_penalty", rollout.repetition_penalty, POSITIVE),
-        ("actor_rollout_ref.rollout.max_num_seqs", rollout.max_num_seqs as f64, COUNT),
-        ("actor_rollout_ref.rollout.max_num_batched_tokens", rollout.max_num_batched_tokens as f64, COUNT),
-        ("actor_rollout_ref.rollout.val_kwargs.top_p", rollout.val_kwargs.top_p, PROBABILITY),
-        ("actor_rollout_ref.rollout.val_kwargs.top_k", rollout.val_kwargs.top_k as f64, TOP_K),
-        ("actor_rollout_ref.rollout.val_kwargs.temperature", rollout.val_kwargs.temperature, NOT_NEGATIVE),
-        ("actor_rollout_ref.rollout.val_kwargs.n", rollout.val_kwargs.n as f64, COUNT),
-        ("actor_rollout_ref.ref.ref_model_mixup_alpha", reference.ref_model_mixup_alpha, PROBABILITY),
-        ("actor_rollout_ref.ref.ref_model_sync_steps", reference.ref_model_sync_steps as f64, COUNT),
-        ("algorithm.gamma", algorithm.gamma, FRACTION),
-        ("algorithm.lam", algorithm.lam, FRACTION),
-        ("algorithm.kl_ctrl.kl_coef", algorithm.kl_ctrl.kl_coef, NOT_NEGATIVE),
-        ("algorithm.kl_ctrl.horizon", algorithm.kl_ctrl.horizon as f64, COUNT),
-        ("algorithm.kl_ctrl.target_kl", algorithm.kl_ctrl.target_kl, POSITIVE),
-        ("trainer.total_epochs", trainer.total_epochs as f64, COUNT),
-    ];
-    let optional = [
-        ("data.val_batch_size", data.val_batch_size.map(|size| size as f64), COUNT),
-        ("actor_rollout_ref.actor.clip_ratio_low", actor.clip_ratio_low, POSITIVE),
-        ("actor_rollout_ref.actor.clip_ratio_high", actor.clip_ratio_high, POSITIVE),
-        ("actor_rollout_ref.actor.loss_scale_factor", actor.loss_scale_factor, POSITIVE),
-        ("trainer.total_training_steps", trainer.total_training_steps.map(|steps| steps as f64), COUNT),
-        ("trainer.max_actor_ckpt_to_keep", trainer.max_actor_ckpt_to_keep.map(|count| count as f64), COUNT),
-    ];
-    rows.extend(optional.into_iter().filter_map(|(key, value, bound)| Some((key, value?, bound))));
-    check(rows, report);
-    optim("actor_rollout_ref.actor.optim", &actor.optim, report);
-    let has_reference = actor.use_kl_loss || algorithm.use_kl_in_reward;
+    let has_reference = actor.use_kl_loss || config.algorithm.use_kl_in_reward;
     let passes = [
         (
             "actor_rollout_ref.ref",
@@ -130,40 +76,14 @@ fn ranges(config: &PpoConfig, report: &mut Report) {
     ];
     for (part, by_trajectories, size) in passes {
         let key = format!("{part}.log_prob_micro_batch_size_per_gpu");
-        if by_trajectories && size.is_none_or(|size| size == 0) {
+        if by_trajectories && size.is_none() {
             report.wrong(
                 &key,
-                format!("`{key}` must be at least 1"),
+                format!("`{key}` is null, so the size of a forward pass is not known"),
                 format!("write {key}=N, or {part}.log_prob_use_dynamic_bsz=true"),
             );
         }
     }
-}
-
-/// Reports the values that do not keep to their bounds.
-pub(super) fn check(rows: Vec<(&str, f64, Bound)>, report: &mut Report) {
-    for (key, value, (holds, bound)) in rows {
-        if !holds(value) {
-            report.wrong(key, format!("`{key}` must be {bound}, not {value}"), "");
-        }
-    }
-}
-
-/// Ranges of AdamW and its schedule.
-pub(super) fn optim(group: &str, optim: &OptimConfig, report: &mut Report) {
-    let rows: [(&str, f64, Bound); 9] = [
-        ("lr", optim.lr, NOT_NEGATIVE),
-        ("lr_warmup_steps_ratio", optim.lr_warmup_steps_ratio, FRACTION),
-        ("min_lr_ratio", optim.min_lr_ratio, FRACTION),
-        ("num_cycles", optim.num_cycles, POSITIVE),
-        ("total_training_steps", optim.total_training_steps as f64, COUNT_OR_ALL),
-        ("weight_decay", optim.weight_decay, NOT_NEGATIVE),
-        ("betas", optim.betas[0], DECAY),
-        ("betas", optim.betas[1], DECAY),
-        ("eps", optim.eps, POSITIVE),
-    ];
-    let rows = rows.map(|(name, value, bound)| (format!("{group}.{name}"), value, bound));
-    check(rows.iter().map(|(key, value, bound)| (key.as_str(), *value, *bound)).collect(), report);
 }
 
 /// The least and the most tokens of a response, and the most of a prompt and a response together.

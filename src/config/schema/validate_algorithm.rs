@@ -1,14 +1,12 @@
 //! What the types of [`PpoConfig`] cannot check about rewards, advantages and losses.
 
-use super::validate::{ABOVE_ONE, Bound, COUNT, FINITE, FRACTION, NOT_NEGATIVE, POSITIVE, PROBABILITY, check};
 use super::{PpoConfig, RewardManager};
 use crate::config::Report;
 
-const AT_MOST_ONE: Bound = (|x| x <= 1.0, "at most 1");
 const METRIC: &str = "algorithm.filter_groups.metric";
 
 pub fn algorithm(config: &PpoConfig, report: &mut Report) {
-    ranges(config, report);
+    intervals(config, report);
     rewards(config, report);
     losses(config, report);
     filter_groups(config, report);
@@ -66,37 +64,8 @@ fn combinations(config: &PpoConfig, report: &mut Report) {
     }
 }
 
-fn ranges(config: &PpoConfig, report: &mut Report) {
-    let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
-    let loss = &actor.policy_loss;
-    let mut rows: Vec<(&str, f64, Bound)> = vec![
-        ("actor_rollout_ref.actor.tau_pos", actor.tau_pos, POSITIVE),
-        ("actor_rollout_ref.actor.tau_neg", actor.tau_neg, POSITIVE),
-        ("actor_rollout_ref.actor.policy_loss.top_entropy_quantile", loss.top_entropy_quantile, PROBABILITY),
-        ("actor_rollout_ref.actor.policy_loss.clip_cov_ratio", loss.clip_cov_ratio, FRACTION),
-        ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", loss.kl_cov_ratio, FRACTION),
-        ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", loss.ppo_kl_coef, FINITE),
-        ("actor_rollout_ref.actor.policy_loss.vespo_k_pos", loss.vespo_k_pos, POSITIVE),
-        ("actor_rollout_ref.actor.policy_loss.vespo_lambda_pos", loss.vespo_lambda_pos, POSITIVE),
-        ("actor_rollout_ref.actor.policy_loss.vespo_k_neg", loss.vespo_k_neg, POSITIVE),
-        ("actor_rollout_ref.actor.policy_loss.vespo_lambda_neg", loss.vespo_lambda_neg, POSITIVE),
-        ("algorithm.pf_ppo.weight_pow", algorithm.pf_ppo.weight_pow, NOT_NEGATIVE),
-        ("algorithm.lam", algorithm.lam, FRACTION),
-        (
-            "reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor",
-            config.reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor,
-            NOT_NEGATIVE,
-        ),
-    ];
-    let optional = [
-        ("actor_rollout_ref.actor.policy_loss.delta", loss.delta, ABOVE_ONE),
-        ("actor_rollout_ref.actor.policy_loss.dro_beta", loss.dro_beta, POSITIVE),
-        ("algorithm.missing_eos_penalty", algorithm.missing_eos_penalty, NOT_NEGATIVE),
-        ("algorithm.stop_properly_penalty_coef", algorithm.stop_properly_penalty_coef, AT_MOST_ONE),
-        ("data.gen_batch_size", config.data.gen_batch_size.map(|size| size as f64), COUNT),
-    ];
-    rows.extend(optional.into_iter().filter_map(|(key, value, bound)| Some((key, value?, bound))));
-    check(rows, report);
+fn intervals(config: &PpoConfig, report: &mut Report) {
+    let algorithm = &config.algorithm;
     for (key, range) in [
         ("algorithm.reward_clip_range", algorithm.reward_clip_range),
         ("algorithm.filter_groups.mean_range", algorithm.filter_groups.mean_range),
@@ -116,9 +85,6 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
         if keys != Some(weights.len()) {
             let count = keys.map_or("none".to_owned(), |count| count.to_string());
             report.wrong(key, format!("`{key}` has {} numbers, `{of}` has {count} names", weights.len()), "write one for each");
-        }
-        if weights.iter().any(|weight| !weight.is_finite()) {
-            report.wrong(key, format!("`{key}` must be finite numbers"), "");
         }
     }
     if algorithm.adv_estimator.ends_with("gdpo") && keys.unwrap_or(0) == 0 && functions < 2 {

@@ -1,13 +1,8 @@
 //! What the types cannot check about rewards.
 
-use super::validate::{Bound, COUNT, FINITE, check};
 use super::{PpoConfig, REMOTE, REWARD_MODEL, RewardKeys, RewardManager};
 use crate::config::Report;
 
-/// What clocks can count, and more than any run takes.
-const SECONDS: Bound = (|x| x > 0.0 && x <= 1e8, "above 0, and at most 1e8");
-/// Each is a thread, and of Python a process.
-const WORKERS: Bound = (|x| (1.0..=4096.0).contains(&x), "from 1 to 4096");
 const LIST: &str = "reward_model.reward_functions";
 
 /// What makes up a score: whatever the settings bring is one of the reward functions, and the other way round.
@@ -51,21 +46,14 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
         let message = format!("`{weights}` has {} numbers, `{LIST}` has {} names", of.len(), names.len());
         report.wrong(weights, message, "write one for each");
     }
-    if of.iter().any(|weight| !weight.is_finite()) {
-        report.wrong(weights, format!("`{weights}` must be finite numbers"), "");
+    // Rewards are f32.
+    if !(reward.error_value as f32).is_finite() {
+        report.wrong(
+            "reward.error_value",
+            format!("`reward.error_value` must be a finite number, not {}", reward.error_value),
+            "",
+        );
     }
-    let mut rows: Vec<(&str, f64, Bound)> = vec![
-        ("reward.num_workers", reward.num_workers as f64, WORKERS),
-        ("reward.timeout", reward.timeout, SECONDS),
-        ("reward.start_timeout", reward.start_timeout, SECONDS),
-        ("reward.error_value", f64::from(reward.error_value as f32), FINITE),
-        ("reward.remote_retries", reward.remote_retries as f64, COUNT),
-        ("reward.sandbox_fusion.max_concurrent", reward.sandbox_fusion.max_concurrent as f64, COUNT),
-        ("reward.sandbox_fusion.memory_limit_mb", reward.sandbox_fusion.memory_limit_mb as f64, COUNT),
-    ];
-    let limits = [("reward.memory_limit_mb", reward.memory_limit_mb), ("reward.cpu_limit", reward.cpu_limit)];
-    rows.extend(limits.into_iter().filter_map(|(key, limit)| Some((key, limit? as f64, COUNT))));
-    check(rows, report);
 }
 
 /// The model that scores.
@@ -75,10 +63,4 @@ pub fn reward_model(config: &PpoConfig, report: &mut Report) {
         let key = "reward_model.model.path";
         report.wrong(key, format!("`reward_model.enable=true` needs `{key}`"), format!("write {key}=FOLDER"));
     }
-    let max_length = settings.max_length.map(|length| ("reward_model.max_length", length as f64, COUNT));
-    let sizes = [
-        ("reward_model.micro_batch_size_per_gpu", settings.micro_batch_size_per_gpu as f64, COUNT),
-        ("reward_model.forward_max_token_len_per_gpu", settings.forward_max_token_len_per_gpu as f64, COUNT),
-    ];
-    check(sizes.into_iter().chain(max_length).collect(), report);
 }

@@ -1,24 +1,12 @@
 //! What the types of [`SftConfig`] cannot check.
 
-use super::validate::{COUNT, COUNT_OR_ALL, POSITIVE, check, optim, template_date};
+use super::validate::template_date;
 use super::{ResumeMode, SftConfig, Truncation};
 use crate::config::Report;
 use crate::config::plan::divides;
 
 pub fn sft(config: &SftConfig, report: &mut Report) {
     let (data, trainer) = (&config.data, &config.trainer);
-    let mut rows = vec![
-        ("data.train_batch_size", data.train_batch_size as f64, COUNT),
-        ("data.max_length", data.max_length as f64, COUNT),
-        ("data.train_max_samples", data.train_max_samples as f64, COUNT_OR_ALL),
-        ("data.val_max_samples", data.val_max_samples as f64, COUNT_OR_ALL),
-        ("optim.clip_grad", config.optim.clip_grad, POSITIVE),
-        ("trainer.total_epochs", trainer.total_epochs as f64, COUNT),
-    ];
-    rows.extend(trainer.total_training_steps.map(|steps| ("trainer.total_training_steps", steps as f64, COUNT)));
-    rows.extend(trainer.max_ckpt_to_keep.map(|count| ("trainer.max_ckpt_to_keep", count as f64, COUNT)));
-    check(rows, report);
-    optim("optim", &config.optim.optim(), report);
     if data.truncation == Truncation::Middle {
         report.wrong("data.truncation", "an example cannot be cut in its middle", "use error, left or right");
     }

@@ -1,0 +1,92 @@
+//! Checks numbers against the values that the comments of the built-in files list for their keys: what is documented is what holds.
+
+use super::accepts::{Accepts, Range};
+use super::comment::Comment;
+use crate::hydra::{Node, Problem, Value};
+
+/// Reports the settings that are none of the values listed for them. `written` is the built-in configuration as written. Only keys
+/// that take numbers are looked at: words are checked by the types and the registries.
+pub fn find(settings: &Node, written: &Node) -> Vec<Problem> {
+    written.keys().iter().filter_map(|key| check(key, settings.get(key)?, written.get(key)?)).collect()
+}
+
+/// What is wrong with one setting, whose default is this.
+fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
+    if matches!(default.value, Value::Map(_)) {
+        return None;
+    }
+    let comment = Comment::of(default);
+    let accepts = comment.accepts().filter(|accepts| accepts.iter().any(Accepts::is_numeric))?;
+    let (node, expected) = misfit(node, &accepts)?;
+    let message = format!("`{key}` must be {}, not {}", in_words(expected), shown(&node.value));
+    let problem = Problem::new(key, message).with_value(node);
+    let takes_more = comment.vocabulary.contains(" | ");
+    Some(if takes_more { problem.help(format!("it takes {}", comment.vocabulary)) } else { problem })
+}
+
+/// The node that is none of these values, which may be an item of a list, and what it should have been.
+fn misfit<'a>(node: &'a Node, accepts: &'a [Accepts]) -> Option<(&'a Node, &'a [Accepts])> {
+    if accepts.iter().any(|accepts| accepts.holds(&node.value)) {
+        return None;
+    }
+    let items = accepts.iter().find_map(|accepts| if let Accepts::List(_, items) = accepts { Some(items) } else { None });
+    let inside = match (&node.value, items) {
+        (Value::List(list), Some(items)) => list.iter().find_map(|item| misfit(item, items)),
+        _ => None,
+    };
+    Some(inside.unwrap_or((node, accepts)))
+}
+
+/// A list of values as a message calls it. `null` is left out: whoever wrote a number did not mean it.
+fn in_words(accepts: &[Accepts]) -> String {
+    // `0 | number > 0` is one range.
+    let bound = accepts.iter().find_map(|accepts| if let Accepts::Number(range) = accepts { range.above } else { None });
+    let closes = |value: &Value| bound.is_some_and(|bound| *value == Value::Int(bound as i64));
+    let closed = accepts.iter().any(|accepts| matches!(accepts, Accepts::One(value) if closes(value)));
+    let words = accepts.iter().filter_map(|accepts| match accepts {
+        Accepts::One(value) if *value == Value::Null || closes(value) => None,
+        Accepts::One(value) => Some(shown(value)),
+        Accepts::Prefix(start) => Some(format!("{start}N")),
+        Accepts::Integer(range) => Some(integers(range)),
+        Accepts::Number(range) if closed => Some(numbers(&Range { above: None, least: range.above, ..*range })),
+        Accepts::Number(range) => Some(numbers(range)),
+        Accepts::Text => Some("text".to_owned()),
+        Accepts::List(Some(length), items) => Some(format!("a list of {length}, each {}", in_words(items))),
+        Accepts::List(None, items) => Some(format!("a list, each {}", in_words(items))),
+        Accepts::Mapping => Some("a mapping".to_owned()),
+    });
+    let words: Vec<String> = words.collect();
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+fn integers(range: &Range) -> String {
+    match (range.above.map(|bound| bound + 1.0).or(range.least), range.most) {
+        (Some(least), Some(most)) => format!("from {least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => "an integer".to_owned(),
+    }
+}
+
+fn numbers(range: &Range) -> String {
+    match *range {
+        Range { above: Some(above), most: Some(most), .. } => format!("above {above} and at most {most}"),
+        Range { above: Some(above), .. } => format!("above {above}"),
+        Range { least: Some(least), below: Some(below), .. } => format!("from {least} to below {below}"),
+        Range { least: Some(least), most: Some(most), .. } => format!("from {least} to {most}"),
+        Range { least: Some(least), .. } => format!("{least} or above"),
+        Range { most: Some(most), .. } => format!("at most {most}"),
+        _ => "a finite number".to_owned(),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Float(value) => value.to_string(),
+        Value::Text(text) => format!("`{text}`"),
+        value => value.plain_text().unwrap_or_else(|| format!("a {}", value.kind())),
+    }
+}
