@@ -63,7 +63,7 @@ pub enum OnError {
 /// The options of a run's rewards.
 #[derive(Default)]
 pub struct RewardOptions {
-    /// The names of the functions: from [`Self::own`], or from [`all`].
+    /// The names of the functions: from [`Self::own`], or from `all`.
     pub names: Vec<String>,
     /// One weight per name; empty if every weight is 1.
     pub weights: Vec<f64>,
