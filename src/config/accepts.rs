@@ -1,4 +1,4 @@
-//! The values that a key takes, as the comment above it lists them.
+//! Reads the values that a key takes from the list in its comment.
 
 use crate::hydra::{Node, Value, scalar};
 
@@ -7,7 +7,7 @@ use crate::hydra::{Node, Value, scalar};
 pub enum Accepts {
     /// This value.
     One(Value),
-    /// A word that starts like this.
+    /// A word with this prefix.
     Prefix(String),
     Integer(Range),
     Number(Range),
@@ -29,10 +29,10 @@ pub struct Range {
 const ANY: Range = Range { above: None, least: None, below: None, most: None };
 const NOT_NEGATIVE: Range = Range { least: Some(0.0), ..ANY };
 
-/// Units that may stand behind a range.
+/// Units that may follow a range.
 const UNITS: &[&str] = &[", MiB", ", seconds"];
 
-/// The values of a key whose comment lists none: whatever has the type of its default.
+/// Returns the values of a key whose comment lists none: all values of its default's type.
 pub fn like(default: &Value) -> Vec<Accepts> {
     match default {
         Value::Null => vec![Accepts::One(Value::Null), Accepts::Text],
@@ -86,7 +86,7 @@ pub fn read(text: &str) -> Option<Vec<Accepts>> {
     }])
 }
 
-/// The items of a list.
+/// Reads the values of a list's items.
 fn items(names: &str) -> Option<Vec<Accepts>> {
     match names {
         "names" | "texts" | "URLs" => Some(vec![Accepts::Text]),
@@ -100,7 +100,7 @@ fn items(names: &str) -> Option<Vec<Accepts>> {
     }
 }
 
-/// A range as comments write it: `> 0`, `>= 0, at most 1`, `0 to 1`, `above 0, to 1`, `each from 0 to below 1`.
+/// Reads a range as comments write it: `> 0`, `>= 0, at most 1`, `0 to 1`, `above 0, to 1`, `each from 0 to below 1`.
 fn range(text: &str) -> Option<Range> {
     let text = UNITS.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
     if let Some((lower, most)) = text.split_once(", at most ") {
@@ -119,7 +119,7 @@ fn range(text: &str) -> Option<Range> {
     }
 }
 
-/// A value as it is written: one word. A capital N at its end stands for a number.
+/// Reads a value that is one word. `:N` at its end stands for a number.
 fn one(text: &str) -> Option<Accepts> {
     let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-+.:".contains(c));
     match text.strip_suffix(":N") {
@@ -130,7 +130,7 @@ fn one(text: &str) -> Option<Accepts> {
 }
 
 impl Accepts {
-    /// Whether a value is one of these.
+    /// True if a value is accepted.
     pub fn holds(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::One(one), value) => one.same(value) || number(one).is_some_and(|number| Some(number) == self::number(value)),
@@ -146,7 +146,7 @@ impl Accepts {
         }
     }
 
-    /// Whether these are numbers, or lists of them.
+    /// True if the accepted values are numbers, or lists of numbers.
     pub fn is_numeric(&self) -> bool {
         match self {
             Self::Integer(_) | Self::Number(_) => true,
@@ -156,7 +156,7 @@ impl Accepts {
     }
 }
 
-/// The number that a value is.
+/// Returns the number of a numeric value.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(value) => Some(*value as f64),
@@ -166,7 +166,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 impl Range {
-    /// Whether a number is in it.
+    /// True if a number is in the range.
     pub fn contains(&self, x: f64) -> bool {
         x.is_finite()
             && self.above.is_none_or(|bound| x > bound)

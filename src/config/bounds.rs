@@ -1,16 +1,17 @@
-//! Checks numbers against the values that the comments of the built-in files list for their keys: what is documented is what holds.
+//! Checks numbers against the values that the comments of the built-in files list for their keys, so that the documented ranges
+//! are the enforced ones.
 
 use super::accepts::{Accepts, Range};
 use super::comment::Comment;
 use crate::hydra::{Node, Problem, Value};
 
-/// Reports the settings that are none of the values listed for them. `written` is the built-in configuration as written. Only keys
-/// that take numbers are looked at: words are checked by the types and the registries.
+/// Returns the problems of settings whose value is not listed in their comment. `written` is the built-in configuration as
+/// written. Only keys that take numbers are checked: words are checked by the types and the registries.
 pub fn find(settings: &Node, written: &Node) -> Vec<Problem> {
     written.keys().iter().filter_map(|key| check(key, settings.get(key)?, written.get(key)?)).collect()
 }
 
-/// What is wrong with one setting, whose default is this.
+/// Returns the problem of one setting with this default, if there is one.
 fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
     if matches!(default.value, Value::Map(_)) {
         return None;
@@ -24,7 +25,7 @@ fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
     Some(if takes_more { problem.help(format!("it takes {}", comment.vocabulary)) } else { problem })
 }
 
-/// The node that is none of these values, which may be an item of a list, and what it should have been.
+/// Returns the node that is not accepted, which may be an item of a list, and the values that would be.
 fn misfit<'a>(node: &'a Node, accepts: &'a [Accepts]) -> Option<(&'a Node, &'a [Accepts])> {
     if accepts.iter().any(|accepts| accepts.holds(&node.value)) {
         return None;
@@ -37,7 +38,7 @@ fn misfit<'a>(node: &'a Node, accepts: &'a [Accepts]) -> Option<(&'a Node, &'a [
     Some(inside.unwrap_or((node, accepts)))
 }
 
-/// A list of values as a message calls it. `null` is left out: whoever wrote a number did not mean it.
+/// Returns a list of values in words, for a message. `null` is left out: who wrote a number did not mean it.
 fn in_words(accepts: &[Accepts]) -> String {
     // `0 | number > 0` is one range.
     let bound = accepts.iter().find_map(|accepts| if let Accepts::Number(range) = accepts { range.above } else { None });

@@ -1,9 +1,9 @@
-//! What the comments of the built-in YAML say of a key: its meaning, and the values it takes.
+//! The comments of the built-in YAML: the meaning of each key, and the values that it takes.
 //!
-//! A comment is prose. Where it does not end in a full stop, its last sentence lists the values with ` | ` between them: words and
-//! numbers as they are written, `null`, `integer > 0`, `number`, `0 to 1`, `path`, `name`, `A list of …`,
-//! `One or a list of …`, `A mapping` (`accepts.rs` reads them all). Behind a value may stand what it means (`-1 = all`) and another
-//! name for it (`k3 (low_var_kl)`). Numbers that are not listed are refused (`bounds.rs`).
+//! A comment is prose. If it does not end in a full stop, its last sentence lists the values with ` | ` between them: words and
+//! numbers as they are written, `null`, `integer > 0`, `number`, `0 to 1`, `path`, `name`, `A list of …`, `One or a list of …`,
+//! `A mapping` (`accepts.rs` reads them all). A value may be followed by its meaning (`-1 = all`) and by another name for it
+//! (`k3 (low_var_kl)`). Numbers that are not listed are refused (`bounds.rs`).
 
 use super::accepts::{self, Accepts};
 use crate::hydra::{Node, Origin, Source};
@@ -11,14 +11,14 @@ use crate::hydra::{Node, Origin, Source};
 /// The comment of a key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comment {
-    /// All of it.
+    /// The whole comment.
     pub text: String,
-    /// The part that lists values; empty if there is none.
+    /// The part that lists the values; empty if there is none.
     pub vocabulary: String,
 }
 
 impl Comment {
-    /// The comment above the place where a value was written in a file.
+    /// Returns the comment above the place where a value was written in a file.
     pub fn of(node: &Node) -> Self {
         match &node.origin {
             Origin::File { source, key, .. } => Self::new(above(source, key.line)),
@@ -32,12 +32,12 @@ impl Comment {
         Self { text, vocabulary }
     }
 
-    /// The comment without its list of values.
+    /// Returns the comment without its list of values.
     pub fn meaning(&self) -> &str {
         self.text.strip_suffix(&self.vocabulary).unwrap_or(&self.text).trim_end()
     }
 
-    /// The values that it lists; `None` if it lists none, or in prose.
+    /// Returns the values that the comment lists; `None` if it lists none, or describes them in prose.
     pub fn accepts(&self) -> Option<Vec<Accepts>> {
         if self.vocabulary.is_empty() {
             return None;
@@ -47,19 +47,19 @@ impl Comment {
     }
 }
 
-/// The comment at the head of a file, without what tools read in it.
+/// Returns the comment at the head of a file, without the lines for tools.
 pub fn head(source: &Source) -> String {
     join(source.text.lines().take_while(|line| line.starts_with('#')))
 }
 
-/// The comment that ends just above a line, counted from 1.
+/// Returns the comment that ends just above a line; lines count from 1.
 pub fn above(source: &Source, line: usize) -> String {
     let above: Vec<&str> = source.text.lines().take(line - 1).collect();
     let start = above.iter().rposition(|line| !line.trim_start().starts_with('#')).map_or(0, |last| last + 1);
     join(above[start..].iter().copied())
 }
 
-/// Comment lines for programs rather than people.
+/// The beginnings of comment lines that are for tools rather than people.
 const FOR_TOOLS: &[&str] = &["yaml-language-server:", "@package"];
 
 fn join<'a>(lines: impl Iterator<Item = &'a str>) -> String {

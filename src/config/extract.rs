@@ -1,4 +1,5 @@
-//! The resolved tree as typed structs: figment does the extraction, its errors are brought back to where values were written.
+//! Extracts the resolved tree into typed structs. Figment does the extraction, and its errors get the places where values were
+//! written.
 
 use super::comment::Comment;
 use crate::hydra::scalar;
@@ -9,7 +10,7 @@ use figment::value::{Dict, Map, Value as FigmentValue};
 use figment::{Error, Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
-/// Mappings whose entries are handed on as JSON, which has no infinity and no NaN: they would become null.
+/// Mappings whose entries are passed on as JSON, which has no infinity and no NaN: they would become null.
 const HANDED_ON: &[&str] = &["custom_reward_function.reward_kwargs", "data.apply_chat_template_kwargs"];
 
 fn not_in_json(resolved: &Node) -> Vec<Problem> {
@@ -51,7 +52,7 @@ pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<
     }
 }
 
-/// Leaves out the keys that only took a wrong value from another key that is reported itself.
+/// Removes the problems of keys that only refer to another key whose wrong value is reported itself.
 pub fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem> {
     let reported: Vec<String> = problems.iter().map(|problem| problem.key.clone()).collect();
     let follows = |key: &str| {
@@ -64,7 +65,7 @@ pub fn without_followers(problems: Vec<Problem>, resolved: &Node) -> Vec<Problem
     problems.into_iter().filter(|problem| !follows(&problem.key)).collect()
 }
 
-/// An item of a list has no default of its own, so the whole list is put back.
+/// Replaces the whole list by its default, as an item of a list has no default of its own.
 fn replace_list(tree: &mut Node, key: &str, defaults: &Node) -> bool {
     let parents = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(parent, _)| parent));
     for parent in parents.skip(1) {
@@ -75,7 +76,7 @@ fn replace_list(tree: &mut Node, key: &str, defaults: &Node) -> bool {
     false
 }
 
-/// Figment's error in the user's terms.
+/// Turns figment's error into a problem in the user's terms.
 fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
     let node = tree.get(key);
     let written = node.map_or(String::new(), |node| format!(", not {}", shown(&node.value)));
@@ -119,7 +120,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// serde's name of a type in plain words.
+/// Returns serde's name of a type in plain words.
 fn readable(expected: &str) -> &str {
     match expected {
         "usize" | "u64" | "u32" => "an integer of at least 0",
@@ -132,7 +133,7 @@ fn readable(expected: &str) -> &str {
     }
 }
 
-/// What the comment in the built-in file lists.
+/// Returns the values that the comment in the built-in file lists.
 fn takes(default: &Node) -> Option<String> {
     let comment = Comment::of(default);
     (!comment.vocabulary.is_empty()).then(|| format!("it takes {}", comment.vocabulary))
@@ -167,7 +168,7 @@ fn advice(expected: &str, node: Option<&Node>) -> Option<String> {
     }
 }
 
-/// The word as it stands in the file.
+/// Returns the word as it is written in the file.
 fn literal(node: &Node) -> Option<String> {
     let Origin::File { source, value, .. } = &node.origin else { return None };
     let rest = source.text.lines().nth(value.line - 1)?.chars().skip(value.column - 1);

@@ -1,13 +1,13 @@
-//! What is wrong with a configuration: the whole message for the user, all problems at once.
+//! The problems of a configuration and their message for the user, which reports all of them at once.
 
 use super::provenance::Origin;
 use super::tree::Node;
 use std::fmt;
 
-/// One thing that is wrong, where it was written, and what to do about it.
+/// One problem of a configuration: the message, where it was written, and what to do about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// The key it is about, dotted; empty where it is about none.
+    /// The dotted key that the problem is about; empty if it is about none.
     pub key: String,
     pub message: String,
     pub origin: Option<Origin>,
@@ -24,7 +24,7 @@ impl Problem {
         self
     }
 
-    /// Adds where the value was written, and the key that it was taken from.
+    /// Adds the place where the value was written, and the key that it was taken from.
     pub fn with_value(mut self, node: &Node) -> Self {
         if let Some(through) = &node.through {
             self.message += &format!(" (the value comes from `{through}`)");

@@ -1,4 +1,4 @@
-//! Files and overrides written for verl: which of its keys are settings here, and what becomes of the others.
+//! Files and overrides written for verl: which of its keys are settings here, and how the others are treated.
 //!
 //! [`table`] says it, `adapt` does it on the way in, [`set_aside`] takes out what is no setting and reports it.
 //! [`editions`] are verl's own keys and defaults, to tell what was changed and to check that the table knows them all; [`files`] are
@@ -22,18 +22,18 @@ pub use table::{Fate, Kind};
 use crate::hydra::{Node, Value, segments};
 use std::sync::LazyLock;
 
-/// What the table says of a key.
+/// The entry of the table for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub pattern: String,
     pub fate: Fate,
-    /// The key that holds it here, if it is called otherwise.
+    /// The name of the key here, if it is renamed.
     pub target: Option<String>,
-    /// Whether the row is about what is below the key rather than the key itself.
+    /// True if the row is about the keys below this one rather than the key itself.
     pub is_section: bool,
 }
 
-/// The row of a key; `None` if it is a setting here, or unknown. `defaults` is the built-in configuration.
+/// Returns the row of a key; `None` if it is a setting here, or unknown. `defaults` is the built-in configuration.
 pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
     let parts: Vec<&str> = segments(key).collect();
     let is_open = below_open_mapping(key, defaults);
@@ -56,7 +56,7 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
     Some(Row { pattern: pattern.join("."), fate: *fate, target, is_section })
 }
 
-/// Whether a wildcard stands for something that exists, so that a misspelt section is an unknown key.
+/// True if a wildcard stands for something that exists, so that a misspelt section is an unknown key.
 fn is_anchored(kind: Kind, pattern: &[&str], captured: &[String], defaults: &Node) -> bool {
     let exists = |section: &str| section.is_empty() || defaults.get(section).is_some() || editions::is_known(kind, section);
     match pattern {
@@ -66,16 +66,16 @@ fn is_anchored(kind: Kind, pattern: &[&str], captured: &[String], defaults: &Nod
     }
 }
 
-/// A pattern in parts, and its fate.
+/// A pattern in parts, and the [`Fate`] of its keys.
 type Parts = (Vec<&'static str>, Fate);
 
-/// The rows of each kind, with their patterns in parts: every key is held against every row.
+/// The rows of each kind, with their patterns in parts, since every key is compared with every row.
 static ROWS: LazyLock<Vec<Vec<Parts>>> = LazyLock::new(|| {
     let in_parts = |kind: Kind| kind.rows().map(|(pattern, fate)| (segments(pattern).collect(), *fate)).collect();
     Kind::ALL.into_iter().map(in_parts).collect()
 });
 
-/// Why a key has no effect, or only its default; `None` for settings.
+/// Returns the reason why a key has no effect, or takes only its default; `None` for settings.
 pub fn reason(kind: Kind, key: &str, defaults: &Node) -> Option<&'static str> {
     match row(kind, key, defaults)?.fate {
         Fate::Ignored(reason) | Fate::Unread(reason) | Fate::Refused(reason) => Some(reason),
@@ -83,7 +83,7 @@ pub fn reason(kind: Kind, key: &str, defaults: &Node) -> Option<&'static str> {
     }
 }
 
-/// One sentence about a key of verl that is no setting here, for `config explain`.
+/// Returns one sentence about a key of verl that is not a setting here, for `config explain`.
 pub fn explain(kind: Kind, key: &str, defaults: &Node) -> Option<String> {
     let row = row(kind, key, defaults)?;
     Some(match (row.fate, row.target) {
@@ -96,7 +96,7 @@ pub fn explain(kind: Kind, key: &str, defaults: &Node) -> Option<String> {
     })
 }
 
-/// Whether the key is inside a mapping that takes any key.
+/// True if the key is inside a mapping that takes any key.
 fn below_open_mapping(key: &str, defaults: &Node) -> bool {
     let ancestors = std::iter::successors(key.rsplit_once('.'), |(parent, _)| parent.rsplit_once('.'));
     ancestors.map(|(parent, _)| parent).any(|parent| is_empty_mapping(defaults.get(parent)))
@@ -106,7 +106,7 @@ fn is_empty_mapping(node: Option<&Node>) -> bool {
     matches!(node, Some(Node { value: Value::Map(entries), .. }) if entries.is_empty())
 }
 
-/// Whether two values say the same: numbers by what they are worth, texts and the rest as they are.
+/// True if two values are equal; an integer and a float may be equal numbers.
 pub fn alike(a: &Value, b: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Int(value) => Some(*value as f64),
@@ -119,12 +119,12 @@ pub fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether a dotted pattern fits a dotted key: `*` is one part or the rest of one, `**` any number of parts.
+/// True if a dotted pattern matches a dotted key: `*` is one part or the rest of one, `**` any number of parts.
 pub fn fits_key(pattern: &str, key: &str) -> bool {
     fits(&segments(pattern).collect::<Vec<_>>(), &segments(key).collect::<Vec<_>>())
 }
 
-/// Whether a pattern fits a key.
+/// True if a pattern matches a key.
 fn fits(pattern: &[&str], key: &[&str]) -> bool {
     match (pattern, key) {
         (["**", rest @ ..], _) => (0..=key.len()).any(|taken| fits(rest, &key[taken..])),
@@ -137,7 +137,7 @@ fn part_fits(pattern: &str, part: &str) -> bool {
     pattern == part || pattern.split_once('*').is_some_and(|(head, tail)| part.starts_with(head) && part.ends_with(tail))
 }
 
-/// What the wildcard parts of a pattern stand for in a key that fits.
+/// Returns the parts of a key that the wildcards of a pattern match; `None` if the pattern does not match.
 fn captures(pattern: &[&str], key: &[&str]) -> Option<Vec<String>> {
     match (pattern, key) {
         (["**", rest @ ..], _) => (0..=key.len()).find_map(|taken| {
@@ -152,7 +152,7 @@ fn captures(pattern: &[&str], key: &[&str]) -> Option<Vec<String>> {
     }
 }
 
-/// A new name, with what the wildcards of the old one stood for.
+/// Returns a new name, with its wildcards replaced by the parts that those of the old one matched.
 fn filled(name: &str, captured: Vec<String>) -> String {
     let mut captured = captured.into_iter();
     let parts = name.split('.').map(|part| if part.contains('*') { captured.next().unwrap_or_default() } else { part.into() });

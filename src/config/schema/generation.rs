@@ -41,7 +41,7 @@ pub struct GenerationModelConfig {
     pub custom_chat_template: Option<String>,
 }
 
-/// How responses are generated.
+/// The generation of the responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationRolloutConfig {
@@ -73,7 +73,7 @@ pub struct GenerationTrainerConfig {
 }
 
 impl GenerationConfig {
-    /// Checks what types cannot.
+    /// Checks the rules that the types cannot express.
     pub(super) fn check(&self, report: &mut Report) {
         let (data, rollout) = (&self.data, &self.rollout);
         let longest = (rollout.prompt_length, rollout.response_length);

@@ -7,7 +7,7 @@ use crate::config::Report;
 #[derive(Clone, Copy, Debug)]
 pub struct LoraKeys<'a> {
     pub group: &'static str,
-    /// The names of the keys that say which adapter, where there is to be a new one.
+    /// The names of the keys that describe a new adapter.
     pub of_new: [&'static str; 3],
     pub rank: usize,
     pub alpha: f64,
@@ -16,11 +16,11 @@ pub struct LoraKeys<'a> {
     pub adapter_path: Option<&'a Location>,
 }
 
-/// `lora()` of a group with these keys.
+/// Defines `lora()` for a group with these keys.
 macro_rules! lora_keys {
     ($config:ty, $group:literal) => {
         impl $config {
-            /// Its LoRA keys.
+            /// Returns the LoRA keys of the group.
             pub fn lora(&self) -> $crate::config::schema::LoraKeys<'_> {
                 $crate::config::schema::LoraKeys {
                     group: $group,
@@ -42,12 +42,12 @@ macro_rules! lora_keys {
 pub(super) use lora_keys;
 
 impl LoraKeys<'_> {
-    /// Whether there is to be an adapter.
+    /// True if the model gets an adapter.
     pub fn is_on(&self) -> bool {
         self.rank > 0 || self.adapter_path.is_some()
     }
 
-    /// Reports what cannot be.
+    /// Reports LoRA settings that are impossible.
     pub(super) fn validate(&self, init: Init, report: &mut Report) {
         if init == Init::Random && self.is_on() {
             let key = format!("{}.lora_rank", self.group);

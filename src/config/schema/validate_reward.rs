@@ -1,11 +1,11 @@
-//! What the types cannot check about rewards.
+//! Checks of rewards that the types cannot express.
 
 use super::{PpoConfig, REMOTE, REWARD_MODEL, RewardKeys, RewardManager};
 use crate::config::Report;
 
 const LIST: &str = "reward_model.reward_functions";
 
-/// What makes up a score: whatever the settings bring is one of the reward functions, and the other way round.
+/// Checks the settings that make up a score: every reward that is configured is one of the reward functions, and vice versa.
 pub fn keys(keys: &RewardKeys, report: &mut Report) {
     let (names, reward) = (keys.functions(), keys.reward);
     if names.is_empty() {
@@ -56,7 +56,7 @@ pub fn keys(keys: &RewardKeys, report: &mut Report) {
     }
 }
 
-/// The model that scores.
+/// The reward model.
 pub fn reward_model(config: &PpoConfig, report: &mut Report) {
     let settings = &config.reward_model;
     if settings.enable && settings.model.path.is_none() {

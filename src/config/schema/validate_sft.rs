@@ -1,4 +1,4 @@
-//! What the types of [`SftConfig`] cannot check.
+//! Checks of [`SftConfig`] that its types cannot express.
 
 use super::validate::template_date;
 use super::{ResumeMode, SftConfig, Truncation};
