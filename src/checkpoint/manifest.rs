@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::step_of;
+use super::folder::step_of;
 use crate::util::crc;
 use crate::util::fs::files_under;
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Checkpoints, TRACKER_FILE, inside, step_of, verify};
+use super::checkpoints::{Checkpoints, inside, verify};
+use super::folder::{TRACKER_FILE, step_of};
 
 /// The values of `trainer.resume_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

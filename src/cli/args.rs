@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::kinds::with_choices;
-use super::report;
+use super::print::warn_of_keys;
 use crate::config::kinds::by_name;
 use crate::config::{self, ConfigError, Kind, Loaded, Problem, Request, Schema};
 
@@ -49,7 +49,7 @@ impl ConfigArgs {
         let request = self.request();
         let loaded = with_choices(T::KIND, |choices| config::load::<T>(&request, choices));
         let loaded = loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?;
-        report(&loaded.renamed, &loaded.ignored);
+        warn_of_keys(&loaded.renamed, &loaded.ignored);
         Ok(loaded)
     }
 }

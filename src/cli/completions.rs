@@ -1,10 +1,11 @@
 //! `trainer completions SHELL`, and the hidden `trainer complete WORD…` that its scripts call for candidates: subcommands and
 //! flags from clap's own table, overrides from the built-in configurations.
 
-use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
+use clap::{Arg, Args, Command, ValueEnum};
 
+use super::failure::Failure;
 use super::kinds::with_choices;
-use super::{Cli, Failure, print};
+use super::print::print;
 use crate::config::Request;
 use crate::config::complete::{complete, complete_key};
 use crate::config::kinds::{KINDS, Known, infer, named};
@@ -38,11 +39,10 @@ pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
     })
 }
 
-/// Prints the completions of the last word, one per line.
-pub fn run(args: &CompleteArgs) -> Result<(), Failure> {
+/// Prints the completions of the last word, one per line; `root` is the whole command line.
+pub fn run(args: &CompleteArgs, root: &Command) -> Result<(), Failure> {
     let (begun, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
-    let root = Cli::command();
-    let candidates = candidates(&Before::read(&root, before), begun)?;
+    let candidates = candidates(&Before::read(root, before), begun)?;
     print(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())
 }
 

@@ -3,8 +3,10 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::args::ConfigArgs;
+use super::failure::Failure;
 use super::kinds::with_choices;
-use super::{ConfigArgs, Failure, print, report};
+use super::print::{print, warn_of_keys};
 use crate::config::diff::diff;
 use crate::config::explain::explain;
 use crate::config::kinds::{KINDS, Known, infer, named};
@@ -79,7 +81,7 @@ impl KindArgs {
     fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
         let known = self.of(request)?;
         let Loaded { tree, ignored, renamed, .. } = with_choices(known.kind, |choices| known.load(request, choices))?;
-        report(&renamed, &ignored);
+        warn_of_keys(&renamed, &ignored);
         Ok(tree)
     }
 
@@ -89,7 +91,7 @@ impl KindArgs {
         if !problems.is_empty() {
             return Err(ConfigError { problems });
         }
-        report(&renamed, &ignored);
+        warn_of_keys(&renamed, &ignored);
         Ok(tree)
     }
 }
@@ -101,7 +103,7 @@ pub fn run(command: ConfigCommand) -> Result<(), Failure> {
             let request = args.config.request();
             let known = args.kind.of(&request)?;
             let explained = with_choices(known.kind, |choices| explain(known, &request, choices, &args.key))?;
-            report(&explained.renamed, &explained.ignored);
+            warn_of_keys(&explained.renamed, &explained.ignored);
             print(&explained.text)
         }
         ConfigCommand::Diff(args) => differences(&args),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::data::prepare;
 
 #[derive(Args)]

@@ -3,7 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::{ConfigArgs, Failure, print};
+use super::args::ConfigArgs;
+use super::failure::Failure;
+use super::print::print;
 use crate::config::schema::EvalConfig;
 use crate::pipelines::evaluate::evaluate;
 

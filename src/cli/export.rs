@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use safetensors::Dtype;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::checkpoint::refuse_inside;
 use crate::optim::learner::ADAPTER;
 use crate::pipelines::export::{Form, export, find_part};

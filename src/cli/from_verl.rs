@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use clap::Args;
 
+use super::failure::Failure;
 use super::kinds::with_choices;
-use super::{Failure, report};
+use super::print::{print, warn_of_keys};
 use crate::config::from_verl::{self, Converted, Source};
 use crate::config::kinds::KINDS;
 use crate::config::{ConfigError, Request};
@@ -44,11 +45,11 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         }
         Some(path) => {
             write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::run)?;
-            super::print(&format!("trainer {subcommand}--config {}\n", word(path)))?;
+            print(&format!("trainer {subcommand}--config {}\n", word(path)))?;
         }
-        None => super::print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
+        None => print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
     }
-    report(&converted.renamed, &converted.ignored);
+    warn_of_keys(&converted.renamed, &converted.ignored);
     for line in &converted.further {
         tracing::warn!("{name}:{line} is another command of verl; only the first is converted");
     }

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::{ConfigArgs, Failure};
+use super::args::ConfigArgs;
+use super::failure::Failure;
 use crate::config::schema::GenerationConfig;
 use crate::pipelines::generate::Generation;
 use crate::tracking::Progress;

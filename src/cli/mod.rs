@@ -1,9 +1,10 @@
 //! The command line. Without a subcommand it trains by reinforcement learning.
 //!
-//! Each subcommand is one file here with its arguments and `run`. A new one needs its module, its variant and its match arm
-//! below.
+//! Each subcommand is one file here with its arguments and `run`. A new one needs its module here, and its variant and its match arm
+//! in `command.rs`.
 
 mod args;
+mod command;
 mod completions;
 mod config;
 mod data;
@@ -13,6 +14,7 @@ mod failure;
 mod from_verl;
 mod generate;
 mod kinds;
+mod print;
 mod report;
 mod runs;
 mod serve_rm;
@@ -20,113 +22,6 @@ mod sft;
 mod train;
 
 pub use args::ConfigArgs;
+pub use command::{Cli, check_command, run};
 pub use failure::Failure;
 pub use kinds::with_choices;
-
-use std::ffi::OsStr;
-
-use clap::{CommandFactory, Parser, Subcommand};
-
-use crate::config::compat::summary;
-use crate::config::{Ignored, Renamed};
-use crate::run::Output;
-use crate::util::suggest::did_you_mean;
-use crate::util::terminal;
-
-/// Reinforcement-learning post-training of language models.
-///
-///   trainer --config ppo_trainer.yaml algorithm.adv_estimator=rloo
-#[derive(Parser)]
-#[command(name = "trainer", version, args_conflicts_with_subcommands = true, verbatim_doc_comment)]
-pub struct Cli {
-    #[command(subcommand)]
-    command: Option<Command>,
-    #[command(flatten)]
-    train: train::TrainArgs,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Supervised fine-tuning (sft_trainer.yaml)
-    Sft(sft::SftArgs),
-    /// Write responses to the prompts of a file (generation.yaml)
-    Generate(generate::GenerateArgs),
-    /// Score the responses in a file (evaluation.yaml)
-    Eval(eval::EvalArgs),
-    /// Answer requests for the scores of a reward model, as OpenRLHF's serve_rm
-    ServeRm(serve_rm::ServeRmArgs),
-    /// Put the curves, samples and settings of runs into one HTML file, or serve them while they go on
-    Report(report::ReportArgs),
-    /// See which runs there are and how they stand
-    #[command(subcommand)]
-    Runs(runs::RunsCommand),
-    /// Write a data set in verl's parquet schema
-    Data(data::DataArgs),
-    /// Copy the model of a checkpoint, as a folder that transformers loads
-    Export(export::ExportArgs),
-    /// Turn a command line or script of verl into a recipe
-    FromVerl(from_verl::FromVerlArgs),
-    /// Look at a configuration without running it
-    #[command(subcommand)]
-    Config(config::ConfigCommand),
-    /// Print a script that completes commands, flags and overrides in a shell
-    Completions(completions::CompletionsArgs),
-    /// What such a script asks for
-    #[command(hide = true)]
-    Complete(completions::CompleteArgs),
-}
-
-/// Refuses a first word that is neither a command nor a flag nor an override; clap would take it for an override.
-///
-/// # Errors
-/// If the word is none of these; the message names the command that may have been meant, and all commands.
-pub fn check_command(first: Option<&OsStr>) -> Result<(), Failure> {
-    let Some(word) = first.and_then(OsStr::to_str).filter(|word| !word.contains('=') && !word.starts_with(['-', '+', '~']))
-    else {
-        return Ok(());
-    };
-    let root = Cli::command();
-    let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).chain(["help"]).collect();
-    if names.contains(&word) {
-        return Ok(());
-    }
-    let shown: Vec<&str> = root.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name).collect();
-    let meant = did_you_mean(word, shown.iter().copied());
-    let all = format!("The commands are {}; without one, trainer trains, and each further word is a key=value", shown.join(", "));
-    Err(Failure::Setup(format!("there is no command `{word}`.{meant} {all}")))
-}
-
-/// Runs the command.
-///
-/// # Errors
-/// If the command fails; the [`Failure`] says whether the input or the run is to blame.
-pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
-    match cli.command {
-        None => train::run(&cli.train, output),
-        Some(Command::Sft(args)) => sft::run(&args, output),
-        Some(Command::Generate(args)) => generate::run(&args, output.progress),
-        Some(Command::Eval(args)) => eval::run(&args),
-        Some(Command::ServeRm(args)) => serve_rm::run(&args),
-        Some(Command::Report(args)) => report::run(&args),
-        Some(Command::Runs(command)) => runs::run(command),
-        Some(Command::Data(args)) => data::run(args),
-        Some(Command::Export(args)) => export::run(&args),
-        Some(Command::FromVerl(args)) => from_verl::run(&args),
-        Some(Command::Config(command)) => config::run(command),
-        Some(Command::Completions(args)) => completions::script(&args),
-        Some(Command::Complete(args)) => completions::run(&args),
-    }
-}
-
-/// Reports on standard error the keys written under an old name and the keys without effect.
-fn report(renamed: &[Renamed], ignored: &[Ignored]) {
-    renamed.iter().for_each(|renamed| tracing::warn!("{renamed}"));
-    if !ignored.is_empty() {
-        tracing::warn!("{}", summary(ignored));
-    }
-}
-
-/// Prints on standard output. If the reader stops early, as `head` does, that is no failure.
-fn print(text: &str) -> Result<(), Failure> {
-    terminal::print(text).map_err(|error| Failure::Run(format!("cannot write to standard output: {error}")))
-}

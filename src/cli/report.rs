@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use super::{Failure, print};
+use super::failure::Failure;
+use super::print::print;
 use crate::checkpoint::refuse_inside;
 use crate::report::folder::resolve;
 use crate::report::gather::Gather;

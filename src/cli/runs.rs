@@ -8,7 +8,8 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde_json::json;
 
-use super::{Failure, print};
+use super::failure::Failure;
+use super::print::print;
 use crate::report::folder::{find, resolve};
 use crate::report::record::Record;
 use crate::report::series::{Series, read_end};

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
-use super::{Failure, print};
+use super::failure::Failure;
+use super::print::print;
 use crate::config::schema::{Device, Dtype};
 use crate::pipelines::serve_rm::{Limits, Options, Server};
 

@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use super::{ConfigArgs, Failure, print};
+use super::args::ConfigArgs;
+use super::failure::Failure;
+use super::print::print;
 use crate::config::SftConfig;
 use crate::pipelines::{sft, sft_dry_run};
 use crate::run::Output;

@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use super::{ConfigArgs, Failure, print};
+use super::args::ConfigArgs;
+use super::failure::Failure;
+use super::print::print;
 use crate::config::PpoConfig;
 use crate::run::Output;
 use crate::trainer::{dry_run, setup};

@@ -8,7 +8,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-use super::sft::SftExample;
+use super::example::SftExample;
 use super::tokenizer::Tokenizer;
 
 /// Returns the ids of a conversation, and a mask of those that are learnt. `kwargs` are further variables of the chat template.

@@ -7,18 +7,12 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::content;
+use super::example::SftExample;
 use super::media;
 use super::messages;
 use super::prompts::Truncation;
 use super::rows::{MEDIA_COLUMNS, Row, read_rows};
 use super::tokenizer::Tokenizer;
-
-/// One sequence. `loss_mask[t]` is true if predicting `ids[t]` is learnt; both have the same length.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SftExample {
-    pub ids: Vec<u32>,
-    pub loss_mask: Vec<bool>,
-}
 
 /// The options for turning rows into examples: the `data` section of the configuration.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::hf_config::HfReader;
+use super::hf_reader::HfReader;
 use super::naming::{self, Naming, Place};
 use super::ops::{Act, Scoring};
 use super::rope::RopeConfig;

@@ -1,7 +1,5 @@
 //! Names and layout of the shared decoder's parameters in the files of a family. The decoder's own names are Llama's.
 
-use super::config::DecoderConfig;
-
 /// A family's spelling of parameters.
 #[derive(Debug, PartialEq)]
 pub struct Naming {
@@ -57,7 +55,7 @@ impl Naming {
     }
 
     /// The rows of a fused [3 · heads · d, ..] tensor that make up one of its parts, in the part's own order.
-    fn rows_of_part(&self, part: usize, heads: usize, head_dim: usize) -> Vec<usize> {
+    pub(super) fn rows_of_part(&self, part: usize, heads: usize, head_dim: usize) -> Vec<usize> {
         let all = heads * head_dim;
         match self.fused_qkv {
             Some(FusedQkv::PerHead) => (0..all).map(|i| (i / head_dim * 3 + part) * head_dim + i % head_dim).collect(),
@@ -75,33 +73,6 @@ impl Place {
             shape.reverse();
         }
         shape
-    }
-
-    /// Returns the values of a parameter of this shape from those of its tensor.
-    pub fn from_file(&self, values: Vec<f32>, shape: &[usize], config: &DecoderConfig) -> Vec<f32> {
-        if self.part.is_none() && !self.transposed {
-            return values;
-        }
-        self.elements(shape, config).map(|i| values[i]).collect()
-    }
-
-    /// Writes the values of a parameter of this shape to their places in its tensor.
-    pub fn into_file(&self, values: &[f32], shape: &[usize], config: &DecoderConfig, tensor: &mut [f32]) {
-        for (i, value) in self.elements(shape, config).zip(values) {
-            tensor[i] = *value;
-        }
-    }
-
-    /// The index in its tensor of each element of a parameter of this shape, in row-major order.
-    fn elements(&self, shape: &[usize], config: &DecoderConfig) -> impl Iterator<Item = usize> {
-        let columns: usize = shape[1..].iter().product();
-        let rows = match self.part {
-            Some(part) => config.naming.rows_of_part(part, config.num_attention_heads, config.head_dim),
-            None => (0..shape[0]).collect(),
-        };
-        let all_rows = self.part.map_or(shape[0], |_| 3 * shape[0]);
-        let (row, column) = if self.transposed { (1, all_rows) } else { (columns, 1) };
-        rows.into_iter().flat_map(move |r| (0..columns).map(move |c| r * row + c * column))
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use burn::tensor::{Device, Tensor};
 use serde_json::{Map, Value};
 
-use super::hf_config::HfReader;
+use super::hf_reader::HfReader;
 use super::ops::tensor_from_vec;
 
 /// Base and scaling of the rotary embedding.

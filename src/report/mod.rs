@@ -10,5 +10,7 @@ pub mod record;
 mod samples;
 pub mod series;
 pub mod show;
+#[cfg(test)]
+mod standings;
 mod tail;
 pub mod watch;

@@ -12,6 +12,7 @@
 
 mod info;
 mod log_file;
+mod output;
 mod phase;
 mod record;
 mod sample;
@@ -20,17 +21,9 @@ mod watched;
 
 pub use info::{BestSoFar, Found, INFO, RunInfo, Setting, State};
 pub use log_file::{LOG, LogFile, LogLine};
+pub use output::Output;
 pub use phase::{PHASE, Phase};
 pub use record::Record;
 pub use sample::{SAMPLES, Sample};
 pub use stage::Stage;
 pub use watched::Watched;
-
-use crate::tracking::Progress;
-
-/// The outputs of a command while it works: the progress bar and the log file.
-#[derive(Clone, Debug)]
-pub struct Output {
-    pub progress: Progress,
-    pub log: LogFile,
-}

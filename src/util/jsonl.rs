@@ -134,4 +134,21 @@ mod tests {
         assert!(fs::read(&path).unwrap().is_empty());
         StepLog::open(&dir.path().join("new.jsonl"), Some(7)).unwrap();
     }
+
+    /// Where this user may make a device.
+    #[test]
+    fn a_device_is_written_into() {
+        use std::os::unix::fs::FileTypeExt;
+        let dir = tempfile::tempdir().unwrap();
+        let null = dir.path().join("null");
+        let made =
+            std::process::Command::new("sh").args(["-c", "mknod \"$0\" c 1 3 2>/dev/null && true > \"$0\""]).arg(&null).status();
+        if made.unwrap().success() {
+            let mut log = StepLog::open(&null, Some(3)).unwrap();
+            log.append("{\"step\":4}").unwrap();
+            assert!(fs::metadata(&null).unwrap().file_type().is_char_device());
+        } else {
+            println!("no device is written to: this user may make none");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::Family;
 use crate::model::config::{DecoderConfig, NormKind};
-use crate::model::hf_config::HfReader;
+use crate::model::hf_reader::HfReader;
 use crate::model::ops::Act;
 
 pub const FAMILY: Family = Family {

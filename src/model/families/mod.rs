@@ -1,5 +1,6 @@
 //! The model families that this build can train. Each turns its config.json into the configuration of the one shared decoder.
 
+mod family;
 mod gemma;
 mod gemma2;
 mod gpt2;
@@ -9,20 +10,7 @@ mod mistral;
 mod qwen2;
 mod qwen3;
 
-use anyhow::Result;
-
-use super::config::DecoderConfig;
-use super::hf_config::HfReader;
-
-/// A model family: families differ in the files that describe them, not in the decoder.
-pub struct Family {
-    /// `model_type` of config.json.
-    pub model_type: &'static str,
-    /// The beginning of the names of its classes in transformers.
-    pub class: &'static str,
-    pub doc: &'static str,
-    pub read: fn(&HfReader) -> Result<DecoderConfig>,
-}
+pub use family::Family;
 
 /// Every family. To add one, write a file with its `FAMILY`, and add a line here.
 pub static FAMILIES: &[Family] = &[

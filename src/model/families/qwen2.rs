@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::Family;
 use crate::model::config::DecoderConfig;
-use crate::model::hf_config::HfReader;
+use crate::model::hf_reader::HfReader;
 
 pub const FAMILY: Family = Family {
     model_type: "qwen2",

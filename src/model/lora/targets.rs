@@ -5,7 +5,7 @@
 use anyhow::{Result, bail};
 use regex::Regex;
 
-use super::LoraSettings;
+use super::settings::LoraSettings;
 use crate::model::config::DecoderConfig;
 use crate::model::naming::Place;
 use crate::util::suggest::did_you_mean;

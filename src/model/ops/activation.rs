@@ -10,25 +10,9 @@ use burn::backend::{
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
+use super::act_kind::{Act, GELU_CUBE, GELU_SCALE};
 use super::autodiff::{simple, wide};
 use super::{flex::*, simd};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// x·σ(x); `silu`, `swish`
-    Silu,
-    /// x·Φ(x) by its tanh approximation (Hendrycks & Gimpel 2016, <https://arxiv.org/abs/1606.08415>); `gelu_pytorch_tanh`,
-    /// `gelu_new`
-    GeluTanh,
-    /// x·Φ(x); `gelu`
-    Gelu,
-    /// max(x, 0); `relu`
-    Relu,
-}
-
-/// u(x) = √(2/π)·(x + 0.044715·x³): x·σ(2u) = x·(1 + tanh u) / 2.
-pub(super) const GELU_CUBE: f64 = 0.044_715;
-pub(super) const GELU_SCALE: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
 
 pub trait ActivationKernels: Backend {
     fn glu_fwd(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) -> FloatTensor<Self> {
@@ -160,7 +144,7 @@ pub trait ActivationOp: Backend {
     fn glu(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) -> FloatTensor<Self>;
     fn act(x: FloatTensor<Self>, act: Act) -> FloatTensor<Self>;
 }
-super::route!(ActivationOp, ActivationKernels {
+super::route::route!(ActivationOp, ActivationKernels {
     fn glu(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) = glu_fwd;
     fn act(x: FloatTensor<Self>, act: Act) = act_fwd;
 });

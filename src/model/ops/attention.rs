@@ -14,14 +14,7 @@ use super::attention_composed as composed;
 use super::attention_flex::{self, Dims};
 use super::autodiff::step;
 use super::flex::*;
-use super::packed::{Packed, Scoring};
-
-/// The rows that each row sees, and the way scores are made of q·kᵀ.
-#[derive(Clone, Debug)]
-pub struct Pattern {
-    pub packed: Arc<Packed>,
-    pub scoring: Scoring,
-}
+use super::packed::{Packed, Pattern, Scoring};
 
 pub trait AttentionKernels: Backend {
     /// (output, log-sum-exp of the scores [rows, heads])
@@ -88,7 +81,7 @@ impl AttentionKernels for Flex {
 pub trait AttentionOp: Backend {
     fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, pattern: Pattern) -> FloatTensor<Self>;
 }
-super::route!(AttentionOp, AttentionKernels {
+super::route::route!(AttentionOp, AttentionKernels {
     fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, pattern: Pattern) = attention_out;
 });
 

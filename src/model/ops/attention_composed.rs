@@ -7,9 +7,8 @@ use std::sync::Arc;
 use burn::backend::{Backend, TensorMetadata, get_or_init_device_settings, ops::AttentionModuleOptions, tensor::*};
 use burn::tensor::{DType, Shape, TensorData};
 
-use super::attention::Pattern;
 use super::autodiff::wide;
-use super::packed::{Packed, Segment};
+use super::packed::{Packed, Pattern, Segment};
 
 /// Blocks of queries and keys are padded to multiples of this. Kernels that read several numbers at once then fit every layout,
 /// and are not compiled again for the next one.

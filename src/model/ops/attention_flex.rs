@@ -8,9 +8,8 @@ use std::ops::Range;
 use gemm::Parallelism::None as OneThread;
 use rayon::prelude::*;
 
-use super::attention::Pattern;
 use super::flex::{matmul_ptr as mm, uninit};
-use super::packed::{Scoring, Segment};
+use super::packed::{Pattern, Scoring, Segment};
 use super::simd;
 
 #[derive(Clone, Copy, Debug)]

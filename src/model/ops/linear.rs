@@ -125,7 +125,7 @@ pub trait LinearOp: Backend {
     fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
 }
-super::route!(LinearOp, LinearKernels {
+super::route::route!(LinearOp, LinearKernels {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) = without_bias;
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) = with_bias;
     fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) = without_bias;

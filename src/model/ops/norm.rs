@@ -171,7 +171,7 @@ pub trait NormOp: Backend {
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f64) -> FloatTensor<Self>;
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f64) -> FloatTensor<Self>;
 }
-super::route!(NormOp, NormKernels {
+super::route::route!(NormOp, NormKernels {
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f64) = rms_norm_fwd;
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f64) = layer_norm_fwd;
 });

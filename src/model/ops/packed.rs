@@ -1,6 +1,7 @@
 //! The layout of sequences in the rows of a pass: one after another without padding, with shared tokens stored only once.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::prepared::Prepared;
 
@@ -76,4 +77,11 @@ impl Packed {
     pub fn positions(&self) -> Vec<usize> {
         self.segments().flat_map(|s| s.stem.len()..s.keys()).collect()
     }
+}
+
+/// The rows that each row sees, and the way scores are made of q·kᵀ.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    pub packed: Arc<Packed>,
+    pub scoring: Scoring,
 }

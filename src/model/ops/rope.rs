@@ -67,7 +67,7 @@ impl RopeKernels for Flex {
 pub trait RopeOp: Backend {
     fn rope(x: FloatTensor<Self>, cos: FloatTensor<Self>, sin: FloatTensor<Self>) -> FloatTensor<Self>;
 }
-super::route!(RopeOp, RopeKernels {
+super::route::route!(RopeOp, RopeKernels {
     fn rope(x: FloatTensor<Self>, cos: FloatTensor<Self>, sin: FloatTensor<Self>) = rope_forward;
 });
 

@@ -2,7 +2,7 @@
 //! and compiled three times (AVX-512, AVX2+FMA, baseline); the best one is picked at run time, so
 //! no `-C target-cpu=native` is needed.
 
-use super::activation::{Act, GELU_CUBE, GELU_SCALE};
+use super::act_kind::{Act, GELU_CUBE, GELU_SCALE};
 
 /// Lanes of the accumulators (4 AVX-512 registers).
 const L: usize = 64;

@@ -1,0 +1,21 @@
+//! verl's names of a checkpoint and of the files beside it.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+/// The file that holds the step of the last checkpoint; the name is verl's.
+pub const TRACKER_FILE: &str = "latest_checkpointed_iteration.txt";
+/// The file that holds the step of the best checkpoint.
+pub const BEST_FILE: &str = "best_checkpointed_iteration.txt";
+/// The start of the name of a checkpoint.
+pub(super) const STEP_PREFIX: &str = "global_step_";
+
+/// The step of a checkpoint path, whose last component must be `global_step_<N>`.
+pub fn step_of(path: &Path) -> Result<u64> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name.strip_prefix(STEP_PREFIX).and_then(|step| step.parse().ok()) {
+        Some(step) => Ok(step),
+        None => bail!("'{}' is not a checkpoint: its last component must be {STEP_PREFIX}<N>", path.display()),
+    }
+}

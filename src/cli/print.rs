@@ -1,0 +1,19 @@
+//! Output of commands for their users.
+
+use super::failure::Failure;
+use crate::config::compat::summary;
+use crate::config::{Ignored, Renamed};
+use crate::util::terminal;
+
+/// Reports on standard error the keys written under an old name and the keys without effect.
+pub fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {
+    renamed.iter().for_each(|renamed| tracing::warn!("{renamed}"));
+    if !ignored.is_empty() {
+        tracing::warn!("{}", summary(ignored));
+    }
+}
+
+/// Prints on standard output. If the reader stops early, as `head` does, that is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    terminal::print(text).map_err(|error| Failure::Run(format!("cannot write to standard output: {error}")))
+}

@@ -1,0 +1,57 @@
+//! A program that writes a data set, its arguments and its report.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::util::suggest::did_you_mean;
+
+/// The arguments of a preparer: two folders and `key=value` settings.
+#[derive(Clone, Debug)]
+pub struct PrepareArgs {
+    pub input: Option<PathBuf>,
+    pub output: PathBuf,
+    pub settings: Vec<(String, String)>,
+}
+
+/// The written files, with their numbers of rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrepareReport {
+    pub files: Vec<(PathBuf, usize)>,
+}
+
+impl PrepareArgs {
+    pub(super) fn input(&self) -> Result<&PathBuf> {
+        self.input.as_ref().context("--input FOLDER is missing: the folder of the published files")
+    }
+
+    pub(super) fn no_input(&self) -> Result<()> {
+        if self.input.is_some() { Err(anyhow!("this data set is made from nothing: it takes no --input")) } else { Ok(()) }
+    }
+
+    pub(super) fn only_settings(&self, known: &[&str]) -> Result<()> {
+        match self.settings.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some((key, _)) if known.is_empty() => bail!("unknown setting \"{key}\": this data set has none"),
+            Some((key, _)) => {
+                let hint = did_you_mean(key, known.iter().copied());
+                bail!("unknown setting \"{key}\"; there are {}.{hint}", known.join(", "))
+            }
+        }
+    }
+
+    /// The last value given for `key`, or `default`.
+    pub(super) fn setting<T: std::str::FromStr>(&self, key: &str, default: T) -> Result<T> {
+        match self.settings.iter().rev().find(|(name, _)| name == key) {
+            None => Ok(default),
+            Some((_, text)) => text.parse().map_err(|_| anyhow!("{key}={text}: not a valid value")),
+        }
+    }
+}
+
+/// One data set: one file of this folder and one line of [`PREPARERS`](super::PREPARERS).
+pub struct Preparer {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub run: fn(&PrepareArgs) -> Result<PrepareReport>,
+}

@@ -1,0 +1,215 @@
+//! Access to config.json that names the key in every error and remembers what was read.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+
+use super::ops::Act;
+
+/// Keys of transformers' `PreTrainedConfig` and of published checkpoints that do not change what a model computes here.
+/// `pretraining_tp`, dropouts and the like are read, and have an effect or an error.
+const WITHOUT_EFFECT: &[&str] = &[
+    "model_type",
+    "architectures",
+    "auto_map",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "sep_token_id",
+    "decoder_start_token_id",
+    "torch_dtype",
+    "dtype",
+    "use_bfloat16",
+    "transformers_version",
+    "transformers.js_config",
+    "unsloth_version",
+    "unsloth_fixed",
+    "use_cache",
+    "cache_implementation",
+    "initializer_range",
+    "task_specific_params",
+    "finetuning_task",
+    "problem_type",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "classifier_dropout",
+    "classifier_dropout_prob",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "return_dict",
+    "return_dict_in_generate",
+    "torchscript",
+    "tokenizer_class",
+    "prefix",
+    "pruned_heads",
+    "chunk_size_feed_forward",
+    "is_decoder",
+    "gradient_checkpointing",
+    "is_llama_config",
+    "neftune_noise_alpha",
+    "max_sequence_length",
+    // Settings of generation that transformers 3 and 4 kept here; `rollout` and generation_config.json have them now.
+    "temperature",
+    "top_k",
+    "top_p",
+    "do_sample",
+    "max_length",
+    "min_length",
+    "num_beams",
+    "repetition_penalty",
+];
+const WITHOUT_EFFECT_PREFIXES: &[&str] = &["_", "summary_"];
+
+/// Names of dropout settings. Dropout is not applied in reinforcement learning here: with it, the policy that samples would not
+/// be the one that is trained.
+pub(super) const DROPOUTS: &[&str] = &["attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"];
+
+/// Gives access to config.json with errors that name the key, and remembers which keys were read.
+pub struct HfReader<'a> {
+    json: &'a Map<String, Value>,
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> HfReader<'a> {
+    /// A reader that has read nothing yet.
+    pub(super) fn new(json: &'a Map<String, Value>) -> Self {
+        Self { json, read: RefCell::default() }
+    }
+
+    /// A key's value; `None` where it is missing or null.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.read.borrow_mut().insert(key.to_owned());
+        self.json.get(key).filter(|value| !value.is_null())
+    }
+
+    /// Marks keys as known that do not matter to this model.
+    pub fn unused(&self, keys: &[&str]) {
+        self.read.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
+    }
+
+    pub fn usize(&self, key: &str) -> Result<usize> {
+        let value = self.get(key).with_context(|| format!("`{key}` is missing"))?;
+        value.as_u64().map(|v| v as usize).with_context(|| format!("`{key}` must be a whole number, not {value}"))
+    }
+    pub fn usize_or(&self, key: &str, default: usize) -> Result<usize> {
+        if self.get(key).is_none() { Ok(default) } else { self.usize(key) }
+    }
+    /// Returns a number of heads, which must be above 0 because sizes are divided by it.
+    pub fn heads(&self, key: &str) -> Result<usize> {
+        match self.usize(key)? {
+            0 => bail!("`{key}` is 0"),
+            heads => Ok(heads),
+        }
+    }
+    pub fn f64_or(&self, key: &str, default: f64) -> Result<f64> {
+        match self.get(key) {
+            None => Ok(default),
+            Some(v) => v.as_f64().with_context(|| format!("`{key}` must be a number, not {v}")),
+        }
+    }
+    pub fn bool_or(&self, key: &str, default: bool) -> Result<bool> {
+        match self.get(key) {
+            None => Ok(default),
+            Some(v) => v.as_bool().with_context(|| format!("`{key}` must be true or false, not {v}")),
+        }
+    }
+
+    /// Refuses numbers of heads that do not divide the hidden size, for families where they must.
+    pub fn divided(&self, hidden_size: usize, heads: usize) -> Result<()> {
+        match hidden_size.is_multiple_of(heads) {
+            true => Ok(()),
+            false => bail!("the hidden size {hidden_size} is not a multiple of the {heads} heads"),
+        }
+    }
+
+    /// `head_dim`, or its default of hidden_size over heads.
+    pub fn head_dim(&self) -> Result<usize> {
+        let heads = self.heads("num_attention_heads")?;
+        self.usize_or("head_dim", self.usize("hidden_size")? / heads)
+    }
+
+    /// A number above 0, or `None` for null; `default` where the key is missing.
+    pub fn positive_or(&self, key: &str, default: f64) -> Result<Option<f32>> {
+        if self.get(key).is_none() {
+            return Ok((!self.json.contains_key(key)).then_some(default as f32));
+        }
+        match self.f64_or(key, 0.0)? {
+            x if x > 0.0 => Ok(Some(x as f32)),
+            x => bail!("`{key}` must be above 0, or null, not {x}"),
+        }
+    }
+
+    /// The activation of an MLP, by transformers' names.
+    pub fn act_or(&self, key: &str, default: &str) -> Result<Act> {
+        let name = match self.get(key) {
+            None => default,
+            Some(value) => value.as_str().with_context(|| format!("`{key}` must be a name, not {value}"))?,
+        };
+        Ok(match name {
+            "silu" | "swish" => Act::Silu,
+            "gelu" => Act::Gelu,
+            "gelu_new" | "gelu_pytorch_tanh" => Act::GeluTanh,
+            "relu" => Act::Relu,
+            other => {
+                bail!("`{key}: {other}` is not supported; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu")
+            }
+        })
+    }
+
+    /// Refuses a switch that changes the computation unless it has the one value that the decoder supports.
+    pub fn only(&self, key: &str, supported: Value) -> Result<()> {
+        match self.get(key) {
+            None => Ok(()),
+            Some(v) if *v == supported || (v.as_f64().is_some() && v.as_f64() == supported.as_f64()) => Ok(()),
+            Some(v) => bail!("`{key}: {v}` is not supported (only {supported})"),
+        }
+    }
+
+    /// The sliding window of each layer: `sliding_window` where transformers 5's `layer_types` say so, or where `slides` does
+    /// when there are none. A missing `sliding_window` is transformers' default, null is none.
+    pub fn windows(&self, layers: usize, slides: impl Fn(usize) -> bool) -> Result<Vec<Option<usize>>> {
+        let window = match (self.get("sliding_window"), self.json.contains_key("sliding_window")) {
+            (Some(_), _) => Some(self.heads("sliding_window")?),
+            (None, true) => None,
+            (None, false) => Some(4096),
+        };
+        let Some(kinds) = self.get("layer_types") else {
+            return Ok((0..layers).map(|layer| window.filter(|_| slides(layer))).collect());
+        };
+        let kinds = kinds.as_array().filter(|kinds| kinds.len() == layers);
+        let kinds = kinds.with_context(|| format!("`layer_types` must list the kind of each of the {layers} layers"))?;
+        let kinds = kinds.iter().map(|kind| match kind.as_str() {
+            Some("full_attention") => Ok(None),
+            Some("sliding_attention") => {
+                Ok(Some(window.context("`layer_types` has sliding_attention, `sliding_window` is null")?))
+            }
+            _ => bail!("`layer_types`: {kind} is not supported; supported are full_attention and sliding_attention"),
+        });
+        kinds.collect()
+    }
+
+    /// Refuses keys that nothing has read, unless they are off (null, false) or known to have no effect.
+    pub(super) fn all_read(&self) -> Result<()> {
+        let read = self.read.borrow();
+        let known = |key: &str| {
+            read.contains(key)
+                || WITHOUT_EFFECT.contains(&key)
+                || DROPOUTS.contains(&key)
+                || WITHOUT_EFFECT_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+        };
+        let says_nothing = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
+        let unknown = self.json.iter().find(|(key, value)| !known(key) && !says_nothing(value));
+        match unknown {
+            None => Ok(()),
+            Some((key, value)) => {
+                bail!(
+                    "`{key}: {value}` is not supported; if it does not change what the model computes, remove it from config.json"
+                )
+            }
+        }
+    }
+}

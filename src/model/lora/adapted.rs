@@ -1,0 +1,20 @@
+//! Facts that a model keeps about its adapter.
+
+use super::targets::Target;
+
+/// A model's adapter without its numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adapted {
+    pub rank: usize,
+    pub alpha: f64,
+    /// The folder of the frozen weights.
+    pub base: String,
+    /// The adapted projections, in the order of the network.
+    pub targets: Vec<Target>,
+}
+
+impl Adapted {
+    pub fn num_parameters(&self) -> usize {
+        self.targets.iter().map(|target| self.rank * (target.input + target.output)).sum()
+    }
+}

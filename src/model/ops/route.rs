@@ -1,0 +1,17 @@
+//! From a dispatch trait to the kernels of each backend.
+
+/// Routes a dispatch trait to the kernels of each backend: `route!(OpTrait for KernelTrait { fn op(a: T, …) -> T = kernel })`.
+macro_rules! route {
+    ($op:ident, $kernels:ident { $(fn $f:ident($($a:ident: $t:ty),*) = $k:ident;)* }) => {
+        impl $op for burn::backend::Flex {
+            $(fn $f($($a: $t),*) -> burn::backend::tensor::FloatTensor<Self> { <Self as $kernels>::$k($($a),*) })*
+        }
+        #[cfg(feature = "cuda")]
+        impl $kernels for burn::backend::Cube {}
+        #[cfg(feature = "cuda")]
+        impl $op for burn::backend::Cube {
+            $(fn $f($($a: $t),*) -> burn::backend::tensor::FloatTensor<Self> { <Self as $kernels>::$k($($a),*) })*
+        }
+    };
+}
+pub(crate) use route;

@@ -1,0 +1,197 @@
+//! The files under `src/` and which of them uses which: every path is followed, through re-exports, to the file that defines it.
+
+use super::scan::{Named, Scan, scan};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A module's names from the top of the crate.
+type Module = Vec<String>;
+
+/// One use of one file by another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    pub from: String,
+    /// The file that defines what is used.
+    pub to: String,
+    /// The path from the top of the crate, as it is written: a re-export is not followed.
+    pub path: Vec<String>,
+}
+
+/// All files, read.
+pub struct CrateFiles {
+    /// The file of each module, relative to `src/`, and what it says.
+    files: BTreeMap<Module, (String, Scan)>,
+}
+
+/// Every Rust file below a folder.
+pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+impl CrateFiles {
+    /// Reads the files of a library; its program, `main.rs`, is another crate.
+    pub fn read(src: &Path) -> Self {
+        let names = rust_files(src).into_iter().map(|path| path.strip_prefix(src).unwrap().to_str().unwrap().to_owned());
+        let texts = names.filter(|name| name != "main.rs").map(|name| {
+            let text = std::fs::read_to_string(src.join(&name)).unwrap();
+            (name, text)
+        });
+        Self::new(texts)
+    }
+
+    /// Reads files that are given as (name, text).
+    pub fn new(texts: impl IntoIterator<Item = (String, String)>) -> Self {
+        let module = |name: &str| -> Module {
+            let parts = name.trim_end_matches(".rs").split('/').map(str::to_owned);
+            let mut parts: Module = parts.collect();
+            if matches!(parts.last().map(String::as_str), Some("mod" | "lib")) {
+                parts.pop();
+            }
+            parts
+        };
+        Self { files: texts.into_iter().map(|(name, text)| (module(&name), (name, scan(&text)))).collect() }
+    }
+
+    /// Every use of one file by another, once.
+    pub fn uses(&self) -> BTreeSet<Use> {
+        let mut uses = BTreeSet::new();
+        for (module, (name, scan)) in &self.files {
+            for named in &scan.named {
+                let here: Module = module.iter().chain(&named.within).cloned().collect();
+                let Some(path) = self.absolute(&here, named) else { continue };
+                let file = self.defined(&path, 0).and_then(|to| self.file(&to));
+                if let Some(to) = file.filter(|to| to != name) {
+                    uses.insert(Use { from: name.clone(), to, path });
+                }
+            }
+        }
+        uses
+    }
+
+    /// The path from the top of the crate of what is written in a module; `None` for what is not of this crate.
+    fn absolute(&self, here: &Module, named: &Named) -> Option<Vec<String>> {
+        let (first, rest) = named.path.split_first()?;
+        let mut at = match first.as_str() {
+            "crate" => vec![],
+            "self" => here.clone(),
+            "super" => here[..here.len().checked_sub(1)?].to_vec(),
+            name if self.has_module(here, name) => [here.as_slice(), &[name.to_owned()]].concat(),
+            // A name that a `use` of this module binds, in a path in code: `lookup::find` after `use super::lookup`.
+            name if named.binds.is_none() => self.bound(here, name)?,
+            _ => return None,
+        };
+        for part in rest {
+            match part.as_str() {
+                "super" => drop(at.pop()),
+                part => at.push(part.to_owned()),
+            }
+        }
+        Some(at)
+    }
+
+    /// The path from the top that a `use` of a module binds to a name.
+    fn bound(&self, module: &Module, name: &str) -> Option<Vec<String>> {
+        self.named(module).find(|named| named.binds.as_deref() == Some(name)).and_then(|named| self.absolute(module, named))
+    }
+
+    /// The module that defines what is at a path; the deepest module on the way where that cannot be told.
+    fn defined(&self, path: &[String], depth: usize) -> Option<Module> {
+        let mut module: Module = vec![];
+        for (index, part) in path.iter().enumerate() {
+            let is_last = index + 1 == path.len();
+            let next = [module.as_slice(), std::slice::from_ref(part)].concat();
+            if self.has_module(&module, part) && !(is_last && self.bound(&module, part).is_some_and(|to| to != next)) {
+                module = next;
+                continue;
+            }
+            return Some(self.definer(&module, part, depth).unwrap_or(module));
+        }
+        Some(module)
+    }
+
+    /// The module that defines a name which is visible in `module`.
+    fn definer(&self, module: &Module, name: &str, depth: usize) -> Option<Module> {
+        if depth > 8 {
+            return None;
+        }
+        if self.defines(module, name) {
+            return Some(module.clone());
+        }
+        if let Some(path) = self.bound(module, name) {
+            return self.defined(&path, depth + 1);
+        }
+        let globs: Vec<Vec<String>> = self
+            .named(module)
+            .filter(|named| named.binds.as_deref() == Some("*"))
+            .filter_map(|named| self.absolute(module, named))
+            .collect();
+        globs.iter().find_map(|path| {
+            let from = self.defined(path, depth + 1)?;
+            if from == *module { None } else { self.definer(&from, name, depth + 1) }
+        })
+    }
+
+    /// The file that holds a module, and the names of inline modules between them.
+    fn holder<'a>(&self, module: &'a [String]) -> Option<(&(String, Scan), &'a [String])> {
+        (0..=module.len()).rev().find_map(|length| Some((self.files.get(&module[..length])?, &module[length..])))
+    }
+
+    fn file(&self, module: &Module) -> Option<String> {
+        self.holder(module).map(|((name, _), _)| name.clone())
+    }
+
+    fn has_module(&self, module: &Module, name: &str) -> bool {
+        let declared = |(scan, within): (&Scan, &[String])| {
+            scan.modules.iter().any(|(around, module)| around.as_slice() == within && module == name)
+        };
+        self.holder(module).is_some_and(|((_, scan), within)| declared((scan, within)))
+    }
+
+    fn defines(&self, module: &Module, name: &str) -> bool {
+        self.holder(module).is_some_and(|((_, scan), within)| {
+            scan.defines.iter().any(|(around, defined)| around.as_slice() == within && defined == name)
+        })
+    }
+
+    fn named<'a>(&'a self, module: &'a Module) -> impl Iterator<Item = &'a Named> {
+        let held = self.holder(module);
+        held.into_iter().flat_map(|((_, scan), within)| scan.named.iter().filter(move |named| named.within.as_slice() == within))
+    }
+}
+
+/// The circles of a graph: each a set of nodes that all lead to each other.
+pub fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<BTreeSet<String>> {
+    let reach = |start: &String| {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![start];
+        while let Some(node) = next.pop() {
+            for (_, to) in arrows.iter().filter(|(from, _)| from == node) {
+                if reached.insert(to.clone()) {
+                    next.push(to);
+                }
+            }
+        }
+        reached
+    };
+    let nodes: BTreeSet<&String> = arrows.iter().map(|(from, _)| from).collect();
+    let reached: BTreeMap<&String, BTreeSet<String>> = nodes.iter().map(|node| (*node, reach(node))).collect();
+    let mut found: Vec<BTreeSet<String>> = Vec::new();
+    for node in &nodes {
+        let is_known = found.iter().any(|circle| circle.contains(*node));
+        if reached[node].contains(*node) && !is_known {
+            let back = |other: &&String| reached.get(other).is_some_and(|reached| reached.contains(*node));
+            found.push(reached[node].iter().filter(back).cloned().collect());
+        }
+    }
+    found
+}
