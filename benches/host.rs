@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use burnish::algorithm::advantage::{AdvantageInput, ESTIMATORS, Need};
-use burnish::config::{PpoConfig, Request, load};
+use burnish::config::{Choices, PpoConfig, Request, load};
 use burnish::data::rows::read_rows;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -48,7 +48,9 @@ fn config(c: &mut Criterion) {
         overrides: vec!["algorithm.adv_estimator=grpo".into(), "data.train_batch_size=128".into()],
         ..Request::default()
     };
-    c.bench_function("config/load", |b| b.iter(|| load::<PpoConfig>(&request, &[]).expect("the built-in configuration")));
+    c.bench_function("config/load", |b| {
+        b.iter(|| load::<PpoConfig>(&request, &Choices::default()).expect("the built-in configuration"))
+    });
 }
 
 fn parquet(c: &mut Criterion) {

@@ -23,6 +23,7 @@ pub mod aggregate;
 pub mod filter_groups;
 pub mod kl;
 pub mod loss;
+pub mod options;
 pub mod pf_ppo;
 pub mod policy_loss;
 pub mod reward_shaping;

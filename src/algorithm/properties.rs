@@ -6,9 +6,8 @@ use super::advantage::ESTIMATORS;
 use super::aggregate::AGGREGATIONS;
 use super::kl::{self, KlController, apply_kl_in_reward};
 use super::loss::{LossColumns, LossResult, PolicyObjective};
-use super::policy_loss::{self, ClipOptions, LossOptions, Metric};
-
-const CLIP: ClipOptions = ClipOptions { low: 0.2, high: 0.28, c: 3.0 };
+use super::options::Options;
+use super::policy_loss::{self, LossOptions, Metric};
 
 /// One response: per token (mask, reward, log π, old, reference, advantage, entropy).
 pub(super) type Sequence = Vec<(bool, [f32; 6])>;
@@ -42,7 +41,7 @@ pub(super) fn columns(batch: &[Sequence]) -> Columns {
 fn objective() -> PolicyObjective {
     PolicyObjective {
         policy_loss: policy_loss::find("vanilla").unwrap(),
-        options: LossOptions { clip: CLIP, ..Default::default() },
+        options: LossOptions::new(Options::built_in(policy_loss::CLIPPING)).with("clip_ratio_high", 0.28),
         entropy_coeff: 0.01,
         kl_loss: Some((kl::find("k3+").unwrap(), 0.05)),
         top_entropy_quantile: 1.0,
@@ -109,7 +108,7 @@ fn masked_tokens_are_silent_even_as_nan() {
 
 #[test]
 fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controller() {
-    let mut controller = KlController::new("adaptive", 0.5, 0.1, 100.0).unwrap();
+    let mut controller = KlController::Adaptive { coef: 0.5, target: 0.1, horizon: 100.0 };
     let result = apply_kl_in_reward(
         &[0, 3, 3, 4],
         &[1.0, 0.0, 1.0, 1.0],
@@ -123,7 +122,6 @@ fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controlle
     assert!((controller.coef() - 0.5 * (1.0 + 0.2 * 3.0 / 100.0)).abs() < 1e-12);
     let state = serde_json::to_string(&controller).unwrap();
     assert_eq!(serde_json::from_str::<KlController>(&state).unwrap(), controller);
-    assert!(KlController::new("adaptive", 0.5, 0.1, 0.0).is_err() && KlController::new("other", 0.5, 0.1, 1.0).is_err());
 }
 
 /// `full` is differentiated where the model worked it out; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.

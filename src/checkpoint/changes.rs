@@ -81,12 +81,12 @@ fn line(change: &Difference) -> String {
 mod tests {
     use super::*;
     use crate::config::schema::{PpoConfig, Schema, SftConfig};
-    use crate::config::{Node, Request, Value, load};
+    use crate::config::{Choices, Node, Request, Value, load};
 
     fn tree<T: Schema>(overrides: &[&str]) -> Tree {
         let overrides = overrides.iter().map(ToString::to_string).collect();
         let request = Request { config: Some(T::DEFAULT_NAME.into()), overrides, ..Request::default() };
-        load::<T>(&request, &[]).unwrap().tree
+        load::<T>(&request, &Choices::default()).unwrap().tree
     }
 
     fn changed(overrides: &[&str], loaded: &[Part]) -> (Vec<String>, Changes) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::kinds::with_choices;
+use super::kinds::choices;
 use super::print::warn_of_keys;
 use crate::config::kinds::by_name;
 use crate::config::{self, ConfigError, Kind, Loaded, Problem, Request, Schema};
@@ -47,7 +47,7 @@ impl ConfigArgs {
     /// If anything is wrong with the configuration; the error has all problems.
     pub fn load<T: Schema>(&self) -> Result<Loaded<T>, ConfigError> {
         let request = self.request();
-        let loaded = with_choices(T::KIND, |choices| config::load::<T>(&request, choices));
+        let loaded = config::load::<T>(&request, &choices(T::KIND));
         let loaded = loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?;
         warn_of_keys(&loaded.renamed, &loaded.ignored);
         Ok(loaded)

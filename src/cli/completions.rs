@@ -4,7 +4,7 @@
 use clap::{Arg, Args, Command, ValueEnum};
 
 use super::failure::Failure;
-use super::kinds::with_choices;
+use super::kinds::choices;
 use super::print::print;
 use crate::config::Request;
 use crate::config::complete::{complete, complete_key};
@@ -109,7 +109,7 @@ fn candidates(before: &Before, begun: &str) -> Result<Vec<String>, Failure> {
         "key" => complete_key(before.kind(), begun)?,
         "overrides" => {
             let known = before.kind();
-            with_choices(known.kind, |choices| complete(known, choices, begun))?
+            complete(known, &choices(known.kind), begun)?
         }
         _ => names(positional),
     });

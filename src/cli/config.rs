@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::args::ConfigArgs;
 use super::failure::Failure;
-use super::kinds::with_choices;
+use super::kinds::choices;
 use super::print::{print, warn_of_keys};
 use crate::config::diff::diff;
 use crate::config::explain::explain;
@@ -80,7 +80,7 @@ impl KindArgs {
     /// The resolved configuration, with all checks of a run.
     fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
         let known = self.of(request)?;
-        let Loaded { tree, ignored, renamed, .. } = with_choices(known.kind, |choices| known.load(request, choices))?;
+        let Loaded { tree, ignored, renamed, .. } = known.load(request, &choices(known.kind))?;
         warn_of_keys(&renamed, &ignored);
         Ok(tree)
     }
@@ -102,7 +102,7 @@ pub fn run(command: ConfigCommand) -> Result<(), Failure> {
         ConfigCommand::Explain(args) => {
             let request = args.config.request();
             let known = args.kind.of(&request)?;
-            let explained = with_choices(known.kind, |choices| explain(known, &request, choices, &args.key))?;
+            let explained = explain(known, &request, &choices(known.kind), &args.key)?;
             warn_of_keys(&explained.renamed, &explained.ignored);
             print(&explained.text)
         }

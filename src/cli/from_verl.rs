@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 
 use super::failure::Failure;
-use super::kinds::with_choices;
+use super::kinds::choices;
 use super::print::{print, warn_of_keys};
 use crate::config::from_verl::{self, Converted, Source};
 use crate::config::kinds::KINDS;
@@ -64,7 +64,7 @@ fn check(converted: &Converted) -> Result<(), ConfigError> {
     let config = Some(converted.preset.clone());
     let request = Request { config, overrides: converted.overrides.clone(), ..Request::default() };
     let known = KINDS.iter().find(|known| known.kind == converted.kind);
-    known.map_or(Ok(()), |known| with_choices(known.kind, |choices| known.load(&request, choices)).map(drop))
+    known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))
 }
 
 /// The converted configuration as one command line, with the overrides as they were.

@@ -1,21 +1,16 @@
-//! The keys of each kind of configuration whose values are names from a registry. A kind without such keys needs no line.
+//! The names that the registries of each kind of configuration know. A kind without any needs no line.
 
 use crate::config::{Choices, Kind};
 use crate::pipelines::sft;
-use crate::trainer::setup;
+use crate::trainer;
+use crate::util::choice::Choice;
 
-type Names = Vec<(&'static str, Vec<String>)>;
+/// A kind and what its registries know.
+type Registered = (Kind, fn() -> Vec<Choice>);
 
-/// A kind of configuration and the function that returns its keys and names.
-type Registered = (Kind, fn() -> Names);
+const REGISTERED: &[Registered] = &[(Kind::Rl, trainer::choices), (Kind::Sft, sft::choices)];
 
-const REGISTERED: &[Registered] = &[(Kind::Rl, setup::choices), (Kind::Sft, sft::choices)];
-
-/// Calls `with` with the keys of a kind whose values are names from a registry, and with these names.
-pub fn with_choices<R>(kind: Kind, with: impl FnOnce(&[Choices]) -> R) -> R {
-    let names: Names = REGISTERED.iter().filter(|(known, _)| *known == kind).flat_map(|(_, names)| names()).collect();
-    let names: Vec<(&str, Vec<&str>)> =
-        names.iter().map(|(key, names)| (*key, names.iter().map(String::as_str).collect())).collect();
-    let choices: Vec<Choices> = names.iter().map(|(key, names)| (*key, names.as_slice())).collect();
-    with(&choices)
+/// Returns every name that a setting of this kind of configuration may hold.
+pub fn choices(kind: Kind) -> Choices {
+    REGISTERED.iter().filter(|(known, _)| *known == kind).flat_map(|(_, choices)| choices()).collect()
 }

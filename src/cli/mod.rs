@@ -24,4 +24,4 @@ mod train;
 pub use args::ConfigArgs;
 pub use command::{Cli, check_command, run};
 pub use failure::Failure;
-pub use kinds::with_choices;
+pub use kinds::choices;

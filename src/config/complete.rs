@@ -11,7 +11,7 @@ use crate::hydra::{ConfigError, Node, Value, interpolation};
 ///
 /// # Errors
 /// If the built-in files do not compose, which tests exclude.
-pub fn complete(known: &Known, choices: &[Choices], word: &str) -> Result<Vec<String>, ConfigError> {
+pub fn complete(known: &Known, choices: &Choices, word: &str) -> Result<Vec<String>, ConfigError> {
     let written = known.defaults()?.root;
     let prefix = ["++", "+", "~"].into_iter().find(|prefix| word.starts_with(prefix)).unwrap_or("");
     let rest = &word[prefix.len()..];
@@ -64,7 +64,7 @@ fn is_mapping(written: &Node, key: &str) -> bool {
 }
 
 /// The values of a key that can be listed: names, `null`, `true`, `false`, and its default.
-pub fn values(written: &Node, choices: &[Choices], key: &str) -> Vec<String> {
+pub fn values(written: &Node, choices: &Choices, key: &str) -> Vec<String> {
     let is_section = |node: &&Node| matches!(&node.value, Value::Map(entries) if !entries.is_empty());
     let Some(node) = written.get(key).filter(|node| !is_section(node)) else { return vec![] };
     let (resolved, _) = interpolation::resolve(written);
@@ -75,9 +75,7 @@ pub fn values(written: &Node, choices: &[Choices], key: &str) -> Vec<String> {
             values.push(value);
         }
     };
-    if let Some((_, names)) = choices.iter().find(|(known, _)| *known == key) {
-        names.iter().for_each(|name| add(name.to_string()));
-    }
+    choices.of(key).for_each(|choice| add(choice.name.to_string()));
     for accepts in Comment::of(node).accepts().unwrap_or_else(|| like(default)) {
         match accepts {
             // In an override, infinity has no dot.

@@ -23,7 +23,7 @@ pub struct Explained {
 ///
 /// # Errors
 /// If files or overrides cannot be read, or there is no such key.
-pub fn explain(known: &Known, request: &Request, choices: &[Choices], key: &str) -> Result<Explained, ConfigError> {
+pub fn explain(known: &Known, request: &Request, choices: &Choices, key: &str) -> Result<Explained, ConfigError> {
     if key.split('.').any(str::is_empty) {
         let help = "a key is names with one dot between each two, such as trainer.total_epochs";
         return Err(Problem::new(key, format!("`{key}` is no key: a part of it is empty")).help(help).into());
@@ -48,7 +48,7 @@ pub fn explain(known: &Known, request: &Request, choices: &[Choices], key: &str)
     Ok(Explained { text, ignored: settled.ignored, renamed: settled.renamed })
 }
 
-fn text(known: &Known, settled: &Settled, chain: &Chain, choices: &[Choices], key: &str) -> Result<String, Problem> {
+fn text(known: &Known, settled: &Settled, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
     let Settled { tree: Tree { root }, defaults, problems, .. } = settled;
     if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, defaults)) {
         return Ok(format!("{text}\n"));
@@ -61,8 +61,8 @@ fn text(known: &Known, settled: &Settled, chain: &Chain, choices: &[Choices], ke
     }
     let default = defaults.get(key);
     let comment = default.map(Comment::of).unwrap_or_default();
-    let names = choices.iter().find(|(known, _)| *known == key).map(|(_, names)| *names);
-    let mut facts = vec![Fact::new("takes", takes(&comment, names, &node.value), "")];
+    let names = choices.names(key);
+    let mut facts = vec![Fact::new("takes", takes(&comment, names.as_deref(), &node.value), "")];
     facts.extend(default.map(|default| Fact::new("default", inline(&default.value), source(&default.origin))));
     // What the default itself overrode does not matter.
     let of_default = |(_, place): &(String, String)| default.is_some_and(|default| *place == source(&default.origin));

@@ -16,7 +16,7 @@ use serde_json::{Map, Value as Json, json};
 ///
 /// # Errors
 /// If its built-in files do not compose, which tests exclude.
-pub fn schema(known: &Known, choices: &[Choices]) -> Result<Json, ConfigError> {
+pub fn schema(known: &Known, choices: &Choices) -> Result<Json, ConfigError> {
     let written = known.defaults()?;
     let (resolved, _) = interpolation::resolve(&written.root);
     let packages = packages(&written);
@@ -61,7 +61,7 @@ pub fn pointer(key: &str) -> String {
 
 struct Writer<'a> {
     resolved: &'a Node,
-    choices: &'a [Choices<'a>],
+    choices: &'a Choices,
     packages: &'a [(String, String)],
 }
 
@@ -96,8 +96,8 @@ impl Writer<'_> {
         let comment = Comment::of(node);
         let default = self.resolved.get(key).map_or(&node.value, |node| &node.value);
         let mut accepts = comment.accepts().unwrap_or_else(|| like(default));
-        if let Some((_, names)) = self.choices.iter().find(|(known, _)| *known == key) {
-            registered(&mut accepts, names, super::ADDING_NAMES.iter().any(|(open, _)| *open == key));
+        if let Some(names) = self.choices.names(key) {
+            registered(&mut accepts, &names, super::choices::ADDING_NAMES.iter().any(|(open, _)| *open == key));
         }
         let mut any = alternatives(&accepts);
         if !accepts.contains(&Accepts::Text) {

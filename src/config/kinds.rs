@@ -18,7 +18,7 @@ pub struct Known {
     load: Load,
 }
 
-type Load = fn(&Request, &[Choices]) -> Result<Loaded<()>, ConfigError>;
+type Load = fn(&Request, &Choices) -> Result<Loaded<()>, ConfigError>;
 
 /// Every kind; where nothing tells which is meant, the first.
 pub const KINDS: &[Known] = &[
@@ -37,7 +37,7 @@ impl Known {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn load(&self, request: &Request, choices: &[Choices]) -> Result<Loaded<()>, ConfigError> {
+    pub fn load(&self, request: &Request, choices: &Choices) -> Result<Loaded<()>, ConfigError> {
         (self.load)(request, choices)
     }
 
@@ -50,7 +50,7 @@ impl Known {
     }
 }
 
-fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<()>, ConfigError> {
+fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<()>, ConfigError> {
     let Loaded { config: _, tree, ignored, renamed } = super::load::<T>(request, choices)?;
     Ok(Loaded { config: (), tree, ignored, renamed })
 }

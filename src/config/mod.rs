@@ -17,6 +17,7 @@ pub mod schema;
 
 mod accepts;
 mod bounds;
+mod choices;
 mod comment;
 mod extract;
 mod library;
@@ -24,17 +25,15 @@ mod show;
 mod traps;
 
 pub use crate::hydra::{ConfigError, Mark, Node, Origin, Problem, Request, Source, Value};
+pub use choices::Choices;
 pub use compat::{Ignored, Kind, Renamed};
 pub use plan::{BatchPlan, MicroBatch, UpdatePlan};
 pub use schema::{PpoConfig, Schema, SftConfig};
 
-use crate::hydra::{Plain, Written, compose, interpolation, scalar, suggest, yaml};
+use crate::hydra::{Plain, Written, compose, interpolation, scalar, yaml};
 use compat::Verl;
 use library::LIBRARY;
 use std::sync::Arc;
-
-/// Names that a registry knows: the key that holds one, or a list of them, and the names.
-pub type Choices<'a> = (&'a str, &'a [&'a str]);
 
 /// A configuration that is ready to be used.
 #[derive(Debug)]
@@ -159,15 +158,15 @@ fn numbers_as_names(resolved: &mut Node) {
     }
 }
 
-/// Loads a configuration: settle, extract, validate.
+/// Loads a configuration: settle, extract, validate. `choices`: the names that registries know.
 ///
 /// # Errors
 /// Everything that is wrong with it, each with its place and what to do.
-pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<T>, ConfigError> {
+pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>, ConfigError> {
     let Settled { tree, ignored, renamed, mut problems, unresolved, defaults: written } = settle(T::KIND, request)?;
     let (defaults, _) = interpolation::resolve(&written);
     let (config, mut wrong) = match extract::extract::<T>(&tree.root, &defaults) {
-        Ok(config) => (Some(config), vec![]),
+        Ok(config) => (Some(config.completed(choices)), vec![]),
         Err(wrong) => (None, wrong),
     };
     let mut out_of_bounds = bounds::find(&tree.root, &written);
@@ -175,12 +174,13 @@ pub fn load<T: Schema>(request: &Request, choices: &[Choices]) -> Result<Loaded<
     wrong.extend(out_of_bounds);
     let mut wrong = extract::without_followers(wrong, &tree.root);
     wrong.retain(|problem| !unresolved.contains(&problem.key));
-    let mut report =
-        Report { tree: &tree.root, refused: wrong.iter().map(|problem| problem.key.clone()).collect(), problems: wrong };
+    let refused = wrong.iter().map(|problem| problem.key.clone()).collect();
+    let mut report = Report { tree: &tree.root, defaults: &defaults, choices, refused, problems: wrong };
     if let Some(config) = &config {
         config.validate(&mut report);
+        report.check_refusals();
     }
-    report.check_choices(choices);
+    report.check_names();
     problems.extend(report.problems);
     let mut traps = traps::find(&tree.root, &defaults);
     traps.retain(|trap| problems.iter().all(|known| known.key != trap.key));
@@ -210,17 +210,13 @@ pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     if problems.is_empty() { Ok(Tree { root }) } else { Err(ConfigError { problems }) }
 }
 
-/// Keys whose values are names that a registry knows, and the settings that add names to them.
-const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functions", "custom_reward_function.name")];
-
-/// The items of a list, or what stands for a list of one.
-fn items(node: &Node) -> &[Node] {
-    if let Value::List(items) = &node.value { items } else { std::slice::from_ref(node) }
-}
-
 /// Collects what validation finds wrong, with the origin of the keys.
 pub struct Report<'a> {
     tree: &'a Node,
+    /// The built-in configuration, resolved.
+    defaults: &'a Node,
+    /// The names that registries know.
+    choices: &'a Choices,
     problems: Vec<Problem>,
     /// Keys whose value is none that is documented. What follows from it is not reported too.
     refused: Vec<String>,
@@ -236,27 +232,5 @@ impl Report<'_> {
         let problem = Problem { help, ..Problem::new(key, message) };
         let origin = self.tree.get(key).map(|node| &node.origin);
         self.problems.push(origin.into_iter().fold(problem, |problem, origin| problem.at(origin)));
-    }
-
-    /// Checks the names that a registry knows.
-    fn check_choices(&mut self, choices: &[Choices]) {
-        for (key, allowed) in choices {
-            let Some(node) = self.tree.get(key) else { continue };
-            let own = ADDING_NAMES.iter().find(|(to, _)| to == key).and_then(|(_, by)| self.tree.get(by));
-            let own: Vec<&Value> = own.map(items).unwrap_or_default().iter().map(|item| &item.value).collect();
-            for item in items(node) {
-                let Value::Text(name) = &item.value else { continue };
-                if allowed.contains(&name.as_str())
-                    || own.contains(&&item.value)
-                    || self.problems.iter().any(|problem| problem.key == *key)
-                {
-                    continue;
-                }
-                let problem =
-                    Problem::new(key, format!("`{key}` must be one of {}, not `{name}`", allowed.join(", "))).at(&item.origin);
-                let meant = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
-                self.problems.push(meant.into_iter().fold(problem, Problem::help));
-            }
-        }
     }
 }

@@ -12,7 +12,7 @@ use crate::reward::math_verify::{self, MathVerify};
 use crate::reward::python::{self, Pool, PoolOptions, Source, Style};
 use crate::reward::remote::{Remote, RemoteOptions};
 use crate::reward::sandbox::{Sandbox, SandboxOptions};
-use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Services};
+use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Service, Services};
 use crate::util::interrupt::Interrupt;
 
 /// What a configuration asks for rewards, with its Python functions started: they are refused now rather than after a model was
@@ -36,7 +36,8 @@ impl<'a> RewardPlan<'a> {
     /// Whether a reward function asks the rule of each row's data source.
     pub fn asks_rules(&self) -> bool {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
-        self.keys.functions().iter().any(|name| reward::ASK_RULES.contains(&name.as_str()) && !own(name))
+        let asks = |name: &str| reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
+        self.keys.functions().iter().any(|name| asks(name) && !own(name))
     }
 
     /// The reward functions, and whatever else the rules of these data sources need.

@@ -25,7 +25,6 @@ pub struct RunSettings {
     pub loggers: Vec<String>,
     /// Python of the trackers that are Python packages.
     pub python: String,
-    pub wandb_proxy: Option<String>,
     pub resume: ResumeKeys,
     /// Checkpoints that are kept; `None` keeps all.
     pub max_to_keep: Option<usize>,
@@ -117,7 +116,6 @@ impl RunSettings {
             started: SystemTime::now(),
             config: tree.to_json(),
             python: self.python.clone(),
-            wandb_proxy: self.wandb_proxy.clone(),
             progress: output.progress.clone(),
         }
     }

@@ -22,14 +22,14 @@ use crate::model::{CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
 use crate::optim::{Learner, Update, schedule};
 use crate::run::Output;
-use crate::tracking::Metrics;
+use crate::tracking::{self, Metrics};
+use crate::util::choice::Choice;
 use crate::util::interrupt::Interrupt;
 
-/// The keys of the configuration whose values are names from a registry, with these names, for validation.
-pub fn choices() -> Vec<(&'static str, Vec<String>)> {
-    let schedules = schedule::names().into_iter().map(str::to_owned).collect();
-    let trackers = crate::tracking::TRACKERS.iter().map(|t| t.name.to_owned()).collect();
-    vec![("optim.lr_scheduler_type", schedules), ("trainer.logger", trackers)]
+/// Returns every name that the registries know, for the configuration of a supervised run.
+pub fn choices() -> Vec<Choice> {
+    let schedules = schedule::names().into_iter().map(|name| Choice::plain("optim.lr_scheduler_type", name));
+    schedules.chain(tracking::choices()).collect()
 }
 
 /// The supervised fine-tuning of one model.

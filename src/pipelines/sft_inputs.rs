@@ -69,7 +69,6 @@ pub(super) fn run_settings(config: &SftConfig, steps_per_epoch: u64, total_steps
         model: config.model.path.to_string(),
         loggers: trainer.logger.to_vec(),
         python: "python3".to_owned(),
-        wandb_proxy: None,
         resume: trainer.resume(),
         max_to_keep: trainer.max_ckpt_to_keep,
         save_freq: trainer.save_freq,

@@ -3,7 +3,6 @@
 use super::find;
 use super::rewards::Rewards;
 use super::score::{Score, ScoreInput};
-use super::services::Services;
 
 /// verl's name for the number that says if a response is right.
 const ACCURACY: &str = "acc";
@@ -43,7 +42,7 @@ impl Rewards {
         }
         combined.score = sum.map(|sum| sum as f32);
         // No service is asked for a number that is only reported, and if the scorer fails, the number is left out.
-        let rule = find(input.data_source).ok().filter(|rule| self.reports_accuracy && !Services::asked_by(rule.name));
+        let rule = find(input.data_source).ok().filter(|rule| self.reports_accuracy && rule.needs.is_empty());
         if let Some(rule) = rule
             && combined.extras.iter().all(|(name, _)| name != ACCURACY)
             && let Ok(said) = (rule.run)(input)

@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 use anyhow::{Context, Result};
 
 use super::score::{Score, ScoreInput};
-use super::{Function, Setting, find};
+use super::{Function, Service, Setting, find};
 
 pub const FUNCTION: Function = Function {
     name: "cosine_scaled_reward",
@@ -23,6 +23,7 @@ pub const FUNCTION: Function = Function {
         Setting { name: "min_value_correct", default: Some(0.5), least: None },
         Setting { name: "max_value_correct", default: Some(1.0), least: None },
     ],
+    needs: &[Service::Rules],
     check,
     run: score,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 
 use super::{
-    SCORERS, Score, ScoreInput, cosine_scaled, find, gsm8k, integer_format, math_dapo, math_verify, repetition_penalty,
+    SCORERS, Score, ScoreInput, Service, cosine_scaled, find, gsm8k, integer_format, math_dapo, math_verify, repetition_penalty,
     soft_overlong, think_format,
 };
 use crate::util::suggest::did_you_mean;
@@ -17,6 +17,8 @@ pub struct Function {
     pub doc: &'static str,
     /// The numbers that `reward.function_kwargs` can set.
     pub settings: &'static [Setting],
+    /// The services that the function uses.
+    pub needs: &'static [Service],
     /// The check of a row, as in [`super::Scorer::check`].
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,
@@ -32,9 +34,6 @@ pub struct Setting {
     pub least: Option<u32>,
 }
 
-/// The functions that call the scorer of the row's data source.
-pub const ASK_RULES: &[&str] = &["data_source", cosine_scaled::FUNCTION.name];
-
 /// The name of the function that returns the reward model's score, which is known only after all other functions have been
 /// called.
 pub const REWARD_MODEL: &str = "reward_model";
@@ -45,6 +44,7 @@ pub static FUNCTIONS: &[Function] = &[
         name: "data_source",
         doc: "The scorer of the row's data source.\nverl: default_compute_score.",
         settings: &[],
+        needs: &[Service::Rules],
         check: |input| (find(input.data_source)?.check)(input),
         run: |input| (find(input.data_source)?.run)(input),
     },
@@ -52,6 +52,7 @@ pub static FUNCTIONS: &[Function] = &[
         name: REWARD_MODEL,
         doc: "The score of the reward model, which reward_model.enable=true loads.\nverl: rm_scores.",
         settings: &[],
+        needs: &[],
         check: |_| Ok(()),
         run: |input| input.model_score.map(Score::new).context("there is no reward model: write reward_model.enable=true"),
     },
@@ -69,8 +70,14 @@ pub static FUNCTIONS: &[Function] = &[
 
 /// All functions.
 pub fn all() -> impl Iterator<Item = Function> {
-    let scorers = SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], check: s.check, run: s.run });
+    let scorers =
+        SCORERS.iter().map(|s| Function { name: s.name, doc: s.doc, settings: &[], needs: s.needs, check: s.check, run: s.run });
     FUNCTIONS.iter().copied().chain(scorers)
+}
+
+/// The function of this name.
+pub fn function(name: &str) -> Option<Function> {
+    all().find(|function| function.name == name)
 }
 
 /// The names of all functions.

@@ -28,6 +28,7 @@ pub const FLEXIBLE: Function = Function {
           When: prompts that do not ask for \"#### \" before the answer.\n\
           verl: gsm8k.compute_score(method=\"flexible\").",
     settings: &[],
+    needs: &[],
     check: truth_is_text,
     run: |input| graded(input, Method::Flexible),
 };

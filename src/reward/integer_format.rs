@@ -14,6 +14,7 @@ pub const FUNCTION: Function = Function {
           Formula: the trimmed response matches ^-?[0-9]+$.\n\
           When: beside `arithmetic`, as a second reward that is easier to get.",
     settings: &[],
+    needs: &[],
     check: |_| Ok(()),
     run: score,
 };

@@ -21,6 +21,7 @@ pub const STRICT_BOX: Function = Function {
           When: prompts that ask for a box and answers that are written in one way only.\n\
           verl: math_dapo.compute_score(strict_box_verify=True).",
     settings: &[],
+    needs: &[],
     check: truth_is_text,
     run: |input| graded(input, |solution, truth| strict_box(solution, truth).unwrap_or((false, NO_ANSWER.to_owned()))),
 };

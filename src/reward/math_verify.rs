@@ -4,8 +4,8 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::Function;
 use super::score::{Score, ScoreInput, truth_is_text};
+use super::{Function, Service};
 
 /// The code that runs in each worker; it needs `pip install math-verify`.
 pub const CODE: &str = include_str!("python/math_verify.py");
@@ -63,6 +63,7 @@ pub const VERL: Function = Function {
           When: mathematics with answers that are no plain numbers. Needs `pip install math-verify` for reward.python.\n\
           verl: utils/reward_score/math_verify.py.",
     settings: &[],
+    needs: &[Service::MathVerify],
     check: truth_is_text,
     run: |input| compare(input, Question::Verl, Some(input.solution)),
 };
@@ -74,6 +75,7 @@ pub const ACCURACY: Function = Function {
           When: as `math_verify`, but an answer that is no LaTeX is wrong. Needs `pip install math-verify` for reward.python.\n\
           TRL: accuracy_reward.",
     settings: &[],
+    needs: &[Service::MathVerify],
     check: truth_is_text,
     run: |input| compare(input, Question::Trl, Some(input.solution)),
 };
@@ -84,6 +86,7 @@ pub const REASONING_ACCURACY: Function = Function {
           When: models that reason first. Needs `pip install math-verify` for reward.python.\n\
           TRL: reasoning_accuracy_reward with its default delimiter.",
     settings: &[],
+    needs: &[Service::MathVerify],
     check: truth_is_text,
     run: |input| compare(input, Question::Trl, input.solution.rsplit_once("</think>").map(|(_, answer)| answer)),
 };

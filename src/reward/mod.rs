@@ -38,6 +38,7 @@ mod score;
 mod search_r1;
 mod services;
 mod soft_overlong;
+mod start;
 pub mod stats;
 #[cfg(test)]
 mod tests;
@@ -45,11 +46,11 @@ mod think_format;
 
 pub use ask::PendingScores;
 pub use combine::Combined;
-pub use functions::{ASK_RULES, FUNCTIONS, Function, Setting, function_names};
+pub use functions::{FUNCTIONS, Function, Setting, function, function_names};
 pub use plan::{OnError, Reward, RewardOptions, Runs};
 pub use rewards::Rewards;
 pub use score::{BatchJudge, Judge, NO_ANSWER, Score, ScoreInput, Scorer, truth_is_text};
-pub use services::Services;
+pub use services::{Service, Services};
 
 /// All scorers; no data source is listed twice.
 pub static SCORERS: &[Scorer] = &[
@@ -57,6 +58,7 @@ pub static SCORERS: &[Scorer] = &[
         name: "gsm8k",
         doc: "1 if the number after the last \"#### \" equals the ground truth, else 0; abstains where that is null",
         data_sources: &["openai/gsm8k"],
+        needs: &[],
         check: truth_is_text,
         run: gsm8k::score,
     },
@@ -64,6 +66,7 @@ pub static SCORERS: &[Scorer] = &[
         name: "arithmetic",
         doc: "1 if the whole response equals the ground truth, else 0; abstains where that is null",
         data_sources: &["burnish/arithmetic"],
+        needs: &[],
         check: truth_is_text,
         run: arithmetic::score,
     },
@@ -71,6 +74,7 @@ pub static SCORERS: &[Scorer] = &[
         name: "math_reward",
         doc: "1 if the last \\boxed{} equals the ground truth in the normal form of the MATH data set, else 0; abstains where that is null",
         data_sources: &["lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500"],
+        needs: &[],
         check: truth_is_text,
         run: math_reward::score,
     },
@@ -78,6 +82,7 @@ pub static SCORERS: &[Scorer] = &[
         name: "math_dapo",
         doc: "1 if the last \"Answer: \" or else the last \\boxed{} near the end equals the ground truth, else -1; abstains where that is null",
         data_sources: &["math_dapo", "math", "math_dapo_reasoning", "aime*"],
+        needs: &[],
         check: truth_is_text,
         run: math_dapo::score,
     },
@@ -86,6 +91,7 @@ pub static SCORERS: &[Scorer] = &[
         doc: "1 if the last <answer> is one of the ground truth's target but for case, articles and punctuation, else 0; abstains where \
               the ground truth is null",
         data_sources: search_r1::DATA_SOURCES,
+        needs: &[],
         check: search_r1::check,
         run: search_r1::score,
     },
@@ -94,6 +100,7 @@ pub static SCORERS: &[Scorer] = &[
         doc: "0.9 if the last \\boxed{} equals the ground truth as text, number or expression, and 0.1 for <think>…</think> before a \
               box; abstains where the ground truth is null. What takes algebra to compare is compared by math-verify",
         data_sources: &["hiyouga/geometry3k"],
+        needs: &[Service::MathVerify],
         check: truth_is_text,
         run: geo3k::score,
     },
@@ -109,6 +116,7 @@ pub static SCORERS: &[Scorer] = &[
             "numina_cn_k12",
             "numina_olympiads",
         ],
+        needs: &[Service::MathVerify],
         check: prime_math::check,
         run: prime_math::score,
     },
@@ -117,6 +125,7 @@ pub static SCORERS: &[Scorer] = &[
         doc: "The share of the first ten test cases that the program of the response passes, run by the service of \
               reward.sandbox_fusion.url; abstains where the ground truth is null",
         data_sources: &["codecontests", "apps", "codeforces", "taco"],
+        needs: &[Service::Sandbox],
         check: sandbox::check,
         run: sandbox::score,
     },

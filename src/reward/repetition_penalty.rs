@@ -17,6 +17,7 @@ pub const FUNCTION: Function = Function {
         Setting { name: "ngram_size", default: Some(3.0), least: Some(1) },
         Setting { name: "max_penalty", default: Some(-1.0), least: None },
     ],
+    needs: &[],
     check: |input| tokens(input).map(drop),
     run: score,
 };

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-use super::services::Services;
+use super::services::{Service, Services};
 
 /// One response to be scored. Fields that are unknown are empty.
 #[derive(Clone, Copy)]
@@ -161,6 +161,8 @@ pub struct Scorer {
     pub doc: &'static str,
     /// The names of the data sources. A name that ends in `*` stands for all names with this beginning.
     pub data_sources: &'static [&'static str],
+    /// The services that the scorer uses.
+    pub needs: &'static [Service],
     /// Fails on a row for which no response can be scored.
     pub check: fn(&ScoreInput) -> Result<()>,
     pub run: fn(&ScoreInput) -> Result<Score>,

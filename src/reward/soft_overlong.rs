@@ -16,6 +16,7 @@ pub const FUNCTION: Function = Function {
         Setting { name: "max_completion_len", default: None, least: Some(0) },
         Setting { name: "soft_punish_cache", default: None, least: Some(0) },
     ],
+    needs: &[],
     check: |input| input.token_count().map(drop),
     run: score,
 };

@@ -11,6 +11,7 @@ pub const FUNCTION: Function = Function {
           Formula: the response matches ^<think>(?!.*<think>)(.*?)</think>.*$, where a dot is any character.\n\
           TRL: think_format_reward.",
     settings: &[],
+    needs: &[],
     check: |_| Ok(()),
     run: score,
 };

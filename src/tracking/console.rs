@@ -16,6 +16,7 @@ pub(super) const TRACKER: Entry = Entry {
     name: "console",
     doc: "One line per step on standard output: step, reward, KL, entropy, length, loss, gradient norm, tokens/s, time left; one per \
           validation; tables of samples",
+    reads: &[],
     open: |session| Ok(Box::new(Console::new(session))),
 };
 

@@ -16,6 +16,7 @@ pub(super) const TRACKER: Entry = Entry {
     doc: "JSON lines {\"step\":N,\"data\":{…}} in $VERL_FILE_LOGGER_PATH, else $VERL_FILE_LOGGER_ROOT/<project>/<experiment>.jsonl, \
           else <default_local_dir>/metrics.jsonl; written by every run, named or not, since `trainer report` reads it; a fresh run starts \
           it anew, a resumed run continues it; tables are in samples.jsonl of the run's folder",
+    reads: &[],
     open: |session| Ok(Box::new(MetricsFile(StepLog::open(&place(session), session.resumed_step)?))),
 };
 

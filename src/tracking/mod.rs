@@ -21,6 +21,7 @@ use std::thread;
 
 use anyhow::{Error, Result, bail};
 
+use crate::util::choice::Choice;
 use crate::util::suggest::did_you_mean;
 pub use ending::{Ending, Exit};
 pub use file::place as metrics_file;
@@ -63,6 +64,8 @@ pub struct Entry {
     pub name: &'static str,
     /// The documentation: what the tracker writes, and where.
     pub doc: &'static str,
+    /// The settings that only this tracker reads, as full keys; [`Session::setting`] returns their values.
+    pub reads: &'static [&'static str],
     /// Starts the tracker. An error ends the program before training: it is meant for what the user has to correct, not for a
     /// server that is down.
     pub open: fn(&Session) -> Result<Box<dyn Tracker>>,
@@ -80,6 +83,11 @@ pub static TRACKERS: &[Entry] = &[
     bridge::CLEARML,
     bridge::VEMLP_WANDB,
 ];
+
+/// Returns the names that `trainer.logger` may hold, for the configuration.
+pub fn choices() -> impl Iterator<Item = Choice> {
+    TRACKERS.iter().map(|entry| Choice { reads: entry.reads.to_vec(), ..Choice::plain("trainer.logger", entry.name) })
+}
 
 /// The open trackers of a run; none by default.
 #[derive(Debug, Default)]

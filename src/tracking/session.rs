@@ -34,8 +34,6 @@ pub struct Session {
     pub config: Value,
     /// The Python interpreter.
     pub python: String,
-    /// `trainer.wandb_proxy`.
-    pub wandb_proxy: Option<String>,
     /// The progress bar; lines are printed through it, so that they do not break it.
     pub progress: Progress,
 }
@@ -56,6 +54,11 @@ impl Session {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns a setting that is text, by its dotted key; `None` where it is unset, or the run's configuration has no such key.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        key.split('.').try_fold(&self.config, |value, part| value.get(part))?.as_str()
     }
 
     /// The text that [`Self::remember`] last stored under this name, in this process or in an earlier one of the same run.
@@ -94,7 +97,6 @@ impl Session {
             started: SystemTime::now(),
             config: serde_json::json!({"trainer": {"seed": 1}}),
             python: "python3".to_owned(),
-            wandb_proxy: None,
             progress: Progress::hidden(),
         }
     }

@@ -18,6 +18,7 @@ use crate::util::time::unix_time;
 pub(super) const TRACKER: Entry = Entry {
     name: "tensorboard",
     doc: "Event files for TensorBoard in $TENSORBOARD_DIR, else <default_local_dir>/tensorboard; tables as texts",
+    reads: &[],
     open: |session| Ok(Box::new(EventFile::create(session)?)),
 };
 

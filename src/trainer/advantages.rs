@@ -7,8 +7,9 @@ use anyhow::Result;
 use super::batch::Batch;
 use super::columns::Column;
 use super::sampling::ReportedNames;
-use crate::algorithm::advantage::{AdvantageInput, AdvantageOptions, Component, Estimator, Need};
+use crate::algorithm::advantage::{AdvantageInput, Component, Estimator, Need};
 use crate::algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
+use crate::algorithm::options::Options;
 use crate::algorithm::pf_ppo::{Reweighting, resample};
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, whiten_rewards};
 use crate::algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
@@ -21,7 +22,8 @@ use crate::util::rng::Stream;
 pub struct Advantages {
     pub config: Arc<PpoConfig>,
     pub estimator: &'static Estimator,
-    pub options: AdvantageOptions,
+    /// The settings that the estimator reads.
+    pub options: Options,
     /// What is done to the scores of a batch before anything else.
     pub batch_shaping: RewardShaping,
     /// KL estimator and coefficient of the KL term in the rewards.

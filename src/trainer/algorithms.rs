@@ -1,16 +1,18 @@
 //! From the settings to the options of the algorithms.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use figment::value::Value;
 
-use crate::algorithm::advantage::{self, AdvantageOptions, Need};
+use crate::algorithm::advantage::{self, Need};
 use crate::algorithm::kl;
 use crate::algorithm::loss::PolicyObjective;
+use crate::algorithm::options::{Options, Setting};
 use crate::algorithm::pf_ppo::{self, Reweighting};
-use crate::algorithm::policy_loss::{self, ClipOptions, LossOptions};
+use crate::algorithm::policy_loss::{self, LossOptions, PolicyLoss};
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
 use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
 use crate::config::BatchPlan;
-use crate::config::schema::{self, BypassLossType, PpoConfig, RewardManager, ScaleRewards};
+use crate::config::schema::{self, BypassLossType, PpoConfig, RewardManager};
 
 /// What is done about the difference between generation and training.
 pub struct Correction {
@@ -64,28 +66,17 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
     let loss = &actor.policy_loss;
     let kl_penalty = || kl::find(&actor.kl_loss_type).context("unknown kl_loss_type");
     let reinforce = |settings: &schema::RolloutCorrectionConfig| settings.loss_type == BypassLossType::Reinforce;
+    let policy_loss = policy_loss(config)?;
+    let bypass_loss = match config.algorithm.rollout_correction.as_ref().is_some_and(reinforce) {
+        true => BypassLoss::Reinforce,
+        false => BypassLoss::PpoClip,
+    };
     Ok(PolicyObjective {
-        policy_loss: policy_loss::find(if bypass { "bypass_mode" } else { &loss.loss_mode }).context("unknown loss_mode")?,
+        policy_loss,
         options: LossOptions {
-            clip: ClipOptions { low: actor.clip_low(), high: actor.clip_high(), c: actor.clip_ratio_c },
-            delta: loss.delta,
-            tau_pos: actor.tau_pos,
-            tau_neg: actor.tau_neg,
-            clip_cov_ratio: loss.clip_cov_ratio,
-            clip_cov_lb: loss.clip_cov_lb,
-            clip_cov_ub: loss.clip_cov_ub,
-            kl_cov_ratio: loss.kl_cov_ratio,
-            ppo_kl_coef: loss.ppo_kl_coef,
-            dro_beta: loss.dro_beta,
-            vespo_k_pos: loss.vespo_k_pos,
-            vespo_lambda_pos: loss.vespo_lambda_pos,
-            vespo_k_neg: loss.vespo_k_neg,
-            vespo_lambda_neg: loss.vespo_lambda_neg,
+            settings: options(config, policy_loss.reads)?,
             rollout_correction: correction.filter(|_| bypass),
-            bypass_loss: match config.algorithm.rollout_correction.as_ref().is_some_and(reinforce) {
-                true => BypassLoss::Reinforce,
-                false => BypassLoss::PpoClip,
-            },
+            bypass_loss,
         },
         entropy_coeff: actor.entropy_coeff,
         kl_loss: if actor.use_kl_loss { Some((kl_penalty()?, actor.kl_loss_coef)) } else { None },
@@ -116,18 +107,35 @@ pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
     RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }
 }
 
-pub fn advantage_options(config: &PpoConfig) -> AdvantageOptions {
-    let algorithm = &config.algorithm;
-    AdvantageOptions {
-        gamma: algorithm.gamma,
-        lam: algorithm.lam,
-        norm_adv_by_std_in_grpo: algorithm.norm_adv_by_std_in_grpo,
-        scale_rewards: match algorithm.scale_rewards {
-            ScaleRewards::Group => advantage::ScaleRewards::Group,
-            ScaleRewards::Batch => advantage::ScaleRewards::Batch,
-            ScaleRewards::None => advantage::ScaleRewards::None,
-        },
-    }
+/// The policy loss of a run.
+///
+/// # Errors
+/// A name that no registry knows.
+pub fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
+    let settings = Value::serialize(config)?;
+    let is_on = |switch: &str| matches!(setting(&settings, switch), Ok(Setting::Bool(true)));
+    policy_loss::chosen(&config.actor_rollout_ref.actor.policy_loss.loss_mode, is_on).context("unknown loss_mode")
+}
+
+/// The settings of these keys, as an algorithm reads them.
+///
+/// # Errors
+/// A key that is no setting, or one that is neither a switch nor a number nor a word.
+pub fn options(config: &PpoConfig, keys: &[&'static str]) -> Result<Options> {
+    let settings = Value::serialize(config)?;
+    Options::read(keys, |key| setting(&settings, key))
+}
+
+/// The value of a setting among all of them.
+fn setting(settings: &Value, key: &str) -> Result<Setting> {
+    let value = settings.find_ref(key).with_context(|| format!("there is no setting {key}"))?;
+    Ok(match value {
+        Value::Empty(..) => Setting::Unset,
+        Value::Bool(_, on) => Setting::Bool(*on),
+        Value::Num(_, number) => Setting::Number(number.to_f64().or_else(|| Some(number.to_i128()? as f64)).context("a number")?),
+        Value::String(_, word) => Setting::Text(word.clone()),
+        _ => bail!("{key} is neither a switch nor a number nor a word"),
+    })
 }
 
 pub fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvantages> {
@@ -145,6 +153,6 @@ pub fn pf_ppo(config: &PpoConfig) -> Result<Option<(&'static Reweighting, f64)>>
     if !wanted {
         return Ok(None);
     }
-    let method = pf_ppo::find(settings.reweight_method.as_str()).context("unknown reweight_method")?;
+    let method = pf_ppo::find(&settings.reweight_method).context("unknown reweight_method")?;
     Ok(Some((method, settings.weight_pow)))
 }

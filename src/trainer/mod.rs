@@ -10,6 +10,7 @@ mod advantages;
 mod algorithms;
 mod announce;
 mod batch;
+mod choices;
 mod columns;
 pub mod dry_run;
 mod inputs;
@@ -30,6 +31,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
+
+pub use self::algorithms::options;
+pub use self::choices::choices;
 
 use self::advantages::Advantages;
 use self::learning::LearningSide;

@@ -20,7 +20,6 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
         model: config.actor_rollout_ref.model.path.to_string(),
         loggers: trainer.logger.to_vec(),
         python: config.reward.python.to_string(),
-        wandb_proxy: trainer.wandb_proxy.clone(),
         resume: trainer.resume(),
         max_to_keep: trainer.max_actor_ckpt_to_keep,
         save_freq: trainer.save_freq,

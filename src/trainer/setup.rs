@@ -12,7 +12,7 @@ use super::learning::LearningSide;
 use super::run_settings::run_settings;
 use super::sampling::{SamplingSide, crc_of};
 use super::{algorithms, dry_run, unused_options};
-use crate::algorithm::{advantage, aggregate, kl, policy_loss};
+use crate::algorithm::{advantage, aggregate, kl};
 use crate::config::Loaded;
 use crate::config::schema::{self, KlControllerKind, PpoConfig};
 use crate::job::device_memory::DeviceMemory;
@@ -21,29 +21,9 @@ use crate::job::memory_estimate::GIB;
 use crate::job::models::{learner, model_init, open_device};
 use crate::job::{Run, adapter, template_date};
 use crate::model::CausalLm;
-use crate::optim::schedule;
-use crate::reward;
 use crate::rollout::Logprobs;
 use crate::run::Output;
-use crate::tracking::TRACKERS;
 use crate::util::interrupt::Interrupt;
-
-/// The names that registries give to keys of the configuration, for its validation.
-pub fn choices() -> Vec<(&'static str, Vec<String>)> {
-    let names = |names: Vec<&'static str>| names.into_iter().map(str::to_owned).collect();
-    vec![
-        ("algorithm.adv_estimator", names(advantage::names())),
-        ("algorithm.kl_penalty", kl::names()),
-        ("actor_rollout_ref.actor.kl_loss_type", kl::names()),
-        ("actor_rollout_ref.actor.policy_loss.loss_mode", names(policy_loss::names())),
-        ("actor_rollout_ref.actor.loss_agg_mode", names(aggregate::names())),
-        ("actor_rollout_ref.actor.optim.lr_scheduler_type", names(schedule::names())),
-        ("critic.loss_agg_mode", names(aggregate::names())),
-        ("critic.optim.lr_scheduler_type", names(schedule::names())),
-        ("reward_model.reward_functions", names([reward::function_names(), vec![schema::REMOTE]].concat())),
-        ("trainer.logger", TRACKERS.iter().map(|t| t.name.to_owned()).collect()),
-    ]
-}
 
 /// Builds everything a run needs and finds the checkpoint it resumes from. Nothing is trained or written yet, but for the run's folder.
 /// Whoever holds `interrupt` can ask the run to stop.
@@ -136,21 +116,20 @@ fn learning_side(
 fn advantages(config: &Arc<PpoConfig>) -> Result<Advantages> {
     let algorithms::Correction { correction, bypass } = algorithms::corrections(config)?;
     let ctrl = &config.algorithm.kl_ctrl;
-    let kind = match ctrl.kind {
-        KlControllerKind::Fixed => "fixed",
-        KlControllerKind::Adaptive => "adaptive",
+    let (coef, target, horizon) = (ctrl.kl_coef, ctrl.target_kl, ctrl.horizon as f64);
+    let controller = match ctrl.kind {
+        KlControllerKind::Fixed => kl::KlController::Fixed { coef },
+        KlControllerKind::Adaptive => kl::KlController::Adaptive { coef, target, horizon },
     };
     let kl_in_reward = match config.algorithm.use_kl_in_reward {
-        true => Some((
-            kl::find(&config.algorithm.kl_penalty).context("unknown kl_penalty")?,
-            kl::KlController::new(kind, ctrl.kl_coef, ctrl.target_kl, ctrl.horizon as f64)?,
-        )),
+        true => Some((kl::find(&config.algorithm.kl_penalty).context("unknown kl_penalty")?, controller)),
         false => None,
     };
+    let estimator = advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?;
     Ok(Advantages {
         config: config.clone(),
-        estimator: advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?,
-        options: algorithms::advantage_options(config),
+        estimator,
+        options: algorithms::options(config, estimator.reads)?,
         batch_shaping: algorithms::batch_shaping(config),
         kl_in_reward,
         correction,

@@ -2,75 +2,34 @@
 
 use anyhow::Result;
 
-use super::algorithms;
 use super::inputs::Inputs;
 use super::unused_training_options::of_run;
-use crate::algorithm::{advantage, policy_loss};
-use crate::config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager};
+use super::{algorithms, choices};
+use crate::algorithm::policy_loss;
+use crate::config::schema::{ADV_ESTIMATOR, BypassLossType, KlControllerKind, LOSS_MODE, NumberOrText, PpoConfig, RewardManager};
 use crate::config::{Tree, Value};
 use crate::job::adapter;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
-
-/// Settings of reinforcement learning that only some policy losses read.
-pub const OF_LOSSES: &[(&str, &[&str])] = &[
-    ("actor_rollout_ref.actor.clip_ratio", CLIPPED),
-    ("actor_rollout_ref.actor.clip_ratio_low", CLIPPED),
-    ("actor_rollout_ref.actor.clip_ratio_high", CLIPPED),
-    ("actor_rollout_ref.actor.clip_ratio_c", &["vanilla", "bypass_mode", "dppo_tv", "dppo_kl"]),
-    ("actor_rollout_ref.actor.tau_pos", &["sapo"]),
-    ("actor_rollout_ref.actor.tau_neg", &["sapo"]),
-    ("actor_rollout_ref.actor.policy_loss.delta", &["vanilla", "bypass_mode"]),
-    ("actor_rollout_ref.actor.policy_loss.clip_cov_ratio", &["clip_cov"]),
-    ("actor_rollout_ref.actor.policy_loss.clip_cov_lb", &["clip_cov"]),
-    ("actor_rollout_ref.actor.policy_loss.clip_cov_ub", &["clip_cov"]),
-    ("actor_rollout_ref.actor.policy_loss.kl_cov_ratio", &["kl_cov"]),
-    ("actor_rollout_ref.actor.policy_loss.ppo_kl_coef", &["kl_cov"]),
-    ("actor_rollout_ref.actor.policy_loss.dro_beta", &["dro"]),
-    ("actor_rollout_ref.actor.policy_loss.vespo_k_pos", &["vespo"]),
-    ("actor_rollout_ref.actor.policy_loss.vespo_lambda_pos", &["vespo"]),
-    ("actor_rollout_ref.actor.policy_loss.vespo_k_neg", &["vespo"]),
-    ("actor_rollout_ref.actor.policy_loss.vespo_lambda_neg", &["vespo"]),
-];
-/// Those of them that say where a ratio is cut.
-pub const OF_CLIPPING: &[&str] = &[
-    "actor_rollout_ref.actor.clip_ratio",
-    "actor_rollout_ref.actor.clip_ratio_low",
-    "actor_rollout_ref.actor.clip_ratio_high",
-    "actor_rollout_ref.actor.clip_ratio_c",
-    "actor_rollout_ref.actor.policy_loss.delta",
-];
-const CLIPPED: &[&str] = &["vanilla", "bypass_mode", "gspo", "clip_cov", "geo_mean", "cispo", "dppo_tv", "dppo_kl", "rloo"];
-
-/// Settings that only some advantage estimators read.
-pub const OF_ESTIMATORS: &[(&str, &[&str])] = &[
-    ("algorithm.gamma", &["gae", "reinforce_plus_plus", "reinforce"]),
-    ("algorithm.lam", &["gae"]),
-    ("algorithm.norm_adv_by_std_in_grpo", &["grpo", "grpo_passk", "gdpo"]),
-    ("algorithm.scale_rewards", &["trl_grpo"]),
-    ("algorithm.gdpo_reward_keys", &["gdpo", "trl_gdpo"]),
-    ("algorithm.gdpo_reward_weights", &["gdpo", "trl_gdpo"]),
-];
+use crate::util::choice::Choice;
 
 /// Says which settings of a run of reinforcement learning have no effect.
 pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
-    let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
-    let loss = match &algorithm.rollout_correction {
-        Some(correction) if correction.bypass_mode => "bypass_mode",
-        _ => actor.policy_loss.loss_mode.as_str(),
-    };
-    let loss = policy_loss::find(loss).map_or(loss, |loss| loss.name);
-    let estimator = algorithm.adv_estimator.as_str();
-    let estimator = advantage::find(estimator).map_or(estimator, |estimator| estimator.name);
-    let of_losses = OF_LOSSES.iter().map(|(key, read_by)| (!read_by.contains(&loss), *key, "the policy loss does not read it"));
-    let of_estimators = OF_ESTIMATORS
-        .iter()
-        .map(|(key, read_by)| (!read_by.contains(&estimator), *key, "the advantage estimator does not read it"));
+    let choices = choices();
+    let loss = algorithms::policy_loss(config)?.name;
+    let estimator = config.algorithm.adv_estimator.as_str();
+    let loggers: Vec<&str> = config.trainer.logger.iter().map(String::as_str).collect();
+    let of_loggers: Vec<(&str, String)> = unread(&choices, "trainer.logger", &loggers)
+        .into_iter()
+        .map(|(key, readers)| (key, format!("trainer.logger has no {}", readers.join(" or "))))
+        .collect();
+    let named = |key, name, why| unread(&choices, key, &[name]).into_iter().map(move |(key, _)| (key, why));
+    let of_losses = named(LOSS_MODE, loss, "the policy loss does not read it");
+    let of_estimators = named(ADV_ESTIMATOR, estimator, "the advantage estimator does not read it");
     let model = adapter::unused_options(&config.actor_rollout_ref.model.lora());
     let critic = config.has_critic().then(|| adapter::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
-    let options: Vec<UnusedOption> = of_losses
-        .chain(of_estimators)
-        .chain(others(config))
+    let options: Vec<UnusedOption> = others(config)
+        .into_iter()
         .chain(of_run(config, inputs)?)
         .chain(of_lora)
         .chain(of_rewards(&config.rewards(), &inputs.rewards))
@@ -85,8 +44,30 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
     };
     let why = format!("algorithm.adv_estimator={estimator} needs no critic");
     let of_critic = of_critic.iter().map(|key| (key.as_str(), why.as_str()));
-    let unused: Vec<(&str, &str)> = of_critic.chain(options.iter().map(|(_, key, reason)| (*key, *reason))).collect();
+    let unused: Vec<(&str, &str)> = of_critic
+        .chain(of_losses)
+        .chain(of_estimators)
+        .chain(options.iter().map(|(_, key, reason)| (*key, *reason)))
+        .chain(of_loggers.iter().map(|(key, reason)| (*key, reason.as_str())))
+        .collect();
     warn_of::<PpoConfig>(tree, &unused)
+}
+
+/// The settings that some of the names a key may hold read and none of the chosen ones does, each with the names that read it.
+fn unread<'a>(choices: &'a [Choice], key: &str, chosen: &[&str]) -> Vec<(&'static str, Vec<&'a str>)> {
+    let of = || choices.iter().filter(|choice| choice.key == key);
+    let mut settings: Vec<&'static str> = Vec::new();
+    for setting in of().flat_map(|choice| &choice.reads) {
+        if !settings.contains(setting) {
+            settings.push(setting);
+        }
+    }
+    let unread = |setting: &'static str| {
+        let readers: Vec<&str> =
+            of().filter(|choice| choice.reads.contains(&setting)).map(|choice| choice.name.as_ref()).collect();
+        (!readers.iter().any(|reader| chosen.contains(reader))).then_some((setting, readers))
+    };
+    settings.into_iter().filter_map(unread).collect()
 }
 
 /// Settings that need another one to be on.
@@ -119,7 +100,6 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let plain_dapo = (plain_dapo, "without overlong_buffer_cfg.enable dapo scores as naive does");
     let by_sequences = (rewards.enable && !rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is false");
     let trainer = &config.trainer;
-    let no_wandb = (!trainer.logger.iter().any(|name| name == "wandb"), "trainer.logger has no wandb");
     let never_shown = (trainer.log_completions == 0, "trainer.log_completions is 0");
     let no_times = (trainer.num_sample_generations == 0, "trainer.num_sample_generations is 0");
     let no_best = (config.trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
@@ -178,7 +158,6 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
         (no_model, "reward_model.use_dynamic_bsz"),
         (by_sequences, "reward_model.forward_max_token_len_per_gpu"),
         (no_best, "trainer.greater_is_better"),
-        (no_wandb, "trainer.wandb_proxy"),
         (never_shown, "trainer.num_sample_generations"),
         (no_times, "trainer.log_completions"),
         (no_model, "reward_model.forward_max_token_len_per_gpu"),
@@ -190,11 +169,6 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
         (no_rejection, "algorithm.rollout_correction.rollout_rs_threshold_lower"),
         (no_bypass, "algorithm.rollout_correction.loss_type"),
         (clips, "algorithm.rollout_correction.rollout_is"),
-        (reinforces, "actor_rollout_ref.actor.clip_ratio"),
-        (reinforces, "actor_rollout_ref.actor.clip_ratio_low"),
-        (reinforces, "actor_rollout_ref.actor.clip_ratio_high"),
-        (reinforces, "actor_rollout_ref.actor.clip_ratio_c"),
-        (reinforces, "actor_rollout_ref.actor.policy_loss.delta"),
         (delta, "actor_rollout_ref.actor.clip_ratio_c"),
         (ranges, "algorithm.rollout_correction.rollout_rs_threshold_lower"),
         ((own_mode, "the policy loss has an aggregation of its own"), "actor_rollout_ref.actor.loss_agg_mode"),
@@ -210,17 +184,22 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
             "critic.loss_scale_factor",
         ),
     ];
-    rows.iter().map(|&((unused, reason), key)| (unused, key, reason)).collect()
+    let of_clipping = policy_loss::CLIPPING.iter().map(|key| (reinforces, *key));
+    rows.iter().copied().chain(of_clipping).map(|((unused, reason), key)| (unused, key, reason)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use super::super::algorithms::options;
     use super::*;
-    use crate::algorithm::advantage::{AdvantageInput, AdvantageOptions, AdvantageOutput, Component, ESTIMATORS, ScaleRewards};
+    use crate::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, ESTIMATORS};
     use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
+    use crate::algorithm::options::{Options, Setting};
     use crate::algorithm::policy_loss::{LossOptions, MiniBatch, POLICY_LOSSES, PolicyLoss};
-    use crate::config::defaults;
     use crate::config::schema::Schema;
+    use crate::config::{Choices, Request, complete, defaults, load};
     use crate::util::rng::Stream;
 
     const OFFSETS: &[usize] = &[0, 40, 60, 100, 120];
@@ -268,52 +247,43 @@ mod tests {
         })
     }
 
-    fn changed_loss_option(key: &str) -> Vec<LossOptions> {
-        let base = || LossOptions {
-            clip_cov_ratio: 0.02,
-            clip_cov_lb: 0.1,
-            kl_cov_ratio: 0.2,
-            dro_beta: Some(0.1),
-            ..LossOptions::default()
+    /// The settings of an entry as the built-in configuration has them, and each of them changed in every way.
+    fn each_changed(reads: &[&'static str]) -> (Options, Vec<(&'static str, Vec<Options>)>) {
+        static CONFIG: LazyLock<PpoConfig> =
+            LazyLock::new(|| load::<PpoConfig>(&Request::default(), &Choices::default()).unwrap().config);
+        let base = options(&CONFIG, reads).unwrap();
+        let written = defaults(PpoConfig::DEFAULT_NAME).unwrap();
+        let changed = |key: &&'static str| {
+            let name = key.rsplit('.').next().unwrap();
+            let words = complete::values(written.root(), &Choices::default(), key);
+            let words = words.iter().filter(|word| *word != "null").map(|word| match word.as_str() {
+                "true" | "false" => Setting::Bool(word == "true"),
+                word => word.parse().map_or(Setting::from(word), Setting::Number),
+            });
+            let is_number = words.clone().all(|word| matches!(word, Setting::Number(_)));
+            let numbers = [0.0, 0.05, 0.5, 1.1, 1.5, 5.0].into_iter().filter(|_| is_number).map(Setting::Number);
+            (*key, words.chain(numbers).map(|value| base.clone().with(name, value)).collect())
         };
-        let mut changed = base();
-        match key.rsplit('.').next().unwrap() {
-            "clip_ratio" => (changed.clip.low, changed.clip.high) = (0.1, 0.1),
-            "clip_ratio_low" => changed.clip.low = 0.05,
-            "clip_ratio_high" => changed.clip.high = 0.05,
-            "clip_ratio_c" => changed.clip.c = 1.2,
-            "tau_pos" => changed.tau_pos = 3.0,
-            "tau_neg" => changed.tau_neg = 3.0,
-            "delta" => changed.delta = Some(1.1),
-            "clip_cov_ratio" => changed.clip_cov_ratio = 0.05,
-            "clip_cov_lb" => changed.clip_cov_lb = 1.5,
-            "clip_cov_ub" => changed.clip_cov_ub = 0.5,
-            "kl_cov_ratio" => changed.kl_cov_ratio = 0.4,
-            "ppo_kl_coef" => changed.ppo_kl_coef = 3.0,
-            "dro_beta" => changed.dro_beta = Some(3.0),
-            "vespo_k_pos" => changed.vespo_k_pos = 1.0,
-            "vespo_lambda_pos" => changed.vespo_lambda_pos = 1.0,
-            "vespo_k_neg" => changed.vespo_k_neg = 1.0,
-            "vespo_lambda_neg" => changed.vespo_lambda_neg = 1.0,
-            other => panic!("{other} is not changed here"),
-        }
-        vec![base(), changed]
+        (base.clone(), reads.iter().map(changed).collect())
     }
 
-    /// What the table says is what the losses do.
+    /// What a loss says that it reads is what it reads: anything else is not among its options, and asking for it panics.
     #[test]
-    fn losses_read_the_settings_that_the_table_says() {
-        for (key, read_by) in OF_LOSSES {
-            for entry in POLICY_LOSSES {
-                let [plain, changed] = changed_loss_option(key).try_into().map(|o: [_; 2]| o.map(|o| loss(entry, o))).unwrap();
-                assert_eq!(plain != changed, read_by.contains(&entry.name), "{key} and {}", entry.name);
+    fn losses_read_the_settings_that_they_name() {
+        for entry in POLICY_LOSSES {
+            let (base, changed) = each_changed(entry.reads);
+            let loss = |options: &Options| loss(entry, LossOptions::new(options.clone()));
+            for (key, changed) in changed {
+                let plain = loss(&base);
+                assert!(changed.iter().any(|options| loss(options) != plain), "{} does not read {key}", entry.name);
             }
+            loss(&base);
         }
     }
 
     #[test]
-    fn estimators_read_the_settings_that_the_table_says() {
-        let advantages = |entry: &advantage::Estimator, options: AdvantageOptions| -> AdvantageOutput {
+    fn estimators_read_the_settings_that_they_name() {
+        let advantages = |entry: &advantage::Estimator, options: &Options| -> AdvantageOutput {
             let (rewards, column, mask) = (column("rewards", 1.0), column("values", 1.0), vec![1.0; 120]);
             let values = |name: &str| self::column(name, 1.0)[..4].iter().map(|&v| Some(f64::from(v))).collect();
             let component = |name: &str| Component { name: name.to_owned(), weight: 1.0, values: values(name) };
@@ -329,29 +299,16 @@ mod tests {
                 sum_pi_squared: Some(&column),
                 rollout_is_weights: None,
                 components: &[component("a"), component("b")],
-                options,
+                options: options.clone(),
             })
         };
-        for (key, read_by) in OF_ESTIMATORS.iter().filter(|(key, _)| !key.contains("gdpo_reward")) {
-            let mut changed = AdvantageOptions::default();
-            match *key {
-                "algorithm.gamma" => changed.gamma = 0.5,
-                "algorithm.lam" => changed.lam = 0.5,
-                "algorithm.norm_adv_by_std_in_grpo" => changed.norm_adv_by_std_in_grpo = false,
-                "algorithm.scale_rewards" => changed.scale_rewards = ScaleRewards::Batch,
-                other => panic!("{other} is not changed here"),
-            }
-            for entry in ESTIMATORS {
-                let differs = advantages(entry, AdvantageOptions::default()) != advantages(entry, changed.clone());
-                assert_eq!(differs, read_by.contains(&entry.name), "{key} and {}", entry.name);
+        for entry in ESTIMATORS {
+            let (base, changed) = each_changed(entry.reads);
+            let plain = advantages(entry, &base);
+            for (key, changed) in changed {
+                let differs = changed.iter().any(|options| advantages(entry, options) != plain);
+                assert!(differs, "{} does not read {key}", entry.name);
             }
         }
-    }
-
-    #[test]
-    fn every_key_is_a_setting() {
-        let defaults = defaults(PpoConfig::DEFAULT_NAME).unwrap();
-        let keys = OF_LOSSES.iter().chain(OF_ESTIMATORS).map(|(key, _)| *key);
-        assert_eq!(keys.filter(|key| defaults.value(key).is_none()).collect::<Vec<_>>(), [""; 0]);
     }
 }

@@ -3,8 +3,9 @@
 
 use anyhow::{Context, Result};
 
+use super::algorithms;
 use super::inputs::Inputs;
-use super::{algorithms, unused_options::OF_CLIPPING};
+use crate::algorithm::policy_loss::CLIPPING;
 use crate::config::PpoConfig;
 use crate::config::schema::ResumeMode;
 use crate::job::unused_options::UnusedOption;
@@ -80,7 +81,7 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> 
         (by_sequences(critic.use_dynamic_bsz), "critic.ppo_max_token_len_per_gpu"),
         (by_sequences(critic.use_dynamic_bsz), "critic.forward_max_token_len_per_gpu"),
     ];
-    rows.extend(OF_CLIPPING.iter().map(|key| (once, *key)));
+    rows.extend(CLIPPING.iter().map(|key| (once, *key)));
     let mut options: Vec<UnusedOption> = rows.into_iter().map(|((unused, reason), key)| (unused, key, reason)).collect();
     let context = "lr_scheduler_type";
     options.extend(of_schedule(schedule_keys!("actor_rollout_ref.actor.optim"), &actor.optim).context(context)?);

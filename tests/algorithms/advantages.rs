@@ -1,9 +1,9 @@
 //! Advantages and returns of every estimator, on trained tokens; on all other tokens ours are 0.
 
-use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOptions, AdvantageOutput, Component, Estimator};
+use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, Estimator};
 use serde_json::Value;
 
-use crate::cases::{Case, assert_close, goldens, number};
+use crate::cases::{Case, assert_close, built_in, goldens, number};
 
 /// The intended deviations: case, entry, and reason.
 const NOT_MATCHED: &[(&str, &str, &str)] = &[
@@ -83,12 +83,10 @@ fn run(case: &Case, estimator: &Estimator, key: &str) -> AdvantageOutput {
         sum_pi_squared: Some(&case.input("sum_pi_squared")),
         rollout_is_weights: None,
         components: &components,
-        options: AdvantageOptions {
-            gamma: number(&case.json["gamma"]),
-            lam: number(&case.json["lam"]),
-            norm_adv_by_std_in_grpo: !key.ends_with("norm_adv_by_std_in_grpo=False"),
-            ..Default::default()
-        },
+        options: built_in(estimator.reads)
+            .with("gamma", number(&case.json["gamma"]))
+            .with("lam", number(&case.json["lam"]))
+            .with("norm_adv_by_std_in_grpo", !key.ends_with("norm_adv_by_std_in_grpo=False")),
     })
 }
 

@@ -1,10 +1,10 @@
 //! Advantages of TRL's trainers and of OpenRLHF, from `advantages-trl-openrlhf.json` (`scripts/goldens/golden_advantages.py`).
 
-use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOptions, AdvantageOutput, Component, ScaleRewards};
+use burnish::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component};
 use burnish::algorithm::kl::{self, KlController, apply_kl_in_reward};
 use serde_json::Value;
 
-use crate::cases::{assert_close, golden_file, number, rows};
+use crate::cases::{assert_close, built_in, golden_file, number, rows};
 
 const FILE: &str = "advantages-trl-openrlhf.json";
 
@@ -94,15 +94,12 @@ fn trl(case: &Value, columns: &Rows, key: &str) -> AdvantageOutput {
     let mask = columns.column(&case["mask"]);
     let [old, reference] = ["old_log_probs", "ref_log_probs"].map(|key| columns.column(&case[key]));
     let beta = setting.strip_prefix("beta=").map_or(0.0, |beta| beta.parse().unwrap());
-    let mut controller = KlController::new("fixed", beta, 0.1, 100.0).unwrap();
+    let mut controller = KlController::Fixed { coef: beta };
     let k1 = kl::find("k1").unwrap();
     let rewards =
         apply_kl_in_reward(&columns.offsets, &mask, &scores, &k1.values(&old, &reference, None), &mut controller).rewards;
-    let scale_rewards = match setting {
-        "scale_rewards=batch" => ScaleRewards::Batch,
-        "scale_rewards=none" => ScaleRewards::None,
-        _ => ScaleRewards::Group,
-    };
+    let estimator = advantage::find(name).unwrap();
+    let scale_rewards = setting.strip_prefix("scale_rewards=").unwrap_or("group");
     let input = AdvantageInput {
         offsets: &columns.offsets,
         rewards: &rewards,
@@ -110,10 +107,10 @@ fn trl(case: &Value, columns: &Rows, key: &str) -> AdvantageOutput {
         mask: &mask,
         group: &groups(case, given.len()),
         components: &components,
-        options: AdvantageOptions { scale_rewards, ..Default::default() },
+        options: built_in(estimator.reads).with("scale_rewards", scale_rewards),
         ..Default::default()
     };
-    advantage::find(name).unwrap().estimate(&input, &scored)
+    estimator.estimate(&input, &scored)
 }
 
 #[test]
@@ -129,13 +126,14 @@ fn golden_advantages_of_openrlhf() {
         let rewards: Vec<f32> = (0..mask.len()).map(|t| scores[t] - beta * kl[t] * mask[t]).collect();
         for (key, golden) in case["advantage"].as_object().unwrap() {
             let name = if key == "rloo" { "openrlhf_rloo" } else { key };
-            let output = (advantage::find(name).unwrap().run)(&AdvantageInput {
+            let estimator = advantage::find(name).unwrap();
+            let output = (estimator.run)(&AdvantageInput {
                 offsets: &columns.offsets,
                 rewards: &rewards,
                 scores: &scores,
                 mask: &mask,
                 group: &groups(case, columns.exists.len()),
-                options: AdvantageOptions { gamma: number(&case["gamma"]), ..Default::default() },
+                options: built_in(estimator.reads).with("gamma", number(&case["gamma"])),
                 ..Default::default()
             });
             assert_close(&format!("case {index} {key} advantages"), &output.advantages, &columns.column(&golden["advantages"]));

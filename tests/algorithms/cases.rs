@@ -1,10 +1,25 @@
 //! Reads the cases for which verl, TRL and OpenRLHF returned numbers; padded rows become ragged columns.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
-use burnish::algorithm::policy_loss::MiniBatch;
+use burnish::algorithm::options::Options;
+use burnish::algorithm::policy_loss::{LossOptions, MiniBatch, PolicyLoss};
+use burnish::config::{Choices, PpoConfig, Request, load};
 use serde_json::Value;
+
+/// The settings of these keys as the built-in configuration has them.
+pub fn built_in(keys: &[&'static str]) -> Options {
+    static CONFIG: LazyLock<PpoConfig> =
+        LazyLock::new(|| load::<PpoConfig>(&Request::default(), &Choices::default()).unwrap().config);
+    burnish::trainer::options(&CONFIG, keys).unwrap()
+}
+
+/// The built-in settings of a loss.
+pub fn loss_options(loss: &PolicyLoss) -> LossOptions {
+    LossOptions::new(built_in(loss.reads))
+}
 
 pub fn goldens() -> Value {
     golden_file("algorithms.json")

@@ -2,11 +2,11 @@
 
 use burnish::algorithm::aggregate::{self, token_weights};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
-use burnish::algorithm::policy_loss::{self, ClipOptions, LossOptions, MiniBatch};
+use burnish::algorithm::policy_loss::{self, LossOptions, MiniBatch};
 use burnish::algorithm::rollout_correction::{BypassLoss, Corrected, RolloutCorrection, Settings};
 use serde_json::Value;
 
-use crate::cases::{Case, assert_close, assert_number, golden_file, goldens, number, rows};
+use crate::cases::{Case, assert_close, assert_number, built_in, golden_file, goldens, number, rows};
 
 fn text(value: &Value) -> Option<String> {
     match value {
@@ -175,16 +175,15 @@ fn golden_bypass_mode() {
         let [log_prob, rollout, advantages] = ["log_prob", "rollout_log_prob", "advantages"].map(|name| batch.column(name));
         let entropy = vec![0.0; batch.mask.len()];
         for golden in batch.results("bypass_mode") {
+            let policy_loss = policy_loss::find("bypass_mode").unwrap();
             let options = LossOptions {
-                clip: ClipOptions { low: 0.2, high: 0.28, c: 3.0 },
+                settings: built_in(policy_loss.reads).with("clip_ratio_high", 0.28),
                 rollout_correction: Some(RolloutCorrection::new(&settings(&golden["settings"])).unwrap()),
                 bypass_loss: match golden["loss_type"].as_str().unwrap() {
                     "ppo_clip" => BypassLoss::PpoClip,
                     _ => BypassLoss::Reinforce,
                 },
-                ..Default::default()
             };
-            let policy_loss = policy_loss::find("bypass_mode").unwrap();
             let objective =
                 PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
             let prepared = objective.prepare(

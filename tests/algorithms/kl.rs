@@ -2,9 +2,9 @@
 
 use burnish::algorithm::kl::{self, KlController};
 use burnish::algorithm::loss::PolicyObjective;
-use burnish::algorithm::policy_loss::{self, LossOptions};
+use burnish::algorithm::policy_loss;
 
-use crate::cases::{Case, assert_close, assert_number, goldens, number};
+use crate::cases::{Case, assert_close, assert_number, goldens, loss_options, number};
 
 /// With advantage 0 and the mask as weights, the loss is the masked sum of the KL estimate.
 #[test]
@@ -19,9 +19,10 @@ fn golden_kl_estimators() {
             let golden = case.column(&result["value"]);
             assert_close(&format!("{what} value"), &values, &golden);
 
+            let policy_loss = policy_loss::find("vanilla").unwrap();
             let objective = PolicyObjective {
-                policy_loss: policy_loss::find("vanilla").unwrap(),
-                options: LossOptions::default(),
+                policy_loss,
+                options: loss_options(policy_loss),
                 entropy_coeff: 0.0,
                 top_entropy_quantile: 1.0,
                 kl_loss: Some((penalty, 1.0)),
@@ -41,7 +42,7 @@ fn golden_adaptive_kl_controller() {
     let goldens = goldens();
     let golden = &goldens["adaptive_kl"];
     let [coef, target, horizon] = ["init_kl_coef", "target_kl", "horizon"].map(|key| number(&golden[key]));
-    let mut controller = KlController::new("adaptive", coef, target, horizon).unwrap();
+    let mut controller = KlController::Adaptive { coef, target, horizon };
     let updates = golden["updates"].as_array().unwrap();
     assert!(!updates.is_empty());
     for update in updates {

@@ -3,11 +3,11 @@
 use burnish::algorithm::aggregate::{self, AGGREGATIONS, token_weights, trained_sequences};
 use burnish::algorithm::kl;
 use burnish::algorithm::loss::PolicyObjective;
-use burnish::algorithm::policy_loss::{self, ClipOptions, LossOptions, PolicyLoss};
+use burnish::algorithm::policy_loss::{self, LossOptions, PolicyLoss};
 use burnish::algorithm::value_loss::{ValueColumns, value_loss};
 use serde_json::Value;
 
-use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, number, rows};
+use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, loss_options, number, rows};
 
 /// Losses that verl's goldens lack: those of TRL, and those with randomness or a mode of their own.
 const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode"];
@@ -57,13 +57,12 @@ fn golden_policy_losses() {
             let parts: Vec<&str> = key.split('|').collect();
             let policy_loss = policy_loss::find(parts[0]).unwrap_or_else(|| panic!("{what}: no such loss"));
             let mode = aggregate::find(policy_loss.aggregation.unwrap_or(parts[1])).unwrap();
-            let clip = |name| setting(key, name).unwrap().parse().unwrap();
-            let options = LossOptions {
-                clip: ClipOptions { low: clip("clip_low"), high: clip("clip_high"), c: 3.0 },
-                kl_cov_ratio: 0.2,
-                dro_beta: Some(0.3),
-                ..Default::default()
-            };
+            let clip = |name| setting(key, name).unwrap().parse::<f64>().unwrap();
+            let options = loss_options(policy_loss)
+                .with("clip_ratio_low", clip("clip_low"))
+                .with("clip_ratio_high", clip("clip_high"))
+                .with("kl_cov_ratio", 0.2)
+                .with("dro_beta", 0.3);
             let is_weights = setting(key, "rollout_is_weights").unwrap().strip_prefix("token,").map(|threshold| {
                 let most: f32 = threshold.parse().unwrap();
                 let ratio = old.iter().zip(&rollout).zip(&case.mask);
@@ -117,26 +116,17 @@ fn golden_losses_of_trl_and_openrlhf() {
         for (key, result) in case.json["policy_loss"].as_object().unwrap() {
             let what = format!("{} {key}", case.name);
             let (mut scale, mut weighted, mut k3, mut top_entropy_quantile) = (None, false, None, 1.0);
-            let mut options = LossOptions::default();
+            let policy_loss = policy_loss::find(result["loss_mode"].as_str().unwrap()).unwrap();
+            let mut options = loss_options(policy_loss);
             for (name, value) in result["settings"].as_object().unwrap() {
                 match name.as_str() {
-                    "clip_ratio_low" => options.clip.low = number(value),
-                    "clip_ratio_high" => options.clip.high = number(value),
-                    "clip_ratio_c" => options.clip.c = number(value),
-                    "delta" => options.delta = Some(number(value)),
-                    "tau_neg" => options.tau_neg = number(value),
-                    "vespo_k_neg" => options.vespo_k_neg = number(value),
-                    "clip_cov_ratio" => options.clip_cov_ratio = number(value),
-                    "clip_cov_lb" => options.clip_cov_lb = number(value),
-                    "clip_cov_ub" => options.clip_cov_ub = number(value),
                     "loss_scale_factor" => scale = Some(number(value)),
                     "weighted" => weighted = true,
                     "k3" => k3 = Some((kl::find("k3").unwrap(), number(value))),
                     "top_entropy_quantile" => top_entropy_quantile = number(value),
-                    other => panic!("{what}: {other}"),
+                    option => options = options.with(option, number(value)),
                 }
             }
-            let policy_loss = policy_loss::find(result["loss_mode"].as_str().unwrap()).unwrap();
             let mode = result["loss_agg_mode"].as_str().unwrap();
             assert!(policy_loss.aggregation.is_none_or(|forced| forced == mode), "{what}");
             let mode = aggregate::find(mode).unwrap();

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use burnish::cli::with_choices;
+use burnish::cli::choices;
 use burnish::config::Request;
 use burnish::config::kinds::{KINDS, Known};
 use rayon::prelude::*;
@@ -137,7 +137,7 @@ impl Runs<'_> {
     fn is_so(&self, overrides: &[String], key: &str, change: &str) -> bool {
         let resolved = |overrides: Vec<String>| {
             let request = Request { config: Some(format!("config/{}.yaml", self.spec.schema)), overrides, ..Request::default() };
-            let loaded = with_choices(self.known.kind, |choices| self.known.load(&request, choices)).ok()?;
+            let loaded = self.known.load(&request, &choices(self.known.kind)).ok()?;
             Some(loaded.tree.value(key)?.to_yaml())
         };
         let now = resolved(overrides.to_vec());
@@ -175,10 +175,20 @@ impl Runs<'_> {
         }
     }
 
+    /// Returns what to do with a setting that the table does not have: where an entry of a registry reads it, it has its effect beside
+    /// that entry.
+    fn of_an_entry(&self, key: &str) -> Setting {
+        let known = choices(self.known.kind);
+        let Some(reader) = known.iter().find(|choice| choice.reads.contains(&key)) else {
+            return Setting::default();
+        };
+        Setting { to: Value::from(0.5), with: vec![format!("{}={}", reader.key, reader.name)], ..Setting::default() }
+    }
+
     /// All problems with a setting.
     fn problems(&self, key: &str) -> Vec<String> {
         let spec = self.spec;
-        let setting = spec.keys.get(key).cloned().unwrap_or_default();
+        let setting = spec.keys.get(key).cloned().unwrap_or_else(|| self.of_an_entry(key));
         let change = match changed(&spec.schema, key, &setting.to) {
             Some(change) => change,
             None => return vec![format!("{key}: tests/data/settings.yaml must say what to change it to")],

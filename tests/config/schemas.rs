@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use burnish::cli::with_choices;
+use burnish::cli::choices;
 use burnish::config::json_schema::{packages, pointer, schema};
 use burnish::config::kinds::{KINDS, Known, infer};
 use burnish::config::{Request, complete};
@@ -17,7 +17,7 @@ fn root() -> PathBuf {
 }
 
 fn generated(known: &Known) -> Value {
-    with_choices(known.kind, |choices| schema(known, choices)).unwrap()
+    schema(known, &choices(known.kind)).unwrap()
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn every_value_that_is_offered_is_accepted() {
     for known in KINDS {
         let keys = known.defaults().unwrap();
         for key in keys.keys() {
-            let words = with_choices(known.kind, |choices| complete::complete(known, choices, &format!("{key}="))).unwrap();
+            let words = complete::complete(known, &choices(known.kind), &format!("{key}=")).unwrap();
             for word in words {
                 offered += 1;
                 let request = Request { overrides: vec![word.clone()], config: Some(known.file.into()), ..Request::default() };
-                let error = with_choices(known.kind, |choices| known.load(&request, choices)).err();
+                let error = known.load(&request, &choices(known.kind)).err();
                 let wrong = error
                     .iter()
                     .flat_map(|error| &error.problems)
@@ -215,7 +215,7 @@ fn every_range_is_what_is_checked() {
         for (written, value) in tried(&schema) {
             let overrides = numeric.iter().map(|(_, key)| format!("{key}={written}")).collect();
             let request = Request { overrides, config: Some(known.file.into()), ..Request::default() };
-            let found = with_choices(known.kind, |choices| known.load(&request, choices)).err().map(|error| error.problems);
+            let found = known.load(&request, &choices(known.kind)).err().map(|error| error.problems);
             let found = found.unwrap_or_default();
             for (schema, key) in &numeric {
                 let expected = match &value {

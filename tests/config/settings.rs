@@ -1,7 +1,11 @@
 //! The configuration language: composition, overrides, interpolation, types, messages.
 
+use burnish::cli::choices;
 use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Truncation};
-use burnish::config::{BatchPlan, ConfigError, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load};
+use burnish::config::{
+    BatchPlan, Choices, ConfigError, Kind, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load,
+};
+use burnish::util::choice::Choice;
 use std::path::Path;
 
 fn request(overrides: &[&str]) -> Request {
@@ -9,7 +13,7 @@ fn request(overrides: &[&str]) -> Request {
 }
 
 fn ppo(overrides: &[&str]) -> Result<Loaded<PpoConfig>, ConfigError> {
-    load::<PpoConfig>(&request(overrides), &[])
+    load::<PpoConfig>(&request(overrides), &choices(Kind::Rl))
 }
 
 /// Loads a file of this text, written as `run.yaml` into a folder of its own.
@@ -17,7 +21,7 @@ fn ppo_file(text: &str, overrides: &[&str]) -> Result<Loaded<PpoConfig>, ConfigE
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.yaml");
     std::fs::write(&path, text).unwrap();
-    load::<PpoConfig>(&Request { config: Some(path.display().to_string()), ..request(overrides) }, &[])
+    load::<PpoConfig>(&Request { config: Some(path.display().to_string()), ..request(overrides) }, &choices(Kind::Rl))
 }
 
 /// The error's message must contain all `parts`.
@@ -41,9 +45,9 @@ fn leaves(value: &serde_json::Value, key: String, into: &mut Vec<String>) {
 #[test]
 fn defaults_load_and_every_key_has_a_field_and_the_reverse() {
     let loaded = ppo(&[]).unwrap();
-    let sft = load::<SftConfig>(&request(&[]), &[]).unwrap();
-    let generation = load::<GenerationConfig>(&request(&[]), &[]).unwrap();
-    let evaluation = load::<EvalConfig>(&request(&[]), &[]).unwrap();
+    let sft = load::<SftConfig>(&request(&[]), &choices(Kind::Sft)).unwrap();
+    let generation = load::<GenerationConfig>(&request(&[]), &Choices::default()).unwrap();
+    let evaluation = load::<EvalConfig>(&request(&[]), &Choices::default()).unwrap();
     assert!(loaded.ignored.is_empty() && sft.ignored.is_empty());
     for (yaml, config) in [
         (generation.tree.to_yaml(), serde_json::to_value(&generation.config).unwrap()),
@@ -276,7 +280,7 @@ fn what_is_not_available_is_refused() {
         assert_says(ppo(overrides), parts);
     }
     assert_says(
-        load::<SftConfig>(&request(&["model.external_lib=x", "trainer.save_freq=after_epoch"]), &[]),
+        load::<SftConfig>(&request(&["model.external_lib=x", "trainer.save_freq=after_epoch"]), &choices(Kind::Sft)),
         &["2 problems", "the only Python code that is run", "`trainer.save_freq` must be an integer or after_each_epoch"],
     );
     ppo(&[
@@ -300,9 +304,10 @@ fn a_number_is_a_name_too() {
 
 #[test]
 fn names_that_a_registry_knows_are_checked_with_their_origin() {
-    let choices: &[(&str, &[&str])] = &[("algorithm.adv_estimator", &["rloo", "grpo"]), ("trainer.logger", &["console", "file"])];
-    load::<PpoConfig>(&request(&[]), choices).unwrap();
-    let wrong = load::<PpoConfig>(&request(&["algorithm.adv_estimator=rlo", "trainer.logger=[console,wandbb]"]), choices);
+    let known = [("algorithm.adv_estimator", ["rloo", "grpo"]), ("trainer.logger", ["console", "file"])];
+    let choices: Choices = known.iter().flat_map(|(key, names)| names.map(|name| Choice::plain(key, name))).collect();
+    load::<PpoConfig>(&request(&[]), &choices).unwrap();
+    let wrong = load::<PpoConfig>(&request(&["algorithm.adv_estimator=rlo", "trainer.logger=[console,wandbb]"]), &choices);
     assert_says(
         wrong,
         &[
@@ -372,7 +377,7 @@ fn groups_packages_and_search_folders() {
     let with = |overrides: &[&str]| {
         let request =
             Request { config_name: Some("ppo_trainer".into()), config_path: Some(folder.path().into()), ..request(overrides) };
-        load::<PpoConfig>(&request, &[]).unwrap_or_else(|error| panic!("{error}")).config
+        load::<PpoConfig>(&request, &choices(Kind::Rl)).unwrap_or_else(|error| panic!("{error}")).config
     };
     let config = with(&[]);
     assert_eq!((config.actor_rollout_ref.actor.optim.lr, config.critic.optim.lr), (0.5, 1e-5));
@@ -382,12 +387,16 @@ fn groups_packages_and_search_folders() {
     assert_eq!(with(&["+seeds@data=nine"]).data.seed, Some(9));
     let dirs = Request { config_dirs: vec![folder.path().into()], ..request(&["trainer=long"]) };
     assert_eq!(
-        load::<PpoConfig>(&Request { config: Some("ppo_trainer".into()), ..dirs }, &[]).unwrap().config.trainer.total_epochs,
+        load::<PpoConfig>(&Request { config: Some("ppo_trainer".into()), ..dirs }, &choices(Kind::Rl))
+            .unwrap()
+            .config
+            .trainer
+            .total_epochs,
         99
     );
     let missing = Request { config: Some("ppo_trainr.yaml".into()), ..Request::default() };
     assert_says(
-        load::<PpoConfig>(&missing, &[]),
+        load::<PpoConfig>(&missing, &choices(Kind::Rl)),
         &["no configuration `ppo_trainr.yaml`", "did you mean `ppo_trainer`?", "looked for", "recipes/ppo_trainr.yaml"],
     );
 }
@@ -447,7 +456,7 @@ fn estimators_that_compare_a_group_are_refused_without_one() {
     {
         for lone in ["actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.do_sample=false"] {
             let choice = format!("algorithm.adv_estimator={}", estimator.name);
-            let error = load::<PpoConfig>(&request(&[&choice, lone]), &[]).unwrap_err().to_string();
+            let error = load::<PpoConfig>(&request(&[&choice, lone]), &choices(Kind::Rl)).unwrap_err().to_string();
             assert!(error.contains("compares the responses to one prompt"), "{choice} {lone}: {error}");
         }
     }

@@ -19,7 +19,7 @@ use May::{Use as Only, UseAllBut as AllBut};
 /// Every folder of `src/`, from the ground up.
 const RULES: &[(&str, May)] = &[
     ("util", Only(&[])),
-    ("algorithm", Only(&[])),
+    ("algorithm", Only(&["util"])),
     ("hydra", Only(&["util"])),
     ("config", Only(&["hydra", "util"])),
     ("data", Only(&["util"])),

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
-use burnish::algorithm::policy_loss::{ClipOptions, LossOptions};
+use burnish::algorithm::policy_loss::LossOptions;
 use burnish::algorithm::{aggregate, kl, policy_loss};
+use burnish::config::{self, Choices, PpoConfig, Request};
 use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Cut, Gradients, Init, Sequence};
@@ -46,9 +47,11 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
     let reference: Vec<f32> = base.iter().enumerate().map(|(i, x)| x + 0.2 * noise(i, 0.9)).collect();
     let advantages: Vec<f32> = (0..tokens).map(|i| noise(i, 2.3)).collect();
     let mask: Vec<f32> = (0..tokens).map(|i| if i % 6 == 4 { 0.0 } else { 1.0 }).collect();
+    let config = config::load::<PpoConfig>(&Request::default(), &Choices::default()).unwrap().config;
+    let built_in = burnish::trainer::options(&config, policy_loss::CLIPPING).unwrap();
     let objective = |kl_loss: &str| PolicyObjective {
         policy_loss: policy_loss::find("vanilla").unwrap(),
-        options: LossOptions { clip: ClipOptions { low: 0.2, high: 0.28, c: 3.0 }, ..LossOptions::default() },
+        options: LossOptions::new(built_in.clone()).with("clip_ratio_high", 0.28),
         entropy_coeff: 0.01,
         kl_loss: Some((kl::find(kl_loss).unwrap(), 0.1)),
         top_entropy_quantile: 1.0,

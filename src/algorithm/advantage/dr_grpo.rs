@@ -14,5 +14,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           refuses, has score 0. The paper's loss is loss_agg_mode=seq-mean-token-sum-norm, chosen apart.\n\
           When: Dr. GRPO with a KL term in the reward; without one, grpo with norm_adv_by_std_in_grpo=false is the same up to the clip.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: openrlhf::REFUSES,
     run: |input| openrlhf::run(input, centred, 1.0, false),
 };

@@ -17,12 +17,14 @@ pub const ESTIMATOR: Estimator = Estimator {
           Deviation: verl raises on a batch with fewer than two trained tokens; here their advantage is 0.\n\
           When: PPO: rewards come at every token or turn, or one response to each prompt is all there is, and a critic fits in memory.",
     needs: &[Need::Critic],
+    reads: &["algorithm.gamma", "algorithm.lam"],
+    refuses: &[],
     run,
 };
 
 fn run(input: &AdvantageInput) -> AdvantageOutput {
     let values = Need::Critic.column(input.values);
-    let (gamma, lam) = (input.options.gamma, input.options.lam);
+    let (gamma, lam) = (input.options.number("gamma"), input.options.number("lam"));
     let mut advantages = vec![0.0; input.mask.len()];
     let mut returns = advantages.clone();
     for tokens in sequences(input.offsets) {

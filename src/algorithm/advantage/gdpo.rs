@@ -2,6 +2,7 @@
 
 use super::grpo::relative;
 use super::{AdvantageInput, Component, Estimator, Need};
+use crate::util::choice::{Refusal, When};
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "gdpo",
@@ -17,11 +18,33 @@ pub const ESTIMATOR: Estimator = Estimator {
           When: several rewards of different size or frequency, such as format and correctness, none of which should drown the others; \
           a KL term in the reward does not reach it, so use a KL loss.",
     needs: &[Need::Group, Need::Components],
+    reads: &["algorithm.norm_adv_by_std_in_grpo"],
+    refuses: REFUSES,
     run: |input| {
-        let by_std = input.options.norm_adv_by_std_in_grpo;
+        let by_std = input.options.is_on("norm_adv_by_std_in_grpo");
         input.spread_whitened(&weighted_sum(input, |group| relative(group, by_std)))
     },
 };
+
+/// Whatever changes the sum of the rewards, which estimators of named rewards do not read.
+pub const REFUSES: &[Refusal] = &[
+    of_the_sum("algorithm.use_kl_in_reward"),
+    of_the_sum("algorithm.missing_eos_penalty"),
+    of_the_sum("algorithm.stop_properly_penalty_coef"),
+    of_the_sum("reward_model.reward_kwargs.overlong_buffer_cfg.enable"),
+    of_the_sum("algorithm.normalize_reward"),
+    of_the_sum("algorithm.reward_clip_range"),
+    of_the_sum("algorithm.whiten_rewards"),
+];
+
+const fn of_the_sum(key: &'static str) -> Refusal {
+    Refusal {
+        key,
+        when: When::On,
+        why: "`NAME` reads the rewards one by one, and `KEY` is about their sum",
+        instead: "leave it out, or choose another algorithm.adv_estimator",
+    }
+}
 
 /// Σ_k w_k·own(rewards k of the group) for each sequence. Without components, the score is the only one.
 ///

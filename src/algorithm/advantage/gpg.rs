@@ -13,6 +13,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           When: with the policy loss gpg, on tasks that are rarely solved; the scale follows the share of scores that are not 0, so \
           not with scores such as −1 and 1.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: &[],
     run,
 };
 

@@ -17,5 +17,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           refuses, has score 0.\n\
           When: GRPO with a KL term in the reward that should act on each token and not change the group's deviation.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: openrlhf::REFUSES,
     run: |input| openrlhf::run(input, |group| standardised(group, STD_EPSILON), 1.0, false),
 };

@@ -18,11 +18,13 @@ pub const ESTIMATOR: Estimator = Estimator {
           always divides. Releases before 0.9 floor the std of grpo_vectorized at 1e-3, here there is no floor.\n\
           When: scores can be checked and there are enough responses to a prompt (4 or more) for a deviation.",
     needs: &[Need::Group],
+    reads: &["algorithm.norm_adv_by_std_in_grpo"],
+    refuses: &[],
     run,
 };
 
 fn run(input: &AdvantageInput) -> AdvantageOutput {
-    let by_std = input.options.norm_adv_by_std_in_grpo;
+    let by_std = input.options.is_on("norm_adv_by_std_in_grpo");
     input.spread(&input.by_group(&input.scores(), |group| relative(group, by_std)))
 }
 

@@ -14,11 +14,13 @@ pub const ESTIMATOR: Estimator = Estimator {
           Deviation: verl raises on a group of one; here it has no second best, and advantage 0.\n\
           When: the best of k answers is what counts, and scores are graded: in a group with two best answers nothing is learnt.",
     needs: &[Need::Group],
+    reads: &["algorithm.norm_adv_by_std_in_grpo"],
+    refuses: &[],
     run,
 };
 
 fn run(input: &AdvantageInput) -> AdvantageOutput {
-    let by_std = input.options.norm_adv_by_std_in_grpo;
+    let by_std = input.options.is_on("norm_adv_by_std_in_grpo");
     input.spread(&input.by_group(&input.scores(), |group| lead(group, by_std)))
 }
 

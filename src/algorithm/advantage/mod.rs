@@ -32,8 +32,12 @@ mod trl_grpo;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::options::Options;
 use super::sequences;
+use crate::util::choice::{Choice, Refusal};
 use stats::masked_whiten;
+
+pub use crate::util::choice::Need;
 
 /// What an estimator sees: one training batch as ragged columns. Columns an estimator does not name in its `needs` may be
 /// `None`.
@@ -61,38 +65,8 @@ pub struct AdvantageInput<'a> {
     pub rollout_is_weights: Option<&'a [f32]>,
     /// [`Need::Components`]: the named rewards that make up the score.
     pub components: &'a [Component],
-    pub options: AdvantageOptions,
-}
-
-/// The settings of estimators.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AdvantageOptions {
-    /// Discount per token, `algorithm.gamma`.
-    pub gamma: f64,
-    /// λ of generalised advantage estimation, `algorithm.lam`.
-    pub lam: f64,
-    /// `algorithm.norm_adv_by_std_in_grpo`; false is Dr. GRPO.
-    pub norm_adv_by_std_in_grpo: bool,
-    /// `algorithm.scale_rewards`, of `trl_grpo`.
-    pub scale_rewards: ScaleRewards,
-}
-
-impl Default for AdvantageOptions {
-    /// verl's defaults.
-    fn default() -> Self {
-        Self { gamma: 1.0, lam: 1.0, norm_adv_by_std_in_grpo: true, scale_rewards: ScaleRewards::Group }
-    }
-}
-
-/// Which standard deviation TRL's GRPO divides by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScaleRewards {
-    /// That of the responses to the same prompt.
-    Group,
-    /// That of the whole batch.
-    Batch,
-    /// None.
-    None,
+    /// The settings that the estimator names in its `reads`.
+    pub options: Options,
 }
 
 /// One of several rewards of each sequence; `None` where its function abstained.
@@ -110,33 +84,7 @@ pub struct AdvantageOutput {
     pub returns: Vec<f32>,
 }
 
-/// What an estimator reads beside rewards, and so what a run must provide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Several responses to each prompt: `rollout.n` of at least 2.
-    Group,
-    /// The critic's values.
-    Critic,
-    /// A greedy response to each prompt, and its score.
-    GreedyBaseline,
-    /// Old log-probabilities and Σ π² of each token: `actor.calculate_sum_pi_squared`.
-    SumPiSquared,
-    /// Several named rewards: `algorithm.gdpo_reward_keys`, or several reward functions.
-    Components,
-}
-
 impl Need {
-    /// What a user has to do about it, for the documentation.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Group => "`actor_rollout_ref.rollout.n` of at least 2",
-            Self::Critic => "a critic",
-            Self::GreedyBaseline => "one more, greedy, response to each prompt, which the trainer generates",
-            Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer works out",
-            Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
-        }
-    }
-
     /// The column an estimator that declares this need was given.
     ///
     /// # Panics
@@ -154,7 +102,12 @@ pub struct Estimator {
     /// A one-line summary; then lines `Formula: `, `Paper: ` or `Source: `, one or more of `verl: `, `TRL: ` and `OpenRLHF: `
     /// (the function it agrees with), `Deviation: ` where it does not, and `When: ` (what it is good for).
     pub doc: &'static str,
+    /// What it reads beside rewards, and so what a run must provide.
     pub needs: &'static [Need],
+    /// The settings that it reads, as full keys; it finds them in [`AdvantageInput::options`].
+    pub reads: &'static [&'static str],
+    /// The settings that make no sense beside it.
+    pub refuses: &'static [Refusal],
     /// The formula, on sequences that all have a score.
     ///
     /// # Panics
@@ -196,9 +149,15 @@ pub fn find(name: &str) -> Option<&'static Estimator> {
     ESTIMATORS.iter().find(|e| e.name == name || e.aliases.contains(&name))
 }
 
-/// All names and aliases, for messages and documentation.
-pub fn names() -> Vec<&'static str> {
-    ESTIMATORS.iter().flat_map(|e| std::iter::once(e.name).chain(e.aliases.iter().copied())).collect()
+/// The names that a key may hold, for the configuration.
+pub fn choices(key: &'static str) -> impl Iterator<Item = Choice> {
+    let choice = move |estimator: &'static Estimator, name: &'static str| Choice {
+        needs: estimator.needs,
+        reads: [estimator.reads, &estimator.needs.iter().flat_map(|need| need.reads()).copied().collect::<Vec<_>>()].concat(),
+        refuses: estimator.refuses,
+        ..Choice::plain(key, name)
+    };
+    ESTIMATORS.iter().flat_map(move |e| std::iter::once(&e.name).chain(e.aliases).map(move |name| choice(e, name)))
 }
 
 impl AdvantageInput<'_> {

@@ -8,9 +8,18 @@
 use super::stats::mean;
 use super::{AdvantageInput, AdvantageOutput};
 use crate::algorithm::sequences;
+use crate::util::choice::{Refusal, When};
 
 /// Bounds of a score after its baseline, OpenRLHF's default of `reward.clip_range`.
 const CLIP: f64 = 10.0;
+
+/// What is about scores and the KL term together, which these estimators read one by one.
+pub const REFUSES: &[Refusal] = &[Refusal {
+    key: "algorithm.whiten_rewards",
+    when: When::On,
+    why: "`NAME` reads scores and KL terms apart, and `KEY` is about their sum",
+    instead: "leave it out, or choose another algorithm.adv_estimator",
+}];
 
 /// Advantages from a group's scores by `shape`, its clip, and reward-to-go with `gamma` per position, tool tokens included.
 pub fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, gamma: f64, whiten: bool) -> AdvantageOutput {

@@ -14,6 +14,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           refuses, has score 0.\n\
           When: a KL term in the reward that should act on each token; rloo takes the whole response's KL into its score and baseline.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: openrlhf::REFUSES,
     run: |input| {
         let own = |group: &[f64]| if group.len() == 1 { vec![0.0] } else { leave_one_out(group) };
         openrlhf::run(input, own, 1.0, false)

@@ -13,6 +13,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           Deviation: a group without any trained token has baseline 0 (verl divides 0 by 0).\n\
           When: exactly on-policy training (one update per batch) with responses of very different length.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: &[],
     run,
 };
 

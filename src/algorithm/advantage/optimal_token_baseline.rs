@@ -18,6 +18,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           verl: compute_optimal_token_baseline_advantage.\n\
           When: long responses in one turn, where a single baseline for a whole response leaves too much variance.",
     needs: &[Need::Group, Need::SumPiSquared],
+    reads: &[],
+    refuses: &[],
     run: |input| run(input, |position, _| position),
 };
 

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{AdvantageInput, AdvantageOptions, Component, ESTIMATORS, Estimator, Need, find};
+use super::{AdvantageInput, Component, ESTIMATORS, Estimator, Need, find};
+use crate::algorithm::options::Options;
 use crate::algorithm::sequences;
 
 /// Numbers of a token, each in 0..1: score, KL term, value, log π, the part of Σ π² beside π², weight.
@@ -72,7 +73,7 @@ impl Columns {
         }
     }
 
-    fn input(&self) -> AdvantageInput<'_> {
+    fn input(&self, estimator: &Estimator) -> AdvantageInput<'_> {
         let [values, old_log_prob, sum_pi_squared, weights] = &self.more;
         AdvantageInput {
             offsets: &self.offsets,
@@ -86,7 +87,7 @@ impl Columns {
             sum_pi_squared: Some(sum_pi_squared),
             rollout_is_weights: Some(weights),
             components: &self.components,
-            options: AdvantageOptions { gamma: 0.9, lam: 0.8, ..Default::default() },
+            options: Options::built_in(estimator.reads).with("gamma", 0.9).with("lam", 0.8),
         }
     }
 }
@@ -94,7 +95,7 @@ impl Columns {
 /// Advantages and returns of the trained tokens of each response.
 fn trained(estimator: &Estimator, batch: &[Response]) -> Vec<Vec<f32>> {
     let c = Columns::new(batch);
-    let output = estimator.estimate(&c.input(), &batch.iter().map(|r| r.scored).collect::<Vec<_>>());
+    let output = estimator.estimate(&c.input(estimator), &batch.iter().map(|r| r.scored).collect::<Vec<_>>());
     let rows = sequences(&c.offsets).map(|tokens| {
         let trained = tokens.filter(|&t| c.mask[t] != 0.0);
         trained.flat_map(|t| [output.advantages[t], output.returns[t]]).collect()
@@ -194,7 +195,7 @@ proptest! {
                 let c = Columns::new(&batch);
                 let scored: Vec<bool> = batch.iter().map(|r| r.scored).collect();
                 for estimator in ESTIMATORS {
-                    let output = estimator.estimate(&c.input(), &scored);
+                    let output = estimator.estimate(&c.input(estimator), &scored);
                     for column in [output.advantages, output.returns] {
                         prop_assert_eq!(column.len(), c.mask.len());
                         let fine = column.iter().zip(&c.mask).all(|(a, &m)| if m == 0.0 { *a == 0.0 } else { a.is_finite() });
@@ -216,7 +217,7 @@ proptest! {
         let alone = batch.len() == 1;
         for estimator in ESTIMATORS.iter().filter(|e| e.needs(Need::Group) && !e.needs(Need::SumPiSquared) && !alone) {
             let c = Columns::new(&batch);
-            let advantages = (estimator.run)(&c.input()).advantages;
+            let advantages = (estimator.run)(&c.input(estimator)).advantages;
             prop_assert!(advantages.iter().all(|a| a.abs() < 1e-4), "{}: {advantages:?}", estimator.name);
         }
     }
@@ -230,11 +231,14 @@ proptest! {
             response.tokens.iter_mut().for_each(|t| t.1[1] = 0.0);
         }
         let c = Columns::new(&batch);
-        let advantages = |name: &str| (find(name).unwrap().run)(&c.input()).advantages;
+        let advantages = |name: &str| {
+            let estimator = find(name).unwrap();
+            (estimator.run)(&c.input(estimator)).advantages
+        };
         let lengths: Vec<f64> = sequences(&c.offsets).map(|t| c.mask[t].iter().map(|&m| f64::from(m)).sum()).collect();
         for name in ["rloo", "grpo", "gpg", "trl_grpo", "opo", "dr_grpo", "group_norm", "openrlhf_rloo"] {
             let own = advantages(name);
-            for group in c.input().groups().iter().filter(|group| group.len() > 1) {
+            for group in c.input(find(name).unwrap()).groups().iter().filter(|group| group.len() > 1) {
                 let weight = |i: usize| if name == "opo" { lengths[i] } else { 1.0 };
                 let sum: f64 = group.iter().map(|&i| weight(i) * f64::from(own[c.offsets[i]])).sum();
                 prop_assert!(sum.abs() < 1e-4, "{name}: {sum}");
@@ -256,9 +260,10 @@ proptest! {
         c.more[1].fill(-200.0);
         let squares: Vec<f32> = c.more[2].iter().zip(&c.more[3]).map(|(s, w)| (1.0 + s) * w * w - 1.0).collect();
         for name in ["optimal_token_baseline", "tir_optimal_token_baseline"] {
-            let run = find(name).unwrap().run;
-            let said = run(&AdvantageInput { sum_pi_squared: Some(&squares), rollout_is_weights: None, ..c.input() });
-            for (a, b) in run(&c.input()).advantages.iter().zip(said.advantages) {
+            let estimator = find(name).unwrap();
+            let run = estimator.run;
+            let said = run(&AdvantageInput { sum_pi_squared: Some(&squares), rollout_is_weights: None, ..c.input(estimator) });
+            for (a, b) in run(&c.input(estimator)).advantages.iter().zip(said.advantages) {
                 prop_assert!((a - b).abs() <= 1e-3, "{name}: {a} {b}");
             }
         }
@@ -287,6 +292,7 @@ fn groups_of_one_keep_their_score_or_have_none() {
             old_log_prob: Some(&[-1.0]),
             sum_pi_squared: Some(&[0.4]),
             components: &components,
+            options: Options::built_in(estimator.reads),
             ..Default::default()
         });
         let expected = match estimator.name {

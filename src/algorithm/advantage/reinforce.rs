@@ -14,5 +14,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           and KL estimates are not clamped to ±10.\n\
           When: continuing what OpenRLHF began; otherwise reinforce_plus_plus, which neither clips nor discounts over tools.",
     needs: &[],
-    run: |input| openrlhf::run(input, <[f64]>::to_vec, input.options.gamma, true),
+    reads: &["algorithm.gamma"],
+    refuses: openrlhf::REFUSES,
+    run: |input| openrlhf::run(input, <[f64]>::to_vec, input.options.number("gamma"), true),
 };

@@ -15,5 +15,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           and KL estimates are not clamped to ±10.\n\
           When: groups of few responses, with a KL term in the reward that should act on each token rather than on the whole response.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: openrlhf::REFUSES,
     run: |input| openrlhf::run(input, centred, 1.0, true),
 };

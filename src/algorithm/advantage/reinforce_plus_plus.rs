@@ -17,10 +17,12 @@ pub const ESTIMATOR: Estimator = Estimator {
           Deviation: verl raises on a batch with fewer than two trained tokens; here their advantage is 0.\n\
           When: one response to each prompt, many different prompts in a batch, and no critic.",
     needs: &[],
+    reads: &["algorithm.gamma"],
+    refuses: &[],
     run,
 };
 
 fn run(input: &AdvantageInput) -> AdvantageOutput {
-    let returns = input.rewards_to_go(input.options.gamma);
+    let returns = input.rewards_to_go(input.options.number("gamma"));
     input.output(&masked_whiten(&returns, input.mask), &returns)
 }

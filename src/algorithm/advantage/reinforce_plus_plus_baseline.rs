@@ -14,6 +14,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           Deviation: verl raises on a batch with fewer than two trained tokens; here their advantage is 0.\n\
           When: groups whose scores differ on very different scales, or so few responses to a prompt that their own deviation is noise.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: &[],
     run,
 };
 

@@ -1,6 +1,7 @@
 //! ReMax: the score of the greedy response to the same prompt is the baseline.
 
 use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
+use crate::util::choice::{Refusal, When};
 
 pub const ESTIMATOR: Estimator = Estimator {
     name: "remax",
@@ -11,8 +12,19 @@ pub const ESTIMATOR: Estimator = Estimator {
           verl: compute_remax_outcome_advantage.\n\
           When: one response to each prompt is wanted, and one more greedy generation is cheaper than a critic.",
     needs: &[Need::GreedyBaseline],
+    reads: &[],
+    refuses: &[baseline_is_blind_to("algorithm.whiten_rewards"), baseline_is_blind_to("algorithm.normalize_reward")],
     run,
 };
+
+const fn baseline_is_blind_to(key: &'static str) -> Refusal {
+    Refusal {
+        key,
+        when: When::On,
+        why: "`NAME` compares scores with those of greedy responses, which `KEY` does not see",
+        instead: "leave it out, or choose another algorithm.adv_estimator",
+    }
+}
 
 fn run(input: &AdvantageInput) -> AdvantageOutput {
     let baselines = Need::GreedyBaseline.column(input.reward_baselines).iter().map(|&b| f64::from(b));

@@ -14,6 +14,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           as verl's rloo.\n\
           When: the first choice for any score, at 2 or more responses to a prompt; unbiased, and without a scale to tune.",
     needs: &[Need::Group],
+    reads: &[],
+    refuses: &[],
     run,
 };
 

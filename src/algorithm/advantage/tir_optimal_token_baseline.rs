@@ -12,5 +12,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           verl: compute_multi_turn_optimal_token_baseline_advantage.\n\
           When: several turns with tools, where equal positions are not equally far into what the policy wrote.",
     needs: &[Need::Group, Need::SumPiSquared],
+    reads: &[],
+    refuses: &[],
     run: |input| run(input, |_, rank| rank),
 };

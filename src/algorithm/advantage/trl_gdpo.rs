@@ -1,6 +1,6 @@
 //! TRL's GDPO: as gdpo, normalised over the responses of the batch rather than over their tokens.
 
-use super::gdpo::weighted_sum;
+use super::gdpo::{REFUSES, weighted_sum};
 use super::stats::standardised;
 use super::trl_grpo::STD_EPSILON;
 use super::{Estimator, Need};
@@ -17,6 +17,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           When: several rewards of different size or frequency, and responses of different length that should weigh the same; a KL \
           term in the reward does not reach it, so use a KL loss.",
     needs: &[Need::Group, Need::Components],
+    reads: &[],
+    refuses: REFUSES,
     run: |input| {
         let sums = weighted_sum(input, |group| standardised(group, STD_EPSILON));
         input.spread(&standardised(&sums, STD_EPSILON))

@@ -1,7 +1,7 @@
 //! TRL's GRPO: as grpo, with a choice of the deviation to divide by.
 
 use super::stats::{centred, mean, std};
-use super::{AdvantageInput, AdvantageOutput, Estimator, Need, ScaleRewards};
+use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
 
 /// Added to every standard deviation.
 pub const STD_EPSILON: f64 = 1e-4;
@@ -19,6 +19,8 @@ pub const ESTIMATOR: Estimator = Estimator {
           deviation of the batch.\n\
           When: continuing what TRL's GRPO began; scale_rewards=batch where groups have nearly equal scores, whose own deviation is noise.",
     needs: &[Need::Group],
+    reads: &["algorithm.scale_rewards"],
+    refuses: &[],
     run,
 };
 
@@ -26,10 +28,10 @@ fn run(input: &AdvantageInput) -> AdvantageOutput {
     let scores = input.scores();
     let batch = std(&scores, mean(&scores));
     let own = |group: &[f64]| {
-        let scale = match input.options.scale_rewards {
-            ScaleRewards::Group => std(group, mean(group)) + STD_EPSILON,
-            ScaleRewards::Batch => batch + STD_EPSILON,
-            ScaleRewards::None => 1.0,
+        let scale = match input.options.word("scale_rewards") {
+            "group" => std(group, mean(group)) + STD_EPSILON,
+            "batch" => batch + STD_EPSILON,
+            _ => 1.0,
         };
         centred(group).iter().map(|s| s / scale).collect()
     };

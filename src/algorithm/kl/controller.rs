@@ -1,6 +1,5 @@
 //! β, the coefficient of the KL penalty in the reward: constant, or steered towards a target KL.
 
-use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 /// `algorithm.kl_ctrl`; serialised into checkpoints, so that a resumed run goes on with the β it had.
@@ -15,23 +14,6 @@ pub enum KlController {
 }
 
 impl KlController {
-    /// Every value of `algorithm.kl_ctrl.type`.
-    pub const NAMES: &'static [&'static str] = &["fixed", "adaptive"];
-
-    /// From the keys of `algorithm.kl_ctrl`. Fails on an unknown type, and for `adaptive` on a target or horizon that is
-    /// not positive.
-    pub fn new(kind: &str, kl_coef: f64, target_kl: f64, horizon: f64) -> Result<Self> {
-        match kind {
-            "fixed" => Ok(Self::Fixed { coef: kl_coef }),
-            "adaptive" => {
-                ensure!(horizon > 0.0, "algorithm.kl_ctrl.horizon is {horizon}; the adaptive controller needs it above 0");
-                ensure!(target_kl > 0.0, "algorithm.kl_ctrl.target_kl is {target_kl}; the adaptive controller needs it above 0");
-                Ok(Self::Adaptive { coef: kl_coef, target: target_kl, horizon })
-            }
-            _ => bail!("algorithm.kl_ctrl.type is `{kind}`; it can be {}", Self::NAMES.join(" or ")),
-        }
-    }
-
     /// This controller, made from the settings, going on from one of a checkpoint: of that an adaptive one takes over its β, and
     /// everything else stays what the settings say.
     pub fn going_on_from(self, saved: &Self) -> Self {

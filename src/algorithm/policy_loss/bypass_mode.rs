@@ -2,6 +2,10 @@
 
 use super::{LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared, vanilla};
 use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection};
+use crate::util::choice::{Refusal, When};
+
+/// The switch that chooses this loss.
+const SWITCH: &str = "algorithm.rollout_correction.bypass_mode";
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "bypass_mode",
@@ -19,6 +23,14 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: generation and training disagree little, and recomputing log-probabilities costs too much.",
     aggregation: None,
     prepare: Some(prepare),
+    reads: vanilla::CLIPPING,
+    refuses: &[Refusal {
+        key: SWITCH,
+        when: When::Off,
+        why: "the loss `NAME` needs rollout correction in bypass mode",
+        instead: "write KEY=true, which chooses this loss",
+    }],
+    chosen_by: Some(SWITCH),
     run,
 };
 

@@ -1,6 +1,6 @@
 //! CISPO: the policy gradient weighted by a clipped ratio, which drops no token.
 
-use super::{LossInput, PolicyLoss, PolicyLossOutput};
+use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "cispo",
@@ -14,6 +14,9 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: rare tokens that turn an argument must keep their gradient; with clip_ratio_low of 1 or more, as in the paper.",
     aggregation: None,
     prepare: None,
+    reads: &CLIP_RANGE,
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 

@@ -1,7 +1,7 @@
 //! Clip-Cov: PPO's surrogate that leaves out some of the tokens whose covariance drives the entropy down.
 
 use super::covariance::{how_many, shares};
-use super::{LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared};
+use super::{CLIP_RANGE, LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared};
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "clip_cov",
@@ -16,16 +16,30 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: the entropy falls early and the reward stops rising.",
     aggregation: None,
     prepare: Some(prepare),
+    reads: &[
+        CLIP_RANGE[0],
+        CLIP_RANGE[1],
+        CLIP_RANGE[2],
+        "actor_rollout_ref.actor.policy_loss.clip_cov_ratio",
+        "actor_rollout_ref.actor.policy_loss.clip_cov_lb",
+        "actor_rollout_ref.actor.policy_loss.clip_cov_ub",
+    ],
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 
 /// The factor is 0 for the tokens left out, else 1.
 fn prepare(x: &MiniBatch, uniform: &mut dyn FnMut() -> f64) -> Prepared {
     let shares = shares(x);
-    let chosen = how_many(x.options.clip_cov_ratio, shares.len());
+    let chosen = how_many(x.options.number("clip_cov_ratio"), shares.len());
     let mut candidates: Vec<usize> = shares
         .iter()
-        .filter(|s| s.covariance > x.options.clip_cov_lb && s.covariance < x.options.clip_cov_ub && !is_clipped(x, s.token))
+        .filter(|s| {
+            s.covariance > x.options.number("clip_cov_lb")
+                && s.covariance < x.options.number("clip_cov_ub")
+                && !is_clipped(x, s.token)
+        })
         .map(|s| s.token)
         .collect();
     let mut factor = vec![1.0; x.mask.len()];
@@ -39,10 +53,10 @@ fn prepare(x: &MiniBatch, uniform: &mut dyn FnMut() -> f64) -> Prepared {
 /// Whether clipping the ratio raises the loss of this token.
 fn is_clipped(x: &MiniBatch, token: usize) -> bool {
     let ratio = (f64::from(x.log_prob[token]) - f64::from(x.old_log_prob[token])).exp();
-    let clip = x.options.clip;
+    let (low, high) = x.options.clip_range();
     match x.advantages[token] {
-        a if a > 0.0 => ratio > 1.0 + clip.high,
-        a if a < 0.0 => ratio < 1.0 - clip.low,
+        a if a > 0.0 => ratio > 1.0 + high,
+        a if a < 0.0 => ratio < 1.0 - low,
         _ => false,
     }
 }

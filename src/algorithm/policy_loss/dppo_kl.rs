@@ -19,16 +19,20 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           divergences.",
     aggregation: None,
     prepare: None,
+    reads: dppo_tv::TRUNCATED,
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 
 fn run(x: &LossInput) -> PolicyLossOutput {
     let (log_p, log_q) = (x.log_prob.clone().detach(), x.old_log_prob.clone());
+    let (low, high) = x.options.clip_range();
     let (p, q) = (log_p.clone().exp(), log_q.clone().exp());
     // NaN where rounding put a probability above 1, which compares as too far.
     let others = |p: Tensor<1>| p.neg() + 1.0 + EPSILON;
     let divergence = q.clone() * (log_q - log_p) + (q.clone().neg() + 1.0) * (others(q.clone()) / others(p.clone())).log();
-    let up = divergence.clone().lower_equal_scalar(x.options.clip.high).bool_or(p.clone().lower_equal(q.clone()));
-    let down = divergence.lower_equal_scalar(x.options.clip.low).bool_or(p.greater_equal(q));
+    let up = divergence.clone().lower_equal_scalar(high).bool_or(p.clone().lower_equal(q.clone()));
+    let down = divergence.lower_equal_scalar(low).bool_or(p.greater_equal(q));
     dppo_tv::within(x, up, down)
 }

@@ -2,7 +2,10 @@
 
 use burn::tensor::{Bool, Tensor};
 
-use super::{LossInput, PolicyLoss, PolicyLossOutput};
+use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
+
+/// The clip range, and the bound of the ratio.
+pub const TRUNCATED: &[&str] = &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], "actor_rollout_ref.actor.clip_ratio_c"];
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "dppo_tv",
@@ -16,13 +19,17 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           probabilities, and clip_ratio_c is better near 20 than at 3.",
     aggregation: None,
     prepare: None,
+    reads: TRUNCATED,
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 
 fn run(x: &LossInput) -> PolicyLossOutput {
+    let (low, high) = x.options.clip_range();
     let moved = x.log_prob.clone().detach().exp() - x.old_log_prob.clone().exp();
-    let up = moved.clone().lower_equal_scalar(x.options.clip.high);
-    let down = moved.greater_equal_scalar(-x.options.clip.low);
+    let up = moved.clone().lower_equal_scalar(high);
+    let down = moved.greater_equal_scalar(-low);
     within(x, up, down)
 }
 
@@ -33,9 +40,9 @@ pub fn within(x: &LossInput, up: Tensor<1, Bool>, down: Tensor<1, Bool>) -> Poli
     let inside = positive.clone().bool_and(up).bool_or(positive.bool_not().bool_and(down));
     let log_ratio = x.log_ratio().detach();
     let ratio = log_ratio.clone().exp();
-    let truncated = ratio.clone().greater_scalar(x.options.clip.c).bool_and(inside.clone());
+    let truncated = ratio.clone().greater_scalar(x.options.number("clip_ratio_c")).bool_and(inside.clone());
 
-    let scale = ratio.clamp_max(x.options.clip.c) * inside.clone().float();
+    let scale = ratio.clamp_max(x.options.number("clip_ratio_c")) * inside.clone().float();
     let metrics = vec![
         x.mean("actor/pg_clipfrac", inside.bool_not().float()),
         x.mean("actor/ppo_kl", log_ratio.neg()),

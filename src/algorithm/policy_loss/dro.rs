@@ -1,6 +1,7 @@
 //! DRO: the policy gradient with a quadratic pull towards the old policy.
 
 use super::{LossInput, PolicyLoss, PolicyLossOutput};
+use crate::util::choice::{Refusal, When};
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "dro",
@@ -12,11 +13,19 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: offline or very stale data, where ratios are useless. Needs actor.policy_loss.dro_beta; called without one, β is 0.",
     aggregation: None,
     prepare: None,
+    reads: &["actor_rollout_ref.actor.policy_loss.dro_beta"],
+    refuses: &[Refusal {
+        key: "actor_rollout_ref.actor.policy_loss.dro_beta",
+        when: When::Off,
+        why: "the loss `NAME` needs `KEY`",
+        instead: "write KEY=1.0, or another number above 0",
+    }],
+    chosen_by: None,
     run,
 };
 
 fn run(x: &LossInput) -> PolicyLossOutput {
-    let beta = x.options.dro_beta.unwrap_or(0.0);
+    let beta = x.options.optional("dro_beta").unwrap_or(0.0);
     let difference = x.difference();
     let pull = difference.clone() * difference.clone() * (0.5 * beta);
     let per_token = pull - x.log_prob.clone() * x.advantages.clone();

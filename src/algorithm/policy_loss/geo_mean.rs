@@ -1,6 +1,6 @@
 //! GMPO: the geometric mean of clipped ratios, one term per response.
 
-use super::{LossInput, MAX_LOG_RATIO, PolicyLoss, PolicyLossOutput};
+use super::{CLIP_RANGE, LossInput, MAX_LOG_RATIO, PolicyLoss, PolicyLossOutput};
 
 /// Keeps the logarithm of an importance weight of 0 finite (verl).
 const WEIGHT_EPSILON: f64 = 1e-10;
@@ -18,11 +18,14 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: token ratios with heavy tails; with a wide clip range, such as 0.4. The clip range is one of log-ratios.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,
+    reads: &CLIP_RANGE,
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 
 fn run(x: &LossInput) -> PolicyLossOutput {
-    let (low, high) = (x.options.clip.low, x.options.clip.high);
+    let (low, high) = x.options.clip_range();
     let difference = x.difference();
     let positive = x.advantages.clone().greater_scalar(0.0);
     let negative = x.advantages.clone().lower_scalar(0.0);

@@ -1,6 +1,6 @@
 //! GSPO: the importance ratio and its clip are of the whole response, by the geometric mean of its tokens' ratios.
 
-use super::{LossInput, PolicyLoss, PolicyLossOutput};
+use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
 /// The log-ratio of a response is held below this (verl).
 const MAX_LOG_SEQUENCE_RATIO: f64 = 10.0;
@@ -22,6 +22,9 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: mixture-of-experts models and long responses, with clip ranges near 3e-4 and seq-mean-token-mean.",
     aggregation: None,
     prepare: None,
+    reads: &CLIP_RANGE,
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 

@@ -17,13 +17,16 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: the entropy falls early and the reward stops rising, and clip_cov is too rough.",
     aggregation: None,
     prepare: Some(prepare),
+    reads: &["actor_rollout_ref.actor.policy_loss.kl_cov_ratio", "actor_rollout_ref.actor.policy_loss.ppo_kl_coef"],
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 
 /// The factor is 1 for the penalised tokens, else 0.
 fn prepare(x: &MiniBatch, _: &mut dyn FnMut() -> f64) -> Prepared {
     let mut shares = shares(x);
-    let chosen = how_many(x.options.kl_cov_ratio, shares.len());
+    let chosen = how_many(x.options.number("kl_cov_ratio"), shares.len());
     shares.sort_by(|a, b| {
         let by = |column: &[f32]| column[b.token].total_cmp(&column[a.token]);
         b.covariance.total_cmp(&a.covariance).then_with(|| by(x.log_prob)).then_with(|| by(x.old_log_prob))
@@ -39,7 +42,7 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     let log_ratio = x.log_ratio();
     let distance = log_ratio.clone().abs();
     let penalised = x.factor.clone().unwrap_or_else(|| x.mask.zeros_like());
-    let per_token = x.advantages.clone().neg() * log_ratio.exp() + distance.clone() * penalised * x.options.ppo_kl_coef;
+    let per_token = x.advantages.clone().neg() * log_ratio.exp() + distance.clone() * penalised * x.options.number("ppo_kl_coef");
     let metrics = vec![x.mean("actor/ppo_kl", distance.detach())];
     PolicyLossOutput { per_token: x.weighted(per_token), metrics }
 }

@@ -22,11 +22,15 @@ mod sapo;
 mod vanilla;
 mod vespo;
 
+pub use vanilla::CLIPPING;
+
 use burn::tensor::Tensor;
 
 use super::aggregate::{self, Aggregation};
 use super::column::{Segments, masked_sum};
+use super::options::{Options, Setting};
 use super::rollout_correction::{BypassLoss, RolloutCorrection};
+use crate::util::choice::{Choice, Refusal};
 
 /// Log-ratios are held within ±this, so that e^Δ, and a gradient's square, stay finite. verl and OpenRLHF use the same.
 const MAX_LOG_RATIO: f64 = 20.0;
@@ -61,7 +65,8 @@ impl LossInput<'_> {
 
     /// ρ within the clip range.
     fn clip(&self, ratio: Tensor<1>) -> Tensor<1> {
-        ratio.clamp(1.0 - self.options.clip.low, 1.0 + self.options.clip.high)
+        let (low, high) = self.options.clip_range();
+        ratio.clamp(1.0 - low, 1.0 + high)
     }
 
     /// The mean over the trained tokens of each sequence, given to each of its tokens; 0 where it has none.
@@ -90,68 +95,47 @@ impl LossInput<'_> {
     }
 }
 
-/// The settings of policy losses. Each reads those its documentation names.
+/// The keys of [`LossOptions::clip_range`].
+const CLIP_RANGE: [&str; 3] =
+    ["actor_rollout_ref.actor.clip_ratio", "actor_rollout_ref.actor.clip_ratio_low", "actor_rollout_ref.actor.clip_ratio_high"];
+
+/// What a loss is told beside the batch.
 #[derive(Clone, Debug)]
 pub struct LossOptions {
-    pub clip: ClipOptions,
-    /// TRL's two-sided clip: ρ counts as at most this, whatever the sign of the advantage, and there is no dual clip
-    /// (`policy_loss.delta`).
-    pub delta: Option<f64>,
-    /// Temperatures of sapo (`actor.tau_pos`, `actor.tau_neg`).
-    pub tau_pos: f64,
-    pub tau_neg: f64,
-    /// Of clip_cov: the share of tokens it silences, and the covariances it chooses among.
-    pub clip_cov_ratio: f64,
-    pub clip_cov_lb: f64,
-    pub clip_cov_ub: f64,
-    /// Of kl_cov: the share of tokens it penalises, and how much.
-    pub kl_cov_ratio: f64,
-    pub ppo_kl_coef: f64,
-    /// β of dro, above 0.
-    pub dro_beta: Option<f64>,
-    /// Of vespo: the shape k and the rate λ of its weight where the advantage is at least 0, and where it is below.
-    pub vespo_k_pos: f64,
-    pub vespo_lambda_pos: f64,
-    pub vespo_k_neg: f64,
-    pub vespo_lambda_neg: f64,
-    /// Of bypass_mode: the correction worked out inside the loss, and the loss below it.
+    /// The settings that the loss names in its `reads`.
+    pub settings: Options,
+    /// The correction that `bypass_mode` works out inside the loss.
     pub rollout_correction: Option<RolloutCorrection>,
+    /// The loss below `bypass_mode`.
     pub bypass_loss: BypassLoss,
 }
 
-impl Default for LossOptions {
-    /// verl's defaults, and TRL's for what only it has.
-    fn default() -> Self {
-        Self {
-            clip: ClipOptions { low: 0.2, high: 0.2, c: 3.0 },
-            delta: None,
-            tau_pos: 1.0,
-            tau_neg: 1.05,
-            clip_cov_ratio: 0.0002,
-            clip_cov_lb: 1.0,
-            clip_cov_ub: 5.0,
-            kl_cov_ratio: 0.0002,
-            ppo_kl_coef: 0.1,
-            dro_beta: None,
-            vespo_k_pos: 2.0,
-            vespo_lambda_pos: 3.0,
-            vespo_k_neg: 3.0,
-            vespo_lambda_neg: 2.0,
-            rollout_correction: None,
-            bypass_loss: BypassLoss::PpoClip,
-        }
+impl LossOptions {
+    /// Those of a loss that is not `bypass_mode`.
+    pub fn new(settings: Options) -> Self {
+        Self { settings, rollout_correction: None, bypass_loss: BypassLoss::PpoClip }
     }
-}
 
-/// The clip range of the probability ratio ρ.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ClipOptions {
-    /// ρ is clipped below 1 − low (`actor.clip_ratio_low`).
-    pub low: f64,
-    /// ρ is clipped above 1 + high (`actor.clip_ratio_high`).
-    pub high: f64,
-    /// The most a token with negative advantage can cost, in units of |A|; above 1 (`actor.clip_ratio_c`).
-    pub c: f64,
+    /// The same with another value of one setting, see [`Options::with`].
+    pub fn with(self, name: &str, value: impl Into<Setting>) -> Self {
+        Self { settings: self.settings.with(name, value), ..self }
+    }
+
+    /// A number, see [`Options::number`].
+    fn number(&self, name: &str) -> f64 {
+        self.settings.number(name)
+    }
+
+    /// A number that may be unset, see [`Options::optional`].
+    fn optional(&self, name: &str) -> Option<f64> {
+        self.settings.optional(name)
+    }
+
+    /// (low, high): ρ is clipped below 1 − low and above 1 + high. Each is `clip_ratio` where it is not set by itself.
+    fn clip_range(&self) -> (f64, f64) {
+        let side = |name: &str| self.optional(name).unwrap_or_else(|| self.number("clip_ratio"));
+        (side("clip_ratio_low"), side("clip_ratio_high"))
+    }
 }
 
 /// A mean over tokens, kept as its parts: adding both over micro-batches before dividing gives the exact mean.
@@ -204,6 +188,12 @@ pub struct PolicyLoss {
     /// The aggregation the loss is defined with, which replaces `actor.loss_agg_mode`.
     pub aggregation: Option<&'static str>,
     pub prepare: Option<Prepare>,
+    /// The settings that it reads, as full keys; it finds them in [`LossInput::options`].
+    pub reads: &'static [&'static str],
+    /// The settings that make no sense beside it.
+    pub refuses: &'static [Refusal],
+    /// The switch that chooses it whatever `loss_mode` says.
+    pub chosen_by: Option<&'static str>,
     pub run: fn(&LossInput) -> PolicyLossOutput,
 }
 
@@ -237,7 +227,18 @@ pub fn find(name: &str) -> Option<&'static PolicyLoss> {
     POLICY_LOSSES.iter().find(|l| l.name == name || l.aliases.contains(&name))
 }
 
-/// All names and aliases, for messages and documentation.
-pub fn names() -> Vec<&'static str> {
-    POLICY_LOSSES.iter().flat_map(|l| std::iter::once(l.name).chain(l.aliases.iter().copied())).collect()
+/// The loss that a run has: the one that a switch chooses, else that of this name.
+pub fn chosen(name: &str, is_on: impl Fn(&str) -> bool) -> Option<&'static PolicyLoss> {
+    POLICY_LOSSES.iter().find(|loss| loss.chosen_by.is_some_and(&is_on)).or_else(|| find(name))
+}
+
+/// The names that a key may hold, for the configuration.
+pub fn choices(key: &'static str) -> impl Iterator<Item = Choice> {
+    let choice = move |loss: &'static PolicyLoss, name: &'static str| Choice {
+        reads: loss.reads.to_vec(),
+        refuses: loss.refuses,
+        chosen_by: loss.chosen_by,
+        ..Choice::plain(key, name)
+    };
+    POLICY_LOSSES.iter().flat_map(move |loss| std::iter::once(&loss.name).chain(loss.aliases).map(move |name| choice(loss, name)))
 }

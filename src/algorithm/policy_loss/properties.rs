@@ -2,37 +2,36 @@
 
 use proptest::prelude::*;
 
-use super::{ClipOptions, LossOptions, Metric, MiniBatch, POLICY_LOSSES, find};
+use super::{LossOptions, Metric, MiniBatch, POLICY_LOSSES, PolicyLoss, find};
 use crate::algorithm::aggregate::{self, AGGREGATIONS, Aggregation, token_weights};
 use crate::algorithm::kl;
 use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
+use crate::algorithm::options::Options;
 use crate::algorithm::properties::{Columns, Sequence, batch, columns};
 use crate::algorithm::sequences;
 
-const CLIP: ClipOptions = ClipOptions { low: 0.2, high: 0.28, c: 3.0 };
+/// The built-in settings of a loss, with a clip range of two widths.
+fn built_in(loss: &PolicyLoss) -> LossOptions {
+    LossOptions::new(Options::built_in(loss.reads)).with("clip_ratio_high", 0.28)
+}
 
 /// Settings under which every loss has something to do, and none leaves anything to chance.
-fn options() -> LossOptions {
-    LossOptions {
-        clip: CLIP,
-        clip_cov_ratio: 1.0,
-        clip_cov_lb: 0.0,
-        kl_cov_ratio: 0.3,
-        dro_beta: Some(0.3),
-        ..Default::default()
-    }
+fn options(loss: &PolicyLoss) -> LossOptions {
+    built_in(loss).with("clip_cov_ratio", 1.0).with("clip_cov_lb", 0.0).with("kl_cov_ratio", 0.3).with("dro_beta", 0.3)
 }
 
 /// Every loss by itself, and `vanilla` also with delta.
 fn plain() -> Vec<PolicyObjective> {
-    let of = |policy_loss, delta| PolicyObjective {
+    let of = |policy_loss: &'static PolicyLoss, options| PolicyObjective {
         policy_loss,
-        options: LossOptions { delta, ..options() },
+        options,
         entropy_coeff: 0.0,
         kl_loss: None,
         top_entropy_quantile: 1.0,
     };
-    POLICY_LOSSES.iter().map(|loss| of(loss, None)).chain([of(find("vanilla").unwrap(), Some(1.5))]).collect()
+    let vanilla = find("vanilla").unwrap();
+    let with_delta = of(vanilla, options(vanilla).with("delta", 1.5));
+    POLICY_LOSSES.iter().map(|loss| of(loss, options(loss))).chain([with_delta]).collect()
 }
 
 /// The same among all else that makes up the actor's loss.
@@ -229,7 +228,7 @@ proptest! {
         c.values[2] = c.values[1].clone();
         for mut objective in plain() {
             // No token is left out of clip_cov.
-            objective.options.clip_cov_ub = 0.0;
+            objective.options = objective.options.with("clip_cov_ub", 0.0);
             let name = objective.policy_loss.name;
             let aggregation = mode(objective.policy_loss.aggregation.unwrap_or("token-mean"));
             let weights = token_weights(aggregation, &c.offsets, &c.mask, 8, None, 6);
@@ -252,7 +251,7 @@ proptest! {
         prop_assume!(!c.mask.is_empty());
         let loss = |name: &str| {
             let mut objective = plain().into_iter().find(|o| o.policy_loss.name == name).unwrap();
-            objective.options.clip.c = 1e9;
+            objective.options = objective.options.with("clip_ratio_c", 1e9);
             update(&objective, mode("seq-mean-token-mean"), &c, true, 8)
         };
         let token = loss("vanilla");
@@ -271,9 +270,8 @@ proptest! {
         let trained = mask.iter().filter(|&&m| m != 0.0).count();
         let chosen = |share: f64| {
             let objective = PolicyObjective { top_entropy_quantile: share, ..plain().remove(0) };
-            let options = options();
             let [_, log_prob, old_log_prob, _, advantages, entropy] = &c.values;
-            let x = MiniBatch { offsets: &c.offsets, mask, log_prob, entropy, old_log_prob, advantages, options: &options };
+            let x = MiniBatch { offsets: &c.offsets, mask, log_prob, entropy, old_log_prob, advantages, options: &objective.options };
             objective.prepare(&x, &mut || 0.5).entropy_mask
         };
         prop_assert_eq!(chosen(1.0), None);
@@ -318,12 +316,13 @@ fn clips_silence_what_went_too_far() {
     let soft = ["sapo", "gpg", "kl_cov", "cispo", "dro", "vespo"];
     for objective in plain() {
         let name = objective.policy_loss.name;
+        let has_delta = name == "vanilla" && objective.options.optional("delta").is_some();
         let gradient = |log_prob, old, advantage| one_token(&objective, log_prob, old, advantage).d_log_prob[0];
         for (far, back) in
             [(gradient(-0.1, -1.1, 1.0), gradient(-1.1, -0.1, 1.0)), (gradient(-1.1, -0.1, -1.0), gradient(-0.1, -1.1, -1.0))]
         {
             assert_eq!(far != 0.0, soft.contains(&name), "{name}: {far}");
-            assert!(back != 0.0 || objective.options.delta.is_some(), "{name}: {back}");
+            assert!(back != 0.0 || has_delta, "{name}: {back}");
         }
     }
 }
@@ -344,7 +343,7 @@ fn ratios_beyond_floating_point_stay_finite() {
 #[test]
 fn clip_cov_silences_its_share_of_the_candidates_at_random() {
     let loss = find("clip-cov").unwrap();
-    let options = LossOptions { clip: CLIP, clip_cov_ratio: 0.5, clip_cov_lb: 0.5, clip_cov_ub: 2.0, ..Default::default() };
+    let options = built_in(loss).with("clip_cov_ratio", 0.5).with("clip_cov_lb", 0.5).with("clip_cov_ub", 2.0);
     // The means are 0 and −2, the covariances −0.5, 1, 1, 1.5 and 2; the fourth token is beyond the clip range already.
     let x = MiniBatch {
         offsets: &[0, 3, 6],
@@ -357,7 +356,7 @@ fn clip_cov_silences_its_share_of_the_candidates_at_random() {
     };
     let factor = |number: f64| (loss.prepare.unwrap())(&x, &mut || number).factor;
     assert_eq!(factor(0.0), [1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
-    let few = LossOptions { clip_cov_ratio: 0.2, ..options.clone() };
+    let few = options.clone().with("clip_cov_ratio", 0.2);
     let x = MiniBatch { options: &few, ..x };
     let factor = |number: f64| (loss.prepare.unwrap())(&x, &mut || number).factor;
     assert_eq!(factor(0.0), [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]);

@@ -1,6 +1,6 @@
 //! TRL's RLOO loss: a clipped surrogate whose ratio is that of the whole response, the product of its tokens' ratios.
 
-use super::{LossInput, MAX_LOG_RATIO, Metric, PolicyLoss, PolicyLossOutput};
+use super::{CLIP_RANGE, LossInput, MAX_LOG_RATIO, Metric, PolicyLoss, PolicyLossOutput};
 use crate::algorithm::column::{Segments, masked_sum};
 
 pub const LOSS: PolicyLoss = PolicyLoss {
@@ -18,6 +18,9 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           long responses weigh more, and off-policy ratios leave the clip range soon.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,
+    reads: &CLIP_RANGE,
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 

@@ -16,13 +16,16 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: instead of clipping, when many tokens are clipped and their signal is lost.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,
+    reads: &["actor_rollout_ref.actor.tau_pos", "actor_rollout_ref.actor.tau_neg"],
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 
 fn run(x: &LossInput) -> PolicyLossOutput {
     let log_ratio = x.log_ratio();
     let positive = x.advantages.clone().greater_scalar(0.0);
-    let tau = x.mask.full_like(x.options.tau_neg).mask_fill(positive, x.options.tau_pos);
+    let tau = x.mask.full_like(x.options.number("tau_neg")).mask_fill(positive, x.options.number("tau_pos"));
     let gate = sigmoid((log_ratio.clone().exp() - 1.0) * tau.clone()) * 4.0 / tau;
     let metrics =
         vec![x.zero("actor/pg_clipfrac"), x.mean("actor/ppo_kl", log_ratio.detach().neg()), x.zero("actor/pg_clipfrac_lower")];

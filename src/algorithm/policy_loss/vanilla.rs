@@ -1,6 +1,15 @@
 //! PPO's clipped surrogate, with separate lower and upper clip, and with dual clip or TRL's two-sided clip.
 
-use super::{LossInput, PolicyLoss, PolicyLossOutput};
+use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
+
+/// Where the ratio is cut.
+pub const CLIPPING: &[&str] = &[
+    CLIP_RANGE[0],
+    CLIP_RANGE[1],
+    CLIP_RANGE[2],
+    "actor_rollout_ref.actor.clip_ratio_c",
+    "actor_rollout_ref.actor.policy_loss.delta",
+];
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "vanilla",
@@ -19,6 +28,9 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: the default; every other loss is measured against it.",
     aggregation: None,
     prepare: None,
+    reads: CLIPPING,
+    refuses: &[],
+    chosen_by: None,
     run,
 };
 
@@ -28,16 +40,16 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     let cost = x.advantages.clone().neg();
     let negative = x.advantages.clone().lower_scalar(0.0);
 
-    let most = x.options.delta.map_or_else(|| ratio.clone(), |delta| ratio.clone().clamp_max(delta));
+    let most = x.options.optional("delta").map_or_else(|| ratio.clone(), |delta| ratio.clone().clamp_max(delta));
     let free = cost.clone() * most;
     let clipped = cost.clone() * x.clip(ratio.clone());
     let is_clipped = clipped.clone().greater(free.clone());
     let surrogate = free.mask_where(is_clipped.clone(), clipped);
 
-    let (per_token, is_capped) = match x.options.delta {
+    let (per_token, is_capped) = match x.options.optional("delta") {
         Some(delta) => (surrogate, ratio.greater_scalar(delta).bool_and(negative)),
         None => {
-            let ceiling = cost * x.options.clip.c;
+            let ceiling = cost * x.options.number("clip_ratio_c");
             let is_capped = surrogate.clone().greater(ceiling.clone()).bool_and(negative);
             (surrogate.mask_where(is_capped.clone(), ceiling), is_capped)
         }

@@ -2,6 +2,7 @@
 
 use super::{LossInput, MAX_LOG_RATIO, PolicyLoss, PolicyLossOutput};
 use crate::algorithm::column::Segments;
+use crate::util::choice::{Refusal, When};
 
 /// log w is held above log of this (TRL).
 const LEAST_RATIO: f64 = 1e-8;
@@ -20,6 +21,19 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: very stale data, asynchronous rollouts; with token-mean.",
     aggregation: None,
     prepare: None,
+    reads: &[
+        "actor_rollout_ref.actor.policy_loss.vespo_k_pos",
+        "actor_rollout_ref.actor.policy_loss.vespo_lambda_pos",
+        "actor_rollout_ref.actor.policy_loss.vespo_k_neg",
+        "actor_rollout_ref.actor.policy_loss.vespo_lambda_neg",
+    ],
+    refuses: &[Refusal {
+        key: "algorithm.rollout_correction.rollout_is",
+        when: When::Is("sequence"),
+        why: "`NAME` multiplies the weights of a response's tokens, so they must be per token",
+        instead: "write KEY=token",
+    }],
+    chosen_by: None,
     run,
 };
 
@@ -34,7 +48,10 @@ fn run(x: &LossInput) -> PolicyLossOutput {
 
     let negative = x.advantages.clone().lower_scalar(0.0);
     let by_sign = |pos: f64, neg: f64| x.mask.full_like(pos).mask_fill(negative.clone(), neg);
-    let (k, lambda) = (by_sign(o.vespo_k_pos, o.vespo_k_neg), by_sign(o.vespo_lambda_pos, o.vespo_lambda_neg).clamp_min(1e-4));
+    let (k, lambda) = (
+        by_sign(o.number("vespo_k_pos"), o.number("vespo_k_neg")),
+        by_sign(o.number("vespo_lambda_pos"), o.number("vespo_lambda_neg")).clamp_min(1e-4),
+    );
     let phi = (lambda.clone() + k * log_w.clone() - lambda * log_w.exp()).exp();
     let metrics = vec![x.mean("actor/vespo_phi", phi.clone()), x.mean("actor/ppo_kl", log_ratio.neg())];
     PolicyLossOutput { per_token: phi.neg() * x.advantages.clone() * x.log_prob.clone(), metrics }

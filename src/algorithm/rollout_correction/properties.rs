@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::{BypassLoss, CRITERIA, Corrected, RolloutCorrection, Settings, off_policy_metrics};
 use crate::algorithm::aggregate::{self, token_weights};
 use crate::algorithm::loss::{LossColumns, PolicyObjective};
+use crate::algorithm::options::Options;
 use crate::algorithm::policy_loss::{self, LossOptions, MiniBatch};
 
 /// Per sequence and token: mask, log π, log π of the rollout, advantage.
@@ -123,8 +124,9 @@ proptest! {
         let weights = token_weights(aggregate::find("seq-mean-token-mean").unwrap(), &c.offsets, &c.mask, c.offsets.len() - 1, None, 6);
         let losses = [BypassLoss::Reinforce, BypassLoss::PpoClip, BypassLoss::Reinforce];
         for (correction, bypass_loss) in corrections().into_iter().zip(losses) {
-            let options = LossOptions { rollout_correction: Some(correction.clone()), bypass_loss, ..Default::default() };
             let policy_loss = policy_loss::find("bypass_mode").unwrap();
+            let settings = Options::built_in(policy_loss.reads);
+            let options = LossOptions { settings, rollout_correction: Some(correction.clone()), bypass_loss };
             let objective = PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
             let prepared = objective.prepare(
                 &MiniBatch {

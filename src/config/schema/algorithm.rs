@@ -62,17 +62,8 @@ pub struct FilterGroupsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PfPpoConfig {
-    pub reweight_method: ReweightMethod,
+    pub reweight_method: String,
     pub weight_pow: f64,
-}
-
-choices! {
-    /// The weight of a trajectory.
-    pub enum ReweightMethod {
-        Pow = "pow",
-        MaxMin = "max_min",
-        MaxRandom = "max_random",
-    }
 }
 
 /// Correction for the difference between generation and training.

@@ -35,9 +35,16 @@ pub use sft::*;
 pub use trainer::*;
 pub use types::{Device, Dtype, Frequency, Init, Location, NumberOrText, OneOrMany, Open};
 
-use super::Report;
 use super::compat::Kind;
+use super::{Choices, Report};
+use crate::util::choice::Need;
 use serde::{Deserialize, Serialize};
+
+/// The key of the advantage estimator.
+pub const ADV_ESTIMATOR: &str = "algorithm.adv_estimator";
+
+/// The key of the policy loss.
+pub const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
 
 /// A configuration that [`super::load`] can load.
 pub trait Schema: serde::de::DeserializeOwned {
@@ -45,6 +52,11 @@ pub trait Schema: serde::de::DeserializeOwned {
     const DEFAULT_NAME: &'static str;
     /// Which of verl's configurations it answers to.
     const KIND: Kind;
+
+    /// Fills in what follows from the chosen names alone.
+    fn completed(self, _choices: &Choices) -> Self {
+        self
+    }
 
     /// Checks what types cannot: ranges, keys that must agree, and what is not available.
     fn validate(&self, report: &mut Report);
@@ -65,9 +77,10 @@ pub struct PpoConfig {
 }
 
 impl PpoConfig {
-    /// Whether there is a critic (verl's `need_critic`).
+    /// Says whether there is a critic (verl's `need_critic`): where `critic.enable` does not, the estimator has decided when this was
+    /// loaded.
     pub fn has_critic(&self) -> bool {
-        self.critic.enable.unwrap_or(self.algorithm.adv_estimator == "gae")
+        self.critic.enable == Some(true)
     }
 
     /// What makes up a score.
@@ -87,6 +100,12 @@ impl PpoConfig {
 impl Schema for PpoConfig {
     const DEFAULT_NAME: &'static str = "ppo_trainer";
     const KIND: Kind = Kind::Rl;
+
+    fn completed(mut self, choices: &Choices) -> Self {
+        let needed = choices.needs(ADV_ESTIMATOR, &self.algorithm.adv_estimator, Need::Critic);
+        self.critic.enable.get_or_insert(needed);
+        self
+    }
 
     fn validate(&self, report: &mut Report) {
         validate::ppo(self, report);

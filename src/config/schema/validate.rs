@@ -1,30 +1,10 @@
 //! What the types of [`PpoConfig`] cannot check.
 
-use super::{PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
+use super::{ADV_ESTIMATOR, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
 use crate::config::Report;
 use crate::config::plan::BatchPlan;
+use crate::util::choice::Need;
 use crate::util::strftime::instant;
-
-/// Estimators that compare the responses to one prompt.
-const GROUP_ESTIMATORS: &[&str] = &[
-    "rloo",
-    "rloo_vectorized",
-    "openrlhf_rloo",
-    "grpo",
-    "grpo_vectorized",
-    "grpo_passk",
-    "trl_grpo",
-    "dr_grpo",
-    "group_norm",
-    "gpg",
-    "opo",
-    "gdpo",
-    "trl_gdpo",
-    "reinforce_baseline",
-    "reinforce_plus_plus_baseline",
-    "optimal_token_baseline",
-    "tir_optimal_token_baseline",
-];
 
 pub fn ppo(config: &PpoConfig, report: &mut Report) {
     passes(config, report);
@@ -136,14 +116,15 @@ fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
 fn agreement(config: &PpoConfig, report: &mut Report) {
     let (data, rollout, actor) = (&config.data, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.actor);
     let estimator = config.algorithm.adv_estimator.as_str();
-    if rollout.n == 1 && GROUP_ESTIMATORS.contains(&estimator) {
+    let compares = report.choices.needs(ADV_ESTIMATOR, estimator, Need::Group);
+    if rollout.n == 1 && compares {
         report.wrong(
             "actor_rollout_ref.rollout.n",
             format!("`{estimator}` compares the responses to one prompt, but `actor_rollout_ref.rollout.n` is 1"),
             "write actor_rollout_ref.rollout.n=2 or more, or algorithm.adv_estimator=reinforce_plus_plus",
         );
     }
-    if !rollout.do_sample && GROUP_ESTIMATORS.contains(&estimator) {
+    if !rollout.do_sample && compares {
         report.wrong(
             "actor_rollout_ref.rollout.do_sample",
             format!("`{estimator}` compares the responses to one prompt, which are all the same without sampling"),

@@ -1,7 +1,8 @@
 //! What the types of [`PpoConfig`] cannot check about rewards, advantages and losses.
 
-use super::{PpoConfig, RewardManager};
+use super::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig, RewardManager};
 use crate::config::Report;
+use crate::util::choice::Need;
 
 const METRIC: &str = "algorithm.filter_groups.metric";
 
@@ -13,50 +14,13 @@ pub fn algorithm(config: &PpoConfig, report: &mut Report) {
     combinations(config, report);
 }
 
-/// What is done to the score, and estimators that would not see it, or see it twice.
+/// Settings that do not go together. What an estimator or a loss refuses stands in its own file.
 fn combinations(config: &PpoConfig, report: &mut Report) {
     let algorithm = &config.algorithm;
-    let estimator = algorithm.adv_estimator.as_str();
-    let overlong = &config.reward_model.reward_kwargs.overlong_buffer_cfg;
-    let shaping = [
-        ("algorithm.use_kl_in_reward", algorithm.use_kl_in_reward),
-        ("algorithm.missing_eos_penalty", algorithm.missing_eos_penalty.is_some()),
-        ("algorithm.stop_properly_penalty_coef", algorithm.stop_properly_penalty_coef.is_some()),
-        ("reward_model.reward_kwargs.overlong_buffer_cfg.enable", overlong.enable),
-        ("algorithm.normalize_reward", algorithm.normalize_reward),
-        ("algorithm.reward_clip_range", algorithm.reward_clip_range.is_some()),
-        ("algorithm.whiten_rewards", algorithm.whiten_rewards),
-    ];
-    for (key, on) in shaping {
-        if on && estimator.ends_with("gdpo") {
-            let message = format!("`{estimator}` reads the rewards one by one, and `{key}` is about their sum");
-            report.wrong(key, message, "leave it out, or choose another algorithm.adv_estimator");
-        }
-    }
-    let apart = ["reinforce", "reinforce_baseline", "group_norm", "dr_grpo", "openrlhf_rloo"].contains(&estimator);
-    let whitened = "algorithm.whiten_rewards";
-    if algorithm.whiten_rewards && apart {
-        let message = format!("`{estimator}` reads scores and KL terms apart, and `{whitened}` is about their sum");
-        report.wrong(whitened, message, "leave it out, or choose another algorithm.adv_estimator");
-    }
     if algorithm.whiten_rewards && algorithm.mask_truncated_completions {
+        let whitened = "algorithm.whiten_rewards";
         let message = format!("`{whitened}` is over trained tokens, and leaves no reward to responses that are left out");
         report.wrong(whitened, message, "leave out algorithm.mask_truncated_completions");
-    }
-    for (key, on) in [(whitened, algorithm.whiten_rewards), ("algorithm.normalize_reward", algorithm.normalize_reward)] {
-        if on && estimator == "remax" {
-            let message = format!("`remax` compares scores with those of greedy responses, which `{key}` does not see");
-            report.wrong(key, message, "leave it out, or choose another algorithm.adv_estimator");
-        }
-    }
-    let correction = algorithm.rollout_correction.as_ref();
-    let by_sequence = correction.is_some_and(|c| c.rollout_is.as_deref() == Some("sequence"));
-    if by_sequence && config.actor_rollout_ref.actor.policy_loss.loss_mode == "vespo" {
-        report.wrong(
-            "algorithm.rollout_correction.rollout_is",
-            "`vespo` multiplies the weights of a response's tokens, so they must be per token",
-            "write algorithm.rollout_correction.rollout_is=token",
-        );
     }
     if algorithm.use_kl_in_reward && algorithm.filter_groups.metric.as_deref() == Some("seq_final_reward") {
         let message = "prompts are filtered before the KL term is known, which `seq_final_reward` includes";
@@ -87,7 +51,8 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
             report.wrong(key, format!("`{key}` has {} numbers, `{of}` has {count} names", weights.len()), "write one for each");
         }
     }
-    if algorithm.adv_estimator.ends_with("gdpo") && keys.unwrap_or(0) == 0 && functions < 2 {
+    let several = report.choices.needs(ADV_ESTIMATOR, &algorithm.adv_estimator, Need::Components);
+    if several && keys.unwrap_or(0) == 0 && functions < 2 {
         report.wrong(
             "algorithm.gdpo_reward_keys",
             format!("`{}` normalises several rewards one by one, and there is one", algorithm.adv_estimator),
@@ -110,24 +75,18 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
     }
 }
 
+/// A loss that a switch chooses stands beside no other but the default.
 fn losses(config: &PpoConfig, report: &mut Report) {
-    let loss = &config.actor_rollout_ref.actor.policy_loss;
-    if loss.loss_mode == "dro" && loss.dro_beta.is_none() {
-        let key = "actor_rollout_ref.actor.policy_loss.dro_beta";
-        report.wrong(key, format!("the loss `dro` needs `{key}`"), format!("write {key}=1.0, or another number above 0"));
-    }
-    let bypass = config.algorithm.rollout_correction.as_ref().is_some_and(|correction| correction.bypass_mode);
-    let key = "actor_rollout_ref.actor.policy_loss.loss_mode";
-    if loss.loss_mode == "bypass_mode" && !bypass {
-        let help = "write algorithm.rollout_correction.bypass_mode=true, which chooses this loss";
-        report.wrong(key, "the loss `bypass_mode` needs rollout correction in bypass mode", help);
-    }
-    if bypass && !["vanilla", "bypass_mode"].contains(&loss.loss_mode.as_str()) {
-        report.wrong(
-            key,
-            format!("`algorithm.rollout_correction.bypass_mode=true` chooses the loss `bypass_mode`, not `{}`", loss.loss_mode),
-            "leave loss_mode at vanilla; algorithm.rollout_correction.loss_type names the loss below it",
-        );
+    let named = config.actor_rollout_ref.actor.policy_loss.loss_mode.as_str();
+    let chosen = report.choices.of(LOSS_MODE).filter_map(|choice| Some((choice.name.clone(), choice.chosen_by?)));
+    for (name, switch) in chosen.collect::<Vec<_>>() {
+        if report.is_on(switch) && named != name && !report.is_default(LOSS_MODE) {
+            report.wrong(
+                LOSS_MODE,
+                format!("`{switch}=true` chooses the loss `{name}`, not `{named}`"),
+                "leave loss_mode at vanilla; algorithm.rollout_correction.loss_type names the loss below it",
+            );
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! What the types cannot check about the critic.
 
-use super::PpoConfig;
+use super::{ADV_ESTIMATOR, PpoConfig};
 use crate::config::Report;
+use crate::util::choice::Need;
 
 pub fn critic(config: &PpoConfig, report: &mut Report) {
     let critic = &config.critic;
-    if config.algorithm.adv_estimator == "gae" && !config.has_critic() {
+    let estimator = config.algorithm.adv_estimator.as_str();
+    if report.choices.needs(ADV_ESTIMATOR, estimator, Need::Critic) && !config.has_critic() {
         let help = "leave critic.enable out, or choose another algorithm.adv_estimator, such as rloo or grpo";
-        report.wrong("critic.enable", "`gae` needs the critic, and `critic.enable` is false", help);
+        report.wrong("critic.enable", format!("`{estimator}` needs the critic, and `critic.enable` is false"), help);
     }
     let warmup = config.trainer.critic_warmup;
     if warmup > 1 && !config.has_critic() {

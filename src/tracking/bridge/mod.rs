@@ -36,12 +36,14 @@ pub(super) const SWANLAB: Entry = Entry {
     name: "swanlab",
     doc: "A SwanLab experiment, by the swanlab package and its variables: SWANLAB_API_KEY, SWANLAB_MODE (cloud, local, offline, disabled), \
           SWANLAB_LOG_DIR",
+    reads: &[],
     open: |session| open(session, Sdk::plain("swanlab", "swanlab", Some("swanlab"), session)),
 };
 
 pub(super) const TRACKIO: Entry = Entry {
     name: "trackio",
     doc: "A Trackio run, by the trackio package and its variables: TRACKIO_DIR, TRACKIO_SPACE_ID",
+    reads: &[],
     open: |session| open(session, Sdk::plain("trackio", "trackio", Some("trackio"), session)),
 };
 
@@ -49,6 +51,7 @@ pub(super) const CLEARML: Entry = Entry {
     name: "clearml",
     doc: "A ClearML task, by the clearml package and its settings (clearml.conf, CLEARML_*); a value that is not finite is a line of its \
           console, since its curves would show 0",
+    reads: &[],
     open: |session| open(session, Sdk::plain("clearml", "clearml", Some("clearml"), session)),
 };
 
@@ -56,6 +59,7 @@ pub(super) const VEMLP_WANDB: Entry = Entry {
     name: "vemlp_wandb",
     doc: "Volcengine's copy of W&B, by the volcengine_ml_platform package and VOLC_ACCESS_KEY_ID, VOLC_SECRET_ACCESS_KEY, \
           MLP_TRACKING_REGION",
+    reads: &[],
     open: |session| open(session, Sdk::plain("vemlp_wandb", "volcengine_ml_platform", None, session)),
 };
 

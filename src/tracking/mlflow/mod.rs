@@ -25,6 +25,7 @@ pub(super) const TRACKER: Entry = Entry {
     name: "mlflow",
     doc: "An MLflow run of the experiment <project_name>: on the server of $MLFLOW_TRACKING_URI if that is http(s)://, else by the \
           mlflow package, at sqlite:////tmp/mlruns.db unless the variable says otherwise; tables as files of the run",
+    reads: &[],
     open,
 };
 

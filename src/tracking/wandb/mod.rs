@@ -37,6 +37,7 @@ pub(super) const TRACKER: Entry = Entry {
     doc: "A Weights & Biases run in $WANDB_DIR, else <default_local_dir>, in wandb/offline-run-<time>-<id>, for `wandb sync`; uploaded while it \
           goes on where the wandb client is installed and WANDB_MODE=online, or unset and a key is known. Also read: WANDB_ENTITY, \
           WANDB_RUN_GROUP, WANDB_JOB_TYPE, WANDB_TAGS, WANDB_NOTES, WANDB_RUN_ID, WANDB_RESUME; a resumed run continues its own",
+    reads: &["trainer.wandb_proxy"],
     open: |session| {
         let settings = Settings::from_environment(session)?;
         if settings.mode == Mode::Disabled {
@@ -304,7 +305,7 @@ fn file_name(id: &str) -> String {
 
 fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<Live> {
     let Mode::Online { asked } = mode else {
-        if session.wandb_proxy.is_some() {
+        if session.setting("trainer.wandb_proxy").is_some() {
             tracing::warn!("ignored: trainer.wandb_proxy: nothing is uploaded while the run goes on");
         }
         return None;
@@ -317,7 +318,7 @@ fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<Live> {
         }
         return None;
     };
-    let live = Live::start(&client, folder, session.wandb_proxy.as_deref());
+    let live = Live::start(&client, folder, session.setting("trainer.wandb_proxy"));
     live.inspect_err(|error| tracing::warn!("W&B: nothing is uploaded while the run goes on: {error:#}")).ok()
 }
 

@@ -296,7 +296,7 @@ fn built_in_files_do_not_depend_on_the_folder() {
 fn the_reward_manager_gdpo_is_taken() {
     let words = ["algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=2", "reward_model.reward_manager=gdpo"];
     let overrides = words.map(String::from).to_vec();
-    let loaded = load::<PpoConfig>(&Request { overrides, ..Request::default() }, &[]).unwrap();
+    let loaded = load::<PpoConfig>(&Request { overrides, ..Request::default() }, &burnish::cli::choices(Kind::Rl)).unwrap();
     assert_eq!(loaded.config.reward_model.reward_manager, Some(RewardManager::Gdpo));
 }
 

@@ -1,6 +1,7 @@
 //! The built-in defaults of verl in three editions, against what Hydra composed from verl's own files.
 
 use super::{built_in, golden_folder, repository};
+use burnish::cli::choices;
 use burnish::config::compat::{
     Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
 };
@@ -361,6 +362,6 @@ fn verls_defaults_load() {
             overrides: words.map(str::to_owned).to_vec(),
             ..Request::default()
         };
-        load::<PpoConfig>(&request, &[]).unwrap_or_else(|error| panic!("{edition}: {error}"));
+        load::<PpoConfig>(&request, &choices(Kind::Rl)).unwrap_or_else(|error| panic!("{edition}: {error}"));
     }
 }

@@ -1,0 +1,140 @@
+//! The settings that an entry reads: those that its `reads` names, by the last word of their keys, and no others.
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// `null`.
+    Unset,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+}
+
+impl From<f64> for Setting {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Setting {
+    fn from(on: bool) -> Self {
+        Self::Bool(on)
+    }
+}
+
+impl From<&str> for Setting {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+/// The settings of one entry. An entry that reads one which it does not declare panics, so that what it declares is what it reads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options(Vec<(&'static str, Setting)>);
+
+impl Options {
+    /// The settings of these keys, whose values `of` knows.
+    ///
+    /// # Errors
+    /// Those of `of`.
+    pub fn read<E>(keys: &[&'static str], of: impl Fn(&str) -> Result<Setting, E>) -> Result<Self, E> {
+        keys.iter().map(|key| Ok((*key, of(key)?))).collect::<Result<_, E>>().map(Self)
+    }
+
+    /// The same with another value of one setting; nothing changes where the entry does not read it.
+    pub fn with(mut self, name: &str, value: impl Into<Setting>) -> Self {
+        if let Some((_, setting)) = self.0.iter_mut().find(|(key, _)| is_named(key, name)) {
+            *setting = value.into();
+        }
+        self
+    }
+
+    fn get(&self, name: &str) -> &Setting {
+        let found = self.0.iter().find(|(key, _)| is_named(key, name));
+        found.map(|(_, setting)| setting).unwrap_or_else(|| panic!("an entry reads `{name}`, which its `reads` does not name"))
+    }
+
+    /// A number.
+    ///
+    /// # Panics
+    /// If the entry does not declare it, or it is no number.
+    pub fn number(&self, name: &str) -> f64 {
+        self.optional(name).unwrap_or_else(|| panic!("`{name}` is unset"))
+    }
+
+    /// A number, or `None` where the setting is null.
+    ///
+    /// # Panics
+    /// If the entry does not declare it, or it is neither.
+    pub fn optional(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Setting::Number(number) => Some(*number),
+            Setting::Unset => None,
+            other => panic!("`{name}` is no number: {other:?}"),
+        }
+    }
+
+    /// A switch.
+    ///
+    /// # Panics
+    /// If the entry does not declare it, or it is no switch.
+    pub fn is_on(&self, name: &str) -> bool {
+        match self.get(name) {
+            Setting::Bool(on) => *on,
+            other => panic!("`{name}` is neither true nor false: {other:?}"),
+        }
+    }
+
+    /// A word out of a few, which the configuration has checked.
+    ///
+    /// # Panics
+    /// If the entry does not declare it, or it is no text.
+    pub fn word(&self, name: &str) -> &str {
+        match self.get(name) {
+            Setting::Text(word) => word,
+            other => panic!("`{name}` is no word: {other:?}"),
+        }
+    }
+}
+
+/// Says whether the last word of a key is this.
+fn is_named(key: &str, name: &str) -> bool {
+    key.rsplit('.').next() == Some(name)
+}
+
+#[cfg(test)]
+impl Options {
+    /// The values of the built-in YAML files, so that a test needs no list of its own.
+    pub(super) fn built_in(keys: &[&'static str]) -> Self {
+        let files = [
+            ("algorithm.", include_str!("../../config/algorithm/default.yaml")),
+            ("actor_rollout_ref.actor.", include_str!("../../config/actor/dp_actor.yaml")),
+        ];
+        let value = |key: &str| -> Result<Setting, String> {
+            let (_, text) = files.iter().find(|(section, _)| key.starts_with(section)).ok_or(key)?;
+            let of = |line: &str| line.trim().split_once(": ").filter(|(name, _)| is_named(key, name)).map(|(_, v)| v.to_owned());
+            let value = text.lines().find_map(of).ok_or_else(|| format!("{key} is not in the YAML"))?;
+            Ok(match value.as_str() {
+                "null" => Setting::Unset,
+                "true" | "false" => Setting::Bool(value == "true"),
+                _ => value.parse().map_or(Setting::Text(value), Setting::Number),
+            })
+        };
+        Self::read(keys, value).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_reads_what_it_declares() {
+        let options = Options::built_in(&["algorithm.gamma", "algorithm.scale_rewards", "algorithm.norm_adv_by_std_in_grpo"]);
+        assert_eq!((options.number("gamma"), options.word("scale_rewards")), (1.0, "group"));
+        assert!(!options.clone().with("norm_adv_by_std_in_grpo", false).is_on("norm_adv_by_std_in_grpo"));
+        assert_eq!(options.clone().with("lam", 0.5), options);
+        assert_eq!(Options::built_in(&["actor_rollout_ref.actor.policy_loss.delta"]).optional("delta"), None);
+        assert!(std::panic::catch_unwind(|| options.number("lam")).is_err());
+    }
+}

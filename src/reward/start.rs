@@ -1,0 +1,77 @@
+//! Starts the services that the scorers and functions of a run need, before anything else, and no others.
+
+use anyhow::{Result, bail};
+
+use super::find;
+use super::functions::function;
+use super::math_verify::MathVerify;
+use super::sandbox::Sandbox;
+use super::services::{Service, Services};
+
+impl Services {
+    /// Starts the services that the scorers of these data sources and the functions of these names need. A data source without a
+    /// scorer needs none.
+    ///
+    /// # Errors
+    /// If programs are to be run but there is no sandbox (`None`, from reward.sandbox_fusion.url being null), or if math-verify
+    /// cannot be started.
+    pub fn start<'a>(
+        data_sources: impl IntoIterator<Item = &'a str>,
+        functions: impl IntoIterator<Item = &'a str>,
+        sandbox: Option<Sandbox>,
+        math_verify: impl FnOnce() -> Result<MathVerify>,
+    ) -> Result<Self> {
+        let rules = data_sources
+            .into_iter()
+            .filter_map(|source| Some((find(source).ok()?.needs, format!("the data source \"{source}\""))));
+        let functions =
+            functions.into_iter().filter_map(|name| Some((function(name)?.needs, format!("the reward function \"{name}\""))));
+        let asked: Vec<(&[Service], String)> = rules.chain(functions).collect();
+        let user = |service| asked.iter().find(|(needs, _)| needs.contains(&service)).map(|(_, user)| user);
+        if let (Some(user), None) = (user(Service::Sandbox), &sandbox) {
+            bail!(
+                "{user}: its scores are those of programs that are run, which is done by a Sandbox Fusion service and never in this \
+                 process: set reward.sandbox_fusion.url, such as http://localhost:8080/run_code"
+            )
+        }
+        let math_verify = match user(Service::MathVerify) {
+            None => None,
+            Some(user) => Some(math_verify().map_err(|error| cannot_verify(user, error))?),
+        };
+        let programs = user(Service::Sandbox).is_some();
+        Ok(Self { sandbox: sandbox.filter(|_| programs), math_verify })
+    }
+}
+
+fn cannot_verify(user: &str, error: anyhow::Error) -> anyhow::Error {
+    let missing = ["math_verify", "latex2sympy2_extended"]
+        .iter()
+        .any(|name| format!("{error:#}").contains(&format!("No module named '{name}")));
+    let what = format!("{user}: answers that are no plain numbers are compared by math-verify");
+    match missing {
+        true => anyhow::anyhow!("{what}, which the interpreter reward.python cannot import: pip install math-verify"),
+        false => error.context(what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(sources: &[&str], functions: &[&str], math_verify: &str) -> String {
+        let start = || Err(anyhow::anyhow!("{math_verify}"));
+        format!("{:#}", Services::start(sources.iter().copied(), functions.iter().copied(), None, start).err().unwrap())
+    }
+
+    #[test]
+    fn what_a_run_needs_and_does_not_have_is_told_at_its_start() {
+        let told = error(&["openai/gsm8k", "taco"], &[], "");
+        assert!(told.starts_with("the data source \"taco\"") && told.contains("set reward.sandbox_fusion.url"), "{told}");
+        let told = error(&["numina_olympiads"], &[], "ModuleNotFoundError: No module named 'math_verify'");
+        assert!(told.starts_with("the data source \"numina_olympiads\"") && told.ends_with("pip install math-verify"), "{told}");
+        let told = error(&[], &["accuracy_reward"], "no such file");
+        assert!(told.starts_with("the reward function \"accuracy_reward\"") && told.ends_with("no such file"), "{told}");
+        let unasked = Services::start(["openai/gsm8k", "mine"], ["reward_model"], None, || bail!("asked for nothing"));
+        assert!(unasked.is_ok_and(|services| services.math_verify.is_none()));
+    }
+}

@@ -1,0 +1,72 @@
+//! What the registries of reinforcement learning tell the configuration: the names of each key, and what follows from them.
+
+use crate::algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss};
+use crate::config::schema::{ADV_ESTIMATOR, LOSS_MODE, REMOTE};
+use crate::optim::schedule;
+use crate::reward;
+use crate::tracking;
+use crate::util::choice::Choice;
+
+/// Every name that a setting may hold.
+pub fn choices() -> Vec<Choice> {
+    let plain = |key, names: Vec<&'static str>| names.into_iter().map(move |name| Choice::plain(key, name));
+    let kl = |key| kl::names().into_iter().map(move |name| Choice::plain(key, name));
+    let functions = [reward::function_names(), vec![REMOTE]].concat();
+    advantage::choices(ADV_ESTIMATOR)
+        .chain(policy_loss::choices(LOSS_MODE))
+        .chain(kl("algorithm.kl_penalty"))
+        .chain(kl("actor_rollout_ref.actor.kl_loss_type"))
+        .chain(plain("algorithm.pf_ppo.reweight_method", pf_ppo::names()))
+        .chain(plain("actor_rollout_ref.actor.loss_agg_mode", aggregate::names()))
+        .chain(plain("actor_rollout_ref.actor.optim.lr_scheduler_type", schedule::names()))
+        .chain(plain("critic.loss_agg_mode", aggregate::names()))
+        .chain(plain("critic.optim.lr_scheduler_type", schedule::names()))
+        .chain(plain("reward_model.reward_functions", functions))
+        .chain(tracking::choices())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::kinds::KINDS;
+    use crate::config::schema::{PpoConfig, Schema};
+    use crate::config::{Choices, Request, defaults, load};
+    use crate::pipelines::sft;
+    use crate::util::choice::When;
+
+    #[test]
+    fn every_key_that_an_entry_names_is_a_setting() {
+        let trees: Vec<_> = KINDS.iter().map(|known| known.defaults().unwrap()).collect();
+        for choice in choices().into_iter().chain(sft::choices()) {
+            let refused = choice.refuses.iter().map(|refusal| refusal.key);
+            for key in choice.reads.iter().copied().chain(refused).chain(choice.chosen_by).chain([choice.key]) {
+                assert!(trees.iter().any(|tree| tree.value(key).is_some()), "{} names {key}", choice.name);
+            }
+        }
+    }
+
+    /// Nothing that an entry refuses gets past the configuration, and what is said about it names the entry or the setting.
+    #[test]
+    fn what_an_entry_refuses_is_refused() {
+        let known: Choices = choices().into_iter().collect();
+        let built_in = defaults(PpoConfig::DEFAULT_NAME).unwrap();
+        for choice in known.iter() {
+            for refusal in choice.refuses {
+                let is_default = |text: &str| built_in.value(refusal.key).is_some_and(|value| value.to_yaml() == text);
+                let values = match refusal.when {
+                    When::On => vec!["true", "0.5", "[0,1]"],
+                    When::Off => ["null", "false"].into_iter().filter(|text| is_default(text)).collect(),
+                    When::Is(text) => vec![text],
+                };
+                let said = refusal.why.replace("NAME", &choice.name).replace("KEY", refusal.key);
+                let refused = values.iter().any(|value| {
+                    let overrides = vec![format!("{}={}", choice.key, choice.name), format!("{}={value}", refusal.key)];
+                    let request = Request { overrides, ..Request::default() };
+                    load::<PpoConfig>(&request, &known).is_err_and(|error| error.to_string().contains(&said))
+                });
+                assert!(refused, "{}: {} {:?}", choice.name, refusal.key, refusal.when);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What an entry of a registry says of the settings beside it, as data. So the configuration can check a name that it does not know,
+//! and everything that is known of an entry stands in the entry's own file.
+
+use std::borrow::Cow;
+
+/// A name that a setting may hold, and what follows from choosing it.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// The setting that holds the name, or a list of names.
+    pub key: &'static str,
+    pub name: Cow<'static, str>,
+    /// What a run must provide.
+    pub needs: &'static [Need],
+    /// The settings that it reads, of those that not every choice reads.
+    pub reads: Vec<&'static str>,
+    pub refuses: &'static [Refusal],
+    /// The switch that chooses it in place of what `key` says.
+    pub chosen_by: Option<&'static str>,
+}
+
+impl Choice {
+    /// A name about which there is nothing more to say.
+    pub fn plain(key: &'static str, name: impl Into<Cow<'static, str>>) -> Self {
+        Self { key, name: name.into(), ..Self::default() }
+    }
+}
+
+/// A setting that makes no sense beside a choice.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    pub key: &'static str,
+    pub when: When,
+    /// The message. `NAME` stands for the name that was chosen, `KEY` for the setting.
+    pub why: &'static str,
+    /// What to do about it, likewise.
+    pub instead: &'static str,
+}
+
+/// The values of a setting that are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Any but `false` and `null`.
+    On,
+    /// `false`, `null`, or no such key.
+    Off,
+    /// This one, as it is written.
+    Is(&'static str),
+}
+
+/// Something that only some choices read, and that a run must provide for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Several responses to each prompt: `rollout.n` of at least 2.
+    Group,
+    /// The critic's values.
+    Critic,
+    /// A greedy response to each prompt, and its score.
+    GreedyBaseline,
+    /// Old log-probabilities and Σ π² of each token: `actor.calculate_sum_pi_squared`.
+    SumPiSquared,
+    /// Several named rewards: `algorithm.gdpo_reward_keys`, or several reward functions.
+    Components,
+}
+
+impl Need {
+    /// What a user has to do about it, for the documentation.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Group => "`actor_rollout_ref.rollout.n` of at least 2",
+            Self::Critic => "a critic",
+            Self::GreedyBaseline => "one more, greedy, response to each prompt, which the trainer generates",
+            Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer works out",
+            Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
+        }
+    }
+
+    /// The settings that say how it is provided, and that nothing else reads.
+    pub fn reads(self) -> &'static [&'static str] {
+        match self {
+            Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],
+            Self::Group | Self::Critic | Self::GreedyBaseline | Self::SumPiSquared => &[],
+        }
+    }
+}
