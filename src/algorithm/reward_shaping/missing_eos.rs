@@ -1,6 +1,6 @@
 //! The "EOS trick": a response that does not end by itself loses a fixed amount.
 
-use super::Shaping;
+use super::shaping::Shaping;
 
 pub const SHAPING: Shaping = Shaping {
     name: "missing_eos_penalty",

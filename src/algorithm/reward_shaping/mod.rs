@@ -9,19 +9,16 @@ mod normalize_advantages;
 mod normalize_reward;
 mod overlong;
 mod reward_clip;
+mod scores;
+mod shaping;
 mod stop_properly;
 mod whiten_rewards;
 
 pub use normalize_advantages::NormalizeAdvantages;
-pub use overlong::Overlong;
+pub use overlong::{Extras, Overlong};
+pub use scores::RewardShaping;
+pub use shaping::Shaping;
 pub use whiten_rewards::whiten_rewards;
-
-/// A row of [`SHAPINGS`].
-pub struct Shaping {
-    pub name: &'static str,
-    /// As that of an estimator.
-    pub doc: &'static str,
-}
 
 /// Every step, in the order in which they are done.
 pub static SHAPINGS: &[Shaping] = &[
@@ -34,74 +31,9 @@ pub static SHAPINGS: &[Shaping] = &[
     normalize_advantages::SHAPING,
 ];
 
-/// What is done to the scores of a batch, top to bottom.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RewardShaping {
-    pub overlong: Option<Overlong>,
-    /// For responses that the length limit cut off: from 0 to 1 multiplies the score, below 0 replaces it.
-    pub stop_properly: Option<f64>,
-    /// What a response that did not end by itself loses.
-    pub missing_eos_penalty: Option<f64>,
-    pub normalize: bool,
-    /// The least and the greatest score, in this order.
-    pub clip: Option<[f64; 2]>,
-}
-
-/// Named numbers, one per sequence; `None` for sequences without a score.
-pub type Extras = Vec<(String, Vec<Option<f64>>)>;
-
-impl RewardShaping {
-    /// Shapes the scores in place, and returns what is to be logged beside them. `lengths` are response lengths in tokens;
-    /// `ended` is whether a response ended by itself and was not cut off by the length limit. Steps that read them do nothing to
-    /// scores without one.
-    pub fn apply(&self, scores: &mut [Option<f64>], lengths: &[usize], ended: &[bool]) -> Extras {
-        let extras = self.overlong.as_ref().map_or_else(Extras::new, |overlong| overlong.apply(scores, lengths));
-        if let Some(coef) = self.stop_properly {
-            stop_properly::apply(scores, ended, coef);
-        }
-        if let Some(penalty) = self.missing_eos_penalty {
-            missing_eos::apply(scores, ended, penalty);
-        }
-        if self.normalize {
-            normalize_reward::apply(scores);
-        }
-        if let Some(range) = self.clip {
-            reward_clip::apply(scores, range);
-        }
-        extras
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn all_on() -> RewardShaping {
-        RewardShaping {
-            overlong: Some(Overlong { len: 4, max_resp_len: 10, penalty_factor: 2.0, log: true }),
-            stop_properly: Some(0.5),
-            missing_eos_penalty: Some(1.0),
-            normalize: false,
-            clip: Some([-2.0, 0.75]),
-        }
-    }
-
-    #[test]
-    fn steps_come_in_their_order() {
-        let lengths = [6, 8, 10, 10];
-        let mut scores = [Some(1.0), Some(1.0), Some(1.0), None];
-        let extras = all_on().apply(&mut scores, &lengths, &[true, true, false, false]);
-        // The third: (1 − 2)·0.5 − 1; in any other order it would be another number.
-        assert_eq!(scores, [Some(0.75), Some(0.0), Some(-1.5), None]);
-        assert_eq!(extras[0], ("overlong_reward".into(), vec![Some(0.0), Some(-1.0), Some(-2.0), None]));
-        assert_eq!(extras[1], ("overlong".into(), vec![Some(0.0), Some(1.0), Some(1.0), None]));
-        let mut scores = [Some(7.0), Some(7.0)];
-        let replaced = RewardShaping { stop_properly: Some(-0.5), ..Default::default() };
-        assert!(replaced.apply(&mut scores, &[1, 1], &[true, false]).is_empty());
-        assert_eq!(scores, [Some(7.0), Some(-0.5)]);
-    }
 
     #[test]
     fn every_step_says_what_it_is() {
@@ -109,42 +41,6 @@ mod tests {
             let from = ["\nverl: ", "\nTRL: ", "\nOpenRLHF: "].iter().any(|source| doc.contains(source));
             assert!(from && doc.contains("\nFormula: ") && doc.contains("\nWhen: "), "{name}");
             assert_eq!(SHAPINGS.iter().filter(|other| other.name == *name).count(), 1, "{name}");
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Whatever is switched on: abstained stay so and are counted nowhere, the order of sequences does not matter, and
-        /// every score is a number.
-        #[test]
-        fn abstained_sequences_are_as_if_they_were_not_there(
-            batch in prop::collection::vec((prop::option::weighted(0.7, -3.0..3.0f64), 0..20usize, any::<bool>()), 0..8),
-            normalize in any::<bool>(),
-            turn in 0..8usize,
-        ) {
-            let shaping = RewardShaping { normalize, ..all_on() };
-            let run = |batch: &[(Option<f64>, usize, bool)]| {
-                let mut scores: Vec<Option<f64>> = batch.iter().map(|b| b.0).collect();
-                let lengths: Vec<usize> = batch.iter().map(|b| b.1).collect();
-                let ended: Vec<bool> = batch.iter().map(|b| b.2).collect();
-                shaping.apply(&mut scores, &lengths, &ended);
-                scores
-            };
-            let whole = run(&batch);
-            let scored: Vec<_> = batch.iter().copied().filter(|b| b.0.is_some()).collect();
-            let alone = run(&scored);
-            prop_assert_eq!(whole.iter().filter(|s| s.is_some()).copied().collect::<Vec<_>>(), alone);
-            prop_assert!(whole.iter().zip(&batch).all(|(s, b)| s.is_some() == b.0.is_some() && s.is_none_or(f64::is_finite)));
-            let mut turned = batch.clone();
-            let mut expected = whole;
-            if !batch.is_empty() {
-                turned.rotate_left(turn % batch.len());
-                expected.rotate_left(turn % batch.len());
-            }
-            for (a, b) in run(&turned).iter().zip(&expected) {
-                prop_assert!((a.unwrap_or(0.0) - b.unwrap_or(0.0)).abs() < 1e-6);
-            }
         }
     }
 }

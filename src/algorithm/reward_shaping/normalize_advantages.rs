@@ -1,6 +1,6 @@
 //! Advantages of mean 0 and deviation 1 over the batch, after any estimator.
 
-use super::Shaping;
+use super::shaping::Shaping;
 use crate::algorithm::advantage::stats::{masked_whiten, mean, std};
 use crate::algorithm::sequences;
 

@@ -1,6 +1,6 @@
 //! Scores of mean 0 and deviation 1 over the batch.
 
-use super::Shaping;
+use super::shaping::Shaping;
 use crate::algorithm::advantage::stats::{mean, std};
 
 const STD_EPSILON: f64 = 1e-8;

@@ -1,6 +1,6 @@
 //! DAPO's soft overlong punishment: the last tokens before the limit cost more and more.
 
-use super::{Extras, Shaping};
+use super::shaping::Shaping;
 
 pub const SHAPING: Shaping = Shaping {
     name: "overlong_buffer",
@@ -14,6 +14,9 @@ pub const SHAPING: Shaping = Shaping {
           −penalty_factor. Up to there, usually the longest allowed response, all are equal.\n\
           When: responses run into the length limit, and a correct long one should still be worth something.",
 };
+
+/// Named numbers, one per sequence; `None` for sequences without a score.
+pub type Extras = Vec<(String, Vec<Option<f64>>)>;
 
 /// `overlong_buffer`.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Scores held within a range.
 
-use super::Shaping;
+use super::shaping::Shaping;
 
 pub const SHAPING: Shaping = Shaping {
     name: "reward_clip_range",

@@ -1,6 +1,6 @@
 //! ProRL's penalty for responses that the length limit cut off.
 
-use super::Shaping;
+use super::shaping::Shaping;
 
 pub const SHAPING: Shaping = Shaping {
     name: "stop_properly_penalty_coef",

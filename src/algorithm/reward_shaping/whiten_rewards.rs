@@ -1,6 +1,6 @@
 //! Token-level rewards of variance 1.
 
-use super::Shaping;
+use super::shaping::Shaping;
 use crate::algorithm::advantage::stats::{masked_whiten, mean};
 
 pub const SHAPING: Shaping = Shaping {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::RolloutCorrection;
+use super::correction::RolloutCorrection;
 use super::rejection::{CRITERIA, Criterion, Divergence, Rejection};
 use super::weights::{Importance, Level};
 

@@ -2,7 +2,10 @@
 //! written as if they existed.
 
 use super::editions::{self, EDITIONS, is_default, newest_defaults, parse};
-use super::{Fate, Kind, Row, alike, row};
+use super::patterns::fits_key;
+use super::row::{Row, row};
+use super::table::{Fate, Kind};
+use super::values::{alike, below_open_mapping, is_empty_mapping};
 use crate::hydra::overrides::{Operation, Override};
 use crate::hydra::{Adapt, Node, Origin, Problem, Value};
 use std::cell::RefCell;
@@ -134,7 +137,7 @@ impl<'a> Verl<'a> {
         self.defaults.walk(&mut |key, default| {
             let (parent, name) = key.rsplit_once('.').unwrap_or(("", key));
             let is_missing = |node: &Node| matches!(node.value, Value::Map(_)) && node.child(name).is_none();
-            if !root.get(parent).is_some_and(is_missing) || super::below_open_mapping(key, self.defaults) {
+            if !root.get(parent).is_some_and(is_missing) || below_open_mapping(key, self.defaults) {
                 return;
             }
             if let Some((_, origin)) = deleted.iter().find(|(gone, _)| gone == key) {
@@ -187,7 +190,7 @@ impl<'a> Verl<'a> {
 
     /// Returns the default of a setting whose null means "unset".
     fn unset(&self, key: &str, node: &Node) -> Option<Node> {
-        let is_unset = node.value == Value::Null && NULL_IS_UNSET.iter().any(|pattern| super::fits_key(pattern, key));
+        let is_unset = node.value == Value::Null && NULL_IS_UNSET.iter().any(|pattern| fits_key(pattern, key));
         let default = self.defaults.get(key).filter(|_| is_unset)?;
         Some(Node { value: default.value.clone(), ..node.clone() })
     }
@@ -372,7 +375,7 @@ pub fn leaves<'a>(key: &str, node: &'a Node, visit: &mut impl FnMut(&str, &'a No
 fn remove(root: &mut Node, key: &str) {
     root.remove(key);
     if let Some((parent, _)) = key.rsplit_once('.')
-        && super::is_empty_mapping(root.get(parent))
+        && is_empty_mapping(root.get(parent))
     {
         remove(root, parent);
     }

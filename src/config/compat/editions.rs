@@ -1,7 +1,8 @@
 //! verl's own keys and defaults in three editions, as in its files: `editions.tsv`.
 
-use super::alike;
+use super::patterns::fits_key;
 use super::table::Kind;
+use super::values::alike;
 use crate::hydra::{Node, Origin, Source, Value, yaml};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -133,7 +134,7 @@ pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option
         return Some(reason);
     }
     let mut rows = UNREAD.iter().filter(|(files, of, ..)| files.contains(&config) && concerns(of));
-    rows.find(|(_, _, keys, _)| keys.iter().any(|pattern| super::fits_key(pattern, key))).map(|(.., reason)| *reason)
+    rows.find(|(_, _, keys, _)| keys.iter().any(|pattern| fits_key(pattern, key))).map(|(.., reason)| *reason)
 }
 
 /// Values that have no effect, besides the defaults of whole files: the defaults of the groups of frameworks.
@@ -153,7 +154,7 @@ pub fn is_open(kind: Kind, key: &str) -> bool {
 /// True if an edition has this value as the default of the key, so that writing it has no effect. `false` has no effect where no
 /// default is true; for a key of no edition, nor has 0.
 pub fn is_default(kind: Kind, key: &str, value: &Value) -> bool {
-    if NEUTRAL.iter().any(|(pattern, text)| super::fits_key(pattern, key) && is_written(text, value)) {
+    if NEUTRAL.iter().any(|(pattern, text)| fits_key(pattern, key) && is_written(text, value)) {
         return true;
     }
     match DEFAULTS.get(&(kind, key)) {

@@ -1,7 +1,7 @@
 //! Renders the table as a part of `docs/from-verl.md`.
 
 use super::editions::{self, EDITIONS, Key};
-use super::row;
+use super::row::row;
 use super::table::{EVERYWHERE, Fate, Kind, VALUES};
 use crate::hydra::{ConfigError, Node};
 

@@ -1,9 +1,11 @@
 //! Removes the keys that are not settings from the tree: silently at their defaults, otherwise reported or refused.
 
+use super::adapt::Renamed;
 use super::editions::{is_default, newest_defaults, parse};
-use super::table::VALUES;
-use super::{Fate, Ignored, Kind, Renamed, Row, alike, inline, row};
-use crate::hydra::{Node, Problem, Value, interpolation};
+use super::row::{Row, row};
+use super::table::{Fate, Kind, VALUES};
+use super::values::alike;
+use crate::hydra::{Ignored, Node, Problem, Value, inline, interpolation};
 
 /// The settings of a tree, and the notes about its other keys.
 pub struct Aside {

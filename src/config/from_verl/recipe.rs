@@ -1,6 +1,6 @@
 //! The recipe file of a converted command.
 
-use super::Converted;
+use super::converted::Converted;
 use crate::hydra::{Node, Value};
 
 /// Returns the text of the recipe: its command, verl's defaults, and the changes by the command.

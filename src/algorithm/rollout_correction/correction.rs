@@ -1,0 +1,63 @@
+//! The correction of one batch, and its report.
+
+use super::off_policy;
+use super::rejection::{self, Rejection};
+use super::trained::{Report, Trained};
+use super::weights::Importance;
+
+/// What is done about the difference (`algorithm.rollout_correction`). The default is nothing: only the report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RolloutCorrection {
+    /// Importance weights, `rollout_is*`.
+    pub(super) importance: Option<Importance>,
+    /// Criteria that a token must all pass, `rollout_rs*`.
+    pub(super) rejections: Vec<Rejection>,
+    /// A sequence is rejected when the ratio of one of its tokens is below this, `rollout_token_veto_threshold`.
+    pub(super) veto: Option<f64>,
+}
+
+/// The loss below `bypass_mode` (`algorithm.rollout_correction.loss_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BypassLoss {
+    PpoClip,
+    Reinforce,
+}
+
+/// What a correction comes to on one batch; columns as long as the batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Corrected {
+    /// The importance weight of each token, 0 where the mask is 0; rejected tokens keep theirs. `None` without
+    /// `rollout_is`.
+    pub weights: Option<Vec<f32>>,
+    /// The mask, and 0 on rejected tokens. verl normalises by the tokens left; OpenRLHF and TRL by those before.
+    pub mask: Vec<f32>,
+    /// Named as in verl, `rollout_corr/…`.
+    pub metrics: Vec<(String, f64)>,
+}
+
+impl RolloutCorrection {
+    /// Weighs and rejects the tokens of a batch. `old_log_prob` is log π of the policy that is trained, `rollout_log_prob` that
+    /// of the policy that generated. Numbers of masked tokens are not read.
+    ///
+    /// # Panics
+    /// If columns differ in length.
+    pub fn apply(&self, offsets: &[usize], mask: &[f32], old_log_prob: &[f32], rollout_log_prob: &[f32]) -> Corrected {
+        let batch = Trained::new(offsets, mask, old_log_prob, rollout_log_prob);
+        if batch.is_empty() {
+            let weights = self.importance.as_ref().map(|_| vec![0.0; mask.len()]);
+            return Corrected { weights, mask: mask.to_vec(), metrics: Vec::new() };
+        }
+        let mut report = Report::default();
+        let weights = self.importance.as_ref().map(|importance| batch.scatter(&importance.weigh(&batch, &mut report)));
+        let keep = rejection::keep(&self.rejections, self.veto, &batch, &mut report);
+        let keep = batch.scatter(&keep.iter().map(|&kept| f64::from(u8::from(kept))).collect::<Vec<_>>());
+        off_policy::report(&batch, &mut report);
+        Corrected { weights, mask: mask.iter().zip(keep).map(|(m, k)| m * k).collect(), metrics: report.0 }
+    }
+}
+
+/// How far the two policies are apart (verl `compute_offpolicy_metrics`), whether or not that is corrected; arguments and
+/// panics as in [`RolloutCorrection::apply`]. Empty without a trained token.
+pub fn off_policy_metrics(offsets: &[usize], mask: &[f32], old_log_prob: &[f32], rollout_log_prob: &[f32]) -> Vec<(String, f64)> {
+    RolloutCorrection::default().apply(offsets, mask, old_log_prob, rollout_log_prob).metrics
+}
