@@ -49,6 +49,10 @@ impl LoraKeys<'_> {
 
     /// Reports LoRA settings that are impossible.
     pub(super) fn validate(&self, init: Init, report: &mut Report) {
+        let [alpha, ..] = self.of_new;
+        if self.rank > 0 && self.alpha == 0.0 {
+            report.wrong(alpha, format!("`{alpha}` must be above 0, not 0, or the adapter changes nothing"), "");
+        }
         if init == Init::Random && self.is_on() {
             let key = format!("{}.lora_rank", self.group);
             let message = format!("LoRA adapts a pretrained model, but `{}.init` is random", self.group);
