@@ -11,7 +11,7 @@ use super::sequences;
 struct Counts {
     /// Trained tokens.
     tokens: f64,
-    /// All sequences, those without a trained token too.
+    /// All sequences, including those without a trained token.
     sequences: f64,
     /// The constant of `seq-mean-token-sum-norm`.
     scale: f64,
@@ -26,7 +26,7 @@ pub struct Aggregation {
     weight: fn(counts: &Counts, length: f64) -> f64,
 }
 
-/// Every mode `actor.loss_agg_mode` can name. N counts trained tokens, S all sequences.
+/// Every mode that `actor.loss_agg_mode` can name. N counts trained tokens, S all sequences.
 pub static AGGREGATIONS: &[Aggregation] = &[
     Aggregation {
         name: "token-mean",
@@ -59,21 +59,22 @@ pub static AGGREGATIONS: &[Aggregation] = &[
     },
 ];
 
-/// The aggregation of this name.
+/// Returns the aggregation with this name.
 pub fn find(name: &str) -> Option<&'static Aggregation> {
     AGGREGATIONS.iter().find(|a| a.name == name)
 }
 
-/// All names, for messages and documentation.
+/// Returns all names, for messages and documentation.
 pub fn names() -> Vec<&'static str> {
     AGGREGATIONS.iter().map(|a| a.name).collect()
 }
 
-/// The weight of every token of a mini-batch; 0 where the mask is 0.
+/// Returns the weight of every token of a mini-batch; 0 where the mask is 0.
 ///
-/// `all_sequences` are those of the mini-batch, whatever is masked: a mean over sequences counts one that was cut, rejected or left
-/// out of `offsets` because nothing of it is trained, so that taking it out makes the update smaller and not the others louder.
-/// `scale_factor` is `actor.loss_scale_factor`; without it `seq-mean-token-sum-norm` divides by `max_response_length`.
+/// `all_sequences` is the number of sequences of the mini-batch, masked ones included: a mean over sequences also counts one that
+/// was cut, rejected or left out of `offsets` because no token of it is trained. So leaving it out makes the update smaller, and
+/// does not increase the weight of the others. `scale_factor` is `actor.loss_scale_factor`; without it `seq-mean-token-sum-norm`
+/// divides by `max_response_length`.
 pub fn token_weights(
     mode: &Aggregation,
     offsets: &[usize],
@@ -98,7 +99,7 @@ pub fn token_weights(
     weights
 }
 
-/// Sequences with a trained token.
+/// Returns the number of sequences with a trained token.
 pub fn trained_sequences(offsets: &[usize], mask: &[f32]) -> usize {
     sequences(offsets).filter(|tokens| mask[tokens.clone()].iter().any(|&m| m != 0.0)).count()
 }

@@ -1,20 +1,20 @@
-//! Ragged columns: walking their sequences, and carrying them to and from small CPU tensors.
+//! Ragged columns: iteration over their sequences, and conversion to and from small CPU tensors.
 
 use std::ops::Range;
 
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
-/// The token range of every sequence, in order.
+/// Returns the token range of every sequence, in order.
 pub fn sequences(offsets: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> + Clone + '_ {
     offsets.windows(2).map(|pair| pair[0]..pair[1])
 }
 
-/// A column's entries at the tokens of some sequences, one after another.
+/// Returns a column's entries at the tokens of some sequences, one after another.
 pub fn gather(column: &[f32], offsets: &[usize], chosen: &[usize]) -> Vec<f32> {
     chosen.iter().flat_map(|&i| &column[offsets[i]..offsets[i + 1]]).copied().collect()
 }
 
-/// The reverse of [`gather`]: puts what was gathered back to the tokens of its sequences.
+/// The reverse of [`gather`]: writes gathered entries back to the tokens of their sequences.
 pub fn scatter(column: &mut [f32], gathered: &[f32], offsets: &[usize], chosen: &[usize]) {
     let mut rest = gathered;
     for &i in chosen {
@@ -24,7 +24,7 @@ pub fn scatter(column: &mut [f32], gathered: &[f32], offsets: &[usize], chosen: 
     }
 }
 
-/// The offsets of some sequences laid one after another.
+/// Returns the offsets of some sequences laid one after another.
 pub fn gather_offsets(offsets: &[usize], chosen: &[usize]) -> Vec<usize> {
     let mut gathered = vec![0];
     for &i in chosen {
@@ -33,22 +33,22 @@ pub fn gather_offsets(offsets: &[usize], chosen: &[usize]) -> Vec<usize> {
     gathered
 }
 
-/// A column as a tensor. Losses always run on the CPU: a column is a few kB.
+/// Returns a column as a tensor. Losses always run on the CPU: a column is a few kB.
 pub(super) fn tensor(column: &[f32], device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(column.to_vec(), [column.len()]), device)
 }
 
-/// A tensor made by [`tensor`] as a column again.
+/// Converts a tensor made by [`tensor`] back to a column.
 pub(super) fn host(tensor: Tensor<1>) -> Vec<f32> {
     tensor.into_data().try_to_vec().expect("columns are float32")
 }
 
-/// Σ mask·value in f64.
+/// Returns Σ mask·value in f64.
 pub(super) fn masked_sum(values: Tensor<1>, mask: &Tensor<1>) -> f64 {
     host(values * mask.clone()).into_iter().map(f64::from).sum()
 }
 
-/// Sums over sequences, and numbers of sequences spread over their tokens; both differentiable.
+/// Differentiable sums over the tokens of sequences, and the reverse: one number per sequence, given to each of its tokens.
 pub(super) struct Segments {
     /// The sequence of each token, `[tokens]`.
     index: Tensor<1, Int>,
@@ -62,13 +62,13 @@ impl Segments {
         Self { index: Tensor::from_data(TensorData::new(index, [tokens]), device), count: offsets.len() - 1 }
     }
 
-    /// Σ over the tokens of each sequence: `[tokens]` to `[sequences]`. Mask first.
+    /// Sums over the tokens of each sequence: `[tokens]` to `[sequences]`. Masked tokens must be 0 already.
     pub fn sum(&self, tokens: Tensor<1>) -> Tensor<1> {
         let zeros = Tensor::zeros([self.count], &tokens.device());
         zeros.select_assign(0, self.index.clone(), tokens, IndexingUpdateOp::Add)
     }
 
-    /// The number of its sequence for each token: `[sequences]` to `[tokens]`.
+    /// Gives each token the number of its sequence: `[sequences]` to `[tokens]`.
     pub fn spread(&self, sequences: Tensor<1>) -> Tensor<1> {
         sequences.select(0, self.index.clone())
     }

@@ -1,26 +1,26 @@
-//! DAPO's dynamic sampling: groups that teach nothing are thrown away, and others generated in their place.
+//! DAPO's dynamic sampling: groups that teach nothing are discarded, and others are generated in their place.
 //!
-//! What verl reports about it. The recipe: `train/num_gen_batches`, the generation batches one training batch took. The core of
-//! 0.9, which counts groups: `training/filter_groups/evicted_samples`, those thrown away;
-//! `training/filter_groups/discarded_surplus_samples`, those that were good but too many; and, as a table in Weights & Biases
-//! only, `training/filter_groups/filtered_reward_counts`, how many of those thrown away had which value. OpenRLHF:
-//! `dynamic_filtering_pass_rate`, 100·(responses kept)/(prompts used), so that n responses per prompt give up to n·100.
+//! The metrics of verl's recipe: `train/num_gen_batches`, the number of generation batches for one training batch. The metrics of
+//! verl 0.9's core, which count groups: `training/filter_groups/evicted_samples`, the discarded groups;
+//! `training/filter_groups/discarded_surplus_samples`, the groups that were good but too many; and, as a table in Weights &
+//! Biases only, `training/filter_groups/filtered_reward_counts`, the number of discarded groups by their value. The metric of
+//! OpenRLHF: `dynamic_filtering_pass_rate`, 100·(responses kept)/(prompts used), so that n responses per prompt give up to n·100.
 
 use std::collections::BTreeMap;
 
-/// As that of an estimator.
+/// The documentation of the entry, in the format of [`Estimator::doc`](super::advantage::Estimator::doc).
 pub const DOC: &str = "Only groups whose responses differ in the metric are trained on; others are replaced by further generation.\n\
     Formula: a group is kept if the std of its metric is above 0 or it is of one response; with a range: if low < mean < high.\n\
     Paper: Yu et al. 2025, DAPO, arXiv:2503.14476.\n\
     verl: RayDAPOTrainer.fit of the recipe; ReplayBuffer of 0.9.\n\
     OpenRLHF: SamplesGenerator._generate_vllm (with a range).\n\
     Deviation: equal numbers are compared, not their computed std, which is 1e-17 and so above 0 for three times 0.1 in verl. \
-    Responses without a score are not counted; where they leave fewer than two of a group, it is thrown away.\n\
+    Responses without a score are not counted; where they leave fewer than two of a group, it is discarded.\n\
     When: many prompts are always solved or never, and their groups have advantage 0.";
 
-/// The responses of the groups to keep, in their order. `group` and `values` have one entry per response; equal numbers in
-/// `group` form a group, `values` is the metric, `None` for responses without a score. Kept are groups whose values are not all
-/// equal; with `mean_range`, instead, those whose mean is strictly between the two numbers.
+/// Returns the responses of the groups to keep, in their order. `group` and `values` have one entry per response; equal numbers
+/// in `group` form a group, `values` is the metric, `None` for responses without a score. A group is kept if its values are not
+/// all equal; with `mean_range`, instead, if its mean is strictly between the two numbers.
 pub fn keep_groups(group: &[usize], values: &[Option<f64>], mean_range: Option<[f64; 2]>) -> Vec<usize> {
     let mut members: BTreeMap<usize, Vec<Option<f64>>> = BTreeMap::new();
     for (&group, &value) in group.iter().zip(values) {
@@ -28,7 +28,7 @@ pub fn keep_groups(group: &[usize], values: &[Option<f64>], mean_range: Option<[
     }
     let is_kept = |values: &[Option<f64>]| {
         let scored: Vec<f64> = values.iter().copied().flatten().collect();
-        // A group that was of one from the start is no comparison among responses, and is not judged as one.
+        // A group that had one response from the start compares nothing, so it is kept.
         let is_comparable = scored.len() > 1 || (values.len(), scored.len()) == (1, 1);
         is_comparable
             && match mean_range {

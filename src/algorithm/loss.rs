@@ -1,4 +1,4 @@
-//! The actor's loss on one micro-batch, and its gradient by token statistic.
+//! The actor's loss on one micro-batch, and its gradient with respect to each token statistic.
 //!
 //! L = Σ_t w_t·(L_pg − c_H·H + c_kl·KL), where the weights w come from [`super::aggregate`]. The loss is an ordinary autodiff
 //! formula on tensors of `[tokens]`, always in f32 on the CPU; what leaves is ∂L/∂log_prob and ∂L/∂entropy as columns, which
@@ -10,7 +10,7 @@ use super::column;
 use super::kl::KlPenalty;
 use super::policy_loss::{LossInput, LossOptions, Metric, MiniBatch, PolicyLoss, Prepared};
 
-/// What the actor minimises.
+/// The objective that the actor minimises.
 #[derive(Clone)]
 pub struct PolicyObjective {
     pub policy_loss: &'static PolicyLoss,
@@ -19,13 +19,12 @@ pub struct PolicyObjective {
     pub entropy_coeff: f64,
     /// `actor.kl_loss_type` and `actor.kl_loss_coef`, with `actor.use_kl_loss`.
     pub kl_loss: Option<(KlPenalty, f64)>,
-    /// ρ, `actor.policy_loss.top_entropy_quantile`: the policy loss is of this share of tokens, those of the highest entropy
-    /// (Wang et al. 2025, Beyond the 80/20 rule, arXiv:2506.01939; TRL `get_high_entropy_mask`). 1 is all of them.
+    /// ρ, `actor.policy_loss.top_entropy_quantile`: the policy loss is computed on this share of tokens, those of the highest
+    /// entropy (Wang et al. 2025, Beyond the 80/20 rule, arXiv:2506.01939; TRL `get_high_entropy_mask`). 1 is all of them.
     pub top_entropy_quantile: f64,
 }
 
-/// One micro-batch of whole sequences. All columns have one number per response token; numbers of masked tokens are not
-/// read.
+/// One micro-batch of whole sequences. All columns have one number per response token; numbers of masked tokens are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct LossColumns<'a> {
     /// Sequence boundaries within these columns, starting at 0.
@@ -33,19 +32,21 @@ pub struct LossColumns<'a> {
     pub mask: &'a [f32],
     pub log_prob: &'a [f32],
     pub entropy: &'a [f32],
-    /// `None` is the on-policy case: the old policy is this one, and every ratio is exactly 1.
+    /// Log-probabilities under the old policy. `None` is the on-policy case: the old policy is the current one, and every ratio
+    /// is exactly 1.
     pub old_log_prob: Option<&'a [f32]>,
-    /// Needed with a KL loss.
+    /// Log-probabilities under the reference; required with a KL loss.
     pub ref_log_prob: Option<&'a [f32]>,
     pub advantages: &'a [f32],
-    /// Of the policy loss, from [`super::aggregate::token_weights`] of the whole mini-batch.
+    /// Weights of the tokens in the policy loss, from [`super::aggregate::token_weights`] of the whole mini-batch.
     pub weights: &'a [f32],
-    /// Of the entropy and KL terms, likewise; others where the policy loss has an aggregation of its own.
+    /// Weights of the tokens in the entropy and KL terms, computed likewise; they differ from `weights` if the policy loss has an
+    /// aggregation of its own.
     pub penalty_weights: &'a [f32],
     pub rollout_is_weights: Option<&'a [f32]>,
     /// The exact divergence from the reference at each token, for a KL loss of kind `full`.
     pub full_kl: Option<&'a [f32]>,
-    /// This micro-batch's part of [`PolicyObjective::prepare`], where that is needed.
+    /// This micro-batch's part of the result of [`PolicyObjective::prepare`], if that is needed.
     pub factor: Option<&'a [f32]>,
     pub entropy_mask: Option<&'a [f32]>,
 }
@@ -56,7 +57,7 @@ pub struct LossResult {
     pub loss: f64,
     pub d_log_prob: Vec<f32>,
     pub d_entropy: Vec<f32>,
-    /// Empty where the loss has no `full` KL.
+    /// ∂L/∂full_kl per token; empty if the loss has no `full` KL.
     pub d_full_kl: Vec<f32>,
     /// Parts of the loss, weighted like it: `actor/pg_loss`, `actor/entropy`, and with a KL loss `actor/kl_loss`.
     /// Coefficients are not applied. Add them up over the micro-batches of a mini-batch.
@@ -65,7 +66,7 @@ pub struct LossResult {
     pub metrics: Vec<Metric>,
 }
 
-/// What a loss needs to know of the whole mini-batch; columns as long as it.
+/// The statistics of the whole mini-batch that a loss needs; columns with one number per token of the mini-batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreparedMiniBatch {
     pub factor: Option<Vec<f32>>,
@@ -74,13 +75,13 @@ pub struct PreparedMiniBatch {
 }
 
 impl PolicyObjective {
-    /// Whether [`Self::prepare`] has anything to do, and so must see the current policy's numbers of the whole mini-batch
+    /// True if [`Self::prepare`] has anything to compute, and so must get the current policy's numbers of the whole mini-batch
     /// before its first micro-batch.
     pub fn needs_mini_batch(&self) -> bool {
         self.policy_loss.prepare.is_some() || self.top_entropy_quantile < 1.0
     }
 
-    /// Works out what depends on the whole mini-batch. `uniform` draws from [0, 1).
+    /// Computes the statistics that depend on the whole mini-batch. `uniform` draws from [0, 1).
     pub fn prepare(&self, x: &MiniBatch, uniform: &mut dyn FnMut() -> f64) -> PreparedMiniBatch {
         let Prepared { factor, metrics } = match self.policy_loss.prepare {
             Some(prepare) => prepare(x, uniform),
@@ -93,7 +94,7 @@ impl PolicyObjective {
         }
     }
 
-    /// Loss, gradients and metrics of one micro-batch; empty if it has no token.
+    /// Returns loss, gradients and metrics of one micro-batch; empty if it has no token.
     ///
     /// # Panics
     /// If columns differ in length, or if there is a KL loss and no `ref_log_prob`.
@@ -102,7 +103,7 @@ impl PolicyObjective {
             return LossResult::default();
         }
         let device = Device::flex().autodiff();
-        // A masked token may hold anything, even NaN, which a weight of 0 would not silence.
+        // The entry of a masked token may be anything, even NaN, which a weight of 0 would not remove.
         let silenced = |column: &[f32]| -> Vec<f32> {
             assert_eq!(column.len(), x.mask.len(), "columns of one micro-batch differ in length");
             column.iter().zip(x.mask).map(|(&v, &m)| if m == 0.0 { 0.0 } else { v }).collect()
@@ -156,8 +157,8 @@ impl PolicyObjective {
     }
 }
 
-/// 1 for the tokens whose entropy is at least the (1 − share)-quantile of the trained tokens', else 0. The quantile is linear
-/// between two of them and in f32, as `torch.quantile`, so that a token which is the quantile is not lost to rounding.
+/// Returns 1 for the tokens whose entropy is at least the (1 − share)-quantile over the trained tokens, else 0. The quantile is
+/// interpolated linearly in f32, as in `torch.quantile`, so that a token at the quantile is not lost to rounding.
 fn top_entropy(x: &MiniBatch, share: f64) -> Vec<f32> {
     let mut sorted: Vec<f32> = x.entropy.iter().zip(x.mask).filter(|&(_, &m)| m != 0.0).map(|(&h, _)| h).collect();
     if sorted.is_empty() {

@@ -1,4 +1,4 @@
-//! The algorithms of reinforcement learning, as pure functions on numbers: no model, no device choice, no file.
+//! The algorithms of reinforcement learning as pure functions on numbers: no model, no choice of device, no file.
 //!
 //! Everything works on *ragged columns*: one `f32` per response token that exists, all sequences one after another, cut by
 //! `offsets` (`offsets[i]..offsets[i + 1]` is sequence `i`; there is one more offset than sequences). `mask` is 1 on tokens
@@ -15,8 +15,8 @@
 //! 8. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
 //! 9. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
-//! Each table is explicit: a new algorithm is one file and one line. `doc` of an entry starts with a one-line summary, then
-//! gives the formula, the paper and the functions of verl, TRL or OpenRLHF it agrees with.
+//! Each table is explicit: a new algorithm is one file and one line. The `doc` of an entry starts with a one-line summary, then
+//! gives the formula, the paper and the functions of verl, TRL or OpenRLHF that it agrees with.
 
 pub mod advantage;
 pub mod aggregate;

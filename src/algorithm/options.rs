@@ -1,4 +1,4 @@
-//! The settings that an entry reads: those that its `reads` names, by the last word of their keys, and no others.
+//! The settings that an entry reads: those in its `reads`, by the last word of their keys, and no others.
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,20 +28,20 @@ impl From<&str> for Setting {
     }
 }
 
-/// The settings of one entry. An entry that reads one which it does not declare panics, so that what it declares is what it reads.
+/// The settings of one entry. Reading a setting that the entry does not declare panics, so that `reads` is complete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options(Vec<(&'static str, Setting)>);
 
 impl Options {
-    /// The settings of these keys, whose values `of` knows.
+    /// Creates the settings of these keys, whose values `of` returns.
     ///
     /// # Errors
-    /// Those of `of`.
+    /// If `of` fails.
     pub fn read<E>(keys: &[&'static str], of: impl Fn(&str) -> Result<Setting, E>) -> Result<Self, E> {
         keys.iter().map(|key| Ok((*key, of(key)?))).collect::<Result<_, E>>().map(Self)
     }
 
-    /// The same with another value of one setting; nothing changes where the entry does not read it.
+    /// Returns the settings with another value of one of them; unchanged if the entry does not read it.
     pub fn with(mut self, name: &str, value: impl Into<Setting>) -> Self {
         if let Some((_, setting)) = self.0.iter_mut().find(|(key, _)| is_named(key, name)) {
             *setting = value.into();
@@ -57,15 +57,15 @@ impl Options {
     /// A number.
     ///
     /// # Panics
-    /// If the entry does not declare it, or it is no number.
+    /// If the entry does not declare the setting, or it is not a number.
     pub fn number(&self, name: &str) -> f64 {
         self.optional(name).unwrap_or_else(|| panic!("`{name}` is unset"))
     }
 
-    /// A number, or `None` where the setting is null.
+    /// Returns a number, or `None` if the setting is null.
     ///
     /// # Panics
-    /// If the entry does not declare it, or it is neither.
+    /// If the entry does not declare the setting, or it is neither a number nor null.
     pub fn optional(&self, name: &str) -> Option<f64> {
         match self.get(name) {
             Setting::Number(number) => Some(*number),
@@ -74,10 +74,10 @@ impl Options {
         }
     }
 
-    /// A switch.
+    /// Returns the value of a switch.
     ///
     /// # Panics
-    /// If the entry does not declare it, or it is no switch.
+    /// If the entry does not declare the setting, or it is not a bool.
     pub fn is_on(&self, name: &str) -> bool {
         match self.get(name) {
             Setting::Bool(on) => *on,
@@ -85,10 +85,10 @@ impl Options {
         }
     }
 
-    /// A word out of a few, which the configuration has checked.
+    /// Returns one of several words, which the configuration has checked.
     ///
     /// # Panics
-    /// If the entry does not declare it, or it is no text.
+    /// If the entry does not declare the setting, or it is not text.
     pub fn word(&self, name: &str) -> &str {
         match self.get(name) {
             Setting::Text(word) => word,
@@ -97,14 +97,14 @@ impl Options {
     }
 }
 
-/// Says whether the last word of a key is this.
+/// True if this is the last word of a key.
 fn is_named(key: &str, name: &str) -> bool {
     key.rsplit('.').next() == Some(name)
 }
 
 #[cfg(test)]
 impl Options {
-    /// The values of the built-in YAML files, so that a test needs no list of its own.
+    /// Returns the values of the built-in YAML files, so that a test needs no list of its own.
     pub(super) fn built_in(keys: &[&'static str]) -> Self {
         let files = [
             ("algorithm.", include_str!("../../config/algorithm/default.yaml")),

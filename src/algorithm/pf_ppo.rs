@@ -1,21 +1,21 @@
-//! PF-PPO: the batch is drawn anew, with replacement, so that telling responses come up more often.
+//! PF-PPO: the batch is resampled with replacement, so that informative responses occur more often.
 //!
-//! In verl it follows `gae`, after advantages are known, and draws as many sequences as the batch has.
+//! In verl it follows `gae`, after the advantages are computed, and draws as many sequences as the batch has.
 
-/// Added to every weight, so that a batch in which all are 0 is drawn from evenly.
+/// Added to every weight, so that a batch in which all weights are 0 is sampled uniformly.
 const EPSILON: f64 = 1e-8;
 
 /// A row of [`REWEIGHTINGS`].
 pub struct Reweighting {
     /// The value of `algorithm.pf_ppo.reweight_method`.
     pub name: &'static str,
-    /// As that of an estimator.
+    /// The documentation of the entry, in the format of [`Estimator::doc`](super::advantage::Estimator::doc).
     pub doc: &'static str,
-    /// The weight of a score in a batch with this least and greatest score.
+    /// Returns the weight of a score in a batch with this least and greatest score.
     weight: fn(score: f64, least: f64, greatest: f64, power: f64) -> f64,
 }
 
-/// Every method `algorithm.pf_ppo.reweight_method` can name.
+/// Every method that `algorithm.pf_ppo.reweight_method` can name.
 pub static REWEIGHTINGS: &[Reweighting] = &[
     Reweighting {
         name: "pow",
@@ -46,19 +46,19 @@ pub static REWEIGHTINGS: &[Reweighting] = &[
     },
 ];
 
-/// The method of this name.
+/// Returns the method with this name.
 pub fn find(name: &str) -> Option<&'static Reweighting> {
     REWEIGHTINGS.iter().find(|method| method.name == name)
 }
 
-/// All names, for messages and documentation.
+/// Returns all names, for messages and documentation.
 pub fn names() -> Vec<&'static str> {
     REWEIGHTINGS.iter().map(|method| method.name).collect()
 }
 
 impl Reweighting {
-    /// The weight of each sequence. One without a score is never drawn, unless none has a score: then all weigh the same.
-    /// `power` is `algorithm.pf_ppo.weight_pow`, at least 0.
+    /// Returns the weight of each sequence. A sequence without a score is never drawn, unless none has a score: then all weights
+    /// are equal. `power` is `algorithm.pf_ppo.weight_pow`, at least 0.
     pub fn weights(&self, scores: &[Option<f64>], power: f64) -> Vec<f64> {
         let given = || scores.iter().copied().flatten();
         let least = given().fold(f64::INFINITY, f64::min);
@@ -69,7 +69,7 @@ impl Reweighting {
     }
 }
 
-/// `n` indices of `weights`, drawn with replacement, each in proportion to its weight. `uniform` draws from [0, 1). Empty where
+/// Returns `n` indices of `weights`, drawn with replacement in proportion to their weights. `uniform` draws from [0, 1). Empty if
 /// no weight is above 0.
 pub fn resample(weights: &[f64], n: usize, uniform: &mut dyn FnMut() -> f64) -> Vec<usize> {
     let Some(last) = weights.iter().rposition(|&weight| weight > 0.0) else { return Vec::new() };
@@ -83,7 +83,7 @@ pub fn resample(weights: &[f64], n: usize, uniform: &mut dyn FnMut() -> f64) -> 
         .collect();
     let mut draw = || {
         let position = total * uniform();
-        // A product that is rounded up to the total must not lead past the last one that can be drawn.
+        // A product that is rounded up to the total must not exceed the last index with a weight.
         ends.partition_point(|&end| end <= position).min(last)
     };
     (0..n).map(|_| draw()).collect()

@@ -1,4 +1,4 @@
-//! Properties that hold for any numbers, and cases the reference numbers do not reach.
+//! Properties that hold for any numbers, and cases that the reference numbers do not cover.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn objective() -> PolicyObjective {
     }
 }
 
-/// A single token with the given numbers, weight 1.
+/// Evaluates the loss of a single token with the given numbers and weight 1.
 fn one_token(log_prob: f32, old_log_prob: Option<f32>, advantage: f32) -> LossResult {
     let objective = PolicyObjective { kl_loss: None, entropy_coeff: 0.0, ..objective() };
     objective.evaluate(&LossColumns {
@@ -124,7 +124,7 @@ fn kl_in_reward_is_subtracted_from_trained_tokens_and_then_seen_by_the_controlle
     assert_eq!(serde_json::from_str::<KlController>(&state).unwrap(), controller);
 }
 
-/// `full` is differentiated where the model worked it out; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.
+/// `full` is differentiated where the model computed it; `full+` takes the gradient of k2 instead, d/dlog π of d²/2.
 #[test]
 fn full_kl_hands_its_gradient_to_the_model() {
     let run = |name: &str| {
@@ -152,7 +152,7 @@ fn full_kl_hands_its_gradient_to_the_model() {
     assert_eq!((straight_through.d_full_kl, straight_through.d_log_prob), (vec![], vec![0.125 * 0.5, 0.0, -0.375]));
 }
 
-/// Every entry of every table can be found by each of its names, once in its table, and says what it is.
+/// Every entry of every table can be found by each of its names, which are unique in the table, and has its documentation.
 #[test]
 fn tables_are_consistent() {
     type Rows<'a> = Vec<(&'a str, &'a [&'a str], &'a str)>;

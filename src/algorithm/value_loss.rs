@@ -7,9 +7,9 @@ use super::policy_loss::Metric;
 #[derive(Clone, Copy, Debug)]
 pub struct ValueColumns<'a> {
     pub mask: &'a [f32],
-    /// The critic's values now.
+    /// The values of the current critic.
     pub values: &'a [f32],
-    /// Its values before the first update of the step.
+    /// The critic's values before the first update of the step.
     pub old_values: &'a [f32],
     pub returns: &'a [f32],
     /// Weights of the tokens in the loss, from the counts of the whole mini-batch.
@@ -22,11 +22,11 @@ pub struct ValueLoss {
     pub loss: f64,
     /// d loss / d value.
     pub d_values: Vec<f32>,
-    /// Over trained tokens: the share whose value is clipped, and the mean value.
+    /// Means over the trained tokens: the share whose value is clipped, and the value.
     pub metrics: [Metric; 2],
 }
 
-/// The value loss with clip range ε = `critic.cliprange_value`.
+/// Returns the value loss with clip range ε = `critic.cliprange_value`.
 pub fn value_loss(x: &ValueColumns, cliprange: f64) -> ValueLoss {
     let mut d_values = vec![0.0; x.mask.len()];
     let (mut loss, mut clipped, mut sum, mut count) = (0.0, 0.0, 0.0, 0.0);
@@ -34,7 +34,7 @@ pub fn value_loss(x: &ValueColumns, cliprange: f64) -> ValueLoss {
         let [value, old, target, weight] = [x.values[t], x.old_values[t], x.returns[t], x.weights[t]].map(f64::from);
         let error = value - target;
         let clipped_error = value.clamp(old - cliprange, old + cliprange) - target;
-        // Where the clipped error is the larger, the value is outside its range and moves nothing.
+        // Where the clipped error is larger, the value is outside its range and has no gradient.
         let is_clipped = clipped_error * clipped_error > error * error;
         let worst = if is_clipped { clipped_error } else { error };
         loss += 0.5 * weight * worst * worst;

@@ -1,10 +1,10 @@
-//! The names that registries know, as the configuration sees them: which there are, what each needs, and what it refuses.
+//! The names of the registries, as the configuration sees them: the names, the needs of each, and the settings that it refuses.
 
 use super::{Node, Problem, Report, Value};
 use crate::hydra::suggest;
 use crate::util::choice::{Choice, Need, Refusal, When};
 
-/// Keys whose values are names that a registry knows, and the settings that add names to them.
+/// Keys whose values are names of a registry, and the settings that add names to them.
 pub(super) const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functions", "custom_reward_function.name")];
 
 /// Every name that the registries of one kind of configuration know; by default none, and then no name is checked.
@@ -18,22 +18,22 @@ impl FromIterator<Choice> for Choices {
 }
 
 impl Choices {
-    /// All of them, those of one key one after another.
+    /// Returns all choices, grouped by key.
     pub fn iter(&self) -> impl Iterator<Item = &Choice> {
         self.0.iter()
     }
 
-    /// Those that a key may name.
+    /// Returns the choices of a key.
     pub fn of(&self, key: &str) -> impl Iterator<Item = &Choice> {
         self.0.iter().filter(move |choice| choice.key == key)
     }
 
-    /// The names that a key may hold; `None` if no registry knows its names.
+    /// Returns the names that a key may hold; `None` if no registry knows its names.
     pub fn names(&self, key: &str) -> Option<Vec<&str>> {
         Some(self.of(key).map(|choice| choice.name.as_ref()).collect()).filter(|names: &Vec<_>| !names.is_empty())
     }
 
-    /// What is known of a name.
+    /// Returns the choice of a key with this name.
     pub fn find(&self, key: &str, name: &str) -> Option<&Choice> {
         self.of(key).find(|choice| choice.name == name)
     }
@@ -43,7 +43,7 @@ impl Choices {
         self.find(key, name).is_some_and(|choice| choice.needs.contains(&need))
     }
 
-    /// The keys that hold a name, each once.
+    /// Returns the keys that hold a name, each once.
     fn keys(&self) -> Vec<&'static str> {
         let mut keys: Vec<&str> = self.0.iter().map(|choice| choice.key).collect();
         keys.dedup();
@@ -51,7 +51,7 @@ impl Choices {
     }
 }
 
-/// The items of a list, or what stands for a list of one.
+/// Returns the items of a list, or the node itself as the only item.
 fn items(node: &Node) -> &[Node] {
     if let Value::List(items) = &node.value { items } else { std::slice::from_ref(node) }
 }
@@ -79,7 +79,7 @@ impl Report<'_> {
         self.tree.get(key).map(|node| node.value.to_yaml()) == self.defaults.get(key).map(|node| node.value.to_yaml())
     }
 
-    /// Checks the names that a registry knows.
+    /// Checks that values are names of their registry.
     pub(super) fn check_names(&mut self) {
         for key in self.choices.keys() {
             let (Some(node), Some(allowed)) = (self.tree.get(key), self.choices.names(key)) else { continue };

@@ -7,7 +7,7 @@ use super::compat::inline;
 use super::kinds::Known;
 use crate::hydra::{ConfigError, Node, Value, interpolation};
 
-/// What the begun override `word` may become. A key that others are below ends in a dot.
+/// Returns the completions of the partial override `word`. A key with keys below it ends in a dot.
 ///
 /// # Errors
 /// If the built-in files do not compose, which tests exclude.
@@ -24,16 +24,17 @@ pub fn complete(known: &Known, choices: &Choices, word: &str) -> Result<Vec<Stri
     })
 }
 
-/// The keys that `begun` may become where a key stands alone.
+/// Returns the completions of the partial key `begun` where a key stands alone.
 ///
 /// # Errors
 /// If the built-in files do not compose, which tests exclude.
 pub fn complete_key(known: &Known, begun: &str) -> Result<Vec<String>, ConfigError> {
-    // As in a deletion, nothing follows the key.
+    // Nothing follows the key, as in a deletion.
     Ok(keys(&known.defaults()?.root, "~", begun))
 }
 
-/// The keys that begin so, each up to its next dot. `+` adds, so only to mappings that take any key.
+/// Returns the keys that begin with `begun`, each up to its next dot; after `+`, which adds a key, only those of mappings that
+/// take any key.
 fn keys(written: &Node, prefix: &str, begun: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![];
     written.walk(&mut |key, node| {
@@ -63,7 +64,7 @@ fn is_mapping(written: &Node, key: &str) -> bool {
     written.get(key).is_some_and(|node| matches!(node.value, Value::Map(_)))
 }
 
-/// The values of a key that can be listed: names, `null`, `true`, `false`, and its default.
+/// Returns the values of a key that can be listed: names, `null`, `true`, `false`, and its default.
 pub fn values(written: &Node, choices: &Choices, key: &str) -> Vec<String> {
     let is_section = |node: &&Node| matches!(&node.value, Value::Map(entries) if !entries.is_empty());
     let Some(node) = written.get(key).filter(|node| !is_section(node)) else { return vec![] };

@@ -1,4 +1,4 @@
-//! `config explain KEY`: its value, what it may be, where that was written and over what, and what it means.
+//! `config explain KEY`: the value of a key, the values that it takes, every place that set it, and its meaning.
 
 use super::comment::Comment;
 use super::compat::{self, Ignored, Renamed, Verl, inline};
@@ -12,14 +12,14 @@ use crate::hydra::suggest::unknown_key;
 use crate::hydra::{Adapt, ConfigError, Node, Problem, Value, compose};
 use std::cell::RefCell;
 
-/// What is said about a key, and about the configuration it is in.
+/// The explanation of a key, and the notes about its configuration.
 pub struct Explained {
     pub text: String,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
 }
 
-/// What is to be said about a key, as text for the user.
+/// Explains a key in a text for the user.
 ///
 /// # Errors
 /// If files or overrides cannot be read, or there is no such key.
@@ -37,7 +37,7 @@ pub fn explain(known: &Known, request: &Request, choices: &Choices, key: &str) -
     }
     let mut chain = recorder.chain.into_inner();
     if let Some(node) = written.root.get(key) {
-        // Where it came by another way than a value at the key itself, such as a mapping that was followed.
+        // The value may come from elsewhere than the key itself, such as from an interpolation of a mapping above it.
         let place = source(&node.origin);
         if chain.last().is_some_and(|(_, last)| *last != place) {
             chain.push((inline(&node.value), place));
@@ -64,7 +64,7 @@ fn text(known: &Known, settled: &Settled, chain: &Chain, choices: &Choices, key:
     let names = choices.names(key);
     let mut facts = vec![Fact::new("takes", takes(&comment, names.as_deref(), &node.value), "")];
     facts.extend(default.map(|default| Fact::new("default", inline(&default.value), source(&default.origin))));
-    // What the default itself overrode does not matter.
+    // Values that the default overrode are left out.
     let of_default = |(_, place): &(String, String)| default.is_some_and(|default| *place == source(&default.origin));
     let after_default = chain.iter().rposition(of_default).map_or(0, |index| index + 1);
     facts.extend(chain[after_default..].iter().map(|(value, place)| Fact::new("then", value, place)));
@@ -98,7 +98,7 @@ fn table(facts: &[Fact]) -> String {
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The values that a key takes: the names of a registry, or what its comment lists, or whatever is like its value.
+/// Returns the values that a key takes: the names of a registry, the list in its comment, or the type of its value.
 fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
     const MANY: &str = "One or a list of ";
     match (names, &comment.vocabulary) {
@@ -114,7 +114,7 @@ fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
     }
 }
 
-/// A mapping: its meaning and its keys.
+/// Explains a mapping: its meaning and its keys.
 fn section(key: &str, entries: &[(String, Node)], defaults: &Node) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     let meaning = defaults.get(key).map_or(String::new(), |node| meaning_of_mapping(name, node));
@@ -163,7 +163,7 @@ impl Recorder<'_> {
 impl Adapt for Recorder<'_> {
     fn file(&self, body: Node) -> Result<Node, Problem> {
         let body = self.inner.file(body)?;
-        // `???` leaves what is there.
+        // `???` keeps the present value.
         if let Some(node) = body.get(self.key).filter(|node| !matches!(&node.value, Value::Text(text) if text == "???")) {
             self.note(node, source(&node.origin));
         }

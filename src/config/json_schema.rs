@@ -12,7 +12,7 @@ use super::{Choices, Tree};
 use crate::hydra::{ConfigError, Node, Origin, Value, interpolation};
 use serde_json::{Map, Value as Json, json};
 
-/// The schema of one kind of configuration. `choices` are names that registries know.
+/// Returns the schema of one kind of configuration. `choices` are names that registries know.
 ///
 /// # Errors
 /// If its built-in files do not compose, which tests exclude.
@@ -40,7 +40,7 @@ pub fn schema(known: &Known, choices: &Choices) -> Result<Json, ConfigError> {
     Ok(schema.into())
 }
 
-/// The built-in group files and the key at which each stands in a configuration, the first if there are several.
+/// Returns the built-in group files and the key of each in a configuration; the first key if there are several.
 pub fn packages(written: &Tree) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = vec![];
     written.root.walk(&mut |key, node| {
@@ -54,7 +54,7 @@ pub fn packages(written: &Tree) -> Vec<(String, String)> {
     found
 }
 
-/// The place of a dotted key in a schema, as a JSON pointer.
+/// Returns the place of a dotted key in a schema, as a JSON pointer.
 pub fn pointer(key: &str) -> String {
     key.split('.').map(|part| format!("/properties/{part}")).collect()
 }
@@ -110,7 +110,7 @@ impl Writer<'_> {
     }
 }
 
-/// Puts the names of a registry in place of those that the comment lists; any name, where another setting adds some.
+/// Replaces the names that the comment lists by those of a registry; `open`: by any name, if another setting adds names.
 fn registered(accepts: &mut Vec<Accepts>, names: &[&str], open: bool) {
     let names = names.iter().map(|name| Accepts::One(Value::Text(name.to_string())));
     let names: Vec<Accepts> = if open { vec![Accepts::Text] } else { names.collect() };
@@ -123,12 +123,12 @@ fn registered(accepts: &mut Vec<Accepts>, names: &[&str], open: bool) {
     accepts.extend(names);
 }
 
-/// Any of some schemas.
+/// Returns a schema that accepts what any of the given ones accepts.
 fn any_of(mut schemas: Vec<Json>) -> Json {
     if schemas.len() == 1 { schemas.remove(0) } else { json!({ "anyOf": schemas }) }
 }
 
-/// Literals as one `enum`, then everything else.
+/// Returns the schemas of alternatives: literals as one `enum`, then all others.
 fn alternatives(accepts: &[Accepts]) -> Vec<Json> {
     // JSON has no infinity; for an editor, `.inf` is a number.
     let is_infinite = |value: &Value| matches!(value, Value::Float(value) if value.is_infinite());

@@ -1,4 +1,4 @@
-//! The kinds of configuration that the program knows. A new one is a line here.
+//! The kinds of configuration. A new one is a line of [`KINDS`].
 
 use super::library::LIBRARY;
 use super::schema::{EvalConfig, GenerationConfig, PpoConfig, Schema, SftConfig};
@@ -8,7 +8,7 @@ use crate::hydra::{lookup, yaml};
 
 /// One kind of configuration.
 pub struct Known {
-    /// As in `--for NAME`.
+    /// The name in `--for NAME`.
     pub name: &'static str,
     pub kind: Kind,
     /// The built-in file that holds all its defaults.
@@ -20,7 +20,7 @@ pub struct Known {
 
 type Load = fn(&Request, &Choices) -> Result<Loaded<()>, ConfigError>;
 
-/// Every kind; where nothing tells which is meant, the first.
+/// All kinds. The first is the default where the kind cannot be told.
 pub const KINDS: &[Known] = &[
     Known::of::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
     Known::of::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
@@ -33,18 +33,18 @@ impl Known {
         Self { name, kind: T::KIND, file: T::DEFAULT_NAME, command, load: load::<T> }
     }
 
-    /// The resolved configuration, checked as a run checks it, but without its type.
+    /// Returns the resolved configuration, checked as by a run, but without its type.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// If something is wrong with the configuration: all problems.
     pub fn load(&self, request: &Request, choices: &Choices) -> Result<Loaded<()>, ConfigError> {
         (self.load)(request, choices)
     }
 
-    /// Its built-in configuration as written.
+    /// Returns the built-in configuration of this kind as written.
     ///
     /// # Errors
-    /// If it does not compose, which tests exclude.
+    /// If the built-in files do not compose, which tests exclude.
     pub fn defaults(&self) -> Result<Tree, ConfigError> {
         super::defaults(self.file)
     }
@@ -55,13 +55,13 @@ fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<()>, C
     Ok(Loaded { config: (), tree, ignored, renamed })
 }
 
-/// The kind of that name.
+/// Returns the kind with this name.
 pub fn named(name: &str) -> Option<&'static Known> {
     KINDS.iter().find(|known| known.name == name)
 }
 
-/// The kind that a request means: that of its file's name, of a file that its `defaults:` list includes, or whose keys are most
-/// like its own.
+/// Returns the kind that a request means: the kind of its file's name, of a file in its `defaults:` list, or the kind with the
+/// most similar keys.
 ///
 /// # Errors
 /// If there is no such file, or it is not YAML.
@@ -81,7 +81,8 @@ pub fn infer(request: &Request) -> Result<&'static Known, ConfigError> {
     Ok(best.0)
 }
 
-/// The kind that is certain from the names of the file and of those that it includes; the default if no file is named.
+/// Returns the kind that the names of the file and of the files in its `defaults:` list determine; the default if no file is
+/// named.
 ///
 /// # Errors
 /// If there is no such file, or it is not YAML.
@@ -105,14 +106,14 @@ pub fn by_name(request: &Request) -> Result<Option<&'static Known>, ConfigError>
     Ok(None)
 }
 
-/// The files of a `defaults:` list that stand for themselves, not for an option of a group.
+/// Returns the primary files in a `defaults:` list, which are not options of a group.
 fn included(body: &Node) -> Vec<String> {
     let Some(Value::List(items)) = body.child("defaults").map(|defaults| &defaults.value) else { return vec![] };
     let names = items.iter().filter_map(|item| item.value.plain_text()).filter(|name| name != "_self_");
     names.map(|name| name.split('@').next().unwrap_or_default().trim_start_matches('/').to_string()).collect()
 }
 
-/// Of the top-level keys of either, the share that both have.
+/// Returns the share of the top-level keys of two configurations that both have.
 fn likeness(a: &Node, b: &Node) -> f64 {
     let names = |node: &Node| match &node.value {
         Value::Map(entries) => entries.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(),

@@ -1,6 +1,6 @@
-//! The configuration: YAML files, composed and overridden as Hydra does, checked and typed.
+//! The configuration: YAML files, composed and overridden by Hydra's rules, checked and typed.
 //!
-//! [`load`] is the reading order. Every value remembers where it was written, so that every message can say so. The YAML
+//! [`load`] shows the order of the steps. Every value knows where it was written, so that every message can say so. The YAML
 //! files of `config/` are the only place of defaults: the structs of [`schema`] have none.
 
 pub mod compat;
@@ -35,14 +35,14 @@ use compat::Verl;
 use library::LIBRARY;
 use std::sync::Arc;
 
-/// A configuration that is ready to be used.
+/// A loaded and checked configuration.
 #[derive(Debug)]
 pub struct Loaded<T> {
     pub config: T,
     pub tree: Tree,
     /// Keys that were set but have no effect here.
     pub ignored: Vec<Ignored>,
-    /// Keys that were written under a name that verl gave up.
+    /// Keys that were written under a former name of verl's.
     pub renamed: Vec<Renamed>,
 }
 
@@ -53,50 +53,50 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree itself.
+    /// Returns the root of the tree.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// The whole configuration as YAML, with nothing left to resolve: it can be loaded again.
+    /// Returns the whole resolved configuration as YAML, which can be loaded again.
     pub fn to_yaml(&self) -> String {
         format!("{}\n", self.root.value.to_yaml())
     }
 
-    /// Reads what [`Tree::to_yaml`] wrote; `name` is for messages.
+    /// Reads the output of [`Tree::to_yaml`]; `name` is for messages.
     ///
     /// # Errors
-    /// Text that is not YAML.
+    /// If the text is not YAML.
     pub fn parse(name: &str, text: String) -> Result<Self, ConfigError> {
         let source = Arc::new(Source { name: name.to_owned(), text });
         let root = yaml::parse(&source).map_err(|problem| ConfigError { problems: vec![problem] })?;
         Ok(Self { root })
     }
 
-    /// Where the value of a dotted key was written.
+    /// Returns the place where the value of a dotted key was written.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.root.get(key).map(|node| &node.origin)
     }
 
-    /// Whether a built-in file gave the key its value, rather than the user.
+    /// True if a built-in file gave the key its value, rather than the user.
     pub fn is_built_in(&self, key: &str) -> bool {
         let ours = |source: &Source| LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source);
         self.origin(key).is_none_or(|origin| matches!(origin, Origin::File { source, .. } if ours(source)))
     }
 
-    /// The value of a dotted key.
+    /// Returns the value of a dotted key.
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.root.get(key).map(|node| &node.value)
     }
 
-    /// Gives a key that is there another value, for what is only known once a run starts.
+    /// Replaces the value of an existing key, for values that are only known once a run starts.
     pub fn set(&mut self, key: &str, value: Value) {
         if let Some(node) = self.root.get_mut(key) {
             node.value = value;
         }
     }
 
-    /// All dotted keys, mappings before their entries.
+    /// Returns all dotted keys, mappings before their entries.
     pub fn keys(&self) -> Vec<String> {
         self.root.keys()
     }
@@ -108,18 +108,18 @@ pub struct Settled {
     pub tree: Tree,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
-    /// What is wrong so far.
+    /// The problems found so far.
     pub problems: Vec<Problem>,
     /// The keys of the tree that could not be resolved.
     unresolved: Vec<String>,
-    /// The built-in configuration, as written.
+    /// The built-in configuration as written.
     defaults: Node,
 }
 
-/// Finds, composes, overrides and interpolates; takes out what is no setting.
+/// Finds, composes, overrides and interpolates a configuration, and removes the keys that are not settings.
 ///
 /// # Errors
-/// If there is nothing to compose. Everything else that is wrong is among the problems.
+/// If there is nothing to compose. All other problems are in the result.
 pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     let defaults = defaults(kind.default_file())?.root;
     let verl = Verl::new(kind, &defaults);
@@ -142,12 +142,12 @@ pub fn settle(kind: Kind, request: &Request) -> Result<Settled, ConfigError> {
     Ok(Settled { tree: Tree { root: resolved }, ignored, renamed, problems, unresolved, defaults })
 }
 
-/// Whether a dotted key is another one or lies below it.
+/// True if a dotted key is another one or below it.
 fn is_at_or_below(key: &str, other: &str) -> bool {
     key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// A run that is called 2024 has a name, which is text, as it is where another setting refers to it.
+/// Turns numbers that are names into text: a run may be called 2024, and other settings refer to the name as text.
 fn numbers_as_names(resolved: &mut Node) {
     for key in ["trainer.project_name", "trainer.experiment_name"] {
         if let Some(node) = resolved.get_mut(key)
@@ -158,10 +158,10 @@ fn numbers_as_names(resolved: &mut Node) {
     }
 }
 
-/// Loads a configuration: settle, extract, validate. `choices`: the names that registries know.
+/// Loads a configuration: resolves it, extracts the typed settings and validates them. `choices`: the names that registries know.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with its place and what to do.
+/// If something is wrong with the configuration: all problems, each with its place and what to do.
 pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>, ConfigError> {
     let Settled { tree, ignored, renamed, mut problems, unresolved, defaults: written } = settle(T::KIND, request)?;
     let (defaults, _) = interpolation::resolve(&written);
@@ -191,18 +191,18 @@ pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>
     }
 }
 
-/// The built-in configuration of this name as it is written, `${…}` included.
+/// Returns the built-in configuration with this name as written, `${…}` included.
 ///
 /// # Errors
-/// If it does not compose, which tests exclude.
+/// If the built-in files do not compose, which tests exclude.
 pub fn defaults(name: &str) -> Result<Tree, ConfigError> {
     Ok(Tree { root: compose(&Request::built_in(name), name, &LIBRARY, &Plain)?.root })
 }
 
-/// Composes any files by Hydra's rules alone: no types, no checks, no keys of ours. A value still to be given stays `???`.
+/// Composes any files by Hydra's rules alone, without types, checks or keys of this program. A missing value stays `???`.
 ///
 /// # Errors
-/// What Hydra refuses too: files that are not there, overrides that cannot be applied, interpolations without a value.
+/// If Hydra would refuse it too: files that do not exist, overrides that cannot be applied, interpolations without a value.
 pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     let written = compose(request, PpoConfig::DEFAULT_NAME, &LIBRARY, &Plain)?;
     let (root, problems) = interpolation::resolve_given(&written.root);
@@ -210,7 +210,7 @@ pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     if problems.is_empty() { Ok(Tree { root }) } else { Err(ConfigError { problems }) }
 }
 
-/// Collects what validation finds wrong, with the origin of the keys.
+/// Collects the problems that validation finds, with the origins of the keys.
 pub struct Report<'a> {
     tree: &'a Node,
     /// The built-in configuration, resolved.
@@ -218,12 +218,12 @@ pub struct Report<'a> {
     /// The names that registries know.
     choices: &'a Choices,
     problems: Vec<Problem>,
-    /// Keys whose value is none that is documented. What follows from it is not reported too.
+    /// Keys whose value is not among the documented ones. Problems that follow from such a value are not reported too.
     refused: Vec<String>,
 }
 
 impl Report<'_> {
-    /// Something is wrong with the value of `key`; `help` may be empty.
+    /// Adds a problem with the value of `key`; `help` may be empty.
     pub fn wrong(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
         if self.refused.iter().any(|refused| refused == key) {
             return;

@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MicroBatch {
     Trajectories(usize),
-    /// As many trajectories as fit into this many tokens.
+    /// The most trajectories that fit into this many tokens.
     Tokens(usize),
 }
 

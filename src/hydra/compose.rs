@@ -20,7 +20,7 @@ pub struct Written {
 /// Finds the file that the request names, or else the one called `default_name`, composes it and applies the overrides in order.
 ///
 /// # Errors
-/// If there is nothing to compose. Everything else that is wrong is among the problems.
+/// If there is nothing to compose. All other problems are in the result.
 pub fn compose(
     request: &Request,
     default_name: &str,

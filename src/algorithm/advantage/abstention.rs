@@ -1,7 +1,7 @@
-//! Sequences that nothing scored: left out of every baseline, mean and deviation, with advantage 0.
+//! Sequences without a score: they are left out of every baseline, mean and deviation, and have advantage 0.
 //!
-//! As in TRL, whose reward functions may return `None`. Where abstentions leave a single scored response of a group, there is
-//! nothing to compare it with, and group estimators give it advantage 0 too (TRL divides 0 by 0 there).
+//! This is as in TRL, whose reward functions may return `None`. If abstentions leave a single scored response in a group, there
+//! is nothing to compare it with, and group estimators give it advantage 0 too (TRL divides 0 by 0 there).
 
 use std::collections::BTreeMap;
 
@@ -55,8 +55,8 @@ impl Estimator {
         output
     }
 
-    /// Which sequences have a score and, for a group estimator, another scored one in their group; a group that was of one from
-    /// the start stays.
+    /// Returns true for the sequences that have a score and, for a group estimator, another scored one in their group; a group
+    /// that had one sequence from the start is kept.
     pub fn comparable(&self, group: &[usize], scored: &[bool]) -> Vec<bool> {
         let mut counts: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (&group, &scored) in group.iter().zip(scored) {

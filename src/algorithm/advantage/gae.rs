@@ -1,6 +1,6 @@
 //! Generalised advantage estimation, the advantage of PPO with a critic.
 //!
-//! Tool tokens are stepped over: the value after a token is that of the next token the policy wrote.
+//! Tool tokens are skipped: the value after a token is the value of the next token that the policy wrote.
 
 use super::stats::masked_whiten;
 use super::{AdvantageInput, AdvantageOutput, Estimator, Need};

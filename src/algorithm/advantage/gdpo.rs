@@ -12,7 +12,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           all trained tokens; norm_adv_by_std_in_grpo=false: not divided by std; alone in its group: mean 0, std 1.\n\
           Paper: Liu et al. 2026, GDPO, arXiv:2601.05242.\n\
           verl: compute_gdpo_outcome_advantage.\n\
-          Deviation: norm_adv_by_std_in_grpo counts; verl's trainer does not hand it on, and always divides. A reward function may \
+          Deviation: norm_adv_by_std_in_grpo takes effect; verl's trainer does not pass it on, and always divides. A reward function may \
           abstain, which leaves the response out of that reward's mean and std and adds nothing to its sum. verl raises on a batch \
           with fewer than two trained tokens; here their advantage is 0.\n\
           When: several rewards of different size or frequency, such as format and correctness, none of which should drown the others; \
@@ -26,7 +26,7 @@ pub const ESTIMATOR: Estimator = Estimator {
     },
 };
 
-/// Whatever changes the sum of the rewards, which estimators of named rewards do not read.
+/// The settings that change the sum of the rewards, which estimators of named rewards do not read.
 pub const REFUSES: &[Refusal] = &[
     of_the_sum("algorithm.use_kl_in_reward"),
     of_the_sum("algorithm.missing_eos_penalty"),
@@ -46,7 +46,7 @@ const fn of_the_sum(key: &'static str) -> Refusal {
     }
 }
 
-/// Σ_k w_k·own(rewards k of the group) for each sequence. Without components, the score is the only one.
+/// Returns Σ_k w_k·own(rewards k of the group) for each sequence. Without components, the score is the only reward.
 ///
 /// A response that abstentions leave alone in its group has nothing to be compared with: it adds 0.
 pub fn weighted_sum(input: &AdvantageInput, own: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! GPG: centred scores, scaled up by the share of the batch that scored at all.
+//! GPG: centred scores, divided by the share of the batch whose score is not 0.
 
 use super::stats::centred;
 use super::{AdvantageInput, AdvantageOutput, Estimator, Need};

@@ -1,4 +1,4 @@
-//! OpenRLHF's GRPO: the standardised score, and the KL term outside of it.
+//! OpenRLHF's GRPO: the standardised score, with the KL term outside of it.
 
 use super::stats::standardised;
 use super::{Estimator, Need, openrlhf};
@@ -9,7 +9,7 @@ const STD_EPSILON: f64 = 1e-9;
 pub const ESTIMATOR: Estimator = Estimator {
     name: "group_norm",
     aliases: &[],
-    doc: "OpenRLHF's GRPO: the score, standardised in its group and clipped, and the KL term of the tokens ahead.\n\
+    doc: "OpenRLHF's GRPO: the score, standardised in its group and clipped, and the KL term of the following tokens.\n\
           Formula: r_t = [t last]·clip((s_i − mean)/(std + 1e-9), ±10) − β·kl_t, std with n−1; A_t = G_t = Σ_{t'≥t} r_t'.\n\
           Paper: Shao et al. 2024, DeepSeekMath, arXiv:2402.03300.\n\
           OpenRLHF: compute_advantages_and_returns with estimator group_norm.\n\

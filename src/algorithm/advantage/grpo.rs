@@ -14,7 +14,7 @@ pub const ESTIMATOR: Estimator = Estimator {
           alone in its group: mean 0, std 1.\n\
           Paper: Shao et al. 2024, DeepSeekMath, arXiv:2402.03300; without std: Liu et al. 2025, Dr. GRPO, arXiv:2503.20783.\n\
           verl: compute_grpo_outcome_advantage, compute_grpo_vectorized_outcome_advantage.\n\
-          Deviation: norm_adv_by_std_in_grpo counts under both names; verl's trainer does not hand it to grpo_vectorized, which \
+          Deviation: norm_adv_by_std_in_grpo takes effect under both names; verl's trainer does not pass it to grpo_vectorized, which \
           always divides. Releases before 0.9 floor the std of grpo_vectorized at 1e-3, here there is no floor.\n\
           When: scores can be checked and there are enough responses to a prompt (4 or more) for a deviation.",
     needs: &[Need::Group],
@@ -28,7 +28,7 @@ fn run(input: &AdvantageInput) -> AdvantageOutput {
     input.spread(&input.by_group(&input.scores(), |group| relative(group, by_std)))
 }
 
-/// The advantages of the scores of one group.
+/// Returns the advantages of the scores of one group.
 pub fn relative(scores: &[f64], by_std: bool) -> Vec<f64> {
     let (centre, spread) = match scores.len() {
         1 => (0.0, 1.0),

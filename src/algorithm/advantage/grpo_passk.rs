@@ -1,4 +1,4 @@
-//! GRPO for pass@k: only the best response of a group is rewarded, by its lead.
+//! GRPO for pass@k: only the best response of a group has an advantage, its lead over the second best.
 
 use super::grpo::STD_EPSILON;
 use super::stats::{mean, std};

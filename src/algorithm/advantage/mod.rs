@@ -1,8 +1,8 @@
-//! Advantage estimators: token-level rewards to per-token advantages and returns, on the host, in f64.
+//! Advantage estimators: they turn token-level rewards into per-token advantages and returns, on the host, in f64.
 //!
-//! One file per estimator and one line in [`ESTIMATORS`]. Called directly they return the numbers of the code they come from
-//! in every case it defines, groups of one included; refusing a useless configuration is the caller's task. Sequences that no
-//! reward function scored are taken out before an estimator runs, see [`Estimator::estimate`].
+//! An estimator is one file and one line in [`ESTIMATORS`]. Called directly, it returns the numbers of the code that it comes
+//! from in every case which that code defines, groups of one included; refusing a useless configuration is the caller's task.
+//! Sequences without a score are removed before an estimator runs, see [`Estimator::estimate`].
 
 mod abstention;
 mod dr_grpo;
@@ -39,19 +39,19 @@ use stats::masked_whiten;
 
 pub use crate::util::choice::Need;
 
-/// What an estimator sees: one training batch as ragged columns. Columns an estimator does not name in its `needs` may be
+/// The input of an estimator: one training batch as ragged columns. Columns that an estimator does not name in its `needs` may be
 /// `None`.
 #[derive(Clone, Debug, Default)]
 pub struct AdvantageInput<'a> {
     /// Sequence boundaries, `sequences + 1` numbers.
     pub offsets: &'a [usize],
-    /// Reward of each token: its score, less the KL term where there is one. Outcome rewards sit on the last token.
+    /// Reward of each token: its score, less the KL term if there is one. The reward of a whole response is on its last token.
     pub rewards: &'a [f32],
     /// Score of each token, that is, its reward before any KL term.
     pub scores: &'a [f32],
     /// 1 on tokens of the policy, 0 on tokens of a tool.
     pub mask: &'a [f32],
-    /// The prompt each sequence answers; equal numbers form a group.
+    /// The index of each sequence's prompt; equal numbers form a group.
     pub group: &'a [usize],
     /// [`Need::Critic`]: the critic's value of each token.
     pub values: Option<&'a [f32]>,
@@ -61,7 +61,7 @@ pub struct AdvantageInput<'a> {
     pub old_log_prob: Option<&'a [f32]>,
     /// [`Need::SumPiSquared`]: Σ π² over the vocabulary where each token was drawn.
     pub sum_pi_squared: Option<&'a [f32]>,
-    /// Importance weights of the rollout correction, per token, where there are any.
+    /// Importance weights of the rollout correction, per token, if there are any.
     pub rollout_is_weights: Option<&'a [f32]>,
     /// [`Need::Components`]: the named rewards that make up the score.
     pub components: &'a [Component],
@@ -85,10 +85,10 @@ pub struct AdvantageOutput {
 }
 
 impl Need {
-    /// The column an estimator that declares this need was given.
+    /// Returns the column of this need.
     ///
     /// # Panics
-    /// If it was not given.
+    /// If the column is `None`.
     fn column(self, column: Option<&[f32]>) -> &[f32] {
         column.unwrap_or_else(|| panic!("an estimator was run without what it needs: {}", self.describe()))
     }
@@ -99,14 +99,14 @@ pub struct Estimator {
     /// The value of `algorithm.adv_estimator`.
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    /// A one-line summary; then lines `Formula: `, `Paper: ` or `Source: `, one or more of `verl: `, `TRL: ` and `OpenRLHF: `
-    /// (the function it agrees with), `Deviation: ` where it does not, and `When: ` (what it is good for).
+    /// The documentation: a one-line summary; then lines `Formula: `, `Paper: ` or `Source: `, one or more of `verl: `, `TRL: `
+    /// and `OpenRLHF: ` (the function that it agrees with), `Deviation: ` (where it does not), and `When: ` (when to use it).
     pub doc: &'static str,
-    /// What it reads beside rewards, and so what a run must provide.
+    /// The inputs besides rewards, which a run must provide.
     pub needs: &'static [Need],
-    /// The settings that it reads, as full keys; it finds them in [`AdvantageInput::options`].
+    /// The settings that the entry reads, as full keys; their values are in [`AdvantageInput::options`].
     pub reads: &'static [&'static str],
-    /// The settings that make no sense beside it.
+    /// The settings that cannot be combined with the entry.
     pub refuses: &'static [Refusal],
     /// The formula, on sequences that all have a score.
     ///
@@ -121,7 +121,7 @@ impl Estimator {
     }
 }
 
-/// Every estimator `algorithm.adv_estimator` can name.
+/// Every estimator that `algorithm.adv_estimator` can name.
 pub static ESTIMATORS: &[Estimator] = &[
     rloo::ESTIMATOR,
     grpo::ESTIMATOR,
@@ -144,12 +144,12 @@ pub static ESTIMATORS: &[Estimator] = &[
     openrlhf_rloo::ESTIMATOR,
 ];
 
-/// The estimator of this name or alias.
+/// Returns the estimator with this name or alias.
 pub fn find(name: &str) -> Option<&'static Estimator> {
     ESTIMATORS.iter().find(|e| e.name == name || e.aliases.contains(&name))
 }
 
-/// The names that a key may hold, for the configuration.
+/// Returns the names that a key may hold, for the configuration.
 pub fn choices(key: &'static str) -> impl Iterator<Item = Choice> {
     let choice = move |estimator: &'static Estimator, name: &'static str| Choice {
         needs: estimator.needs,
@@ -161,12 +161,12 @@ pub fn choices(key: &'static str) -> impl Iterator<Item = Choice> {
 }
 
 impl AdvantageInput<'_> {
-    /// Σ of the rewards of each sequence, masked tokens included.
+    /// Returns the sum of the rewards of each sequence, masked tokens included.
     fn scores(&self) -> Vec<f64> {
         sequences(self.offsets).map(|tokens| self.rewards[tokens].iter().map(|&r| f64::from(r)).sum()).collect()
     }
 
-    /// The sequences of each group, in order of their index.
+    /// Returns the sequences of each group, in order of their index.
     fn groups(&self) -> Vec<Vec<usize>> {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (sequence, &group) in self.group.iter().enumerate() {
@@ -175,12 +175,12 @@ impl AdvantageInput<'_> {
         members.into_values().collect()
     }
 
-    /// The tokens of a sequence that the policy wrote.
+    /// Returns the tokens of a sequence that the policy wrote.
     fn trained(&self, tokens: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
         tokens.filter(|&t| self.mask[t] != 0.0)
     }
 
-    /// Σ of the discounted rewards from each trained token on, tool tokens stepped over.
+    /// Returns the sum of the discounted rewards from each trained token on, skipping tool tokens.
     fn rewards_to_go(&self, gamma: f64) -> Vec<f64> {
         let mut returns = vec![0.0; self.mask.len()];
         for tokens in sequences(self.offsets) {
@@ -193,7 +193,7 @@ impl AdvantageInput<'_> {
         returns
     }
 
-    /// `own`, applied to the scores of each group, gives the number of each of its sequences.
+    /// Applies `own` to the scores of each group and returns its results, one per sequence.
     fn by_group(&self, scores: &[f64], own: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
         let mut result = vec![0.0; scores.len()];
         for group in self.groups() {
@@ -203,24 +203,24 @@ impl AdvantageInput<'_> {
         result
     }
 
-    /// The number of its sequence for each token.
+    /// Gives each token the number of its sequence.
     fn per_token(&self, numbers: &[f64]) -> Vec<f64> {
         sequences(self.offsets).zip(numbers).flat_map(|(tokens, &number)| tokens.map(move |_| number)).collect()
     }
 
-    /// One advantage per sequence, given to each of its trained tokens; returns equal advantages.
+    /// Gives each trained token the advantage of its sequence; the returns equal the advantages.
     fn spread(&self, advantages: &[f64]) -> AdvantageOutput {
         let column = self.per_token(advantages);
         self.output(&column, &column)
     }
 
-    /// As [`AdvantageInput::spread`], whitened over the trained tokens of the batch.
+    /// Like [`AdvantageInput::spread`], but whitens the advantages over the trained tokens of the batch.
     fn spread_whitened(&self, advantages: &[f64]) -> AdvantageOutput {
         let column = masked_whiten(&self.per_token(advantages), self.mask);
         self.output(&column, &column)
     }
 
-    /// Two columns of numbers for the trained tokens; whatever they hold elsewhere becomes 0.
+    /// Makes the output from two columns of numbers for the trained tokens; all other entries become 0.
     fn output(&self, advantages: &[f64], returns: &[f64]) -> AdvantageOutput {
         let masked = |column: &[f64]| {
             let tokens = column.iter().zip(self.mask);

@@ -1,9 +1,8 @@
-//! What OpenRLHF's estimators share: a baseline without the KL term, a clip of the result, and reward-to-go of the rest.
+//! The common part of OpenRLHF's estimators: a baseline without the KL term, a clip of the result, and reward-to-go of the rest.
 //!
-//! It computes its token rewards itself: the shaped score stands on the last trained token, and the KL term, which is what
-//! rewards are less than scores, stays on the tokens it came from and reaches those before them. So the baseline never
-//! sees the KL, unlike that of TRL's RLOO. OpenRLHF clamps each KL estimate to ±10 first; here the KL estimators' own
-//! bounds hold.
+//! Token rewards are computed here: the shaped score is on the last trained token, and the KL term, the difference of scores and
+//! rewards, stays on its tokens and contributes to the return of the tokens before them. So the baseline does not contain the KL,
+//! unlike the baseline of TRL's RLOO. OpenRLHF clamps each KL estimate to ±10 first; here the KL estimators' own bounds apply.
 
 use super::stats::mean;
 use super::{AdvantageInput, AdvantageOutput};
@@ -13,7 +12,7 @@ use crate::util::choice::{Refusal, When};
 /// Bounds of a score after its baseline, OpenRLHF's default of `reward.clip_range`.
 const CLIP: f64 = 10.0;
 
-/// What is about scores and the KL term together, which these estimators read one by one.
+/// The settings of scores and KL term together, which these estimators read separately.
 pub const REFUSES: &[Refusal] = &[Refusal {
     key: "algorithm.whiten_rewards",
     when: When::On,
@@ -21,7 +20,8 @@ pub const REFUSES: &[Refusal] = &[Refusal {
     instead: "leave it out, or choose another algorithm.adv_estimator",
 }];
 
-/// Advantages from a group's scores by `shape`, its clip, and reward-to-go with `gamma` per position, tool tokens included.
+/// Returns advantages: the scores of a group shaped by `shape` and clipped, then reward-to-go with `gamma` per position, tool
+/// tokens included.
 pub fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, gamma: f64, whiten: bool) -> AdvantageOutput {
     let scores: Vec<f64> =
         sequences(input.offsets).map(|tokens| input.scores[tokens].iter().map(|&s| f64::from(s)).sum()).collect();
@@ -44,7 +44,7 @@ pub fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, gamma: f6
     if whiten { input.output(&whitened(&returns, input.mask), &returns) } else { input.output(&returns, &returns) }
 }
 
-/// (value − mean)/sqrt(max(var, 1e-8)), var with n, over the unmasked tokens.
+/// Returns (value − mean)/sqrt(max(var, 1e-8)), var with n, over the unmasked tokens.
 fn whitened(values: &[f64], mask: &[f32]) -> Vec<f64> {
     let kept: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&v, _)| v).collect();
     let mean_value = mean(&kept);

@@ -1,4 +1,4 @@
-//! OpenRLHF's RLOO: the leave-one-out score, and the KL term outside of it.
+//! OpenRLHF's RLOO: the leave-one-out score, with the KL term outside of it.
 
 use super::rloo::leave_one_out;
 use super::{Estimator, Need, openrlhf};
@@ -6,7 +6,7 @@ use super::{Estimator, Need, openrlhf};
 pub const ESTIMATOR: Estimator = Estimator {
     name: "openrlhf_rloo",
     aliases: &[],
-    doc: "OpenRLHF's RLOO: the leave-one-out score, clipped, and the KL term of the tokens ahead, which its baseline does not see.\n\
+    doc: "OpenRLHF's RLOO: the leave-one-out score, clipped, and the KL term of the following tokens, which is not in the baseline.\n\
           Formula: r_t = [t last]·clip(s_i − (Σ_{j≠i} s_j)/(n−1), ±10) − β·kl_t; A_t = G_t = Σ_{t'≥t} r_t'.\n\
           Paper: Ahmadian et al. 2024, Back to Basics, arXiv:2402.14740.\n\
           OpenRLHF: compute_advantages_and_returns with estimator rloo.\n\

@@ -1,4 +1,4 @@
-//! Optimal token baseline: a baseline for each step, in which responses weigh by the size of their gradient so far.
+//! Optimal token baseline: a baseline for each step, in which responses are weighted by the size of their gradient so far.
 
 use super::{AdvantageInput, AdvantageOutput, Estimator, Need};
 use crate::algorithm::sequences;
@@ -23,8 +23,8 @@ pub const ESTIMATOR: Estimator = Estimator {
     run: |input| run(input, |position, _| position),
 };
 
-/// `step` numbers the steps that share a baseline, given the position of a token in its response and the number of trained
-/// tokens before it.
+/// Runs the estimator. `step` returns the number of a token's step, given its position in the response and the number of trained
+/// tokens before it; tokens with the same step share a baseline.
 pub fn run(input: &AdvantageInput, step: fn(usize, usize) -> usize) -> AdvantageOutput {
     let returns = input.rewards_to_go(1.0);
     let energy = energy(input);
@@ -57,7 +57,7 @@ pub fn run(input: &AdvantageInput, step: fn(usize, usize) -> usize) -> Advantage
     input.output(&advantages, &returns)
 }
 
-/// W of each trained token: the squared norms of the gradients of the logits, summed up from the first token on.
+/// Returns W of each trained token: the squared norms of the gradients of the logits, accumulated from the first token on.
 fn energy(input: &AdvantageInput) -> Vec<f64> {
     let old_log_prob = Need::SumPiSquared.column(input.old_log_prob);
     let sum_pi_squared = Need::SumPiSquared.column(input.sum_pi_squared);

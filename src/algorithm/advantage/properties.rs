@@ -1,4 +1,4 @@
-//! Properties of every estimator, for any numbers, and cases the reference numbers do not reach.
+//! Properties of every estimator, for any numbers, and cases that the reference numbers do not cover.
 
 use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ impl Columns {
     }
 }
 
-/// Advantages and returns of the trained tokens of each response.
+/// Returns advantages and returns of the trained tokens of each response.
 fn trained(estimator: &Estimator, batch: &[Response]) -> Vec<Vec<f32>> {
     let c = Columns::new(batch);
     let output = estimator.estimate(&c.input(estimator), &batch.iter().map(|r| r.scored).collect::<Vec<_>>());
@@ -134,8 +134,8 @@ proptest! {
         }
     }
 
-    /// Tokens of a tool, without reward, whatever else their columns hold: at the end for all, and anywhere for those that
-    /// do not count positions.
+    /// Tokens of a tool, without reward and with any other numbers, change nothing: at the end for all estimators, and anywhere
+    /// for those that do not count positions.
     #[test]
     fn masked_tokens_do_not_matter(batch in responses(0..7), places in prop::collection::vec(0..7usize, 9)) {
         // 0.4 is the score 0.
@@ -151,8 +151,8 @@ proptest! {
         }
     }
 
-    /// Unscored responses have 0, and so have those they leave alone in their group, where the estimator compares within groups;
-    /// the others have what they would have without all of these.
+    /// Unscored responses have advantage 0, and so have responses that they leave alone in their group, if the estimator compares
+    /// within groups; the others have the advantages that they would have without all of these.
     #[test]
     fn abstentions_change_nobody_elses_numbers(mut batch in responses(0..7)) {
         for estimator in ESTIMATORS {
@@ -175,7 +175,7 @@ proptest! {
         }
     }
 
-    /// Whatever is missing or equal: finite numbers, and none for what is masked.
+    /// Whatever is missing or equal, advantages are finite, and 0 where masked.
     #[test]
     fn degenerate_batches_have_finite_advantages(batch in responses(0..3)) {
         type Change = fn(usize, &mut Response);
@@ -206,7 +206,7 @@ proptest! {
         }
     }
 
-    /// Responses of equal score teach nothing, where responses to a prompt are compared by one number each.
+    /// Responses of equal score have advantage 0, if responses to a prompt are compared by one number each.
     #[test]
     fn equal_scores_have_no_advantage(mut batch in responses(1..7), score in 0.0f32..1.0) {
         for response in &mut batch {
@@ -222,7 +222,7 @@ proptest! {
         }
     }
 
-    /// The sum over a group, or over the tokens of a batch, of what is centred there is 0.
+    /// Advantages that are centred over a group, or over the tokens of a batch, sum to 0 there.
     #[test]
     fn centred_advantages_sum_to_zero(mut batch in responses(1..7)) {
         for response in &mut batch {
@@ -253,7 +253,7 @@ proptest! {
         prop_assert!(sum.abs() < 1e-4, "trl_gdpo: {sum}");
     }
 
-    /// ρ² multiplies the weight of a token: where π is 0, any Σ π² can say the same.
+    /// ρ² multiplies the weight of a token: where π is 0, a changed Σ π² has the same effect.
     #[test]
     fn weights_of_the_rollout_correction_count_squared(batch in responses(0..7)) {
         let mut c = Columns::new(&batch);
@@ -276,7 +276,7 @@ fn first_of_each(c: &Columns) -> Vec<bool> {
     first
 }
 
-/// A batch of one response of one token, of score 2 and greedy score 0.5: those without a baseline keep the score.
+/// A batch of one response of one token, of score 2 and greedy score 0.5: estimators without a baseline keep the score.
 #[test]
 fn groups_of_one_keep_their_score_or_have_none() {
     let components = [Component { name: "only".to_owned(), weight: 1.0, values: vec![Some(2.0)] }];

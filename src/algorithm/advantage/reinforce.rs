@@ -5,7 +5,7 @@ use super::{Estimator, openrlhf};
 pub const ESTIMATOR: Estimator = Estimator {
     name: "reinforce",
     aliases: &[],
-    doc: "OpenRLHF's REINFORCE: the clipped score, discounted, and the KL term of the tokens ahead, whitened over the batch.\n\
+    doc: "OpenRLHF's REINFORCE: the clipped score, discounted, and the KL term of the following tokens, whitened over the batch.\n\
           Formula: r_t = [t last]·clip(s_i, ±10) − β·kl_t; G_t = Σ_{t'≥t} γ^(t'−t)·r_t', positions of tools counted in t; \
           A = (G − mean)/sqrt(max(var, 1e-8)), var with n, over all trained tokens.\n\
           Paper: Williams 1992, Simple statistical gradient-following algorithms.\n\

@@ -1,7 +1,7 @@
 //! REINFORCE++: discounted reward-to-go, whitened over the trained tokens of the whole batch.
 //!
-//! Tool tokens are stepped over: what follows them is credited to what came before. (So does verl 0.9; earlier versions
-//! restart the return at each tool token.)
+//! Tool tokens are skipped: rewards after them are credited to the tokens before them, as in verl 0.9. (Earlier versions restart
+//! the return at each tool token.)
 
 use super::stats::masked_whiten;
 use super::{AdvantageInput, AdvantageOutput, Estimator};

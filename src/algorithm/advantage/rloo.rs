@@ -23,7 +23,7 @@ fn run(input: &AdvantageInput) -> AdvantageOutput {
     input.spread(&input.by_group(&input.scores(), |group| if group.len() == 1 { group.to_vec() } else { leave_one_out(group) }))
 }
 
-/// Each score less the mean of the others, of which there must be some.
+/// Returns each score less the mean of the others. There must be at least two scores.
 pub fn leave_one_out(scores: &[f64]) -> Vec<f64> {
     let total: f64 = scores.iter().sum();
     scores.iter().map(|s| s - (total - s) / (scores.len() - 1) as f64).collect()

@@ -1,29 +1,29 @@
-//! Means and deviations that several estimators share, with verl's small constants.
+//! Means and deviations for several estimators, with verl's small constants.
 
-/// The mean of `values`, 0 when there are none.
+/// Returns the mean of `values`; 0 if there are none.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The unbiased (n − 1) standard deviation around `mean`, 0 where it is undefined: below two values.
+/// Returns the unbiased (n − 1) standard deviation around `mean`; 0 for fewer than two values, where it is undefined.
 pub fn std(values: &[f64], mean: f64) -> f64 {
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     (squares / values.len().saturating_sub(1).max(1) as f64).sqrt()
 }
 
-/// value − mean.
+/// Returns value − mean of each value.
 pub fn centred(values: &[f64]) -> Vec<f64> {
     let mean = mean(values);
     values.iter().map(|v| v - mean).collect()
 }
 
-/// (value − mean)/(std + epsilon).
+/// Returns (value − mean)/(std + epsilon) of each value.
 pub fn standardised(values: &[f64], epsilon: f64) -> Vec<f64> {
     let scale = std(values, mean(values)) + epsilon;
     centred(values).iter().map(|v| v / scale).collect()
 }
 
-/// (value − mean) / sqrt(var + 1e-8) with the statistics of the unmasked tokens (verl `masked_whiten`).
+/// Returns (value − mean) / sqrt(var + 1e-8) with the statistics of the unmasked tokens (verl `masked_whiten`).
 ///
 /// verl raises on a batch with a single trained token, whose variance is undefined; here its value becomes 0.
 pub fn masked_whiten(values: &[f64], mask: &[f32]) -> Vec<f64> {

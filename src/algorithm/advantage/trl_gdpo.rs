@@ -1,4 +1,4 @@
-//! TRL's GDPO: as gdpo, normalised over the responses of the batch rather than over their tokens.
+//! TRL's GDPO: like gdpo, but normalised over the responses of the batch rather than over their tokens.
 
 use super::gdpo::{REFUSES, weighted_sum};
 use super::stats::standardised;

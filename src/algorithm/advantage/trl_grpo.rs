@@ -1,4 +1,4 @@
-//! TRL's GRPO: as grpo, with a choice of the deviation to divide by.
+//! TRL's GRPO: like grpo, with a choice of the standard deviation to divide by.
 
 use super::stats::{centred, mean, std};
 use super::{AdvantageInput, AdvantageOutput, Estimator, Need};

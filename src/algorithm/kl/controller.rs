@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `algorithm.kl_ctrl`; serialised into checkpoints, so that a resumed run goes on with the β it had.
+/// `algorithm.kl_ctrl`; serialised into checkpoints, so that a resumed run keeps its β.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum KlController {
@@ -14,8 +14,8 @@ pub enum KlController {
 }
 
 impl KlController {
-    /// This controller, made from the settings, going on from one of a checkpoint: of that an adaptive one takes over its β, and
-    /// everything else stays what the settings say.
+    /// Returns this controller, made from the settings, with the state of one from a checkpoint: an adaptive controller takes
+    /// over its β; everything else is as in the settings.
     pub fn going_on_from(self, saved: &Self) -> Self {
         match (self, saved) {
             (Self::Adaptive { target, horizon, .. }, Self::Adaptive { coef, .. }) => {
@@ -25,7 +25,7 @@ impl KlController {
         }
     }
 
-    /// β as it is now.
+    /// Returns the present β.
     pub fn coef(&self) -> f64 {
         match *self {
             Self::Fixed { coef } | Self::Adaptive { coef, .. } => coef,
@@ -35,7 +35,7 @@ impl KlController {
     /// Moves β after a batch of `trajectories` whose mean KL was `current_kl`:
     /// β ← β·(1 + clip(KL/target − 1, ±0.2)·trajectories/horizon).
     pub fn update(&mut self, current_kl: f64, trajectories: usize) {
-        // NaN would stay in β for good.
+        // A NaN would stay in β forever.
         if let Self::Adaptive { coef, target, horizon } = self
             && !current_kl.is_nan()
         {

@@ -19,11 +19,11 @@ pub struct KlEstimator {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     pub doc: &'static str,
-    /// The estimate from d = log π − log π_ref; `None` for the divergence itself, which the model works out.
+    /// The estimate from d = log π − log π_ref; `None` for the divergence itself, which the model computes.
     forward: Option<fn(d: Tensor<1>) -> Tensor<1>>,
 }
 
-/// Every estimator `actor.kl_loss_type` and `algorithm.kl_penalty` can name, each also with `+`.
+/// Every estimator that `actor.kl_loss_type` and `algorithm.kl_penalty` can name, each also with `+`.
 pub static KL_ESTIMATORS: &[KlEstimator] = &[
     KlEstimator {
         name: "k1",
@@ -56,10 +56,10 @@ pub static KL_ESTIMATORS: &[KlEstimator] = &[
     KlEstimator {
         name: "full",
         aliases: &[],
-        doc: "The divergence itself, over the whole vocabulary: no sampling noise, for a second head per token.\n\
+        doc: "The divergence itself, over the whole vocabulary: no sampling noise, at the cost of a second head per token.\n\
               Formula: Σ_v π(v)·(log π(v) − log π_ref(v)).\nSource: the definition of KL(π ‖ π_ref).\n\
               verl: kl_penalty.\n\
-              Deviation: verl accepts the name and raises NotImplementedError; here it works, worked out in the head's chunks.",
+              Deviation: verl accepts the name and raises NotImplementedError; here it works, and is computed in the head's chunks.",
         forward: None,
     },
 ];
@@ -80,26 +80,26 @@ pub struct KlPenalty {
     straight_through: bool,
 }
 
-/// The penalty of this name or alias, a trailing `+` included.
+/// Returns the penalty with this name or alias, a trailing `+` included.
 pub fn find(name: &str) -> Option<KlPenalty> {
     let base = name.strip_suffix('+').unwrap_or(name);
     let estimator = KL_ESTIMATORS.iter().find(|e| e.name == base || e.aliases.contains(&base))?;
     Some(KlPenalty { estimator, straight_through: base != name })
 }
 
-/// All names and aliases, each also with `+`, for messages and documentation.
+/// Returns all names and aliases, each also with `+`, for messages and documentation.
 pub fn names() -> Vec<String> {
     let plain = KL_ESTIMATORS.iter().flat_map(|e| std::iter::once(&e.name).chain(e.aliases));
     plain.flat_map(|name| [name.to_string(), format!("{name}+")]).collect()
 }
 
 impl KlPenalty {
-    /// Whether it is the divergence over the vocabulary, which `full_kl` must then give.
+    /// True if the penalty is the divergence over the vocabulary, so that `full_kl` must be given.
     pub fn is_full(&self) -> bool {
         self.estimator.forward.is_none()
     }
 
-    /// The estimate for every token, differentiable in `log_prob` and `full_kl`. Shapes: `[tokens]`.
+    /// Returns the estimate for every token, differentiable in `log_prob` and `full_kl`. Shapes: `[tokens]`.
     ///
     /// # Panics
     /// If [`Self::is_full`] and there is no `full_kl`.
@@ -116,7 +116,7 @@ impl KlPenalty {
         gradient.clone() - gradient.detach() + value.detach()
     }
 
-    /// The estimate for every token, values only, of columns on the host; panics as [`Self::per_token`].
+    /// Returns the estimate for every token of columns on the host, without gradient; panics like [`Self::per_token`].
     pub fn values(&self, log_prob: &[f32], ref_log_prob: &[f32], full_kl: Option<&[f32]>) -> Vec<f32> {
         if log_prob.is_empty() {
             return Vec::new();

@@ -3,7 +3,7 @@
 use super::KlController;
 use crate::algorithm::sequences;
 
-/// What [`apply_kl_in_reward`] returns.
+/// The result of [`apply_kl_in_reward`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct KlInReward {
     /// Token-level rewards: scores − β·KL.
@@ -14,8 +14,9 @@ pub struct KlInReward {
     pub coef: f64,
 }
 
-/// Subtracts β·KL(policy, reference) from the scores of trained tokens, then lets the controller see the KL
-/// (verl `apply_kl_penalty`). `kl` are the values of [`KlPenalty`](super::KlPenalty) per token. All columns cover the whole batch; a sequence without trained tokens counts as KL 0.
+/// Subtracts β·KL(policy, reference) from the scores of trained tokens, then updates the controller with the KL (verl
+/// `apply_kl_penalty`). `kl` are the values of [`KlPenalty`](super::KlPenalty) per token. All columns cover the whole batch; a
+/// sequence without trained tokens counts as KL 0.
 pub fn apply_kl_in_reward(
     offsets: &[usize],
     mask: &[f32],

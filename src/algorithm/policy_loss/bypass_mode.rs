@@ -1,4 +1,4 @@
-//! The loss against the policy that generated: its log-probabilities stand in for those of the policy before the update.
+//! The loss against the policy that generated: its log-probabilities replace those of the policy before the update.
 
 use super::{LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared, vanilla};
 use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection};
@@ -54,7 +54,7 @@ fn prepare(x: &MiniBatch, _: &mut dyn FnMut() -> f64) -> Prepared {
 }
 
 /// # Panics
-/// Without the factor that [`prepare`] made.
+/// If there is no factor from [`prepare`].
 fn run(x: &LossInput) -> PolicyLossOutput {
     let factor = x.factor.clone().expect("bypass_mode is prepared on the whole mini-batch");
     match x.options.bypass_loss {
@@ -65,7 +65,7 @@ fn run(x: &LossInput) -> PolicyLossOutput {
                 advantages: x.advantages.clone(),
                 mask: factor.clone(),
                 offsets: x.offsets,
-                // The ratio is already that to the policy that generated.
+                // The ratio is already relative to the policy that generated.
                 rollout_is_weights: None,
                 factor: None,
                 options: x.options,

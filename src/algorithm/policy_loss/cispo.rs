@@ -5,7 +5,7 @@ use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "cispo",
     aliases: &[],
-    doc: "Policy gradient weighted by the clipped ratio: a clip bounds what a token counts, and silences none.\n\
+    doc: "Policy gradient weighted by the clipped ratio: the clip bounds the weight of a token, and drops none.\n\
           Formula: Δ = clamp(log π − log π_old, ±20), ρ = e^Δ; L = −sg(clamp(ρ, 1−low, 1+high))·A·log π.\n\
           Paper: MiniMax 2025, MiniMax-M1, arXiv:2506.13585.\n\
           verl: compute_policy_loss_cispo.\n\

@@ -50,7 +50,7 @@ fn prepare(x: &MiniBatch, uniform: &mut dyn FnMut() -> f64) -> Prepared {
     Prepared { factor, metrics: Vec::new() }
 }
 
-/// Whether clipping the ratio raises the loss of this token.
+/// True if clipping the ratio raises the loss of this token.
 fn is_clipped(x: &MiniBatch, token: usize) -> bool {
     let ratio = (f64::from(x.log_prob[token]) - f64::from(x.old_log_prob[token])).exp();
     let (low, high) = x.options.clip_range();

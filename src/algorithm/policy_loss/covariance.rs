@@ -1,4 +1,4 @@
-//! The covariance of advantage and log-probability over a mini-batch, by which clip_cov and kl_cov choose tokens.
+//! The covariance of advantage and log-probability over a mini-batch, by which `clip_cov` and `kl_cov` choose tokens.
 
 use super::MiniBatch;
 
@@ -8,7 +8,7 @@ pub struct Share {
     pub covariance: f64,
 }
 
-/// (A − mean A)·(log π − mean log π) of each trained token, in their order; the means are over all of them.
+/// Returns (A − mean A)·(log π − mean log π) of each trained token, in their order; the means are over all of them.
 pub fn shares(x: &MiniBatch) -> Vec<Share> {
     let trained: Vec<usize> = (0..x.mask.len()).filter(|&t| x.mask[t] != 0.0).collect();
     let column = |values: &[f32]| -> Vec<f64> { trained.iter().map(|&t| f64::from(values[t])).collect() };
@@ -19,7 +19,7 @@ pub fn shares(x: &MiniBatch) -> Vec<Share> {
     trained.iter().zip(covariances).map(|(&token, covariance)| Share { token, covariance }).collect()
 }
 
-/// How many tokens a share of `count` is, at least one.
+/// Returns the number of tokens in a share of `count`, at least one.
 pub fn how_many(share: f64, count: usize) -> usize {
     ((share * count as f64) as usize).max(1)
 }

@@ -10,7 +10,7 @@ const EPSILON: f64 = 1e-8;
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "dppo_kl",
     aliases: &[],
-    doc: "Policy gradient with a truncated ratio, on the tokens that have moved little as a choice between them and all others.\n\
+    doc: "Policy gradient with a truncated ratio, on the tokens whose probability against all others has moved little.\n\
           Formula: p = π, q = π_old; K = q·log(q/p) + (1 − q)·log((1 − q + 1e-8)/(1 − p + 1e-8)); a token counts while \
           K ≤ high or p ≤ q where A > 0, K ≤ low or p ≥ q elsewhere; L = −A·sg(min(ρ, clip_ratio_c))·log π on those, else 0.\n\
           Paper: DPPO 2026, arXiv:2602.04879.\n\
@@ -29,7 +29,7 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     let (log_p, log_q) = (x.log_prob.clone().detach(), x.old_log_prob.clone());
     let (low, high) = x.options.clip_range();
     let (p, q) = (log_p.clone().exp(), log_q.clone().exp());
-    // NaN where rounding put a probability above 1, which compares as too far.
+    // NaN if rounding put a probability above 1; it compares as too far.
     let others = |p: Tensor<1>| p.neg() + 1.0 + EPSILON;
     let divergence = q.clone() * (log_q - log_p) + (q.clone().neg() + 1.0) * (others(q.clone()) / others(p.clone())).log();
     let up = divergence.clone().lower_equal_scalar(high).bool_or(p.clone().lower_equal(q.clone()));

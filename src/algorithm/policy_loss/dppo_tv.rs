@@ -33,8 +33,8 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     within(x, up, down)
 }
 
-/// The truncated policy gradient on the tokens that are inside their trust region: `up` tells which are where the
-/// advantage is positive, `down` where it is not.
+/// Returns the truncated policy gradient on the tokens inside their trust region: those in `up` if the advantage is positive,
+/// else those in `down`.
 pub fn within(x: &LossInput, up: Tensor<1, Bool>, down: Tensor<1, Bool>) -> PolicyLossOutput {
     let positive = x.advantages.clone().greater_scalar(0.0);
     let inside = positive.clone().bool_and(up).bool_or(positive.bool_not().bool_and(down));

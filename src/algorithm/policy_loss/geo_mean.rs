@@ -8,7 +8,7 @@ const WEIGHT_EPSILON: f64 = 1e-10;
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "geo_mean",
     aliases: &[],
-    doc: "One term per response: the geometric mean of its tokens' ratios, each clipped before, times its mean advantage.\n\
+    doc: "One term per response: the geometric mean of its tokens' ratios, each clipped first, times its mean advantage.\n\
           Formula: δ = log π − log π_old; δ' = min(δ, high) where A > 0, max(δ, −low) where A < 0, 0 where A = 0; \
           every token of a response has L = −mean_t(A)·exp(mean_t(δ')); importance weights by their geometric mean.\n\
           Paper: Zhao et al. 2025, GMPO, arXiv:2507.20673.\n\

@@ -1,8 +1,8 @@
-//! GSPO: the importance ratio and its clip are of the whole response, by the geometric mean of its tokens' ratios.
+//! GSPO: one importance ratio per response, the geometric mean of its tokens' ratios, is clipped.
 
 use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
-/// The log-ratio of a response is held below this (verl).
+/// The upper bound of the log-ratio of a response (verl).
 const MAX_LOG_SEQUENCE_RATIO: f64 = 10.0;
 
 pub const LOSS: PolicyLoss = PolicyLoss {

@@ -1,8 +1,8 @@
 //! Policy losses: the loss of each token as a formula on small tensors, differentiable in `log_prob`.
 //!
-//! One file per loss and one line in [`POLICY_LOSSES`]. A loss sees whole sequences, never a model; how tokens are averaged
-//! is not its business but that of [`super::aggregate`]. What depends on more than a micro-batch is worked out once per
-//! mini-batch, in [`PolicyLoss::prepare`], so that no loss depends on how the mini-batch is cut.
+//! A loss is one file and one line in [`POLICY_LOSSES`]. It gets whole sequences, never a model; [`super::aggregate`] averages
+//! over the tokens. Factors that depend on more than a micro-batch are computed once per mini-batch, in [`PolicyLoss::prepare`],
+//! so that no loss depends on how the mini-batch is cut.
 
 mod bypass_mode;
 mod cispo;
@@ -32,51 +32,51 @@ use super::options::{Options, Setting};
 use super::rollout_correction::{BypassLoss, RolloutCorrection};
 use crate::util::choice::{Choice, Refusal};
 
-/// Log-ratios are held within ±this, so that e^Δ, and a gradient's square, stay finite. verl and OpenRLHF use the same.
+/// The bound of log-ratios, so that e^Δ, and a gradient's square, stay finite. verl and OpenRLHF use the same.
 const MAX_LOG_RATIO: f64 = 20.0;
 
 /// One micro-batch of whole sequences; tensors have shape `[tokens]`. Entries where the mask is 0 hold 0.
 pub struct LossInput<'a> {
     /// log π of the current policy, the only input with a gradient.
     pub log_prob: Tensor<1>,
-    /// log π of the policy the advantages belong to; in bypass mode that of the rollout engine.
+    /// log π of the policy that the advantages belong to; in bypass mode, log π of the rollout engine.
     pub old_log_prob: Tensor<1>,
     pub advantages: Tensor<1>,
     pub mask: Tensor<1>,
     /// Sequence boundaries, for losses that work on whole responses (see `column::Segments`).
     pub offsets: &'a [usize],
-    /// Importance weights that correct for the policy of the rollout engine.
+    /// Importance weights that correct for the policy of the rollout engine, if there are any.
     pub rollout_is_weights: Option<Tensor<1>>,
-    /// This micro-batch's part of what [`PolicyLoss::prepare`] returned; there whenever the loss has one.
+    /// This micro-batch's part of the result of [`PolicyLoss::prepare`]; present if the loss has that function.
     pub factor: Option<Tensor<1>>,
     pub options: &'a LossOptions,
 }
 
 impl LossInput<'_> {
-    /// log π − log π_old of each token, as it is.
+    /// Returns log π − log π_old of each token, unbounded.
     fn difference(&self) -> Tensor<1> {
         self.log_prob.clone() - self.old_log_prob.clone()
     }
 
-    /// The same, held within [`MAX_LOG_RATIO`]: Δ, of which ρ is e^Δ.
+    /// Returns Δ, which is log π − log π_old of each token, clamped to ±[`MAX_LOG_RATIO`]; ρ is e^Δ.
     fn log_ratio(&self) -> Tensor<1> {
         self.difference().clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
     }
 
-    /// ρ within the clip range.
+    /// Clamps ρ to the clip range.
     fn clip(&self, ratio: Tensor<1>) -> Tensor<1> {
         let (low, high) = self.options.clip_range();
         ratio.clamp(1.0 - low, 1.0 + high)
     }
 
-    /// The mean over the trained tokens of each sequence, given to each of its tokens; 0 where it has none.
+    /// Returns the mean over the trained tokens of each sequence, for each of its tokens; 0 if it has none.
     fn sequence_mean(&self, tokens: Tensor<1>) -> Tensor<1> {
         let segments = Segments::new(self.offsets, &tokens.device());
         let lengths = segments.sum(self.mask.clone()).clamp_min(1.0);
         segments.spread(segments.sum(tokens * self.mask.clone()) / lengths)
     }
 
-    /// The loss times the importance weights, where there are any.
+    /// Returns the loss times the importance weights, if there are any.
     fn weighted(&self, per_token: Tensor<1>) -> Tensor<1> {
         match &self.rollout_is_weights {
             Some(weights) => per_token * weights.clone(),
@@ -84,12 +84,12 @@ impl LossInput<'_> {
         }
     }
 
-    /// The mean of a number over the trained tokens.
+    /// Returns the mean of a number over the trained tokens.
     fn mean(&self, name: &'static str, values: Tensor<1>) -> Metric {
         Metric { name, sum: masked_sum(values, &self.mask), count: masked_sum(self.mask.clone(), &self.mask) }
     }
 
-    /// A metric that verl gives for this loss too, and that means nothing in it.
+    /// Returns a metric of 0, which verl reports for this loss too although it has no meaning.
     fn zero(&self, name: &'static str) -> Metric {
         self.mean(name, self.mask.zeros_like())
     }
@@ -99,39 +99,39 @@ impl LossInput<'_> {
 const CLIP_RANGE: [&str; 3] =
     ["actor_rollout_ref.actor.clip_ratio", "actor_rollout_ref.actor.clip_ratio_low", "actor_rollout_ref.actor.clip_ratio_high"];
 
-/// What a loss is told beside the batch.
+/// The settings of a loss.
 #[derive(Clone, Debug)]
 pub struct LossOptions {
     /// The settings that the loss names in its `reads`.
     pub settings: Options,
-    /// The correction that `bypass_mode` works out inside the loss.
+    /// The correction that `bypass_mode` computes inside the loss.
     pub rollout_correction: Option<RolloutCorrection>,
-    /// The loss below `bypass_mode`.
+    /// The loss that `bypass_mode` computes.
     pub bypass_loss: BypassLoss,
 }
 
 impl LossOptions {
-    /// Those of a loss that is not `bypass_mode`.
+    /// Returns the settings of a loss that is not `bypass_mode`.
     pub fn new(settings: Options) -> Self {
         Self { settings, rollout_correction: None, bypass_loss: BypassLoss::PpoClip }
     }
 
-    /// The same with another value of one setting, see [`Options::with`].
+    /// Returns the settings with another value of one of them, see [`Options::with`].
     pub fn with(self, name: &str, value: impl Into<Setting>) -> Self {
         Self { settings: self.settings.with(name, value), ..self }
     }
 
-    /// A number, see [`Options::number`].
+    /// Returns a number, see [`Options::number`].
     fn number(&self, name: &str) -> f64 {
         self.settings.number(name)
     }
 
-    /// A number that may be unset, see [`Options::optional`].
+    /// Returns a number that may be unset, see [`Options::optional`].
     fn optional(&self, name: &str) -> Option<f64> {
         self.settings.optional(name)
     }
 
-    /// (low, high): ρ is clipped below 1 − low and above 1 + high. Each is `clip_ratio` where it is not set by itself.
+    /// Returns (low, high): ρ is clipped below 1 − low and above 1 + high. Each is `clip_ratio` if it is unset.
     fn clip_range(&self) -> (f64, f64) {
         let side = |name: &str| self.optional(name).unwrap_or_else(|| self.number("clip_ratio"));
         (side("clip_ratio_low"), side("clip_ratio_high"))
@@ -157,16 +157,16 @@ pub struct PolicyLossOutput {
 pub struct MiniBatch<'a> {
     pub offsets: &'a [usize],
     pub mask: &'a [f32],
-    /// log π and entropy under the current policy.
+    /// log π under the current policy, followed by its entropy.
     pub log_prob: &'a [f32],
     pub entropy: &'a [f32],
-    /// As in [`LossInput`]; equal to `log_prob` in the on-policy case.
+    /// log π under the old policy, as in [`LossInput`]; equal to `log_prob` in the on-policy case.
     pub old_log_prob: &'a [f32],
     pub advantages: &'a [f32],
     pub options: &'a LossOptions,
 }
 
-/// What a loss worked out from a whole mini-batch.
+/// The factors that a loss computed from a whole mini-batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
     /// One number per token, [`LossInput::factor`].
@@ -175,7 +175,7 @@ pub struct Prepared {
     pub metrics: Vec<(String, f64)>,
 }
 
-/// Works out what depends on the whole mini-batch; the second argument draws uniformly from [0, 1).
+/// Computes the factors that depend on the whole mini-batch; the second argument draws uniformly from [0, 1).
 pub type Prepare = fn(&MiniBatch, &mut dyn FnMut() -> f64) -> Prepared;
 
 /// A row of [`POLICY_LOSSES`].
@@ -183,28 +183,28 @@ pub struct PolicyLoss {
     /// The value of `actor.policy_loss.loss_mode`.
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    /// As [`super::advantage::Estimator::doc`].
+    /// The documentation of the entry, in the format of [`super::advantage::Estimator::doc`].
     pub doc: &'static str,
-    /// The aggregation the loss is defined with, which replaces `actor.loss_agg_mode`.
+    /// The aggregation that the loss is defined with, which replaces `actor.loss_agg_mode`.
     pub aggregation: Option<&'static str>,
     pub prepare: Option<Prepare>,
-    /// The settings that it reads, as full keys; it finds them in [`LossInput::options`].
+    /// The settings that the entry reads, as full keys; their values are in [`LossInput::options`].
     pub reads: &'static [&'static str],
-    /// The settings that make no sense beside it.
+    /// The settings that cannot be combined with the entry.
     pub refuses: &'static [Refusal],
-    /// The switch that chooses it whatever `loss_mode` says.
+    /// The switch that chooses the loss whatever `loss_mode` is.
     pub chosen_by: Option<&'static str>,
     pub run: fn(&LossInput) -> PolicyLossOutput,
 }
 
 impl PolicyLoss {
-    /// The aggregation of its tokens, where `configured` is that of `actor.loss_agg_mode`.
+    /// Returns the aggregation of the loss, where `configured` is that of `actor.loss_agg_mode`.
     pub fn aggregation(&self, configured: &'static Aggregation) -> &'static Aggregation {
         self.aggregation.and_then(aggregate::find).unwrap_or(configured)
     }
 }
 
-/// Every loss `actor.policy_loss.loss_mode` can name.
+/// Every loss that `actor.policy_loss.loss_mode` can name.
 pub static POLICY_LOSSES: &[PolicyLoss] = &[
     vanilla::LOSS,
     gspo::LOSS,
@@ -222,17 +222,17 @@ pub static POLICY_LOSSES: &[PolicyLoss] = &[
     bypass_mode::LOSS,
 ];
 
-/// The loss of this name or alias.
+/// Returns the loss with this name or alias.
 pub fn find(name: &str) -> Option<&'static PolicyLoss> {
     POLICY_LOSSES.iter().find(|l| l.name == name || l.aliases.contains(&name))
 }
 
-/// The loss that a run has: the one that a switch chooses, else that of this name.
+/// Returns the loss of a run: the one that a switch chooses, else the one with this name.
 pub fn chosen(name: &str, is_on: impl Fn(&str) -> bool) -> Option<&'static PolicyLoss> {
     POLICY_LOSSES.iter().find(|loss| loss.chosen_by.is_some_and(&is_on)).or_else(|| find(name))
 }
 
-/// The names that a key may hold, for the configuration.
+/// Returns the names that a key may hold, for the configuration.
 pub fn choices(key: &'static str) -> impl Iterator<Item = Choice> {
     let choice = move |loss: &'static PolicyLoss, name: &'static str| Choice {
         reads: loss.reads.to_vec(),

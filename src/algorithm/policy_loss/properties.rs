@@ -1,4 +1,4 @@
-//! Properties of every policy loss, for any numbers: a new row of the table is under test at once.
+//! Properties of every policy loss, for any numbers: a new row of the table is tested at once.
 
 use proptest::prelude::*;
 
@@ -15,12 +15,12 @@ fn built_in(loss: &PolicyLoss) -> LossOptions {
     LossOptions::new(Options::built_in(loss.reads)).with("clip_ratio_high", 0.28)
 }
 
-/// Settings under which every loss has something to do, and none leaves anything to chance.
+/// Settings with which every loss takes effect, and none depends on chance.
 fn options(loss: &PolicyLoss) -> LossOptions {
     built_in(loss).with("clip_cov_ratio", 1.0).with("clip_cov_lb", 0.0).with("kl_cov_ratio", 0.3).with("dro_beta", 0.3)
 }
 
-/// Every loss by itself, and `vanilla` also with delta.
+/// Returns every loss alone, and `vanilla` also with delta.
 fn plain() -> Vec<PolicyObjective> {
     let of = |policy_loss: &'static PolicyLoss, options| PolicyObjective {
         policy_loss,
@@ -34,7 +34,7 @@ fn plain() -> Vec<PolicyObjective> {
     POLICY_LOSSES.iter().map(|loss| of(loss, options(loss))).chain([with_delta]).collect()
 }
 
-/// The same among all else that makes up the actor's loss.
+/// Returns every loss together with all other terms of the actor's loss.
 fn complete() -> Vec<PolicyObjective> {
     let among = |objective| PolicyObjective {
         entropy_coeff: 0.01,
@@ -45,7 +45,7 @@ fn complete() -> Vec<PolicyObjective> {
     plain().into_iter().map(among).collect()
 }
 
-/// Log-probabilities and importance weights from the numbers of a random batch.
+/// Turns the numbers of a random batch into log-probabilities and importance weights.
 fn realistic(mut c: Columns) -> Columns {
     let [weights, log_prob, old, reference, _, entropy] = &mut c.values;
     weights.iter_mut().for_each(|v| *v = v.exp());
@@ -56,7 +56,7 @@ fn realistic(mut c: Columns) -> Columns {
     c
 }
 
-/// One advantage for all tokens of a response: that of its first.
+/// Gives all tokens of a response the advantage of its first.
 fn by_response(mut c: Columns) -> Columns {
     for tokens in sequences(&c.offsets).filter(|tokens| !tokens.is_empty()) {
         let first = c.values[4][tokens.start];
@@ -65,7 +65,7 @@ fn by_response(mut c: Columns) -> Columns {
     c
 }
 
-/// The mini-batch in micro-batches of `size` sequences, put together again.
+/// Evaluates the mini-batch in micro-batches of `size` sequences and joins the results.
 fn update(objective: &PolicyObjective, mode: &Aggregation, c: &Columns, weighted: bool, size: usize) -> LossResult {
     let [is_weights, log_prob, old, reference, advantages, entropy] = &c.values;
     let mini_batch = MiniBatch {
@@ -112,7 +112,7 @@ fn update(objective: &PolicyObjective, mode: &Aggregation, c: &Columns, weighted
     all
 }
 
-/// Metrics of one name added up.
+/// Adds up the metrics with the same name.
 fn sums(metrics: impl Iterator<Item = Metric>) -> Vec<Metric> {
     let mut all: Vec<Metric> = Vec::new();
     for metric in metrics {
@@ -128,7 +128,7 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + b.abs())
 }
 
-/// Loss, terms and metrics agree to rounding.
+/// Checks that loss, terms and metrics agree up to rounding.
 fn same_numbers(what: &str, a: &LossResult, b: &LossResult) -> Result<(), TestCaseError> {
     prop_assert!(close(a.loss, b.loss, 1e-5), "{what} loss: {} {}", a.loss, b.loss);
     prop_assert_eq!(a.metrics.len(), b.metrics.len(), "{}", what);
@@ -195,7 +195,7 @@ proptest! {
         }
     }
 
-    /// Masked tokens, whatever they hold, and sequences without any other token are as if they were not there.
+    /// Masked tokens, whatever their numbers, and sequences with masked tokens only have no effect.
     #[test]
     fn padding_does_not_matter(batch in batch()) {
         let trained = |s: &Sequence| s.iter().filter(|t| t.0).copied().collect::<Vec<_>>();
@@ -243,7 +243,7 @@ proptest! {
         }
     }
 
-    /// Responses of one token: the ratio of the response is that of the token, and so are the losses.
+    /// For responses of one token, the ratio of the response is the ratio of the token, and the losses agree.
     #[test]
     fn sequence_losses_of_one_token_responses_are_token_losses(batch in batch()) {
         let shortened = |s: &Sequence| s.iter().take(1).copied().collect::<Vec<_>>();
@@ -302,15 +302,15 @@ fn nothing_comes_of_masked_or_missing_tokens() {
     }
 }
 
-/// One response of one token.
+/// Evaluates a loss on one response of one token.
 fn one_token(objective: &PolicyObjective, log_prob: f32, old: f32, advantage: f32) -> LossResult {
     let values = [1.0, log_prob, old, log_prob, advantage, 1.0].map(|v| vec![v]);
     let c = Columns { offsets: vec![0, 1], mask: vec![1.0], values };
     update(objective, mode("token-mean"), &c, false, 1)
 }
 
-/// A token that has already moved past its trust region, the way its advantage asks, has no gradient; the losses that bound
-/// what a token counts instead of silencing it keep one, and all have one towards the old policy.
+/// A token that has already moved past its trust region, in the direction of its advantage, has no gradient; losses that bound
+/// the weight of a token instead of dropping it keep one, and all have one towards the old policy.
 #[test]
 fn clips_silence_what_went_too_far() {
     let soft = ["sapo", "gpg", "kl_cov", "cispo", "dro", "vespo"];

@@ -1,4 +1,4 @@
-//! TRL's RLOO loss: a clipped surrogate whose ratio is that of the whole response, the product of its tokens' ratios.
+//! TRL's RLOO loss: a clipped surrogate with one ratio per response, the product of its tokens' ratios.
 
 use super::{CLIP_RANGE, LossInput, MAX_LOG_RATIO, Metric, PolicyLoss, PolicyLossOutput};
 use crate::algorithm::column::{Segments, masked_sum};
@@ -11,7 +11,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           L = max(−Aρ, −A·clamp(ρ, 1−low, 1+high)).\n\
           Paper: Ahmadian et al. 2024, Back to basics, arXiv:2402.14740; the clip: Schulman et al. 2017, PPO, arXiv:1707.06347.\n\
           TRL: RLOOTrainer._compute_loss.\n\
-          Deviation: TRL does not hold log ρ, whose exponential then overflows, and has no importance weights: ours weigh \
+          Deviation: TRL does not hold log ρ, whose exponential then overflows, and has no importance weights: here they weight \
           each token's part of its response. \
           actor/pg_clipfrac is of responses, as TRL's clip_ratio/region_mean.\n\
           When: with the estimator of the same name and an outcome reward. The gradient is that of the sum over tokens, so \

@@ -2,7 +2,7 @@
 
 use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
-/// Where the ratio is cut.
+/// The bounds of the ratio.
 pub const CLIPPING: &[&str] = &[
     CLIP_RANGE[0],
     CLIP_RANGE[1],
@@ -23,8 +23,8 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           TRL: GRPOTrainer with loss_type grpo (seq-mean-token-mean), bnpo or dapo (token-mean), dr_grpo \
           (seq-mean-token-sum-norm); it has no dual clip, so give delta, or a clip_ratio_c out of reach.\n\
           OpenRLHF: PolicyLoss of type ppo, whose dual_clip is clip_ratio_c and is off by default.\n\
-          Deviation: TRL does not hold Δ within ±20; and delta takes the place of the dual clip, since where A < 0 it is one, \
-          with c = δ.\n\
+          Deviation: TRL does not hold Δ within ±20; and delta replaces the dual clip, since where A < 0 it is a dual clip with \
+          c = δ.\n\
           When: the default; every other loss is measured against it.",
     aggregation: None,
     prepare: None,

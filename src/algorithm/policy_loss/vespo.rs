@@ -4,13 +4,13 @@ use super::{LossInput, MAX_LOG_RATIO, PolicyLoss, PolicyLossOutput};
 use crate::algorithm::column::Segments;
 use crate::util::choice::{Refusal, When};
 
-/// log w is held above log of this (TRL).
+/// The lower bound of w (TRL).
 const LEAST_RATIO: f64 = 1e-8;
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "vespo",
     aliases: &[],
-    doc: "Policy gradient weighted by a gamma-shaped function of the response's ratio, which is 1 on-policy and fades on both sides.\n\
+    doc: "Policy gradient weighted by a gamma-shaped function of the response's ratio, which is 1 on-policy and falls on both sides.\n\
           Formula: log w = clamp(Σ_t clamp(log π − log π_old, ±20) + Σ_t clamp(log w_rollout, log 1e-8, 20), log 1e-8, 20); \
           (k, λ) = (vespo_k_pos, vespo_lambda_pos) where A ≥ 0, else (vespo_k_neg, vespo_lambda_neg); \
           L = −sg(exp(λ + k·log w − λ·w))·A·log π.\n\

@@ -1,8 +1,8 @@
-//! Between scores and advantages: penalties for length, normalisation, clipping; and the normalisation of advantages.
+//! The steps between scores and advantages: penalties for length, normalisation, clipping; and the normalisation of advantages.
 //!
-//! One file per step. What works on one score per sequence is switched on in [`RewardShaping`], which fixes the order; the two
-//! that work on token columns, [`whiten_rewards()`] and [`NormalizeAdvantages`], come later in a training step. A sequence
-//! without a score (`None`: every reward function abstained) stays without one and is counted nowhere.
+//! One file per step. The steps on scores of sequences are switched on in [`RewardShaping`], which fixes their order; the two on
+//! token columns, [`whiten_rewards()`] and [`NormalizeAdvantages`], come later in a training step. A sequence without a score
+//! (`None`: every reward function abstained) stays without one and is left out of all statistics.
 
 mod missing_eos;
 mod normalize_advantages;
@@ -20,7 +20,7 @@ pub use scores::RewardShaping;
 pub use shaping::Shaping;
 pub use whiten_rewards::whiten_rewards;
 
-/// Every step, in the order in which they are done.
+/// All steps, in the order in which they are applied.
 pub static SHAPINGS: &[Shaping] = &[
     overlong::SHAPING,
     stop_properly::SHAPING,

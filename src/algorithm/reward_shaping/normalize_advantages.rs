@@ -18,7 +18,7 @@ pub const SHAPING: Shaping = Shaping {
           When: the scale of the rewards drifts, and one learning rate must fit the whole run.",
 };
 
-/// Over what the statistics of advantages are.
+/// The set over which the statistics of advantages are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormalizeAdvantages {
     /// Responses; meant for estimators that give all tokens of a response one advantage.
@@ -28,8 +28,8 @@ pub enum NormalizeAdvantages {
 }
 
 impl NormalizeAdvantages {
-    /// Normalises the advantages of trained tokens in place, over all sequences with `counted`; those of other tokens become 0.
-    /// `counted` is false for sequences that have no score, or nothing to compare it with.
+    /// Normalises the advantages of trained tokens in place, over all sequences with `counted`; the advantages of other tokens
+    /// become 0. `counted` is false for sequences without a score, or without another one to compare it with.
     pub fn apply(self, offsets: &[usize], mask: &[f32], counted: &[bool], advantages: &mut [f32]) {
         let mut own = mask.to_vec();
         for (tokens, _) in sequences(offsets).zip(counted).filter(|&(_, &counted)| !counted) {
@@ -80,7 +80,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Any batch, of nothing or of equal advantages too: numbers, 0 where nothing is trained, the same in any order.
+        /// For any batch, also an empty one or one of equal advantages, the results are numbers, 0 where nothing is trained, and
+        /// the same in any order.
         #[test]
         fn numbers_come_out(
             batch in prop::collection::vec((prop::collection::vec(any::<bool>(), 0..5), -2..3i8, any::<bool>()), 0..7),

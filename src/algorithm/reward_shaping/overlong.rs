@@ -1,4 +1,4 @@
-//! DAPO's soft overlong punishment: the last tokens before the limit cost more and more.
+//! DAPO's soft overlong punishment: a penalty that grows over the last tokens before the limit.
 
 use super::shaping::Shaping;
 
@@ -10,7 +10,7 @@ pub const SHAPING: Shaping = Shaping {
           verl: DAPORewardManager.\n\
           OpenRLHF: apply_overlong_penalty.\n\
           TRL: get_soft_overlong_punishment, whose factor is 1.\n\
-          Deviation: beyond max_resp_len the penalty goes on growing, as in verl; the paper, OpenRLHF and TRL stop at \
+          Deviation: beyond max_resp_len the penalty keeps growing, as in verl; the paper, OpenRLHF and TRL stop at \
           −penalty_factor. Up to there, usually the longest allowed response, all are equal.\n\
           When: responses run into the length limit, and a correct long one should still be worth something.",
 };
@@ -18,15 +18,15 @@ pub const SHAPING: Shaping = Shaping {
 /// Named numbers, one per sequence; `None` for sequences without a score.
 pub type Extras = Vec<(String, Vec<Option<f64>>)>;
 
-/// `overlong_buffer`.
+/// The settings of the step `overlong_buffer`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlong {
     /// L in tokens, above 0 and at most `max_resp_len`.
     pub len: usize,
-    /// The length at which the whole penalty is due.
+    /// The length at which the penalty reaches its full size.
     pub max_resp_len: usize,
     pub penalty_factor: f64,
-    /// Whether `overlong_reward` and `overlong` are logged.
+    /// True if `overlong_reward` and `overlong` are logged.
     pub log: bool,
 }
 

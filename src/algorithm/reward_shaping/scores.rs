@@ -3,13 +3,13 @@
 use super::overlong::{Extras, Overlong};
 use super::{missing_eos, normalize_reward, reward_clip, stop_properly};
 
-/// What is done to the scores of a batch, top to bottom.
+/// The steps that are applied to the scores of a batch, in the order of the fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RewardShaping {
     pub overlong: Option<Overlong>,
     /// For responses that the length limit cut off: from 0 to 1 multiplies the score, below 0 replaces it.
     pub stop_properly: Option<f64>,
-    /// What a response that did not end by itself loses.
+    /// The amount that is subtracted for a response that did not end by itself.
     pub missing_eos_penalty: Option<f64>,
     pub normalize: bool,
     /// The least and the greatest score, in this order.
@@ -17,9 +17,8 @@ pub struct RewardShaping {
 }
 
 impl RewardShaping {
-    /// Shapes the scores in place, and returns what is to be logged beside them. `lengths` are response lengths in tokens;
-    /// `ended` is whether a response ended by itself and was not cut off by the length limit. Steps that read them do nothing to
-    /// scores without one.
+    /// Shapes the scores in place, and returns the numbers to log beside them. `lengths` are response lengths in tokens; `ended`
+    /// is true if a response ended by itself and was not cut off by the length limit. Sequences without a score are skipped.
     pub fn apply(&self, scores: &mut [Option<f64>], lengths: &[usize], ended: &[bool]) -> Extras {
         let extras = self.overlong.as_ref().map_or_else(Extras::new, |overlong| overlong.apply(scores, lengths));
         if let Some(coef) = self.stop_properly {
@@ -72,8 +71,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever is switched on: abstained stay so and are counted nowhere, the order of sequences does not matter, and
-        /// every score is a number.
+        /// Whatever is switched on: abstained sequences stay without a score and out of the statistics, the order of sequences
+        /// does not matter, and every score is a number.
         #[test]
         fn abstained_sequences_are_as_if_they_were_not_there(
             batch in prop::collection::vec((prop::option::weighted(0.7, -3.0..3.0f64), 0..20usize, any::<bool>()), 0..8),

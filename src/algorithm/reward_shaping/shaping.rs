@@ -3,6 +3,6 @@
 /// A row of [`SHAPINGS`](super::SHAPINGS).
 pub struct Shaping {
     pub name: &'static str,
-    /// As that of an estimator.
+    /// The documentation of the entry, in the format of [`Estimator::doc`](super::advantage::Estimator::doc).
     pub doc: &'static str,
 }

@@ -12,7 +12,7 @@ pub const SHAPING: Shaping = Shaping {
           When: with a critic, if the scale of the rewards drifts.",
 };
 
-/// The whitened rewards; 0 where `mask` is 0. Set the mask of sequences without a score to 0.
+/// Returns the whitened rewards; 0 where `mask` is 0. Set the mask of sequences without a score to 0.
 pub fn whiten_rewards(rewards: &[f32], mask: &[f32]) -> Vec<f32> {
     let values: Vec<f64> = rewards.iter().map(|&r| f64::from(r)).collect();
     let kept: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&r, _)| r).collect();

@@ -5,39 +5,39 @@ use super::rejection::{self, Rejection};
 use super::trained::{Report, Trained};
 use super::weights::Importance;
 
-/// What is done about the difference (`algorithm.rollout_correction`). The default is nothing: only the report.
+/// The correction of the difference (`algorithm.rollout_correction`). The default corrects nothing and only reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RolloutCorrection {
     /// Importance weights, `rollout_is*`.
     pub(super) importance: Option<Importance>,
     /// Criteria that a token must all pass, `rollout_rs*`.
     pub(super) rejections: Vec<Rejection>,
-    /// A sequence is rejected when the ratio of one of its tokens is below this, `rollout_token_veto_threshold`.
+    /// A sequence is rejected if the ratio of one of its tokens is below this, `rollout_token_veto_threshold`.
     pub(super) veto: Option<f64>,
 }
 
-/// The loss below `bypass_mode` (`algorithm.rollout_correction.loss_type`).
+/// The loss that `bypass_mode` computes (`algorithm.rollout_correction.loss_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BypassLoss {
     PpoClip,
     Reinforce,
 }
 
-/// What a correction comes to on one batch; columns as long as the batch.
+/// The result of a correction on one batch; columns with one number per token of the batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Corrected {
     /// The importance weight of each token, 0 where the mask is 0; rejected tokens keep theirs. `None` without
     /// `rollout_is`.
     pub weights: Option<Vec<f32>>,
-    /// The mask, and 0 on rejected tokens. verl normalises by the tokens left; OpenRLHF and TRL by those before.
+    /// The mask, with 0 on rejected tokens. verl normalises by the remaining tokens, OpenRLHF and TRL by all tokens.
     pub mask: Vec<f32>,
-    /// Named as in verl, `rollout_corr/…`.
+    /// Metrics under verl's names, `rollout_corr/…`.
     pub metrics: Vec<(String, f64)>,
 }
 
 impl RolloutCorrection {
-    /// Weighs and rejects the tokens of a batch. `old_log_prob` is log π of the policy that is trained, `rollout_log_prob` that
-    /// of the policy that generated. Numbers of masked tokens are not read.
+    /// Weights and rejects the tokens of a batch. `old_log_prob` is log π of the policy that is trained, `rollout_log_prob` log π
+    /// of the policy that generated. Numbers of masked tokens are ignored.
     ///
     /// # Panics
     /// If columns differ in length.
@@ -56,8 +56,8 @@ impl RolloutCorrection {
     }
 }
 
-/// How far the two policies are apart (verl `compute_offpolicy_metrics`), whether or not that is corrected; arguments and
-/// panics as in [`RolloutCorrection::apply`]. Empty without a trained token.
+/// Returns metrics of the distance between the two policies (verl `compute_offpolicy_metrics`), whether or not it is corrected;
+/// arguments and panics are those of [`RolloutCorrection::apply`]. Empty without a trained token.
 pub fn off_policy_metrics(offsets: &[usize], mask: &[f32], old_log_prob: &[f32], rollout_log_prob: &[f32]) -> Vec<(String, f64)> {
     RolloutCorrection::default().apply(offsets, mask, old_log_prob, rollout_log_prob).metrics
 }

@@ -1,20 +1,22 @@
-//! Correcting for the difference between the policy that generated and the policy that is trained.
+//! Corrects for the difference between the policy that generated and the policy that is trained.
 //!
-//! The engine that generates and the one that trains compute in different ways, and the policy moves between the two. With
-//! r = π/π_rollout, the probability of a token under the policy that is trained over that under the policy that generated:
+//! The engine that generates and the one that trains compute in different ways, and the policy changes between the two. With r =
+//! π/π_rollout, the probability of a token under the policy that is trained divided by its probability under the policy that
+//! generated:
 //!
 //! - *importance weights* (`rollout_is`) multiply the loss of each token by r, or by Π r of its sequence, bounded;
 //! - *rejection* ([`CRITERIA`]) takes tokens, or whole sequences, out where r is too far from 1;
 //! - the *veto* takes a sequence out for a single token of tiny r.
 //!
-//! All work on the trained tokens of the whole batch; [`RolloutCorrection::apply`] also returns verl's metrics of them.
+//! All of them work on the trained tokens of the whole batch; [`RolloutCorrection::apply`] also returns verl's metrics of these.
 //! π is the policy before the update (verl's decoupled mode), or the current one (bypass mode, the loss `bypass_mode`).
 //!
 //! Source: Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training,
 //! <https://fengyao.notion.site/off-policy-rl>; Liu, Li et al. 2025, When speed kills stability,
 //! <https://richardli.xyz/rl-collapse>; IcePop: Ling Team 2025, Every step evolves, arXiv:2510.18855.
 //!
-//! The corrections of other libraries in these settings (all below `algorithm.rollout_correction`; lo and hi are theirs):
+//! The corrections of other libraries in these settings (all below `algorithm.rollout_correction`; lo and hi are the bounds
+//! there):
 //!
 //! | Library | There | `rollout_is` | `rollout_is_threshold` | `rollout_is_threshold_lower` | `rollout_rs` and threshold |
 //! |---|---|---|---|---|---|

@@ -1,8 +1,8 @@
-//! How far apart the two policies are.
+//! Metrics of the distance between the two policies.
 
 use super::trained::{MAX_LOG_RATIO, Report, Trained, max, mean, mean_of, min, sum};
 
-/// verl's `compute_offpolicy_metrics`: perplexities per sequence, divergences per token, and E[r²] − 1.
+/// Reports verl's `compute_offpolicy_metrics`: perplexities per sequence, divergences per token, and E[r²] − 1.
 pub fn report(batch: &Trained, report: &mut Report) {
     let training = batch.reduce(&batch.training, mean);
     report.add("training_ppl", mean_of(&training, |l| (-l).exp()));

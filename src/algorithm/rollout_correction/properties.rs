@@ -1,4 +1,4 @@
-//! What holds for any batch, and what the reference numbers do not reach.
+//! Properties that hold for any batch, and cases that the reference numbers do not cover.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn batch() -> impl Strategy<Value = Batch> {
 struct Columns {
     offsets: Vec<usize>,
     mask: Vec<f32>,
-    /// NaN where the mask is 0.
+    /// The columns log π, log π of the rollout and advantage; NaN where the mask is 0.
     values: [Vec<f32>; 3],
 }
 
@@ -86,8 +86,8 @@ proptest! {
         }
     }
 
-    /// Columns turn with their sequences and metrics stay; sequences without a trained token, put anywhere, change nothing, and
-    /// neither do masked tokens, which are NaN; nothing else is.
+    /// Columns are permuted with their sequences and metrics stay; sequences without a trained token, inserted anywhere, change
+    /// nothing, and neither do masked tokens, which are NaN here; no other number becomes NaN.
     #[test]
     fn neither_order_nor_empty_sequences_matter(batch in batch(), turn in 0..7usize) {
         let mut turned = batch.clone();
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// Bounds that leave nothing over: verl divides by the zero that remains.
+/// Bounds that leave no weight above 0: verl divides by the resulting zero.
 #[test]
 fn weights_that_are_all_zero_have_no_effective_sample() {
     let correction = correction("token", "0.9_1.1", "", "");
@@ -245,7 +245,7 @@ fn criteria_have_one_name_each_and_say_what_they_are() {
     assert!(CRITERIA.iter().all(|c| c.doc.contains("\nFormula: ")));
 }
 
-/// No threshold, and a ratio that no floating-point number holds.
+/// No threshold, and a ratio beyond the range of floating-point numbers.
 #[test]
 fn weights_beyond_floating_point_are_bounded() {
     for level in ["token", "sequence"] {

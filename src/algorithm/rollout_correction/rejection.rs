@@ -2,7 +2,7 @@
 
 use super::trained::{Report, Trained, max, mean, min, share, std_of_sequences, std_of_tokens, sum};
 
-/// How far apart the policies are at one token, from log r.
+/// The divergence of the two policies at one token, computed from log r.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divergence {
     /// −log r, of either sign; it has a lower and an upper bound, given as ratios.
@@ -23,7 +23,7 @@ impl Divergence {
     }
 }
 
-/// What is judged, and so rejected, as one.
+/// The unit that a criterion judges and rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     Token,
@@ -36,9 +36,9 @@ pub enum Over {
 /// A row of [`CRITERIA`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Criterion {
-    /// As in `rollout_rs`.
+    /// The name in `rollout_rs`.
     pub name: &'static str,
-    /// Its name in verl ≤ 0.7, whose bounds are of r where those of `name` are of 1/r.
+    /// The name in verl ≤ 0.7. Its bounds apply to r, whereas those of `name` apply to 1/r.
     pub older_name: Option<&'static str>,
     pub doc: &'static str,
     over: Over,
@@ -49,7 +49,7 @@ const fn criterion(name: &'static str, doc: &'static str, over: Over, divergence
     Criterion { name, older_name: None, doc, over, divergence }
 }
 
-/// Every criterion `rollout_rs` can name; log r is clamped to ±20.
+/// Every criterion that `rollout_rs` can name; log r is clamped to ±20.
 pub static CRITERIA: &[Criterion] = &[
     Criterion {
         older_name: Some("token"),
@@ -71,7 +71,7 @@ pub static CRITERIA: &[Criterion] = &[
         older_name: Some("sequence"),
         ..criterion(
             "seq_sum_k1",
-            "Rejects sequences by the ratio of their probabilities; longer ones go sooner.\nFormula: lo ≤ Π 1/r ≤ hi.",
+            "Rejects sequences by the ratio of their probabilities; longer ones are rejected sooner.\nFormula: lo ≤ Π 1/r ≤ hi.",
             Over::SequenceSum,
             Divergence::K1,
         )
@@ -124,7 +124,7 @@ pub static CRITERIA: &[Criterion] = &[
     ),
 ];
 
-/// A criterion with its bounds, which are of the divergence: for k1 logarithms of the ratios given.
+/// A criterion with its bounds on the divergence: for k1 the logarithms of the given ratios.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
     pub criterion: &'static Criterion,
@@ -133,7 +133,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Whether each trained token passes. verl: compute_rollout_rejection_mask, compute_rs_metrics.
+    /// Returns true for each trained token that passes. verl: compute_rollout_rejection_mask, compute_rs_metrics.
     fn judge(&self, batch: &Trained, report: &mut Report) -> Vec<bool> {
         let Criterion { name, over, divergence, .. } = *self.criterion;
         let tokens: Vec<f64> = batch.bounded_log_ratio().into_iter().map(|l| divergence.of(l)).collect();
@@ -171,7 +171,7 @@ impl Rejection {
     }
 }
 
-/// Whether each trained token passes every criterion and its sequence the veto.
+/// Returns true for each trained token that passes every criterion and whose sequence passes the veto.
 pub fn keep(rejections: &[Rejection], veto: Option<f64>, batch: &Trained, report: &mut Report) -> Vec<bool> {
     let mut keep = vec![true; batch.log_ratio.len()];
     for rejection in rejections {

@@ -1,4 +1,4 @@
-//! From the keys of `algorithm.rollout_correction` to a correction.
+//! Creates a correction from the keys of `algorithm.rollout_correction`.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -12,24 +12,24 @@ use super::weights::{Importance, Level};
 pub struct Settings {
     /// `token` or `sequence`.
     pub rollout_is: Option<String>,
-    /// What weights are cut at; with `low_high` those outside become 0.
+    /// The upper bound of the weights; with `low_high`, weights outside the bounds become 0.
     pub rollout_is_threshold: Option<String>,
-    /// What smaller weights are raised to.
+    /// The lower bound, to which smaller weights are raised.
     pub rollout_is_threshold_lower: Option<f64>,
     pub rollout_is_batch_normalize: bool,
     /// Names of [`CRITERIA`], joined by commas.
     pub rollout_rs: Option<String>,
-    /// One bound for all criteria, or one for each, joined by commas. Of k1 criteria it is `low_high`, or x for 1/x to x; of
-    /// the others an upper bound.
+    /// One bound for all criteria, or one for each, joined by commas. For k1 criteria it is `low_high`, or x for 1/x to x; for
+    /// the others it is an upper bound.
     pub rollout_rs_threshold: Option<String>,
-    /// The lower bound of k1 criteria whose threshold is one number.
+    /// The lower bound of k1 criteria whose threshold is a single number.
     pub rollout_rs_threshold_lower: Option<f64>,
-    /// A sequence is rejected when the ratio of one of its tokens is below this.
+    /// A sequence is rejected if the ratio of one of its tokens is below this.
     pub rollout_token_veto_threshold: Option<f64>,
 }
 
 impl Default for Settings {
-    /// verl's defaults: nothing is corrected.
+    /// Returns verl's defaults, with which nothing is corrected.
     fn default() -> Self {
         Self {
             rollout_is: None,
@@ -45,8 +45,8 @@ impl Default for Settings {
 }
 
 impl RolloutCorrection {
-    /// Fails, naming the key, on an unknown name, a missing threshold, and one that is no number, not above 0, or out of order.
-    /// Thresholds of what is not asked for are not read.
+    /// Fails, naming the key, on an unknown name, a missing threshold, and one that is not a number, not above 0, or out of
+    /// order. Thresholds of unused criteria and weights are ignored.
     ///
     /// Deviation: verl drops weights silently when `rollout_is_threshold` is null, and refuses a lower bound of 0.
     pub fn new(settings: &Settings) -> Result<Self> {
@@ -144,7 +144,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// `high` or `low_high`.
+/// Reads `high` or `low_high`.
 fn bounds(text: &str, from: &str) -> Result<(Option<f64>, f64)> {
     let number = |part: &str| -> Result<f64> {
         let number = part.trim().parse::<f64>().ok().filter(|n| !n.is_nan());

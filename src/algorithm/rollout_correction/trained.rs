@@ -7,18 +7,18 @@ use crate::algorithm::sequences;
 
 pub use stats::mean;
 
-/// Log-probabilities are that far apart at most before they become a ratio, so that it stays finite (verl `SAFETY_BOUND`).
+/// The bound of log-ratios before they become ratios, so that these stay finite (verl `SAFETY_BOUND`).
 pub const MAX_LOG_RATIO: f64 = 20.0;
 
-/// The trained tokens of a batch, one sequence after another; sequences that have none are not there.
+/// The trained tokens of a batch, one sequence after another; sequences without trained tokens are left out.
 pub struct Trained {
-    /// Where each token stands in the columns of the batch, which have `length` numbers.
+    /// The position of each token in the columns of the batch, which have `length` numbers.
     position: Vec<usize>,
     length: usize,
     /// log π of the policy that is trained, and of the one that generated.
     pub training: Vec<f64>,
     pub rollout: Vec<f64>,
-    /// Their difference, log r.
+    /// log r, the difference of the two log-probabilities.
     pub log_ratio: Vec<f64>,
     /// The tokens of each sequence, at least one.
     sequences: Vec<Range<usize>>,
@@ -48,28 +48,28 @@ impl Trained {
         self.position.is_empty()
     }
 
-    /// log r, bounded.
+    /// Returns log r, clamped to ±[`MAX_LOG_RATIO`].
     pub fn bounded_log_ratio(&self) -> Vec<f64> {
         self.log_ratio.iter().map(|l| l.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)).collect()
     }
 
-    /// One number per sequence from those of its tokens.
+    /// Reduces the numbers of each sequence's tokens to one number.
     pub fn reduce(&self, tokens: &[f64], by: impl Fn(&[f64]) -> f64) -> Vec<f64> {
         self.sequences.iter().map(|range| by(&tokens[range.clone()])).collect()
     }
 
-    /// The number of its sequence for each token.
+    /// Gives each token the number of its sequence.
     pub fn spread<T: Copy>(&self, per_sequence: &[T]) -> Vec<T> {
         let repeat = |(range, &value): (&Range<usize>, &T)| std::iter::repeat_n(value, range.len());
         self.sequences.iter().zip(per_sequence).flat_map(repeat).collect()
     }
 
-    /// For each sequence, whether it holds for all of its tokens.
+    /// Returns true for each sequence all of whose tokens are true.
     pub fn all(&self, tokens: &[bool]) -> Vec<bool> {
         self.sequences.iter().map(|range| tokens[range.clone()].iter().all(|&t| t)).collect()
     }
 
-    /// Numbers of the trained tokens as a column of the batch, 0 elsewhere.
+    /// Writes the numbers of the trained tokens into a column of the batch, which is 0 elsewhere.
     pub fn scatter(&self, tokens: &[f64]) -> Vec<f32> {
         let mut column = vec![0.0; self.length];
         for (&t, &value) in self.position.iter().zip(tokens) {
@@ -79,7 +79,7 @@ impl Trained {
     }
 }
 
-/// Metrics in the order they were made.
+/// Metrics in the order in which they were added.
 #[derive(Default)]
 pub struct Report(pub Vec<(String, f64)>);
 
@@ -95,12 +95,12 @@ pub fn sum(values: &[f64]) -> f64 {
     values.iter().sum()
 }
 
-/// The mean of `f` of the values.
+/// Returns the mean of `f` over the values.
 pub fn mean_of(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     values.iter().map(|&v| f(v)).sum::<f64>() / values.len() as f64
 }
 
-/// The share of values of which it holds.
+/// Returns the share of the values for which `holds` is true.
 pub fn share<T: Copy>(values: &[T], holds: impl Fn(T) -> bool) -> f64 {
     values.iter().filter(|&&v| holds(v)).count() as f64 / values.len() as f64
 }
@@ -113,13 +113,13 @@ pub fn min(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The standard deviation with n, as verl takes it over tokens.
+/// Returns the standard deviation with n, as verl computes it over tokens.
 pub fn std_of_tokens(values: &[f64]) -> f64 {
     let centre = mean(values);
     mean_of(values, |v| (v - centre).powi(2)).sqrt()
 }
 
-/// The standard deviation with n − 1, as verl takes it over sequences; 0 for a single one.
+/// Returns the standard deviation with n − 1, as verl computes it over sequences; 0 for a single value.
 pub fn std_of_sequences(values: &[f64]) -> f64 {
     stats::std(values, mean(values))
 }

@@ -1,8 +1,9 @@
-//! Importance weights: the loss of a token counts as often as the policy that is trained would have written it.
+//! Importance weights: the loss of a token is multiplied by the ratio of its probabilities under the policy that is trained and
+//! the policy that generated.
 
 use super::trained::{MAX_LOG_RATIO, Report, Trained, max, mean, mean_of, min, share, std_of_sequences, std_of_tokens, sum};
 
-/// What a weight is of.
+/// The level of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// The ratio of each token: little variance, biased.
@@ -24,7 +25,7 @@ pub struct Importance {
 }
 
 impl Importance {
-    /// The weight of each trained token. verl: compute_rollout_correction_weights.
+    /// Returns the weight of each trained token. verl: compute_rollout_correction_weights.
     pub fn weigh(&self, batch: &Trained, report: &mut Report) -> Vec<f64> {
         let log_ratio = match self.level {
             Level::Token => batch.log_ratio.clone(),
@@ -88,7 +89,7 @@ impl Importance {
     }
 }
 
-/// Of the mean weight of each sequence, bounded and as it was.
+/// Reports statistics of the mean weight of each sequence, bounded and unbounded.
 fn report_sequences(weights: &[f64], raw: &[f64], lower: f64, upper: f64, report: &mut Report) {
     report.add("rollout_is_seq_mean", mean(weights));
     report.add("rollout_is_seq_std", std_of_sequences(weights));

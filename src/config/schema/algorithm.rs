@@ -40,7 +40,7 @@ choices! {
 }
 
 choices! {
-    /// Over what advantages are brought to mean 0 and standard deviation 1.
+    /// The set over which advantages are brought to mean 0 and standard deviation 1.
     pub enum NormalizeAdvantages {
         None = "none",
         Sequences = "sequences",
@@ -83,14 +83,14 @@ pub struct RolloutCorrectionConfig {
 }
 
 choices! {
-    /// The loss below `bypass_mode`.
+    /// The loss that `bypass_mode` computes.
     pub enum BypassLossType {
         PpoClip = "ppo_clip",
         Reinforce = "reinforce",
     }
 }
 
-/// Weight of the KL term of the rewards.
+/// The weight of the KL term of the rewards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KlControllerConfig {
@@ -102,7 +102,7 @@ pub struct KlControllerConfig {
 }
 
 choices! {
-    /// Whether the weight moves.
+    /// The controller of the weight.
     pub enum KlControllerKind {
         Fixed = "fixed",
         Adaptive = "adaptive",

@@ -50,7 +50,7 @@ pub const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
 pub trait Schema: serde::de::DeserializeOwned {
     /// The built-in file that holds all its defaults.
     const DEFAULT_NAME: &'static str;
-    /// Which of verl's configurations it answers to.
+    /// The kind of configuration, which determines verl's counterpart.
     const KIND: Kind;
 
     /// Fills in what follows from the chosen names alone.
@@ -58,7 +58,7 @@ pub trait Schema: serde::de::DeserializeOwned {
         self
     }
 
-    /// Checks what types cannot: ranges, keys that must agree, and what is not available.
+    /// Checks the rules that the types cannot express: ranges, keys that must agree, and values that are not available.
     fn validate(&self, report: &mut Report);
 }
 
@@ -83,7 +83,7 @@ impl PpoConfig {
         self.critic.enable == Some(true)
     }
 
-    /// What makes up a score.
+    /// Returns the settings that make up a score.
     pub fn rewards(&self) -> RewardKeys<'_> {
         RewardKeys {
             custom: &self.custom_reward_function,

@@ -4,7 +4,7 @@ use super::sampling::sampling_keys;
 use super::types::choices;
 use serde::{Deserialize, Serialize};
 
-/// How responses are generated, and the batches in which their log-probabilities are recomputed.
+/// The generation of responses, and the batches in which their log-probabilities are recomputed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RolloutConfig {
@@ -47,14 +47,14 @@ choices! {
 }
 
 choices! {
-    /// Which log-probabilities generation reports, in vLLM's names.
+    /// The log-probabilities that generation reports, by vLLM's names.
     pub enum LogprobsMode {
         Processed = "processed_logprobs",
         Raw = "raw_logprobs",
     }
 }
 
-/// How validation samples.
+/// Sampling in validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValidationSamplingConfig {

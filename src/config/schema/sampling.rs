@@ -1,6 +1,6 @@
 //! The keys of generation that training and `trainer generate` share.
 
-/// How tokens are drawn, and how much the engine may hold at once.
+/// The sampling of tokens, and the limits of the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct SamplingKeys {
     pub do_sample: bool,

@@ -1,4 +1,4 @@
-//! What the types of [`PpoConfig`] cannot check.
+//! Checks of [`PpoConfig`] that its types cannot express.
 
 use super::{ADV_ESTIMATOR, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
 use crate::config::Report;
@@ -33,7 +33,7 @@ fn lora(config: &PpoConfig, report: &mut Report) {
     }
 }
 
-/// `data.chat_template_date`, which every kind with prompts has.
+/// Checks `data.chat_template_date`, which every kind with prompts has.
 pub(super) fn template_date(date: Option<&str>, report: &mut Report) {
     if let Some(text) = date.filter(|text| instant(text).is_none()) {
         let message = format!("`data.chat_template_date` must be a date, or a date and a time, not {text:?}");
@@ -41,7 +41,7 @@ pub(super) fn template_date(date: Option<&str>, report: &mut Report) {
     }
 }
 
-/// Sizes of forward passes, which are only needed where trajectories are counted.
+/// Checks the sizes of forward passes, which are only required where passes are cut by trajectories.
 fn passes(config: &PpoConfig, report: &mut Report) {
     let (actor, rollout, reference) =
         (&config.actor_rollout_ref.actor, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.reference);
@@ -66,7 +66,7 @@ fn passes(config: &PpoConfig, report: &mut Report) {
     }
 }
 
-/// The least and the most tokens of a response, and the most of a prompt and a response together.
+/// Checks the minimum and maximum length of a response, and the maximum length of a prompt and a response together.
 pub(super) fn lengths(
     group: &str,
     (prompt, response): (usize, usize),
@@ -85,14 +85,14 @@ pub(super) fn lengths(
     }
 }
 
-/// An empty stop string would end every response at once.
+/// Refuses an empty stop string, which would end every response at once.
 pub(super) fn stop_strings(key: &str, stop: &[String], report: &mut Report) {
     if stop.iter().any(String::is_empty) {
         report.wrong(key, format!("`{key}` has an empty text"), "");
     }
 }
 
-/// Which checkpoints stay.
+/// Checks the settings that decide which checkpoints are kept.
 fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
     let (actor, critic) = (trainer.max_actor_ckpt_to_keep, trainer.max_critic_ckpt_to_keep);
     if let Some(critic) = critic.filter(|critic| Some(*critic) != actor) {
@@ -112,7 +112,7 @@ fn best_and_kept(trainer: &TrainerConfig, report: &mut Report) {
     }
 }
 
-/// Keys that must agree with each other.
+/// Checks the keys that must agree with each other.
 fn agreement(config: &PpoConfig, report: &mut Report) {
     let (data, rollout, actor) = (&config.data, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.actor);
     let estimator = config.algorithm.adv_estimator.as_str();

@@ -1,4 +1,4 @@
-//! What the types of [`PpoConfig`] cannot check about rewards, advantages and losses.
+//! Checks of rewards, advantages and losses that the types of [`PpoConfig`] cannot express.
 
 use super::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig, RewardManager};
 use crate::config::Report;

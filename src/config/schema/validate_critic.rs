@@ -1,4 +1,4 @@
-//! What the types cannot check about the critic.
+//! Checks of the critic that the types cannot express.
 
 use super::{ADV_ESTIMATOR, PpoConfig};
 use crate::config::Report;
