@@ -13,7 +13,7 @@ use super::autodiff::{simple, wide};
 use super::{flex::*, simd};
 
 pub trait LinearKernels: Backend {
-    /// x [n, in], w [out, in], b [out] -> [n, out]
+    /// `x [n, in], w [out, in], b [out] -> [n, out]`
     fn linear_fwd(x: FloatTensor<Self>, w: FloatTensor<Self>, b: Option<FloatTensor<Self>>) -> FloatTensor<Self> {
         composed_fwd::<Self>(x, w, b)
     }
