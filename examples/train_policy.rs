@@ -7,11 +7,10 @@
 use std::fs;
 
 use anyhow::Result;
-use burnish::cli::with_choices;
-use burnish::config::{Kind, PpoConfig, Request, load};
+use burnish::config::{PpoConfig, Request, load};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
-use burnish::trainer::setup;
+use burnish::trainer::{choices, setup};
 use burnish::util::interrupt::Interrupt;
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ fn main() -> Result<()> {
     let settings = ["algorithm.adv_estimator=grpo", "trainer.total_training_steps=64", "trainer.experiment_name=from_rust"];
     let mut request = Request::built_in("ppo_trainer");
     request.overrides = settings.map(str::to_owned).into_iter().chain(std::env::args().skip(1)).collect();
-    let loaded = with_choices(Kind::Rl, |choices| load::<PpoConfig>(&request, choices))?;
+    let loaded = load::<PpoConfig>(&request, &choices().into_iter().collect())?;
     let metrics = loaded.config.trainer.default_local_dir.as_path().join("metrics.jsonl");
 
     // Reads the model and the data, and finds a checkpoint to resume from. Nothing is trained before `run`.

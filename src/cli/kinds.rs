@@ -14,3 +14,20 @@ const REGISTERED: &[Registered] = &[(Kind::Rl, trainer::choices), (Kind::Sft, sf
 pub fn choices(kind: Kind) -> Choices {
     REGISTERED.iter().filter(|(known, _)| *known == kind).flat_map(|(_, choices)| choices()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::kinds::KINDS;
+
+    #[test]
+    fn every_key_that_an_entry_names_is_a_setting() {
+        let trees: Vec<_> = KINDS.iter().map(|known| known.defaults().unwrap()).collect();
+        for choice in REGISTERED.iter().flat_map(|(_, choices)| choices()) {
+            let refused = choice.refuses.iter().map(|refusal| refusal.key);
+            for key in choice.reads.iter().copied().chain(refused).chain(choice.chosen_by).chain([choice.key]) {
+                assert!(trees.iter().any(|tree| tree.value(key).is_some()), "{} names {key}", choice.name);
+            }
+        }
+    }
+}

@@ -1,8 +1,6 @@
 //! The names of the registries, as the configuration sees them: the names, the needs of each, and the settings that it refuses.
 
-use super::{Node, Problem, Report, Value};
-use crate::hydra::suggest;
-use crate::util::choice::{Choice, Need, Refusal, When};
+use crate::util::choice::{Choice, Need};
 
 /// Keys whose values are names of a registry, and the settings that add names to them.
 pub(super) const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functions", "custom_reward_function.name")];
@@ -44,76 +42,9 @@ impl Choices {
     }
 
     /// Returns the keys that hold a name, each once.
-    fn keys(&self) -> Vec<&'static str> {
+    pub(super) fn keys(&self) -> Vec<&'static str> {
         let mut keys: Vec<&str> = self.0.iter().map(|choice| choice.key).collect();
         keys.dedup();
         keys
-    }
-}
-
-/// Returns the items of a list, or the node itself as the only item.
-fn items(node: &Node) -> &[Node] {
-    if let Value::List(items) = &node.value { items } else { std::slice::from_ref(node) }
-}
-
-impl When {
-    /// Says whether a setting, `None` if there is no such key, has such a value.
-    fn holds(self, value: Option<&Value>) -> bool {
-        let off = matches!(value, None | Some(Value::Null | Value::Bool(false)));
-        match self {
-            Self::On => !off,
-            Self::Off => off,
-            Self::Is(text) => value.and_then(Value::plain_text).is_some_and(|value| value == text),
-        }
-    }
-}
-
-impl Report<'_> {
-    /// Says whether a setting is neither `false` nor `null`.
-    pub(super) fn is_on(&self, key: &str) -> bool {
-        When::On.holds(self.tree.get(key).map(|node| &node.value))
-    }
-
-    /// Says whether a setting has the value of the built-in configuration.
-    pub(super) fn is_default(&self, key: &str) -> bool {
-        self.tree.get(key).map(|node| node.value.to_yaml()) == self.defaults.get(key).map(|node| node.value.to_yaml())
-    }
-
-    /// Checks that values are names of their registry.
-    pub(super) fn check_names(&mut self) {
-        for key in self.choices.keys() {
-            let (Some(node), Some(allowed)) = (self.tree.get(key), self.choices.names(key)) else { continue };
-            let own = ADDING_NAMES.iter().find(|(to, _)| *to == key).and_then(|(_, by)| self.tree.get(by));
-            let own: Vec<&Value> = own.map(items).unwrap_or_default().iter().map(|item| &item.value).collect();
-            for item in items(node) {
-                let Value::Text(name) = &item.value else { continue };
-                if allowed.contains(&name.as_str())
-                    || own.contains(&&item.value)
-                    || self.problems.iter().any(|problem| problem.key == *key)
-                {
-                    continue;
-                }
-                let problem =
-                    Problem::new(key, format!("`{key}` must be one of {}, not `{name}`", allowed.join(", "))).at(&item.origin);
-                let meant = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
-                self.problems.push(meant.into_iter().fold(problem, Problem::help));
-            }
-        }
-    }
-
-    /// Checks what the chosen names refuse.
-    pub(super) fn check_refusals(&mut self) {
-        let (choices, tree) = (self.choices, self.tree);
-        for key in choices.keys() {
-            for item in tree.get(key).map(items).unwrap_or_default() {
-                let Some(choice) = item.value.plain_text().and_then(|name| choices.find(key, &name)) else { continue };
-                for Refusal { key, when, why, instead } in choice.refuses {
-                    if when.holds(tree.get(key).map(|node| &node.value)) {
-                        let said = |text: &str| text.replace("NAME", &choice.name).replace("KEY", key);
-                        self.wrong(key, said(why), said(instead));
-                    }
-                }
-            }
-        }
     }
 }

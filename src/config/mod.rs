@@ -17,10 +17,12 @@ pub mod schema;
 
 mod accepts;
 mod bounds;
+mod check_names;
 mod choices;
 mod comment;
 mod extract;
 mod library;
+mod report;
 mod show;
 mod traps;
 
@@ -28,6 +30,7 @@ pub use crate::hydra::{ConfigError, Mark, Node, Origin, Problem, Request, Source
 pub use choices::Choices;
 pub use compat::{Ignored, Kind, Renamed};
 pub use plan::{BatchPlan, MicroBatch, UpdatePlan};
+pub use report::Report;
 pub use schema::{PpoConfig, Schema, SftConfig};
 
 use crate::hydra::{Plain, Written, compose, interpolation, scalar, yaml};
@@ -208,29 +211,4 @@ pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     let (root, problems) = interpolation::resolve_given(&written.root);
     let problems: Vec<Problem> = written.problems.into_iter().chain(problems).collect();
     if problems.is_empty() { Ok(Tree { root }) } else { Err(ConfigError { problems }) }
-}
-
-/// Collects the problems that validation finds, with the origins of the keys.
-pub struct Report<'a> {
-    tree: &'a Node,
-    /// The built-in configuration, resolved.
-    defaults: &'a Node,
-    /// The names that registries know.
-    choices: &'a Choices,
-    problems: Vec<Problem>,
-    /// Keys whose value is not among the documented ones. Problems that follow from such a value are not reported too.
-    refused: Vec<String>,
-}
-
-impl Report<'_> {
-    /// Adds a problem with the value of `key`; `help` may be empty.
-    pub fn wrong(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
-        if self.refused.iter().any(|refused| refused == key) {
-            return;
-        }
-        let help = Some(help.into()).filter(|help| !help.is_empty());
-        let problem = Problem { help, ..Problem::new(key, message) };
-        let origin = self.tree.get(key).map(|node| &node.origin);
-        self.problems.push(origin.into_iter().fold(problem, |problem, origin| problem.at(origin)));
-    }
 }

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::score::{Score, ScoreInput};
+use super::score::Score;
+use super::score_input::ScoreInput;
 
 /// 1 if the response, without surrounding white space, equals the ground truth, else 0; the extra `acc` is the same. The answer
 /// is the whole response.

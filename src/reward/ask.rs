@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
-use super::plan::{Reward, Rule, Runs};
+use super::reward_function::{Reward, Rule, Runs};
 use super::rewards::Rewards;
-use super::score::{Score, ScoreInput};
+use super::score::Score;
+use super::score_input::ScoreInput;
 
 /// The answer of one function about one response.
 pub(super) enum Answer {

@@ -1,26 +1,12 @@
 //! The score of a response: the weighted sum of several reward functions, each of which can abstain.
 
-use super::find;
 use super::rewards::Rewards;
-use super::score::{Score, ScoreInput};
+use super::score::{Combined, Score};
+use super::score_input::ScoreInput;
+use super::scorers::find;
 
 /// verl's name for the number that says if a response is right.
 const ACCURACY: &str = "acc";
-
-/// The results of all functions for one response.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Combined {
-    /// Σ weight·reward over the functions that did not abstain; `None` if all of them did.
-    pub score: Option<f32>,
-    /// The unweighted reward of each function, in the order in which the functions were named.
-    pub components: Vec<(String, Option<f64>)>,
-    /// The numbers that the functions return with their rewards.
-    pub extras: Vec<(String, f64)>,
-    /// The answer from the first function that extracts one.
-    pub pred: Option<String>,
-    /// The values that the functions return with their rewards and that are not numbers.
-    pub notes: Vec<(String, serde_json::Value)>,
-}
 
 impl Rewards {
     /// Computes the weighted sum. If two functions report a number of the same name, the first keeps it, and the other's is

@@ -4,11 +4,12 @@
 use anyhow::{Result, anyhow, ensure};
 
 use super::ask::{Answer, PendingScores};
-use super::combine::Combined;
 use super::failed_scores::FailedScores;
-use super::plan::{Reward, Runs};
+use super::reward_function::{Reward, Runs};
 use super::rewards::Rewards;
-use super::score::{BatchJudge, Score, ScoreInput};
+use super::score::Combined;
+use super::score::Score;
+use super::score_input::{BatchJudge, ScoreInput};
 
 impl Rewards {
     /// Completes the scores of responses, in their order; `pending` is shorter than `inputs` if a response has failed. `place`

@@ -5,8 +5,11 @@ use std::f64::consts::PI;
 
 use anyhow::{Context, Result};
 
-use super::score::{Score, ScoreInput};
-use super::{Function, Service, Setting, find};
+use super::function::{Function, Setting};
+use super::score::Score;
+use super::score_input::ScoreInput;
+use super::scorers::find;
+use super::services::Service;
 
 pub const FUNCTION: Function = Function {
     name: "cosine_scaled_reward",

@@ -3,7 +3,7 @@
 use anyhow::{Error, Result};
 
 use super::failure::Failure;
-use super::plan::OnError;
+use super::reward_function::OnError;
 use super::score::Score;
 use super::stats::Stats;
 use crate::util::interrupt::Interrupted;

@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 
 use super::math_verify::Question;
 use super::prime_math::{Dialect, grade};
-use super::score::{NO_ANSWER, Score, ScoreInput};
+use super::score::{NO_ANSWER, Score};
+use super::score_input::ScoreInput;
 use crate::util::python_text::strip;
 
 const MATHRULER: Dialect = Dialect { percent: &["\\%", "%"], liters: false, bare: true };

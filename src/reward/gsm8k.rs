@@ -6,7 +6,8 @@ use anyhow::Result;
 use regex::Regex;
 
 use super::Function;
-use super::score::{Score, ScoreInput, truth_is_text};
+use super::score::Score;
+use super::score_input::{ScoreInput, truth_is_text};
 use crate::util::python_text::tail;
 
 /// The number of characters at the end of the response that are searched.

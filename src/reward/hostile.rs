@@ -5,10 +5,11 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use super::function::Function;
 use super::functions::all;
 use super::math_verify::MathVerify;
-use super::score::ScoreInput;
-use super::{Function, Services};
+use super::score_input::ScoreInput;
+use super::services::Services;
 
 const MANY: usize = 100_000;
 const STACK: usize = 1 << 20;

@@ -6,7 +6,8 @@ use anyhow::Result;
 use regex::Regex;
 
 use super::Function;
-use super::score::{Score, ScoreInput};
+use super::score::Score;
+use super::score_input::ScoreInput;
 
 pub const FUNCTION: Function = Function {
     name: "integer_format",

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use super::hendrycks::normal_form;
-use super::score::{Score, ScoreInput};
+use super::score::Score;
+use super::score_input::ScoreInput;
 
 /// 1 if the last box equals the ground truth in its normal form, else 0.
 ///

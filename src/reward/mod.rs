@@ -5,10 +5,6 @@
 //! [`FUNCTIONS`]. Each sees one response and its row. A response that cannot be scored is an error, never a silent 0. A scorer
 //! abstains from a row on which it has no opinion, such as one without a ground truth.
 
-use anyhow::{Result, bail};
-
-use crate::util::suggest::did_you_mean;
-
 pub mod arithmetic;
 mod ask;
 mod combine;
@@ -16,6 +12,7 @@ mod complete;
 mod cosine_scaled;
 mod failed_scores;
 pub mod failure;
+mod function;
 mod functions;
 mod geo3k;
 pub mod gsm8k;
@@ -26,15 +23,19 @@ mod integer_format;
 pub mod math_dapo;
 mod math_reward;
 pub mod math_verify;
+mod math_verify_functions;
 pub mod model;
 mod plan;
 pub mod prime_math;
 pub mod python;
 pub mod remote;
 pub mod repetition_penalty;
+mod reward_function;
 mod rewards;
 pub mod sandbox;
 mod score;
+mod score_input;
+mod scorers;
 mod search_r1;
 mod services;
 mod soft_overlong;
@@ -45,107 +46,13 @@ mod tests;
 mod think_format;
 
 pub use ask::PendingScores;
-pub use combine::Combined;
-pub use functions::{FUNCTIONS, Function, Setting, function, function_names};
-pub use plan::{OnError, Reward, RewardOptions, Runs};
+pub use function::{Function, Setting};
+pub use functions::{FUNCTIONS, function, function_names};
+pub use plan::RewardOptions;
+pub use reward_function::{OnError, Reward, Runs};
 pub use rewards::Rewards;
-pub use score::{BatchJudge, Judge, NO_ANSWER, Score, ScoreInput, Scorer, truth_is_text};
+pub use score::Combined;
+pub use score::{NO_ANSWER, Score};
+pub use score_input::{BatchJudge, Judge, ScoreInput, Scorer, truth_is_text};
+pub use scorers::{SCORERS, check_sources, find};
 pub use services::{Service, Services};
-
-/// All scorers; no data source is listed twice.
-pub static SCORERS: &[Scorer] = &[
-    Scorer {
-        name: "gsm8k",
-        doc: "1 if the number after the last \"#### \" equals the ground truth, else 0; abstains where that is null",
-        data_sources: &["openai/gsm8k"],
-        needs: &[],
-        check: truth_is_text,
-        run: gsm8k::score,
-    },
-    Scorer {
-        name: "arithmetic",
-        doc: "1 if the whole response equals the ground truth, else 0; abstains where that is null",
-        data_sources: &["burnish/arithmetic"],
-        needs: &[],
-        check: truth_is_text,
-        run: arithmetic::score,
-    },
-    Scorer {
-        name: "math_reward",
-        doc: "1 if the last \\boxed{} equals the ground truth in the normal form of the MATH data set, else 0; abstains where that is null",
-        data_sources: &["lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500"],
-        needs: &[],
-        check: truth_is_text,
-        run: math_reward::score,
-    },
-    Scorer {
-        name: "math_dapo",
-        doc: "1 if the last \"Answer: \" or else the last \\boxed{} near the end equals the ground truth, else -1; abstains where that is null",
-        data_sources: &["math_dapo", "math", "math_dapo_reasoning", "aime*"],
-        needs: &[],
-        check: truth_is_text,
-        run: math_dapo::score,
-    },
-    Scorer {
-        name: "search_r1",
-        doc: "1 if the last <answer> is one of the ground truth's target but for case, articles and punctuation, else 0; abstains where \
-              the ground truth is null",
-        data_sources: search_r1::DATA_SOURCES,
-        needs: &[],
-        check: search_r1::check,
-        run: search_r1::score,
-    },
-    Scorer {
-        name: "geo3k",
-        doc: "0.9 if the last \\boxed{} equals the ground truth as text, number or expression, and 0.1 for <think>…</think> before a \
-              box; abstains where the ground truth is null. What takes algebra to compare is compared by math-verify",
-        data_sources: &["hiyouga/geometry3k"],
-        needs: &[Service::MathVerify],
-        check: truth_is_text,
-        run: geo3k::score,
-    },
-    Scorer {
-        name: "prime_math",
-        doc: "1 if the answer of the response equals the ground truth as text, number or expression, else 0; abstains where that is \
-              null. What takes algebra to compare is compared by math-verify",
-        data_sources: &[
-            "numina_aops_forum",
-            "numina_synthetic_math",
-            "numina_amc_aime",
-            "numina_synthetic_amc",
-            "numina_cn_k12",
-            "numina_olympiads",
-        ],
-        needs: &[Service::MathVerify],
-        check: prime_math::check,
-        run: prime_math::score,
-    },
-    Scorer {
-        name: "sandbox_fusion",
-        doc: "The share of the first ten test cases that the program of the response passes, run by the service of \
-              reward.sandbox_fusion.url; abstains where the ground truth is null",
-        data_sources: &["codecontests", "apps", "codeforces", "taco"],
-        needs: &[Service::Sandbox],
-        check: sandbox::check,
-        run: sandbox::score,
-    },
-];
-
-/// The scorer of a data source.
-pub fn find(data_source: &str) -> Result<&'static Scorer> {
-    let means = |listed: &&str| match listed.strip_suffix('*') {
-        Some(beginning) => data_source.starts_with(beginning),
-        None => data_source == *listed,
-    };
-    if let Some(scorer) = SCORERS.iter().find(|scorer| scorer.data_sources.iter().any(means)) {
-        return Ok(scorer);
-    }
-    let known: Vec<&str> = SCORERS.iter().flat_map(|scorer| scorer.data_sources).copied().collect();
-    let hint = did_you_mean(data_source, known.iter().copied());
-    bail!("no scorer for the data source \"{data_source}\"; there are scorers for {}.{hint}", known.join(", "))
-}
-
-/// Fails on the first data source without a scorer. Call this before any response is generated.
-pub fn check_sources<'a>(data_sources: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    data_sources.into_iter().try_for_each(|source| find(source).map(drop))
-}

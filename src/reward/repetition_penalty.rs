@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, ensure};
 
-use super::score::{Score, ScoreInput};
-use super::{Function, Setting};
+use super::function::{Function, Setting};
+use super::score::Score;
+use super::score_input::ScoreInput;
 
 pub const FUNCTION: Function = Function {
     name: "repetition_penalty_reward",

@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Result};
 
-use super::combine::Combined;
-use super::plan::{OnError, Reward, Runs};
-use super::score::ScoreInput;
+use super::reward_function::{OnError, Reward, Runs};
+use super::score::Combined;
+use super::score_input::ScoreInput;
 use super::services::Services;
 use super::stats::Stats;
 

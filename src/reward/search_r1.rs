@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::score::{Score, ScoreInput};
+use super::score::Score;
+use super::score_input::ScoreInput;
 use crate::util::python_text::{is_space, is_word, strip};
 
 pub const DATA_SOURCES: &[&str] = &[

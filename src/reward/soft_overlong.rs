@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 
-use super::score::{Score, ScoreInput};
-use super::{Function, Setting};
+use super::function::{Function, Setting};
+use super::score::Score;
+use super::score_input::ScoreInput;
 
 pub const FUNCTION: Function = Function {
     name: "soft_overlong_punishment_reward",

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use super::Function;
-use super::score::{Score, ScoreInput};
+use super::score::Score;
+use super::score_input::ScoreInput;
 
 pub const FUNCTION: Function = Function {
     name: "think_format_reward",

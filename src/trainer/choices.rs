@@ -29,22 +29,9 @@ pub fn choices() -> Vec<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::kinds::KINDS;
     use crate::config::schema::{PpoConfig, Schema};
     use crate::config::{Choices, Request, defaults, load};
-    use crate::pipelines::sft;
     use crate::util::choice::When;
-
-    #[test]
-    fn every_key_that_an_entry_names_is_a_setting() {
-        let trees: Vec<_> = KINDS.iter().map(|known| known.defaults().unwrap()).collect();
-        for choice in choices().into_iter().chain(sft::choices()) {
-            let refused = choice.refuses.iter().map(|refusal| refusal.key);
-            for key in choice.reads.iter().copied().chain(refused).chain(choice.chosen_by).chain([choice.key]) {
-                assert!(trees.iter().any(|tree| tree.value(key).is_some()), "{} names {key}", choice.name);
-            }
-        }
-    }
 
     /// Nothing that an entry refuses gets past the configuration, and what is said about it names the entry or the setting.
     #[test]

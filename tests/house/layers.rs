@@ -85,16 +85,12 @@ fn folders_do_not_use_each_other_in_a_circle() {
     assert_eq!(circles(&arrows.collect()), Vec::<BTreeSet<String>>::new());
 }
 
-/// Folders whose files are still being untied.
-const TIED: &[&str] = &["algorithm", "config", "reward", "tracking", "trainer"];
-
 #[test]
 fn files_do_not_use_each_other_in_a_circle() {
     let uses = CrateFiles::read(&src()).uses();
     let arrows: BTreeSet<(String, String)> = uses.iter().map(|one| (one.from.clone(), one.to.clone())).collect();
     let mut found = vec![];
-    let is_tied = |file: &String| folder(file).is_some_and(|folder| TIED.contains(&folder));
-    for circle in circles(&arrows).into_iter().filter(|circle| !circle.iter().all(is_tied)) {
+    for circle in circles(&arrows) {
         found.push("\nthese files use each other:".to_owned());
         for (from, to) in arrows.iter().filter(|(from, to)| circle.contains(from) && circle.contains(to)) {
             let between = uses.iter().filter(|one| one.from == *from && one.to == *to);

@@ -1,8 +1,20 @@
 //! Scores of the responses in a file. Meaning and defaults: `config/evaluation.yaml`.
 
+use super::loadable::Schema;
+use super::reward::{CustomRewardFunctionConfig, RewardConfig, RewardKeys};
 use super::types::{Location, OneOrMany};
-use super::{CustomRewardFunctionConfig, RewardConfig, RewardKeys};
+use super::validate_reward;
+use crate::config::{Kind, Report};
 use serde::{Deserialize, Serialize};
+
+impl Schema for EvalConfig {
+    const DEFAULT_NAME: &'static str = "evaluation";
+    const KIND: Kind = Kind::Evaluation;
+
+    fn validate(&self, report: &mut Report) {
+        validate_reward::keys(&self.rewards(), report);
+    }
+}
 
 /// Everything that `trainer eval` reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

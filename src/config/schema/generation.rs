@@ -1,11 +1,21 @@
 //! Responses to the prompts of a file. Meaning and defaults: `config/generation.yaml`.
 
 use super::data::Truncation;
+use super::loadable::Schema;
 use super::sampling::sampling_keys;
 use super::types::{Device, Dtype, Location, OneOrMany, Open};
 use super::validate::{lengths, stop_strings, template_date};
-use crate::config::Report;
+use crate::config::{Kind, Report};
 use serde::{Deserialize, Serialize};
+
+impl Schema for GenerationConfig {
+    const DEFAULT_NAME: &'static str = "generation";
+    const KIND: Kind = Kind::Generation;
+
+    fn validate(&self, report: &mut Report) {
+        self.check(report);
+    }
+}
 
 /// Everything that `trainer generate` reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,10 +1,28 @@
 //! Checks of [`PpoConfig`] that its types cannot express.
 
-use super::{ADV_ESTIMATOR, PpoConfig, ResumeMode, TrainerConfig, validate_algorithm, validate_critic, validate_reward};
-use crate::config::Report;
+use super::loadable::Schema;
+use super::ppo::{ADV_ESTIMATOR, PpoConfig};
+use super::trainer::{ResumeMode, TrainerConfig};
+use super::{validate_algorithm, validate_critic, validate_reward};
 use crate::config::plan::BatchPlan;
+use crate::config::{Choices, Kind, Report};
 use crate::util::choice::Need;
 use crate::util::strftime::instant;
+
+impl Schema for PpoConfig {
+    const DEFAULT_NAME: &'static str = "ppo_trainer";
+    const KIND: Kind = Kind::Rl;
+
+    fn completed(mut self, choices: &Choices) -> Self {
+        let needed = choices.needs(ADV_ESTIMATOR, &self.algorithm.adv_estimator, Need::Critic);
+        self.critic.enable.get_or_insert(needed);
+        self
+    }
+
+    fn validate(&self, report: &mut Report) {
+        ppo(self, report);
+    }
+}
 
 pub fn ppo(config: &PpoConfig, report: &mut Report) {
     passes(config, report);

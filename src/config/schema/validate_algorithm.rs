@@ -1,6 +1,7 @@
 //! Checks of rewards, advantages and losses that the types of [`PpoConfig`] cannot express.
 
-use super::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig, RewardManager};
+use super::ppo::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
+use super::reward::RewardManager;
 use crate::config::Report;
 use crate::util::choice::Need;
 

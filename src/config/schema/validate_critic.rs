@@ -1,6 +1,6 @@
 //! Checks of the critic that the types cannot express.
 
-use super::{ADV_ESTIMATOR, PpoConfig};
+use super::ppo::{ADV_ESTIMATOR, PpoConfig};
 use crate::config::Report;
 use crate::util::choice::Need;
 

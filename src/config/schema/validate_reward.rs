@@ -1,6 +1,7 @@
 //! Checks of rewards that the types cannot express.
 
-use super::{PpoConfig, REMOTE, REWARD_MODEL, RewardKeys, RewardManager};
+use super::ppo::PpoConfig;
+use super::reward::{REMOTE, REWARD_MODEL, RewardKeys, RewardManager};
 use crate::config::Report;
 
 const LIST: &str = "reward_model.reward_functions";

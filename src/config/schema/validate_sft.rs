@@ -1,9 +1,21 @@
 //! Checks of [`SftConfig`] that its types cannot express.
 
+use super::data::Truncation;
+use super::loadable::Schema;
+use super::sft::SftConfig;
+use super::trainer::ResumeMode;
 use super::validate::template_date;
-use super::{ResumeMode, SftConfig, Truncation};
-use crate::config::Report;
 use crate::config::plan::divides;
+use crate::config::{Kind, Report};
+
+impl Schema for SftConfig {
+    const DEFAULT_NAME: &'static str = "sft_trainer";
+    const KIND: Kind = Kind::Sft;
+
+    fn validate(&self, report: &mut Report) {
+        sft(self, report);
+    }
+}
 
 pub fn sft(config: &SftConfig, report: &mut Report) {
     let (data, trainer) = (&config.data, &config.trainer);

@@ -4,6 +4,7 @@
 //! Everything that verl decides without sympy is decided here, and so is everything for which sympy only does arithmetic. The
 //! rest is [`Verdict::Undecided`], which is left to `math-verify`.
 
+mod dialect;
 mod equal;
 mod evaluate;
 mod extract;
@@ -20,9 +21,11 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::math_verify::Question;
-use super::score::{Score, ScoreInput};
+use super::score::Score;
+use super::score_input::ScoreInput;
 use crate::util::python_value::text_of;
 
+pub use dialect::Dialect;
 pub use extract::answer;
 
 /// The result of a comparison without a computer algebra system.
@@ -77,16 +80,6 @@ pub fn compare(given: &str, truth: &str) -> Verdict {
         Err(equal::Stop::Undecided) => Verdict::Undecided,
         Ok(false) | Err(equal::Stop::Raised) => graded.map_or(Verdict::Undecided, |_| Verdict::Wrong),
     }
-}
-
-/// The differences between the graders that descend from PRM800K's.
-pub struct Dialect {
-    /// The spellings of a percent sign that the first normal form removes.
-    pub percent: &'static [&'static str],
-    /// True if liters are a unit.
-    pub liters: bool,
-    /// True if the second normal form removes spaces and braces.
-    pub bare: bool,
 }
 
 const PRIME: Dialect = Dialect { percent: &["\\\\%", "\\%"], liters: true, bare: false };

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use super::dialect::Dialect;
+use super::latex;
 use super::mathd::unwrap_text;
 use super::python::{Pattern, float, inside, integer_text, pattern, strip};
-use super::{Dialect, latex};
 
 /// Replacements, made in this order; "and" is a separator like "or".
 const REPLACED: [(&str, &str); 9] = [

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::options::{Signature, Style};
 use super::pool::Pool;
-use crate::reward::score::{BatchJudge, Judge, Score, ScoreInput};
+use crate::reward::score::Score;
+use crate::reward::score_input::{BatchJudge, Judge, ScoreInput};
 use crate::reward::{Reward, Runs};
 use crate::util::suggest::did_you_mean;
 

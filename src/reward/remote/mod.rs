@@ -21,7 +21,8 @@ use ureq::Agent;
 use ureq::http::HeaderValue;
 
 use super::failure::{Failure, FailureKind};
-use super::score::{Judge, Score, ScoreInput};
+use super::score::Score;
+use super::score_input::{Judge, ScoreInput};
 use crate::util::crc::IEEE;
 use crate::util::interrupt::Interrupt;
 use call::{Call, POLL};

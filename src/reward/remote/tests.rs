@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::{Remote, RemoteOptions};
 use crate::reward::failure::{Failure, FailureKind};
-use crate::reward::score::{Judge, Score, ScoreInput};
+use crate::reward::score::Score;
+use crate::reward::score_input::{Judge, ScoreInput};
 use crate::util::interrupt::Interrupt;
 
 /// A server's reaction to a request.

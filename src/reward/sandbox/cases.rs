@@ -3,9 +3,11 @@
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
-use super::CASES;
 use super::program::calling;
 use crate::util::exact_json::Exact;
+
+/// The number of cases that count, as in verl.
+const CASES: usize = 10;
 
 /// `inputs` and `outputs`, or `assert_case`. All lists have the same length, at least one. Their integers are Python's, of any
 /// size.
@@ -54,7 +56,7 @@ impl Cases {
         Ok(Self { inputs, outputs, asserts, function })
     }
 
-    /// The requests for the first [`super::CASES`] cases.
+    /// The requests for the first [`CASES`] cases.
     pub fn requests(self, program: &str) -> Vec<Request> {
         let cases = self.inputs.into_iter().zip(self.outputs).zip(self.asserts).take(CASES);
         let given = |value: &Exact| (*value != Exact::Null).then(|| value.python_text());

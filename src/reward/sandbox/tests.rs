@@ -2,12 +2,19 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use serde_json::json;
+use anyhow::Result;
+use serde_json::{Value, json};
 
+use super::cases::Cases;
 use super::*;
-use crate::reward::Services;
+use crate::reward::failure::{Failure, FailureKind};
+use crate::reward::{Score, ScoreInput, Services};
+use crate::util::interrupt::Interrupt;
 
 /// The status and the body of an answer.
 type Answer = (u16, Value);

@@ -54,7 +54,14 @@ pub fn tokens(text: &str) -> Vec<Token> {
                 }
                 i += 1;
             }
-            '\'' => i += if at(i + 2) == '\'' { 3 } else { 1 },
+            '\'' if at(i + 2) == '\'' => i += 3,
+            // A lifetime; `'static` must not be read as the word that begins a definition.
+            '\'' => {
+                i += 1;
+                while in_word(at(i)) {
+                    i += 1;
+                }
+            }
             ':' if at(i + 1) == ':' => {
                 tokens.push("::".to_owned());
                 i += 2;

@@ -1,0 +1,21 @@
+//! A configuration that can be loaded.
+
+use crate::config::choices::Choices;
+use crate::config::compat::Kind;
+use crate::config::report::Report;
+
+/// A configuration that [`load`](crate::config::load) can load.
+pub trait Schema: serde::de::DeserializeOwned {
+    /// The built-in file that holds all its defaults.
+    const DEFAULT_NAME: &'static str;
+    /// The kind of configuration, which determines verl's counterpart.
+    const KIND: Kind;
+
+    /// Fills in what follows from the chosen names alone.
+    fn completed(self, _choices: &Choices) -> Self {
+        self
+    }
+
+    /// Checks the rules that the types cannot express: ranges, keys that must agree, and values that are not available.
+    fn validate(&self, report: &mut Report);
+}

@@ -1,0 +1,51 @@
+//! Everything that `trainer` reads for reinforcement learning. Meaning and defaults: `config/ppo_trainer.yaml`.
+
+use serde::{Deserialize, Serialize};
+
+use super::actor::ActorRolloutRefConfig;
+use super::algorithm::AlgorithmConfig;
+use super::critic::CriticConfig;
+use super::data::DataConfig;
+use super::reward::{CustomRewardFunctionConfig, RewardConfig, RewardKeys, RewardModelConfig};
+use super::trainer::TrainerConfig;
+
+/// The key of the advantage estimator.
+pub const ADV_ESTIMATOR: &str = "algorithm.adv_estimator";
+
+/// The key of the policy loss.
+pub const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
+
+/// Everything that `trainer` reads for reinforcement learning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PpoConfig {
+    pub data: DataConfig,
+    pub actor_rollout_ref: ActorRolloutRefConfig,
+    pub critic: CriticConfig,
+    pub reward_model: RewardModelConfig,
+    pub reward: RewardConfig,
+    pub custom_reward_function: CustomRewardFunctionConfig,
+    pub algorithm: AlgorithmConfig,
+    pub trainer: TrainerConfig,
+}
+
+impl PpoConfig {
+    /// Says whether there is a critic (verl's `need_critic`): where `critic.enable` does not, the estimator has decided when this was
+    /// loaded.
+    pub fn has_critic(&self) -> bool {
+        self.critic.enable == Some(true)
+    }
+
+    /// Returns the settings that make up a score.
+    pub fn rewards(&self) -> RewardKeys<'_> {
+        RewardKeys {
+            custom: &self.custom_reward_function,
+            reward: &self.reward,
+            manager: self.reward_model.reward_manager,
+            model: Some(self.reward_model.enable),
+            remote_url: self.reward_model.remote_url.as_ref(),
+            reward_functions: self.reward_model.reward_functions.as_ref(),
+            reward_weights: self.reward_model.reward_weights.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The reward functions that ask `math-verify`: verl's `math_verify` scorer, TRL's `accuracy_reward` and
+//! `reasoning_accuracy_reward`.
+
+use anyhow::{Context, Result};
+
+use super::function::Function;
+use super::math_verify::Question;
+use super::score::Score;
+use super::score_input::{ScoreInput, truth_is_text};
+use super::services::Service;
+
+/// Compares a response with the ground truth. `response` is `None` if it has no place for an answer.
+fn compare(input: &ScoreInput, question: Question, response: Option<&str>) -> Result<Score> {
+    let Some(truth) = input.ground_truth_text()? else { return Ok(Score::abstain()) };
+    let Some(response) = response else { return Ok(Score::new(0.0)) };
+    let verifier = input.services.math_verify.as_ref().context("math-verify was not started")?;
+    verifier.compare(question, response, truth)
+}
+
+pub const VERL: Function = Function {
+    name: "math_verify",
+    doc: "1 if math-verify finds an answer in the response that equals the ground truth, else 0, also if it takes too long.\n\
+          When: mathematics with answers that are no plain numbers. Needs `pip install math-verify` for reward.python.\n\
+          verl: utils/reward_score/math_verify.py.",
+    settings: &[],
+    needs: &[Service::MathVerify],
+    check: truth_is_text,
+    run: |input| compare(input, Question::Verl, Some(input.solution)),
+};
+
+pub const ACCURACY: Function = Function {
+    name: "accuracy_reward",
+    doc: "1 if the LaTeX answer of the response, what is boxed first, equals the ground truth by math-verify, else 0; abstains \
+          from a ground truth that it cannot read.\n\
+          When: as `math_verify`, but an answer that is no LaTeX is wrong. Needs `pip install math-verify` for reward.python.\n\
+          TRL: accuracy_reward.",
+    settings: &[],
+    needs: &[Service::MathVerify],
+    check: truth_is_text,
+    run: |input| compare(input, Question::Trl, Some(input.solution)),
+};
+
+pub const REASONING_ACCURACY: Function = Function {
+    name: "reasoning_accuracy_reward",
+    doc: "accuracy_reward of what follows the last \"</think>\"; 0 without one.\n\
+          When: models that reason first. Needs `pip install math-verify` for reward.python.\n\
+          TRL: reasoning_accuracy_reward with its default delimiter.",
+    settings: &[],
+    needs: &[Service::MathVerify],
+    check: truth_is_text,
+    run: |input| compare(input, Question::Trl, input.solution.rsplit_once("</think>").map(|(_, answer)| answer)),
+};

@@ -1,0 +1,11 @@
+//! What the two users of the grader treat differently.
+
+/// The differences between the graders that descend from PRM800K's.
+pub struct Dialect {
+    /// The spellings of a percent sign that the first normal form removes.
+    pub percent: &'static [&'static str],
+    /// True if liters are a unit.
+    pub liters: bool,
+    /// True if the second normal form removes spaces and braces.
+    pub bare: bool,
+}

@@ -1,0 +1,140 @@
+//! The input and the result of a scorer.
+
+use std::sync::LazyLock;
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value};
+
+use super::score::Score;
+use super::services::{Service, Services};
+
+/// One response to be scored. Fields that are unknown are empty.
+#[derive(Clone, Copy)]
+pub struct ScoreInput<'a> {
+    pub data_source: &'a str,
+    /// The decoded response, without special tokens; possibly cut off by the length limit.
+    pub solution: &'a str,
+    /// The decoded response with its special tokens.
+    pub raw: &'a str,
+    /// The tokens of the response; `None` if it was read from a file.
+    pub token_ids: Option<&'a [u32]>,
+    /// The score of the reward model, if there is one.
+    pub model_score: Option<f32>,
+    pub ground_truth: &'a Value,
+    pub extra_info: &'a Value,
+    /// The conversation that was answered as a list of messages, or its plain text; null if it is unknown.
+    pub prompt: &'a Value,
+    /// The prompt as text, as the policy read it.
+    pub prompt_text: &'a str,
+    /// Every column of the row.
+    pub columns: &'a Map<String, Value>,
+    /// The training step, from 1; 0 before the first step and outside training.
+    pub step: u64,
+    /// The settings of the function that is called.
+    pub settings: &'a [(&'static str, f64)],
+    /// The services that some scorers need.
+    pub services: &'a Services,
+}
+
+impl Default for ScoreInput<'_> {
+    fn default() -> Self {
+        static COLUMNS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        static SERVICES: Services = Services { sandbox: None, math_verify: None };
+        Self {
+            data_source: "",
+            solution: "",
+            raw: "",
+            token_ids: None,
+            model_score: None,
+            ground_truth: &Value::Null,
+            extra_info: &Value::Null,
+            prompt: &Value::Null,
+            prompt_text: "",
+            columns: &COLUMNS,
+            step: 0,
+            settings: &[],
+            services: &SERVICES,
+        }
+    }
+}
+
+impl<'a> ScoreInput<'a> {
+    /// The ground truth, for scorers that compare with text; `None` if the row has none (`null`), in which case they abstain.
+    ///
+    /// # Errors
+    /// If the ground truth is neither text nor `null`.
+    pub fn ground_truth_text(&self) -> Result<Option<&'a str>> {
+        if self.ground_truth.is_null() {
+            return Ok(None);
+        }
+        let wrong = || match self.ground_truth {
+            Value::Number(number) => {
+                format!("the ground truth of {} must be text, such as \"{number}\", not the number {number}", self.data_source)
+            }
+            other => format!("the ground truth of {} must be text, not {other}", self.data_source),
+        };
+        self.ground_truth.as_str().map(Some).with_context(wrong)
+    }
+
+    /// A setting of the function that is called.
+    ///
+    /// # Errors
+    /// If the function's [`Function::settings`](super::Function::settings) does not list the name.
+    pub fn setting(&self, name: &str) -> Result<f64> {
+        let setting = self.settings.iter().find(|(known, _)| *known == name);
+        setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
+    }
+
+    /// A setting that counts something, one with [`Setting::least`](super::Setting::least).
+    ///
+    /// # Errors
+    /// As for [`Self::setting`].
+    pub fn count(&self, name: &str) -> Result<usize> {
+        self.setting(name).map(|value| value as usize)
+    }
+
+    /// The number of tokens in the response.
+    ///
+    /// # Errors
+    /// If the response was read from a file as text.
+    pub fn token_count(&self) -> Result<usize> {
+        let ids = self.token_ids.context("the tokens can only be counted of responses that were generated here, not of text")?;
+        Ok(ids.len())
+    }
+}
+
+/// A reward function with state or other resources. Several threads call it at once, also while responses are generated.
+pub trait Judge: Send + Sync {
+    /// Scores one response.
+    ///
+    /// # Errors
+    /// If the response cannot be scored; a [`Failure`](super::failure::Failure) if the function itself failed.
+    fn score(&self, input: &ScoreInput) -> Result<Score>;
+}
+
+/// A reward function that sees all responses of a batch at once.
+pub trait BatchJudge: Send + Sync {
+    /// Returns one score per response, in the same order.
+    ///
+    /// # Errors
+    /// If the responses cannot be scored.
+    fn score(&self, inputs: &[ScoreInput]) -> Result<Vec<Score>>;
+}
+
+/// A scorer and its data sources.
+pub struct Scorer {
+    pub name: &'static str,
+    pub doc: &'static str,
+    /// The names of the data sources. A name that ends in `*` stands for all names with this beginning.
+    pub data_sources: &'static [&'static str],
+    /// The services that the scorer uses.
+    pub needs: &'static [Service],
+    /// Fails on a row for which no response can be scored.
+    pub check: fn(&ScoreInput) -> Result<()>,
+    pub run: fn(&ScoreInput) -> Result<Score>,
+}
+
+/// The [`Scorer::check`] of scorers that compare with text.
+pub fn truth_is_text(input: &ScoreInput) -> Result<()> {
+    input.ground_truth_text().map(drop)
+}
