@@ -24,6 +24,7 @@ mod start;
 pub mod template_date;
 pub mod unused_options;
 pub mod unused_schedule;
+mod words;
 
 pub use context::Context;
 pub use pipeline::{NothingUpdated, Pipeline};

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::config::schema::{self, Device, Init, OptimConfig};
-use crate::data::{Tokenizer, Truncation};
+use crate::config::schema::{Device, Init, OptimConfig};
+use crate::data::Tokenizer;
 use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 
@@ -66,14 +66,4 @@ pub fn open_device(device: Device) -> Result<burn::tensor::Device> {
         Device::Cpu => None,
         Device::Cuda(index) => Some(index),
     })
-}
-
-/// The data layer's name for `data.truncation`.
-pub fn truncation(truncation: schema::Truncation) -> Truncation {
-    match truncation {
-        schema::Truncation::Error => Truncation::Error,
-        schema::Truncation::Left => Truncation::Left,
-        schema::Truncation::Right => Truncation::Right,
-        schema::Truncation::Middle => Truncation::Middle,
-    }
 }

@@ -12,9 +12,9 @@ use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
-use crate::data::{PromptText, Table, Tokenizer, completes_stop};
+use crate::data::{PromptText, Table, Tokenizer, Truncation, completes_stop};
 use crate::job::generation::{native_engine, sampling};
-use crate::job::models::{check_model, open_device, truncation};
+use crate::job::models::{check_model, open_device};
 use crate::job::template_date;
 use crate::job::unused_options::{UnusedOption, warn_of_unused};
 use crate::model::{CausalLm, Init};
@@ -146,8 +146,9 @@ fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) 
     let ids = ids.into_iter().collect::<Result<Vec<_>>>()?;
     let plain = rows.iter().zip(&ids).filter(|(row, _)| row.values[&data.prompt_key].is_string());
     warn_of_ends(tokenizer, plain.map(|(_, ids)| ids.as_slice()));
+    let truncation = Truncation::from(data.truncation);
     let cut = |(row, ids): (&Row, &Vec<u32>)| {
-        truncation(data.truncation).apply(ids, max).with_context(|| {
+        truncation.apply(ids, max).with_context(|| {
             format!(
                 "{}: the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
                  data.truncation=left, right or middle",

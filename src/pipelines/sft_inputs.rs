@@ -11,7 +11,7 @@ use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::read_rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
 use crate::job::checkpoint_parts::loaded;
-use crate::job::models::{check_model, truncation};
+use crate::job::models::check_model;
 use crate::job::template_date::dated;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_schedule, schedule_keys};
@@ -179,7 +179,7 @@ fn examples(config: &SftConfig, tokenizer: &Tokenizer, training: bool) -> Result
     let options = SftOptions {
         columns,
         max_length: data.max_length,
-        truncation: truncation(data.truncation),
+        truncation: data.truncation.into(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     };
     let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();

@@ -12,7 +12,7 @@ use crate::algorithm::policy_loss::{self, LossOptions, PolicyLoss};
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
 use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
 use crate::config::BatchPlan;
-use crate::config::schema::{self, BypassLossType, PpoConfig, RewardManager};
+use crate::config::schema::{self, PpoConfig, RewardManager};
 
 /// What is done about the difference between generation and training.
 pub struct Correction {
@@ -65,18 +65,14 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
     let actor = &config.actor_rollout_ref.actor;
     let loss = &actor.policy_loss;
     let kl_penalty = || kl::find(&actor.kl_loss_type).context("unknown kl_loss_type");
-    let reinforce = |settings: &schema::RolloutCorrectionConfig| settings.loss_type == BypassLossType::Reinforce;
     let policy_loss = policy_loss(config)?;
-    let bypass_loss = match config.algorithm.rollout_correction.as_ref().is_some_and(reinforce) {
-        true => BypassLoss::Reinforce,
-        false => BypassLoss::PpoClip,
-    };
+    let settings = config.algorithm.rollout_correction.as_ref();
     Ok(PolicyObjective {
         policy_loss,
         options: LossOptions {
             settings: options(config, policy_loss.reads)?,
             rollout_correction: correction.filter(|_| bypass),
-            bypass_loss,
+            bypass_loss: settings.map_or(BypassLoss::PpoClip, |settings| settings.loss_type.into()),
         },
         entropy_coeff: actor.entropy_coeff,
         kl_loss: if actor.use_kl_loss { Some((kl_penalty()?, actor.kl_loss_coef)) } else { None },

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::sampling::{reward_model, scoring};
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
-use crate::job::models::{check_model, truncation};
+use crate::job::models::check_model;
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::template_date::dated;
 use crate::model::DecoderConfig;
@@ -129,7 +129,7 @@ fn prompts(config: &PpoConfig, needs: RowNeeds, tokenizer: &Tokenizer, training:
         prompt_key: data.prompt_key.clone(),
         reward_fn_key: data.reward_fn_key.clone(),
         max_prompt_length: data.max_prompt_length,
-        truncation: truncation(data.truncation),
+        truncation: data.truncation.into(),
         filter_overlong_prompts: data.filter_overlong_prompts,
         needs,
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),

@@ -14,14 +14,13 @@ use super::sampling::{SamplingSide, crc_of};
 use super::{algorithms, dry_run, unused_options};
 use crate::algorithm::{advantage, aggregate, kl};
 use crate::config::Loaded;
-use crate::config::schema::{self, KlControllerKind, PpoConfig};
+use crate::config::schema::{KlControllerKind, PpoConfig};
 use crate::job::device_memory::DeviceMemory;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{learner, model_init, open_device};
 use crate::job::{Run, adapter, template_date};
 use crate::model::CausalLm;
-use crate::rollout::Logprobs;
 use crate::run::Output;
 use crate::util::interrupt::Interrupt;
 
@@ -63,17 +62,13 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
 fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor::Device) -> Result<SamplingSide> {
     let Inputs { plan, rewards, tokenizer, train, val, sampler, reward_model, .. } = inputs;
     let rollout = &config.actor_rollout_ref.rollout;
-    let logprobs = match rollout.logprobs_mode {
-        schema::LogprobsMode::Processed => Logprobs::Processed,
-        schema::LogprobsMode::Raw => Logprobs::Raw,
-    };
     Ok(SamplingSide {
         config: config.clone(),
         plan,
         engine: Box::new(native_engine(&rollout.sampling())),
         stop_ids: tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids),
         tokenizer,
-        sampling: sampling(&rollout.sampling(), config.data.max_response_length, logprobs),
+        sampling: sampling(&rollout.sampling(), config.data.max_response_length, rollout.logprobs_mode.into()),
         val_crc: crc_of(&val)?,
         train,
         val,

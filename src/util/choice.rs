@@ -1,17 +1,17 @@
-//! What an entry of a registry says of the settings beside it, as data. So the configuration can check a name that it does not know,
-//! and everything that is known of an entry stands in the entry's own file.
+//! The facts that an entry of a registry states about the settings, as data: the configuration checks them without knowing the entry,
+//! and nothing about an entry has to be written outside its own file.
 
 use std::borrow::Cow;
 
-/// A name that a setting may hold, and what follows from choosing it.
+/// A name that a setting may hold, and the consequences of choosing it.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// The setting that holds the name, or a list of names.
     pub key: &'static str,
     pub name: Cow<'static, str>,
-    /// What a run must provide.
+    /// The things that a run must provide for it.
     pub needs: &'static [Need],
-    /// The settings that it reads, of those that not every choice reads.
+    /// The settings that it reads and that not every choice of the key reads.
     pub reads: Vec<&'static str>,
     pub refuses: &'static [Refusal],
     /// The switch that chooses it in place of what `key` says.
@@ -19,7 +19,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A name about which there is nothing more to say.
+    /// Returns a name without consequences.
     pub fn plain(key: &'static str, name: impl Into<Cow<'static, str>>) -> Self {
         Self { key, name: name.into(), ..Self::default() }
     }
@@ -30,9 +30,9 @@ impl Choice {
 pub struct Refusal {
     pub key: &'static str,
     pub when: When,
-    /// The message. `NAME` stands for the name that was chosen, `KEY` for the setting.
+    /// The message, in which `NAME` stands for the chosen name and `KEY` for the setting.
     pub why: &'static str,
-    /// What to do about it, likewise.
+    /// The advice, with the same two words.
     pub instead: &'static str,
 }
 
@@ -43,11 +43,11 @@ pub enum When {
     On,
     /// `false`, `null`, or no such key.
     Off,
-    /// This one, as it is written.
+    /// The value that is written like this.
     Is(&'static str),
 }
 
-/// Something that only some choices read, and that a run must provide for them.
+/// Something that a run must provide for the choices that read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Several responses to each prompt: `rollout.n` of at least 2.
@@ -63,7 +63,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// What a user has to do about it, for the documentation.
+    /// Describes what provides it, for the documentation.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Group => "`actor_rollout_ref.rollout.n` of at least 2",
@@ -74,7 +74,7 @@ impl Need {
         }
     }
 
-    /// The settings that say how it is provided, and that nothing else reads.
+    /// Returns the settings that say how it is provided and that nothing else reads.
     pub fn reads(self) -> &'static [&'static str] {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],

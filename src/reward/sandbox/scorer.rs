@@ -8,7 +8,7 @@ use super::program;
 use crate::reward::score::Score;
 use crate::reward::score_input::ScoreInput;
 
-/// See [`super::Scorer::check`].
+/// Checks a row before the first response, as [`Scorer::check`](crate::reward::Scorer::check) says.
 pub fn check(input: &ScoreInput) -> Result<()> {
     if input.ground_truth.is_null() { Ok(()) } else { cases_of(input).map(drop) }
 }
