@@ -9,7 +9,7 @@ use crate::config::schema::CheckpointContent::{self, Extra, HfModel, Model, Opti
 use crate::optim::Learner;
 use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, Parts};
 
-/// Whether `contents` has the weights.
+/// True if `contents` has the weights.
 pub fn has_weights(contents: &[CheckpointContent]) -> bool {
     contents.iter().any(|part| matches!(part, Model | HfModel))
 }

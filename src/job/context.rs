@@ -1,11 +1,11 @@
-//! Where a run is, and whom a step tells what it does.
+//! The position of a run, and the receivers of what a step reports.
 
 use super::settings::RunSettings;
 use crate::run::Record;
 use crate::tracking::Progress;
 use crate::util::interrupt::Interrupt;
 
-/// Where a run is, and whom a step tells what it does.
+/// The position of a run, and the receivers of what a step reports.
 pub struct Context {
     pub settings: RunSettings,
     /// Steps done, or the one being made.
@@ -23,7 +23,7 @@ impl Context {
         self.settings.total_steps
     }
 
-    /// Whether nothing is left to train.
+    /// True if nothing is left to train.
     pub fn is_done(&self) -> bool {
         self.step == self.settings.total_steps
     }

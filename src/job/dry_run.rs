@@ -1,4 +1,4 @@
-//! What `--dry-run` says of a run: its model, its steps, its files and the memory it would take.
+//! The report of `--dry-run`: the model, the steps, the files and the memory of a run.
 
 use anyhow::{Result, bail};
 
@@ -49,7 +49,7 @@ pub fn names(files: &[Location]) -> String {
     files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether weights are there where they are wanted, as many as the model has; only their headers are read.
+/// Checks that pretrained weights exist and are as many as the model has; only their headers are read.
 pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
     if init != Init::Pretrained {
         return Ok(());

@@ -13,7 +13,7 @@ pub struct MemoryEstimate {
     decoder: DecoderConfig,
     /// Numbers that are trained.
     trained: usize,
-    /// What adapters keep of each row for the backward pass.
+    /// The numbers that adapters keep of each row for the backward pass.
     inner: usize,
     on_cpu: bool,
     held: Vec<Item>,

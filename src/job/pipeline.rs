@@ -1,4 +1,4 @@
-//! What a training pipeline says of itself: what a step is, how it validates, what a checkpoint holds of it.
+//! The description of a training pipeline: its step, its validation, and its part of a checkpoint.
 
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,8 @@ use crate::tracking::Metrics;
 ///
 /// Everything random in a step is keyed by (seed, purpose, step, …), so the step is all the generator state there is.
 pub trait Pipeline {
-    /// What a step changes beside the weights, the optimizers and the position in the data: it goes into `trainer_state.json`.
+    /// The state that a step changes beside the weights, the optimizers and the position in the data; saved in
+    /// `trainer_state.json`.
     type State: Clone + Serialize + DeserializeOwned;
 
     /// Makes the step `at.step` and returns its row of metrics.
@@ -26,7 +27,7 @@ pub trait Pipeline {
     /// back the [`State`](Self::State) and saves it. Any other error ends the run as it stands.
     fn step(&mut self, at: &mut Context) -> Result<Metrics>;
 
-    /// Whether there is something to validate on.
+    /// True if there is something to validate on.
     fn validates(&self) -> bool {
         true
     }
@@ -34,7 +35,7 @@ pub trait Pipeline {
     /// The metrics of a validation after step `at.step`.
     ///
     /// # Errors
-    /// As of [`step`](Self::step); a validation changes no weight.
+    /// The errors of [`step`](Self::step); a validation changes no weight.
     fn validate(&mut self, at: &mut Context) -> Result<Metrics>;
 
     /// Adds to the row of a step, validated or not, what was counted since the last one.

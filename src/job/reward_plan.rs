@@ -15,7 +15,7 @@ use crate::reward::sandbox::{Sandbox, SandboxOptions};
 use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Service, Services};
 use crate::util::interrupt::Interrupt;
 
-/// What a configuration asks for rewards, with its Python functions started: they are refused now rather than after a model was
+/// The rewards of a configuration, with its Python functions started: they are refused now rather than after a model was
 /// loaded, and say what they read of a row.
 pub struct RewardPlan<'a> {
     keys: RewardKeys<'a>,
@@ -33,7 +33,7 @@ impl<'a> RewardPlan<'a> {
         Ok(Self { keys, pool, needs, interrupt: interrupt.clone() })
     }
 
-    /// Whether a reward function asks the rule of each row's data source.
+    /// True if a reward function asks the rule of each row's data source.
     pub fn asks_rules(&self) -> bool {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));
         let asks = |name: &str| reward::function(name).is_some_and(|function| function.needs.contains(&Service::Rules));
@@ -149,7 +149,7 @@ fn custom(keys: &RewardKeys, interrupt: &Interrupt) -> Result<Option<Arc<Pool>>>
     Ok(Some(Arc::new(pool)))
 }
 
-/// What processes of Python may use.
+/// The limits of the Python processes.
 fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions {
     PoolOptions {
         python: reward.python.to_string(),
@@ -163,7 +163,8 @@ fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions {
     }
 }
 
-/// What these functions read of a row. Those of TRL and OpenRLHF know neither verl's columns nor its data sources.
+/// The columns of a row that these functions read. Functions of TRL and OpenRLHF know neither verl's columns nor its data
+/// sources.
 fn needs(names: &[String], pool: Option<&Pool>) -> RowNeeds {
     let styles: Vec<Option<Style>> = names
         .iter()

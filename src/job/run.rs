@@ -28,7 +28,8 @@ impl<P: Pipeline> Run<P> {
     /// Trains to the last step. A resumed run continues where its checkpoint stopped.
     ///
     /// # Errors
-    /// What a step fails with, and [`Interrupted`] once the run was asked to stop: a step that has updated nothing is left as if it had
+    /// The errors of a step, and [`Interrupted`] once the run was asked to stop: a step that has updated nothing is left as if
+    /// it had
     /// not begun, any other is finished; then the state is saved, whatever `trainer.save_freq` is.
     pub fn run(mut self) -> Result<()> {
         self.at.record.heed(&self.at.interrupt);

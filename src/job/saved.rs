@@ -14,7 +14,7 @@ use crate::util::fs::{read_json, write_json};
 pub const DATA: &str = "data.json";
 const STATE: &str = "trainer_state.json";
 
-/// What a step changes other than weights and optimizers. `S`: what the pipeline adds.
+/// The state that a step changes beside weights and optimizers. `S` is the part that the pipeline adds.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct SavedState<S> {
     #[serde(default)]

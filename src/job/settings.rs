@@ -30,21 +30,21 @@ pub struct RunSettings {
     pub max_to_keep: Option<usize>,
     pub save_freq: Frequency,
     pub test_freq: Frequency,
-    /// Whether the last step is saved and validated whatever these two say, as in verl's SFT trainer.
+    /// True if the last step is saved and validated whatever these two say, as in verl's SFT trainer.
     pub ends_saved: bool,
     pub on_nonfinite: OnNonfinite,
     pub val_before_train: bool,
     pub val_only: bool,
     /// The metric that says which checkpoint is the best.
     pub watched: Watched,
-    /// Whether `checkpoint.save_contents` has `extra`: the state of the run and the position in the data.
+    /// True if `checkpoint.save_contents` has `extra`: the state of the run and the position in the data.
     pub saves_extra: bool,
-    /// The same of `checkpoint.load_contents`, and where that is set.
+    /// True if `checkpoint.load_contents` has `extra`; the key is where that is set.
     pub loads_extra: bool,
     pub load_contents_key: &'static str,
     /// The parts of a checkpoint that are loaded, as far as settings can make them wrong.
     pub loaded: Vec<Part>,
-    /// Whether a learning rate depends on the length of the run.
+    /// True if a learning rate depends on the length of the run.
     pub rate_follows_length: bool,
     /// Steps that are called an epoch; at least 1.
     pub steps_per_epoch: u64,
@@ -57,7 +57,7 @@ impl RunSettings {
         &self.resume.dir
     }
 
-    /// Whether something done so often is due after `step`.
+    /// True if something done so often is due after `step`.
     pub fn is_due(&self, frequency: Frequency, step: u64) -> bool {
         self.ends_saved && step == self.total_steps || frequency.is_due(step, self.total_steps, self.steps_per_epoch)
     }
@@ -104,7 +104,7 @@ impl RunSettings {
         resume().with_context(|| cannot_resume(&folder))
     }
 
-    /// What trackers know of the run.
+    /// The description of the run for its trackers.
     pub(super) fn session(&self, tree: &Tree, resumed_step: Option<u64>, output: &Output) -> Session {
         Session {
             project: self.project.clone(),
@@ -120,7 +120,7 @@ impl RunSettings {
         }
     }
 
-    /// What `run.json` says of the run.
+    /// The description of the run in `run.json`.
     pub(super) fn info(&self, tree: &Tree, validated_after: Option<u64>) -> RunInfo {
         RunInfo {
             device: self.device.clone(),

@@ -22,7 +22,7 @@ pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Resul
 /// reason.
 ///
 /// # Errors
-/// As of [`warn_of_unused`].
+/// The errors of [`warn_of_unused`].
 pub fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<()> {
     let defaults = defaults(T::DEFAULT_NAME)?;
     let references = references(&defaults);

@@ -19,7 +19,7 @@ macro_rules! schedule_keys {
 }
 pub(crate) use schedule_keys;
 
-/// Those of `schedule_keys` that change no learning rate of a run, whatever its length.
+/// Finds the keys of `schedule_keys` that change no learning rate of a run, whatever its length.
 ///
 /// # Errors
 /// A schedule that does not exist.

@@ -9,7 +9,7 @@ use super::score_input::ScoreInput;
 use super::services::Service;
 use crate::util::suggest::did_you_mean;
 
-/// A reward function that can be chosen by name: a row of [`FUNCTIONS`], or a scorer.
+/// A reward function that can be chosen by name: a row of [`FUNCTIONS`](super::FUNCTIONS), or a scorer.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub name: &'static str,

@@ -18,19 +18,19 @@ use crate::config::PpoConfig;
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
-/// How scores become advantages.
+/// The settings and the state of the phase that turns scores into advantages.
 pub struct Advantages {
     pub config: Arc<PpoConfig>,
     pub estimator: &'static Estimator,
     /// The settings that the estimator reads.
     pub options: Options,
-    /// What is done to the scores of a batch before anything else.
+    /// The shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
     /// KL estimator and coefficient of the KL term in the rewards.
     pub kl_in_reward: Option<(KlPenalty, KlController)>,
-    /// What is done about the difference between generation and training; `None` if nothing is.
+    /// The correction of the difference between generation and training; `None` if there is none.
     pub correction: Option<RolloutCorrection>,
-    /// Whether the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
+    /// True if the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
     pub bypass: bool,
     pub normalize: Option<NormalizeAdvantages>,
     /// Resampling of the batch, with its exponent.
@@ -64,12 +64,12 @@ impl Advantages {
         Ok(())
     }
 
-    /// Whether the estimator reads this.
+    /// True if the estimator reads this.
     pub fn needs(&self, need: Need) -> bool {
         self.estimator.needs(need)
     }
 
-    /// Of each trajectory, whether the estimator has something to compare it with: the others have no advantage and no return.
+    /// True for each trajectory that the estimator has something to compare with; the others have no advantage and no return.
     pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
         self.estimator.comparable(&batch.group, &batch.scored)
     }

@@ -14,7 +14,7 @@ use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settin
 use crate::config::BatchPlan;
 use crate::config::schema::{self, PpoConfig, RewardManager};
 
-/// What is done about the difference between generation and training.
+/// The correction of the difference between generation and training.
 pub struct Correction {
     /// `None` if nothing is.
     pub correction: Option<RolloutCorrection>,
@@ -39,13 +39,14 @@ pub fn corrections(config: &PpoConfig) -> Result<Correction> {
     Ok(Correction { correction: asked.then_some(correction), bypass: settings.bypass_mode })
 }
 
-/// Whether an estimator or a metric reads Σ π² of each token.
+/// True if an estimator or a metric reads Σ π² of each token.
 pub fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
     let estimator = advantage::find(&config.algorithm.adv_estimator);
     estimator.is_some_and(|e| e.needs(Need::SumPiSquared)) || config.actor_rollout_ref.actor.calculate_sum_pi_squared
 }
 
-/// Whether the old policy's log-probabilities need a pass of their own. With a single update per step that policy is the one being
+/// True if the old policy's log-probabilities need a pass of their own. With a single update per step that policy is the one
+/// being
 /// updated: every ratio is exactly 1, and what generation reported, with the same weights, is what a KL term in the rewards needs,
 /// as long as both divide the logits by the same temperature (greedy responses are reported at 1) and compute in float32 (in
 /// bfloat16 they differ by too much). In bypass mode the policy that generated stands for the old one.
@@ -57,7 +58,7 @@ pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &C
     read && !corrections.bypass || reads_sum_pi_squared(config) || rollout.calculate_log_probs
 }
 
-/// What the actor minimises.
+/// The objective that the actor minimises.
 ///
 /// # Errors
 /// A name that no registry knows.
@@ -80,7 +81,7 @@ pub fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCor
     })
 }
 
-/// What is done to the score of each response by itself.
+/// The shaping of the score of each response by itself.
 pub fn shaping(config: &PpoConfig) -> RewardShaping {
     let (rewards, algorithm) = (&config.reward_model, &config.algorithm);
     let buffer = &rewards.reward_kwargs.overlong_buffer_cfg;
@@ -97,7 +98,7 @@ pub fn shaping(config: &PpoConfig) -> RewardShaping {
     }
 }
 
-/// What is done to the scores of a batch after that.
+/// The shaping of the scores of a batch, after each response has been shaped by itself.
 pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
     let algorithm = &config.algorithm;
     RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }

@@ -1,4 +1,4 @@
-//! What a run of reinforcement learning says before its first step.
+//! The lines that a run of reinforcement learning logs before its first step.
 
 use super::learning::LearningSide;
 use super::sampling::SamplingSide;

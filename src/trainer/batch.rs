@@ -22,7 +22,7 @@ pub struct Batch {
     pub responses: Vec<Response>,
     /// Decoded responses, without special tokens.
     pub texts: Vec<String>,
-    /// Whether a trajectory has a score: not where all reward functions abstained.
+    /// True for trajectories that have a score: those for which not all reward functions abstained.
     pub scored: Vec<bool>,
     /// The rewards that make up the scores, one per reward function.
     pub components: Vec<Component>,
@@ -30,7 +30,7 @@ pub struct Batch {
     pub extras: Vec<(String, Vec<Option<f64>>)>,
     /// The answers that scorers found in the responses; `None` where a scorer looks for none.
     pub preds: Vec<Option<String>>,
-    /// What scorers reported that is no number.
+    /// The values that scorers reported and that are not numbers.
     pub notes: Vec<Vec<(String, Value)>>,
     columns: Columns,
 }
@@ -135,7 +135,7 @@ impl Batch {
         self.columns.set(column, values);
     }
 
-    /// What the columns written so far hold for a trajectory.
+    /// The numbers of a trajectory in every column written so far.
     pub fn columns_of(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
         self.columns.of(trajectory)
     }
@@ -184,7 +184,7 @@ impl Batch {
         }
     }
 
-    /// What [`Self::number`] knows.
+    /// The names that [`Self::number`] knows.
     pub fn number_names(&self) -> Vec<&str> {
         let components = self.components.iter().map(|component| component.name.as_str());
         let extras = self.extras.iter().map(|(name, _)| name.as_str());
@@ -241,7 +241,7 @@ impl Batch {
         }
     }
 
-    /// Whether a response was cut off by the length limit.
+    /// True if a response was cut off by the length limit.
     pub fn truncated(&self, trajectory: usize) -> bool {
         self.responses[trajectory].finish == Finish::Length
     }
@@ -279,7 +279,7 @@ impl Index<Column> for Batch {
 }
 
 impl IndexMut<Column> for Batch {
-    /// As [`Self::index`].
+    /// Panics as [`Self::index`] does.
     fn index_mut(&mut self, column: Column) -> &mut [f32] {
         &mut self.columns[column]
     }

@@ -1,4 +1,4 @@
-//! What the registries of reinforcement learning tell the configuration: the names of each key, and what follows from them.
+//! The names that the registries of reinforcement learning give to keys of the configuration, and the facts of each entry.
 
 use crate::algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss};
 use crate::config::schema::{ADV_ESTIMATOR, LOSS_MODE, REMOTE};

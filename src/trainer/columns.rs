@@ -7,7 +7,7 @@ use std::ops::{Index, IndexMut, Range};
 
 use crate::algorithm::{gather, gather_offsets};
 
-/// How many numbers a column has for a trajectory.
+/// The number of values that a column has for a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// One for each token of its response.
@@ -35,14 +35,14 @@ macro_rules! columns {
                 }
             }
 
-            /// How many numbers it has for a trajectory.
+            /// The number of values that it has for a trajectory.
             pub fn per(self) -> Per {
                 match self {
                     $(Self::$column => Per::$per,)*
                 }
             }
 
-            /// What writes it.
+            /// The phase that writes it.
             pub fn written_by(self) -> &'static str {
                 match self {
                     $(Self::$column => $from,)*
@@ -78,9 +78,9 @@ columns! {
     RewardBaselines { name: "reward_baselines", per: Trajectory, unit: "reward", from: "phase `gen_max`" }
     /// Scores, less the KL term where there is one.
     Rewards { name: "rewards", per: Token, unit: "reward", from: "phase `adv`" }
-    /// What the policy loss multiplies the ratio with.
+    /// The factor of the ratio in the policy loss.
     Advantages { name: "advantages", per: Token, unit: "reward, or none where it is normalised", from: "phase `adv`" }
-    /// What the critic learns.
+    /// The target of the critic.
     Returns { name: "returns", per: Token, unit: "reward", from: "phase `adv`" }
 }
 
@@ -118,7 +118,7 @@ impl Columns {
         self.offsets[self.trajectories()]
     }
 
-    /// Where the numbers of a trajectory stand in a column.
+    /// The place of a trajectory's numbers in a column.
     fn range(&self, column: Column, trajectory: usize) -> Range<usize> {
         match column.per() {
             Per::Token => self.offsets[trajectory]..self.offsets[trajectory + 1],
@@ -149,7 +149,7 @@ impl Columns {
         Column::ALL.iter().filter_map(|&column| Some((column, self.get(column)?)))
     }
 
-    /// What the columns that have been written hold for a trajectory.
+    /// The numbers of a trajectory in every column that has been written.
     pub fn of(&self, trajectory: usize) -> impl Iterator<Item = (Column, &[f32])> {
         self.written().map(move |(column, values)| (column, &values[self.range(column, trajectory)]))
     }

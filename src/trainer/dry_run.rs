@@ -16,7 +16,7 @@ use crate::model::hf_config::HfConfig;
 use crate::model::memory::Widest;
 use crate::util::interrupt::Interrupt;
 
-/// What a run of reinforcement learning would do.
+/// Describes what a run of reinforcement learning would do.
 ///
 /// # Errors
 /// What a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the weights only
@@ -58,7 +58,7 @@ pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     Ok(report(&lines, &memory))
 }
 
-/// What a run holds at once, and its critic in a few words.
+/// The memory of a run, and its critic in a few words.
 pub(super) struct Estimate {
     pub memory: MemoryEstimate,
     critic: Option<(&'static str, String)>,

@@ -1,4 +1,4 @@
-//! What a run reads before it needs a model: the batch plan, the tokenizer, the prompts, and how many steps they make.
+//! The inputs of a run before it needs a model: the batch plan, the tokenizer, the prompts, and the number of steps.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ pub struct Trainer {
     gpu: Option<DeviceMemory>,
 }
 
-/// What a step changes beside the weights, the optimizers and the position in the data.
+/// The state that a step changes beside the weights, the optimizers and the position in the data.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct TrainerState {
     kl_controller: Option<KlController>,

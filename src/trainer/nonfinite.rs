@@ -23,14 +23,14 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// That of an update whose gradient was not finite. `learner`: the name of what is trained.
+    /// The fault of an update whose gradient was not finite. `learner` is the name of the model that is trained.
     pub fn of_gradient(learner: &str, update: &Update) -> Option<Self> {
         let name = update.nonfinite.as_ref()?;
         Some(Self { what: format!("{learner}: the gradient of `{name}`"), trajectory: None })
     }
 }
 
-/// Where the first number that is NaN or infinite stands.
+/// The index of the first number that is NaN or infinite.
 fn first_nonfinite(values: &[f32]) -> Option<usize> {
     values.iter().position(|x| !x.is_finite())
 }
@@ -44,7 +44,7 @@ pub fn faulty_sequence(column: &[f32], offsets: &[usize]) -> Option<usize> {
 /// Deals with a fault in some trajectories of the batch, which are those written to the file.
 ///
 /// # Errors
-/// As [`report`].
+/// The errors of [`report`].
 pub fn on_nonfinite(fault: &Fault, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
     let of = fault.trajectory.map_or(String::new(), |i| {
         let prompt = batch.prompt(i);

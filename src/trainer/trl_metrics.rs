@@ -34,7 +34,7 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("val/ratio_var", None),
 ];
 
-/// What TRL reports of a batch and verl does not. `episode` counts trajectories trained on since the run began.
+/// Adds the metrics that TRL reports of a batch and verl does not. `episode` counts trajectories trained on since the run began.
 pub fn of_batch(batch: &Batch, episode: u64, metrics: &mut Metrics) {
     let count = batch.len().max(1) as f64;
     let mean = |term: &dyn Fn(usize) -> f64| {
@@ -73,7 +73,7 @@ mod tests {
     use crate::trainer::batch::tests::two_responses;
     use crate::trainer::learning::totals::Totals;
 
-    /// What is masked may hold anything.
+    /// Masked tokens may hold anything.
     #[test]
     fn masked_tokens_count_nowhere() {
         let mut batch = two_responses();

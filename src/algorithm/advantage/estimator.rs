@@ -63,7 +63,7 @@ impl Need {
     }
 }
 
-/// A row of [`ESTIMATORS`].
+/// A row of [`ESTIMATORS`](super::ESTIMATORS).
 pub struct Estimator {
     /// The value of `algorithm.adv_estimator`.
     pub name: &'static str,

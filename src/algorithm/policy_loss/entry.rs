@@ -154,12 +154,12 @@ pub struct Prepared {
 /// Computes the factors that depend on the whole mini-batch; the second argument draws uniformly from [0, 1).
 pub type Prepare = fn(&MiniBatch, &mut dyn FnMut() -> f64) -> Prepared;
 
-/// A row of [`POLICY_LOSSES`].
+/// A row of [`POLICY_LOSSES`](super::POLICY_LOSSES).
 pub struct PolicyLoss {
     /// The value of `actor.policy_loss.loss_mode`.
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    /// The documentation of the entry, in the format of [`super::advantage::Estimator::doc`].
+    /// The documentation of the entry, in the format of [`Estimator::doc`](crate::algorithm::advantage::Estimator::doc).
     pub doc: &'static str,
     /// The aggregation that the loss is defined with, which replaces `actor.loss_agg_mode`.
     pub aggregation: Option<&'static str>,

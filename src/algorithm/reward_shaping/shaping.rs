@@ -3,6 +3,6 @@
 /// A row of [`SHAPINGS`](super::SHAPINGS).
 pub struct Shaping {
     pub name: &'static str,
-    /// The documentation of the entry, in the format of [`Estimator::doc`](super::advantage::Estimator::doc).
+    /// The documentation of the entry, in the format of [`Estimator::doc`](crate::algorithm::advantage::Estimator::doc).
     pub doc: &'static str,
 }

@@ -1,4 +1,5 @@
-//! How the batch of a step is cut: into mini-batches, one optimizer update each, and these into micro-batches for the device.
+//! The division of the batch of a step: into mini-batches, one optimizer update each, and these into micro-batches for the
+//! device.
 
 use crate::config::{MicroBatch, UpdatePlan};
 use crate::model::Cut;
@@ -11,7 +12,7 @@ pub struct MiniBatch {
     /// Its number in the epoch.
     pub place: usize,
     pub trajectories: Vec<usize>,
-    /// How many there were before those that train nothing were left out: means over responses divide by it.
+    /// The number of trajectories before those that train nothing were left out: means over responses divide by it.
     pub size: usize,
 }
 
@@ -36,7 +37,7 @@ pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Opt
     updates
 }
 
-/// How a mini-batch is cut.
+/// The division of a mini-batch into micro-batches.
 pub fn micro_cut(plan: &UpdatePlan) -> Cut {
     match plan.micro_batch {
         MicroBatch::Trajectories(count) => Cut::Sequences(count),
@@ -44,7 +45,7 @@ pub fn micro_cut(plan: &UpdatePlan) -> Cut {
     }
 }
 
-/// How a whole batch is cut for forward passes.
+/// The division of a whole batch for forward passes.
 pub fn forward_cut(by_tokens: bool, tokens: usize, sequences: Option<usize>, batch: &Batch) -> Cut {
     if by_tokens { Cut::Tokens(tokens) } else { Cut::Sequences(sequences.unwrap_or(batch.len())) }
 }

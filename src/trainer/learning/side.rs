@@ -19,19 +19,19 @@ pub struct LearningSide {
     pub critic: Option<Learner>,
     /// The frozen initial policy, where a KL term needs it; with `ref.sync_ref_model` it follows the policy.
     pub reference: Option<CausalLm>,
-    /// What the actor minimises.
+    /// The objective that the actor minimises.
     pub objective: PolicyObjective,
     pub aggregation: &'static Aggregation,
     pub critic_aggregation: &'static Aggregation,
-    /// What the logits are divided by in every log-probability of training (`rollout.temperature`).
+    /// The temperature that divides the logits in every log-probability of training (`rollout.temperature`).
     pub temperature: f32,
-    /// Whether the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
+    /// True if the policy that generated stands for the old one (`algorithm.rollout_correction.bypass_mode`).
     pub bypass: bool,
-    /// Whether the old policy's log-probabilities need a pass of their own.
+    /// True if the old policy's log-probabilities need a pass of their own.
     pub needs_old_log_probs: bool,
-    /// Whether that pass returns Σ π² of each token.
+    /// True if that pass returns Σ π² of each token.
     pub reads_sum_pi_squared: bool,
-    /// Whether the KL term in the rewards is the exact divergence.
+    /// True if the KL term in the rewards is the exact divergence.
     pub full_kl_in_reward: bool,
 }
 

@@ -48,7 +48,7 @@ impl Totals {
         }
     }
 
-    /// What an optimizer update did. `learner`: the beginning of the names.
+    /// Adds the numbers of an optimizer update. `learner` is the beginning of their names.
     pub fn add_update(&mut self, learner: &str, update: &Update) {
         self.add_mean(&format!("{learner}/grad_norm"), update.grad_norm);
         self.add_mean(&format!("{learner}/skipped_updates"), if update.applied { 0.0 } else { 1.0 });

@@ -141,7 +141,7 @@ impl LearningSide {
         fault
     }
 
-    /// What the loss must know of the whole mini-batch; `stats` are of the current policy, in the order of `columns`.
+    /// Prepares what the loss must know of the whole mini-batch; `stats` are of the current policy, in the order of `columns`.
     fn prepare(&self, columns: &MiniBatchColumns, stats: &TokenStats, place: &[u64], totals: &mut Totals) -> PreparedMiniBatch {
         let mut stream = Stream::new(self.config.trainer.seed, "policy loss", place);
         let prepared = self.objective.prepare(

@@ -26,7 +26,8 @@ impl SamplingSide {
     /// sampling) those whose responses differ, sampling further prompts until there are enough.
     ///
     /// # Errors
-    /// What generation or scoring fails with, and `max_num_gen_batches` batches without enough such prompts. 0 or less never gives up.
+    /// The errors of generation and scoring, and `max_num_gen_batches` batches without enough such prompts; 0 or less never
+    /// gives up.
     pub fn rollout(
         &mut self,
         policy: &CausalLm,
@@ -161,14 +162,14 @@ impl SamplingSide {
     }
 }
 
-/// Whether a search that has taken so many batches is worth a line: after 10, and each time that it has taken twice as many.
+/// True if a search that has taken so many batches is worth a line: after 10, and each time that it has taken twice as many.
 fn is_told(batches: u64) -> bool {
     batches.is_multiple_of(10) && (batches / 10).is_power_of_two()
 }
 
-/// What is asked of the engine.
+/// A request to the engine.
 pub struct SampleRequest<'a> {
-    /// What the random streams are for.
+    /// The purpose of the random streams.
     pub purpose: &'a str,
     pub prompts: Vec<Arc<Prompt>>,
     /// Responses to each prompt.
@@ -185,6 +186,6 @@ pub struct Sampled {
     pub raws: Vec<String>,
     /// See [`DecodedResponse::pending`](super::scoring::DecodedResponse::pending).
     pub pending: Vec<Option<PendingScores>>,
-    /// How long scoring went on when all responses were there.
+    /// The time that scoring took after the last response was complete.
     pub waited: Duration,
 }

@@ -1,4 +1,4 @@
-//! What a majority vote among sampled answers is worth (`maj@k`).
+//! The value of a majority vote among sampled answers (`maj@k`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};

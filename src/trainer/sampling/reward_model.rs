@@ -17,7 +17,7 @@ use crate::reward::model::{Reading, RewardModel, Rewriting};
 const PATH: &str = "reward_model.model.path";
 const INPUT_TOKENIZER: &str = "reward_model.model.input_tokenizer";
 
-/// What a run knows of its reward model before it reads weights.
+/// The reward model of a run before its weights are read.
 pub struct Plan {
     pub path: Location,
     pub decoder: DecoderConfig,

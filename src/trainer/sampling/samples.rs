@@ -102,7 +102,7 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
     lines
 }
 
-/// What a reward function said, unless it abstained.
+/// The number that a reward function returned, unless it abstained.
 fn number(value: Option<&Value>) -> Option<f64> {
     value.filter(|value| !value.is_null()).and_then(json_number::from_value)
 }

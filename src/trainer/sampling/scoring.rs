@@ -36,7 +36,7 @@ impl Scoring<'_> {
     /// scoring went on when that had returned.
     ///
     /// # Errors
-    /// What `generate` fails with, and ids that cannot be decoded.
+    /// The errors of `generate`, and ids that cannot be decoded.
     pub fn run<T>(
         &self,
         workers: usize,

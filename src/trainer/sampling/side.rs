@@ -1,4 +1,4 @@
-//! What samples and scores responses.
+//! The parts that sample and score responses.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::reward::model::RewardModel;
 use crate::rollout::{Engine, Sampling};
 use crate::util::crc::IEEE;
 
-/// What samples and scores responses: prompts, the engine, and the rewards.
+/// The parts that sample and score responses: prompts, the engine, and the rewards.
 pub struct SamplingSide {
     pub config: Arc<PpoConfig>,
     pub plan: BatchPlan,
@@ -29,7 +29,7 @@ pub struct SamplingSide {
     pub sampler: Sampler,
     pub rewards: Rewards,
     pub reward_model: Option<RewardModel>,
-    /// What is done to the score of each response by itself.
+    /// The shaping of the score of each response by itself.
     pub shaping: RewardShaping,
 }
 
