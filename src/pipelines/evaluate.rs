@@ -15,7 +15,7 @@ use crate::data::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
 use crate::data::{RowNeeds, Tokenizer, named_source};
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
-use crate::reward::{self, Combined, ScoreInput};
+use crate::reward::{self, ResponseScore, ScoreInput};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
 
@@ -90,7 +90,7 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
 }
 
 /// The mean over the rows of each data source.
-fn report(answered: &[Answered], scores: &[Combined]) -> Map<String, Value> {
+fn report(answered: &[Answered], scores: &[ResponseScore]) -> Map<String, Value> {
     let mut sources: Vec<(&str, Vec<f64>, usize)> = Vec::new();
     let mut rest = scores;
     for row in answered {
@@ -114,7 +114,7 @@ fn report(answered: &[Answered], scores: &[Combined]) -> Map<String, Value> {
 }
 
 /// One JSON line: the position of the response, its score, and what the reward functions reported.
-fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Combined) -> String {
+fn line((row, response): (usize, usize), input: &ScoreInput, combined: &ResponseScore) -> String {
     let mut line = Map::new();
     line.insert("row".into(), row.into());
     line.insert("response".into(), response.into());
@@ -122,7 +122,7 @@ fn line((row, response): (usize, usize), input: &ScoreInput, combined: &Combined
     line.insert("score".into(), json!(combined.score));
     line.extend(combined.pred.clone().map(|pred| ("pred".to_owned(), pred.into())));
     let several = combined.components.len() > 1;
-    line.extend(combined.components.iter().filter(|_| several).map(|(name, value)| (name.clone(), json!(value))));
+    line.extend(combined.components.iter().filter(|_| several).map(|c| (c.name.clone(), json!(c.reward))));
     let extras = combined.extras.iter().map(|(name, value)| (name.clone(), json!(value)));
     for (name, value) in extras.chain(combined.notes.iter().cloned()) {
         // The fields that identify the response keep their names; a function's value of the same name is renamed.

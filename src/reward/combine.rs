@@ -1,7 +1,7 @@
 //! The score of a response: the weighted sum of several reward functions, each of which can abstain.
 
 use super::rewards::Rewards;
-use super::score::{Combined, Score};
+use super::score::{FunctionReward, ResponseScore, Score};
 use super::score_input::ScoreInput;
 use super::scorers::find;
 
@@ -11,26 +11,30 @@ const ACCURACY: &str = "acc";
 impl Rewards {
     /// Computes the weighted sum. If two functions report a number of the same name, the first keeps it, and the other's is
     /// prefixed with its function's name.
-    pub(super) fn combine(&self, scores: Vec<Score>, input: &ScoreInput) -> Combined {
-        let mut combined = Combined { score: None, components: Vec::new(), extras: Vec::new(), pred: None, notes: Vec::new() };
+    pub(super) fn combine(&self, scores: Vec<Score>, input: &ScoreInput) -> ResponseScore {
+        let mut combined = ResponseScore::default();
         let mut sum = None;
         for (reward, score) in self.rewards.iter().zip(scores) {
             if let Some(reward_of_it) = score.score {
                 sum = Some(sum.unwrap_or(0.0) + reward.weight * f64::from(reward_of_it));
             }
-            combined.components.push((reward.name.clone(), score.score.map(f64::from)));
+            combined.components.push(FunctionReward {
+                name: reward.name.clone(),
+                weight: reward.weight,
+                reward: score.score.map(f64::from),
+            });
             combined.pred = combined.pred.or(score.pred);
             combined.notes.extend(score.notes);
             for (name, value) in score.extras {
-                let taken = combined.extras.iter().any(|(known, _)| *known == name);
-                combined.extras.push((if taken { format!("{}/{name}", reward.name) } else { name }, value));
+                let taken = combined.extra(&name).is_some();
+                combined.report(&if taken { format!("{}/{name}", reward.name) } else { name }, value);
             }
         }
         combined.score = sum.map(|sum| sum as f32);
         // No service is asked for a number that is only reported, and if the scorer fails, the number is left out.
         let rule = find(input.data_source).ok().filter(|rule| self.reports_accuracy && rule.needs.is_empty());
         if let Some(rule) = rule
-            && combined.extras.iter().all(|(name, _)| name != ACCURACY)
+            && combined.extra(ACCURACY).is_none()
             && let Ok(said) = (rule.run)(input)
         {
             let acc = said.extras.into_iter().find(|(name, _)| name == ACCURACY).map(|(_, acc)| acc);

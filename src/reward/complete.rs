@@ -7,7 +7,7 @@ use super::ask::{Answer, PendingScores};
 use super::failed_scores::FailedScores;
 use super::reward_function::{Reward, Runs};
 use super::rewards::Rewards;
-use super::score::Combined;
+use super::score::ResponseScore;
 use super::score::Score;
 use super::score_input::{BatchJudge, ScoreInput};
 
@@ -23,7 +23,7 @@ impl Rewards {
         inputs: &[ScoreInput],
         pending: Vec<PendingScores>,
         place: impl Fn(usize) -> String,
-    ) -> Result<Vec<Combined>> {
+    ) -> Result<Vec<ResponseScore>> {
         let mut failed = FailedScores::new(self.on_error, &self.stats);
         let mut answers: Vec<Vec<Answer>> = pending.into_iter().map(|pending| pending.0).collect();
         for (i, answers) in answers.iter_mut().enumerate() {

@@ -51,7 +51,7 @@ pub use functions::{FUNCTIONS, function, function_names};
 pub use plan::RewardOptions;
 pub use reward_function::{OnError, Reward, Runs};
 pub use rewards::Rewards;
-pub use score::Combined;
+pub use score::{FunctionReward, ResponseScore};
 pub use score::{NO_ANSWER, Score};
 pub use score_input::{BatchJudge, Judge, ScoreInput, Scorer, truth_is_text};
 pub use scorers::{SCORERS, check_sources, find};

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 
 use super::reward_function::{OnError, Reward, Runs};
-use super::score::Combined;
+use super::score::ResponseScore;
 use super::score_input::ScoreInput;
 use super::services::Services;
 use super::stats::Stats;
@@ -30,11 +30,6 @@ impl Rewards {
             reports_accuracy: false,
             stats: Stats::default(),
         }
-    }
-
-    /// The name and the weight of each function, in order.
-    pub fn weights(&self) -> impl Iterator<Item = (&str, f64)> + '_ {
-        self.rewards.iter().map(|reward| (reward.name.as_str(), reward.weight))
     }
 
     /// True if a function is called outside this process.
@@ -68,7 +63,7 @@ impl Rewards {
     ///
     /// # Errors
     /// As for [`Self::complete`].
-    pub fn score(&self, input: &ScoreInput) -> Result<Combined> {
+    pub fn score(&self, input: &ScoreInput) -> Result<ResponseScore> {
         let place = |_| "scoring the response".to_owned();
         let mut combined = self.complete(std::slice::from_ref(input), vec![self.ask(input)], place)?;
         combined.pop().context("one response has one score")

@@ -37,17 +37,44 @@ impl Score {
     }
 }
 
-/// The results of all functions for one response.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Combined {
-    /// Σ weight·reward over the functions that did not abstain; `None` if all of them did.
+/// The score of a response by all functions, and what they report beside it: from [`Rewards::complete`](super::Rewards::complete)
+/// through training to the files and the trackers, this is the one form of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResponseScore {
+    /// Σ weight·reward over the functions that did not abstain; `None` if all of them did. Training shapes it.
     pub score: Option<f32>,
-    /// The unweighted reward of each function, in the order in which the functions were named.
-    pub components: Vec<(String, Option<f64>)>,
-    /// The numbers that the functions return with their rewards.
+    /// The reward of each function, in the order in which the functions were named.
+    pub components: Vec<FunctionReward>,
+    /// Numbers that are logged beside the score; no name twice. See [`Self::report`].
     pub extras: Vec<(String, f64)>,
     /// The answer from the first function that extracts one.
     pub pred: Option<String>,
     /// The values that the functions return with their rewards and that are not numbers.
-    pub notes: Vec<(String, serde_json::Value)>,
+    pub notes: Vec<(String, Value)>,
+}
+
+/// The reward of one function for one response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionReward {
+    /// The function's name.
+    pub name: String,
+    /// Its weight in the score.
+    pub weight: f64,
+    /// Its reward without the weight; `None` if it abstained.
+    pub reward: Option<f64>,
+}
+
+impl ResponseScore {
+    /// Adds a number that is logged beside the score, in place of one of the same name.
+    pub fn report(&mut self, name: &str, value: f64) {
+        match self.extras.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = value,
+            None => self.extras.push((name.to_owned(), value)),
+        }
+    }
+
+    /// The number of this name that is logged beside the score, if there is one.
+    pub fn extra(&self, name: &str) -> Option<f64> {
+        self.extras.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
 }

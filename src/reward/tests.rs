@@ -11,7 +11,7 @@ fn function(name: &str, weight: f64, run: fn(&ScoreInput) -> Result<Score>) -> R
     Reward { weight, ..Reward::new(name, Runs::Rule(run)) }
 }
 
-fn score(rewards: &Rewards, solution: &str, ground_truth: &Value) -> Result<Combined> {
+fn score(rewards: &Rewards, solution: &str, ground_truth: &Value) -> Result<ResponseScore> {
     let data_source = "burnish/arithmetic";
     let model_score = Some(0.25);
     rewards.score(&ScoreInput { data_source, solution, model_score, ground_truth, ..Default::default() })
@@ -27,12 +27,13 @@ fn functions_are_weighted_and_abstentions_left_out() {
     let rewards = named(&names, &[2.0, -0.5]).unwrap();
     let both = score(&rewards, "95", &"95".into()).unwrap();
     assert_eq!(both.score, Some(1.5));
-    assert_eq!(both.components, [("data_source".into(), Some(1.0)), ("integer_format".into(), Some(1.0))]);
+    let components: Vec<_> = both.components.iter().map(|c| (c.name.as_str(), c.reward)).collect();
+    assert_eq!(components, [("data_source", Some(1.0)), ("integer_format", Some(1.0))]);
     assert_eq!((both.extras, both.pred.as_deref()), (vec![("acc".into(), 1.0)], Some("95")));
     let one = score(&rewards, "95", &Value::Null).unwrap();
-    assert_eq!((one.score, one.components[0].1, one.extras.len()), (Some(-0.5), None, 0));
+    assert_eq!((one.score, one.components[0].reward, one.extras.len()), (Some(-0.5), None, 0));
     let none = score(&named(&names[..1], &[]).unwrap(), "95", &Value::Null).unwrap();
-    assert_eq!((none.score, none.components[0].1), (None, None));
+    assert_eq!((none.score, none.components[0].reward), (None, None));
 }
 
 #[test]

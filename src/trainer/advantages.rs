@@ -43,13 +43,13 @@ impl Advantages {
     ///
     /// # Errors
     /// A number that a setting names and that no reward reports.
-    pub fn compute(&mut self, batch: &mut Batch, reported: &mut ReportedNames, step: u64, metrics: &mut Metrics) -> Result<()> {
+    pub fn compute(&mut self, batch: &mut Batch, reported: &ReportedNames, step: u64, metrics: &mut Metrics) -> Result<()> {
         let scores = self.shaped_scores(batch);
         self.rewards(batch, &scores, metrics);
         self.correct(batch, metrics);
         self.estimate(batch, &scores, reported)?;
         let comparable = self.comparable(batch);
-        let alone = comparable.iter().zip(&batch.scored).filter(|(comparable, scored)| **scored && !**comparable).count();
+        let alone = comparable.iter().zip(batch.scored()).filter(|(comparable, scored)| *scored && !**comparable).count();
         metrics.set("reward/left_alone_ratio", alone as f64 / batch.len() as f64);
         if let Some(normalize) = self.normalize {
             let mut advantages = batch[Column::Advantages].to_vec();
@@ -71,7 +71,7 @@ impl Advantages {
 
     /// True for each trajectory that the estimator has something to compare with; the others have no advantage and no return.
     pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
-        self.estimator.comparable(&batch.group, &batch.scored)
+        self.estimator.comparable(&batch.group, &batch.scored())
     }
 
     /// Token-level scores, normalised and clipped over the batch where that is asked for.
@@ -94,7 +94,7 @@ impl Advantages {
                 metrics.set("actor/reward_kl_penalty_coeff", kl.coef);
                 let differences =
                     batch.totals(&kl.rewards).into_iter().zip(batch.totals(scores)).map(|(reward, score)| reward - score);
-                let scored: Vec<f64> = differences.zip(&batch.scored).filter(|(_, scored)| **scored).map(|(d, _)| d).collect();
+                let scored: Vec<f64> = differences.zip(batch.scored()).filter(|(_, scored)| *scored).map(|(d, _)| d).collect();
                 metrics.set("objective/non_score_reward", scored.iter().sum::<f64>() / scored.len().max(1) as f64);
                 kl.rewards
             }
@@ -123,7 +123,7 @@ impl Advantages {
         }
     }
 
-    fn estimate(&self, batch: &mut Batch, scores: &[f32], reported: &mut ReportedNames) -> Result<()> {
+    fn estimate(&self, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
         let components = if self.estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
         let output = self.estimator.estimate(
             &AdvantageInput {
@@ -140,7 +140,7 @@ impl Advantages {
                 components: &components,
                 options: self.options.clone(),
             },
-            &batch.scored,
+            &batch.scored(),
         );
         batch.set(Column::Advantages, output.advantages);
         batch.set(Column::Returns, output.returns);
@@ -148,10 +148,10 @@ impl Advantages {
     }
 
     /// The rewards that `algorithm.gdpo_reward_keys` names with their weights, or those of the reward functions.
-    fn components(&self, batch: &Batch, reported: &mut ReportedNames) -> Result<Vec<Component>> {
+    fn components(&self, batch: &Batch, reported: &ReportedNames) -> Result<Vec<Component>> {
         let algorithm = &self.config.algorithm;
         let Some(keys) = algorithm.gdpo_reward_keys.clone().filter(|keys| !keys.is_empty()) else {
-            return Ok(batch.components.clone());
+            return Ok(batch.components());
         };
         let weights = algorithm.gdpo_reward_weights.clone().unwrap_or_else(|| vec![1.0; keys.len()]);
         let component = |(name, weight): (String, f64)| {

@@ -3,16 +3,11 @@
 use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::columns::{Column, Columns};
-use crate::algorithm::advantage::Component;
 use crate::data::Prompt;
 use crate::model::Sequence;
+use crate::reward::ResponseScore;
 use crate::rollout::{Finish, Response};
-
-/// verl's names for the score itself.
-const SCORE: [&str; 4] = ["seq_reward", "seq_final_reward", "reward", "score"];
 
 /// Trajectories in the order p0 s0, p0 s1, …, p1 s0, …; `batch[Column::…]` is one `f32` per response token, or per trajectory.
 pub struct Batch {
@@ -22,40 +17,28 @@ pub struct Batch {
     pub responses: Vec<Response>,
     /// Decoded responses, without special tokens.
     pub texts: Vec<String>,
-    /// True for trajectories that have a score: those for which not all reward functions abstained.
-    pub scored: Vec<bool>,
-    /// The rewards that make up the scores, one per reward function.
-    pub components: Vec<Component>,
-    /// Named numbers that scorers gave beside the score, one per trajectory; `None` where its scorer has no such number.
-    pub extras: Vec<(String, Vec<Option<f64>>)>,
-    /// The answers that scorers found in the responses; `None` where a scorer looks for none.
-    pub preds: Vec<Option<String>>,
-    /// The values that scorers reported and that are not numbers.
-    pub notes: Vec<Vec<(String, Value)>>,
+    /// The score of each response, with what its reward functions report beside it. A trajectory for which all functions abstained,
+    /// or that is left out, has none.
+    pub scores: Vec<ResponseScore>,
     columns: Columns,
 }
 
 impl Batch {
-    /// The responses of the policy, `n` to each prompt: all tokens are trained on, and every score is 0 so far.
-    pub fn new(prompts: Vec<Arc<Prompt>>, n: usize, responses: Vec<Response>, texts: Vec<String>) -> Self {
+    /// The scored responses of the policy, `n` to each prompt: all tokens are trained on.
+    pub fn new(
+        prompts: Vec<Arc<Prompt>>,
+        n: usize,
+        responses: Vec<Response>,
+        texts: Vec<String>,
+        scores: Vec<ResponseScore>,
+    ) -> Self {
         let mut columns = Columns::new(responses.iter().map(|response| response.ids.len()));
         let tokens = columns.tokens();
         columns.set(Column::Mask, vec![1.0; tokens]);
         columns.set(Column::RolloutLogProb, responses.iter().flat_map(|r| r.rollout_log_probs.iter().copied()).collect());
         columns.set(Column::SampledLogProb, responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect());
-        columns.set(Column::Scores, vec![0.0; tokens]);
-        Self {
-            group: (0..responses.len()).map(|i| i / n).collect(),
-            scored: vec![true; responses.len()],
-            preds: vec![None; responses.len()],
-            notes: vec![Vec::new(); responses.len()],
-            components: Vec::new(),
-            extras: Vec::new(),
-            prompts,
-            responses,
-            texts,
-            columns,
-        }
+        let group = (0..responses.len()).map(|i| i / n).collect();
+        Self { prompts, group, responses, texts, scores, columns }
     }
 
     /// Some trajectories of this batch, in the given order, each as often as it is named, and their prompts.
@@ -71,55 +54,39 @@ impl Batch {
                 prompts.len() - 1
             })
         });
-        let group = group.collect();
-        let components = self.components.iter().map(|c| Component { values: each(&c.values, trajectories), ..c.clone() });
         Self {
+            group: group.collect(),
             prompts,
-            group,
             responses: each(&self.responses, trajectories),
             texts: each(&self.texts, trajectories),
-            scored: each(&self.scored, trajectories),
-            components: components.collect(),
-            extras: self.extras.iter().map(|(name, values)| (name.clone(), each(values, trajectories))).collect(),
-            preds: each(&self.preds, trajectories),
-            notes: each(&self.notes, trajectories),
+            scores: each(&self.scores, trajectories),
             columns: self.columns.select(trajectories),
         }
     }
 
-    /// Puts the trajectories of another batch behind these. A number that a scorer reported in one of the two is `None` in the other.
+    /// Puts the trajectories of another batch behind these.
     ///
     /// # Panics
-    /// If the two have different columns, or rewards of different functions.
+    /// If the two have different columns.
     pub fn append(&mut self, other: Self) {
         // By name, so that a field added later is not forgotten here.
-        let Self { prompts, group, responses, texts, scored, components, extras, preds, notes, columns } = other;
-        let before = self.len();
+        let Self { prompts, group, responses, texts, scores, columns } = other;
         self.group.extend(group.iter().map(|group| group + self.prompts.len()));
         self.prompts.extend(prompts);
         self.responses.extend(responses);
         self.texts.extend(texts);
-        self.scored.extend(scored);
-        self.preds.extend(preds);
-        self.notes.extend(notes);
+        self.scores.extend(scores);
         self.columns.append(columns);
-        let functions = |components: &[Component]| components.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
-        assert_eq!(functions(&self.components), functions(&components), "the reward functions of two batches");
-        for (own, others) in self.components.iter_mut().zip(components) {
-            own.values.extend(others.values);
-        }
-        for (name, values) in extras {
-            extra(&mut self.extras, &name, before).extend(values);
-        }
-        let count = self.responses.len();
-        for (_, values) in &mut self.extras {
-            values.resize(count, None);
-        }
     }
 
     /// The boundaries of trajectories in a column of tokens, `trajectories + 1` numbers.
     pub fn offsets(&self) -> &[usize] {
         self.columns.offsets()
+    }
+
+    /// All columns written so far.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
     }
 
     /// A column that may not have been written, as its entry in [`Column`] says.
@@ -142,7 +109,7 @@ impl Batch {
 
     /// Leaves a trajectory out of everything: it has no score, and all its numbers are 0.
     pub fn leave_out(&mut self, trajectory: usize) {
-        self.scored[trajectory] = false;
+        self.scores[trajectory].score = None;
         self.columns.clear(trajectory);
     }
 
@@ -165,30 +132,6 @@ impl Batch {
 
     pub fn sequences(&self) -> Vec<Sequence<'_>> {
         (0..self.len()).map(|i| self.sequence(i)).collect()
-    }
-
-    /// Per trajectory, the number of this name: its score, a reward function's, or one that a scorer reports beside it; `None` if
-    /// no response of this batch has one. Where a scorer reports no `acc`, the score stands for it, as in verl.
-    pub fn number(&self, name: &str) -> Option<Vec<Option<f64>>> {
-        if SCORE.contains(&name) {
-            return Some(self.trajectory_scores());
-        }
-        if let Some(component) = self.components.iter().find(|component| component.name == name) {
-            return Some(component.values.clone());
-        }
-        let extra = self.extras.iter().find(|(known, _)| known == name).map(|(_, values)| values.clone());
-        match extra {
-            _ if name != "acc" => extra,
-            Some(values) => Some(values.into_iter().zip(self.trajectory_scores()).map(|(acc, score)| acc.or(score)).collect()),
-            None => Some(self.trajectory_scores()),
-        }
-    }
-
-    /// The names that [`Self::number`] knows.
-    pub fn number_names(&self) -> Vec<&str> {
-        let components = self.components.iter().map(|component| component.name.as_str());
-        let extras = self.extras.iter().map(|(name, _)| name.as_str());
-        [SCORE[0], "acc"].into_iter().chain(components).chain(extras.filter(|name| *name != "acc")).collect()
     }
 
     /// A column of rewards in which those behind the last trained token of a trajectory stand on it: where rollout correction
@@ -222,11 +165,6 @@ impl Batch {
         column
     }
 
-    /// Per trajectory, its score, where it has one.
-    pub fn trajectory_scores(&self) -> Vec<Option<f64>> {
-        self.totals(&self[Column::Scores]).into_iter().zip(&self.scored).map(|(score, scored)| scored.then_some(score)).collect()
-    }
-
     /// Σ of a token column per trajectory.
     pub fn totals(&self, column: &[f32]) -> Vec<f64> {
         (0..self.len()).map(|i| column[self.tokens(i)].iter().map(|&x| x as f64).sum()).collect()
@@ -244,11 +182,6 @@ impl Batch {
     /// True if a response was cut off by the length limit.
     pub fn truncated(&self, trajectory: usize) -> bool {
         self.responses[trajectory].finish == Finish::Length
-    }
-
-    /// The mask of the trajectories that have a score.
-    pub fn counted_mask(&self) -> Vec<f32> {
-        self.mask_of(&self.scored)
     }
 
     /// The mask of some trajectories.
@@ -285,18 +218,11 @@ impl IndexMut<Column> for Batch {
     }
 }
 
-/// The named numbers of this name; where there are none yet, `count` times none.
-pub fn extra<'a>(extras: &'a mut Vec<(String, Vec<Option<f64>>)>, name: &str, count: usize) -> &'a mut Vec<Option<f64>> {
-    let at = extras.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
-        extras.push((name.to_owned(), vec![None; count]));
-        extras.len() - 1
-    });
-    &mut extras[at].1
-}
-
 #[cfg(test)]
 pub mod tests {
     use std::path::Path;
+
+    use serde_json::Value;
 
     use super::*;
 
@@ -317,7 +243,8 @@ pub mod tests {
         let response =
             |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], rollout_log_probs: vec![-0.5, -1.5], finish };
         let responses = vec![response(Finish::Stop), response(Finish::Length)];
-        Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2])
+        let scores = vec![ResponseScore { score: Some(0.0), ..Default::default() }; 2];
+        Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2], scores)
     }
 
     #[test]
@@ -331,11 +258,12 @@ pub mod tests {
     #[test]
     fn selected_and_appended_batches_keep_their_trajectories() {
         let mut batch = two_responses();
-        batch.set(Column::Scores, batch.at_last_tokens(&[Some(1.0), None]));
-        batch.scored = vec![true, false];
-        batch.extras = vec![("acc".into(), vec![Some(1.0), None])];
+        batch.scores[0].score = Some(1.0);
+        batch.scores[1].score = None;
+        batch.scores[0].report("acc", 1.0);
         let mut both = batch.select(&[1]);
-        batch.extras = vec![("other".into(), vec![Some(3.0), None])];
+        batch.scores[0].extras.clear();
+        batch.scores[0].report("other", 3.0);
         both.append(batch);
         assert_eq!((both.group.as_slice(), both.prompts.len(), both.offsets()), (&[0, 1, 1][..], 2, &[0, 2, 4, 6][..]));
         assert_eq!(both.trajectory_scores(), [None, Some(1.0), None]);

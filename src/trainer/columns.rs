@@ -72,8 +72,6 @@ columns! {
     SumPiSquared { name: "sum_pi_squared", per: Token, unit: "probability", from: "phase `old_log_prob`" }
     /// Importance weights of the rollout correction.
     RolloutIsWeights { name: "rollout_is_weights", per: Token, unit: "ratio", from: "phase `adv`" }
-    /// Scores: that of a trajectory stands at its last token, the others are 0.
-    Scores { name: "scores", per: Token, unit: "reward", from: "phase `reward`" }
     /// The score of the greedy response to the prompt, for estimators that compare with it.
     RewardBaselines { name: "reward_baselines", per: Trajectory, unit: "reward", from: "phase `gen_max`" }
     /// Scores, less the KL term where there is one.
@@ -82,6 +80,14 @@ columns! {
     Advantages { name: "advantages", per: Token, unit: "reward, or none where it is normalised", from: "phase `adv`" }
     /// The target of the critic.
     Returns { name: "returns", per: Token, unit: "reward", from: "phase `adv`" }
+    /// The weight of a token in the policy loss or the value loss, of a mini-batch.
+    LossWeights { name: "loss_weights", per: Token, unit: "share of the loss", from: "phases `update_actor` and `update_critic`" }
+    /// The weight of a token in the entropy and KL terms beside the policy loss, of a mini-batch.
+    PenaltyWeights { name: "penalty_weights", per: Token, unit: "share of the loss", from: "phase `update_actor`" }
+    /// The factor that a policy loss works out from the whole mini-batch.
+    LossFactor { name: "loss_factor", per: Token, unit: "none", from: "phase `update_actor`" }
+    /// 1 where the entropy term counts, of losses that choose tokens from the whole mini-batch.
+    EntropyMask { name: "entropy_mask", per: Token, unit: "0 or 1", from: "phase `update_actor`" }
 }
 
 /// The columns that a batch has so far, and the offsets that cut those of tokens into trajectories.

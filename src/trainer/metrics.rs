@@ -19,18 +19,16 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
     };
-    let scored = |column: &[f32]| -> Vec<f64> {
-        batch.totals(column).into_iter().zip(&batch.scored).filter(|(_, scored)| **scored).map(|(total, _)| total).collect()
-    };
-    let scores = scored(&batch[Column::Scores]);
+    let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
     spread("critic/score", &scores, metrics);
     if !scores.is_empty() {
         metrics.set("critic/score/std", variance(&scores).sqrt());
     }
     metrics.extend(equal_groups(batch).map(|share| ("reward/zero_std_ratio", share)));
-    spread("critic/rewards", &scored(&batch[Column::Rewards]), metrics);
+    let rewards = batch.totals(&batch[Column::Rewards]).into_iter().zip(batch.scored());
+    spread("critic/rewards", &rewards.filter(|(_, scored)| *scored).map(|(total, _)| total).collect::<Vec<_>>(), metrics);
     of_sources(batch, metrics);
-    let abstained = batch.scored.iter().filter(|scored| !**scored).count();
+    let abstained = batch.len() - scores.len();
     metrics.set("reward/abstained_ratio", abstained as f64 / batch.len() as f64);
     spread("critic/advantages", &trained(&batch[Column::Advantages]), metrics);
     spread("critic/returns", &trained(&batch[Column::Returns]), metrics);
@@ -40,10 +38,11 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     spread("num_turns", &[TURNS], metrics);
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
-    let several = batch.components.len() > 1;
-    let components = batch.components.iter().filter(|_| several).map(|c| (&c.name, &c.values));
-    for (name, values) in batch.extras.iter().map(|(name, values)| (name, values)).chain(components) {
-        let values: Vec<f64> = values.iter().copied().flatten().collect();
+    let components = batch.components();
+    let extras = batch.extra_names().into_iter().map(|name| (name, batch.extra(name)));
+    let several = components.iter().filter(|_| components.len() > 1).map(|c| (c.name.as_str(), c.values.clone()));
+    for (name, values) in extras.chain(several) {
+        let values: Vec<f64> = values.into_iter().flatten().collect();
         if !values.is_empty() {
             metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);
         }

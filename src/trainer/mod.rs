@@ -19,6 +19,7 @@ mod metrics;
 mod nonfinite;
 mod run_settings;
 pub mod sampling;
+mod scores;
 pub mod setup;
 mod signal;
 mod timing;

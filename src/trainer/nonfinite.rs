@@ -4,12 +4,13 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::batch::{Batch, extra};
+use super::batch::Batch;
 use super::columns::Column;
 use crate::config::schema::OnNonfinite;
 use crate::job::Context;
 use crate::job::nonfinite::report;
 use crate::optim::Update;
+use crate::reward::ResponseScore;
 use crate::tracking::Metrics;
 use crate::util::excerpt::excerpt;
 use crate::util::json_number;
@@ -55,24 +56,24 @@ pub fn on_nonfinite(fault: &Fault, batch: &Batch, trajectories: &[usize], at: &C
 }
 
 /// Looks at scores, and the rewards they are made of: one that is left out is none.
-pub fn check_scores(batch: &mut Batch, scores: &mut [Option<f64>], at: &Context) -> Result<()> {
-    // As the f32 that training takes it for.
-    let wrong = |score: &Option<f64>| score.is_some_and(|score| !(score as f32).is_finite());
-    let faulty: Vec<usize> = (0..scores.len()).filter(|&i| wrong(&scores[i])).collect();
+///
+/// # Errors
+/// The errors of [`report`].
+pub fn check_scores(batch: &mut Batch, at: &Context) -> Result<()> {
+    let wrong = |score: &ResponseScore| score.score.is_some_and(|score| !score.is_finite());
+    let faulty: Vec<usize> = (0..batch.len()).filter(|&i| wrong(&batch.scores[i])).collect();
     if let Some(&first) = faulty.first() {
-        let parts = batch.components.iter().filter_map(|c| Some(format!("{} {}", c.name, c.values[first]?)));
+        let score = &batch.scores[first];
+        let parts = score.components.iter().filter_map(|c| Some(format!("{} {}", c.name, c.reward?)));
         let parts = parts.collect::<Vec<_>>().join(", ");
-        let what = format!("reward: the score {} ({parts})", scores[first].unwrap_or(f64::NAN));
+        let what = format!("reward: the score {} ({parts})", score.score.unwrap_or(f32::NAN));
         on_nonfinite(&Fault { what, trajectory: Some(first) }, batch, &faulty, at)?;
     }
     if at.settings.on_nonfinite == OnNonfinite::Skip {
-        for component in &mut batch.components {
-            component.values.iter_mut().for_each(|value| *value = value.filter(|value| value.is_finite()));
-        }
-        let flags = extra(&mut batch.extras, "nonfinite", scores.len());
-        for (flag, score) in flags.iter_mut().zip(scores) {
-            *flag = Some(f64::from(u8::from(wrong(score))));
-            *score = score.filter(|_| !wrong(score));
+        for score in &mut batch.scores {
+            score.components.iter_mut().for_each(|c| c.reward = c.reward.filter(|reward| reward.is_finite()));
+            score.report("nonfinite", f64::from(u8::from(wrong(score))));
+            score.score = score.score.filter(|score| score.is_finite());
         }
     }
     Ok(())
@@ -107,7 +108,7 @@ fn row(batch: &Batch, i: usize) -> Value {
         "response": batch.texts[i],
         "response_ids": batch.responses[i].ids,
         "ground_truth": prompt.ground_truth,
-        "scored": batch.scored[i],
+        "score": json_number::to_value(batch.scores[i].score.map(f64::from)),
     });
     for (column, values) in batch.columns_of(i) {
         row[column.name()] = numbers(values);

@@ -112,7 +112,7 @@ mod tests {
         let (rloo, gae, reinforce) = (find("rloo").unwrap(), find("gae").unwrap(), find("reinforce").unwrap());
         let mut batch = two_responses();
         let lacks = |batch: &Batch, estimator: &Estimator| missing(batch, estimator, &Metrics::new());
-        batch.set(Column::Scores, vec![0.0, 1.0, 0.0, 1.0]);
+        batch.scores.iter_mut().for_each(|score| score.score = Some(1.0));
         batch.set(Column::Advantages, vec![0.0, 3.7e-9, 0.0, -3.7e-9]);
         assert_eq!(lacks(&batch, rloo), Some("every advantage was 0"));
         // A KL term in the rewards moves the advantages, and the scores still say nothing.
@@ -120,13 +120,13 @@ mod tests {
         assert_eq!((lacks(&batch, rloo).is_some(), lacks(&batch, gae).is_some(), lacks(&batch, reinforce)), (true, true, None));
         assert_eq!(equal_groups(&batch), Some(1.0));
         assert_eq!(lacks(&batch, find("gdpo").unwrap()), None, "it learns from named rewards");
-        batch[Column::Scores][3] = 0.0;
+        batch.scores[1].score = Some(0.0);
         assert_eq!((lacks(&batch, rloo), lacks(&batch, gae), equal_groups(&batch)), (None, None, Some(0.0)));
         let still: Metrics = [("actor/grad_norm", 0.0)].into_iter().collect();
         assert_eq!(missing(&batch, rloo, &still), Some("the gradient was 0"));
         batch.set(Column::Mask, vec![0.0; 4]);
         assert_eq!(lacks(&batch, rloo), Some("no token was trained"));
-        batch.scored[0] = false;
+        batch.scores[0].score = None;
         assert_eq!(equal_groups(&batch), None, "one response is no group");
     }
 }

@@ -204,7 +204,7 @@ fn golden_reward_functions_match_trl() {
     };
     for case in shaping("think_format") {
         let text = case["text"].as_str().unwrap();
-        assert_eq!(score(text, &[])[0].1, case["result"].as_f64(), "{text:?}");
+        assert_eq!(score(text, &[])[0].reward, case["result"].as_f64(), "{text:?}");
     }
     for case in shaping("repetition_penalty") {
         let ids = list(&case["ids"], |id| id.as_u64().unwrap() as u32);
@@ -212,7 +212,7 @@ fn golden_reward_functions_match_trl() {
         let ours = repetition_penalty::penalty(&ids, size, most);
         assert_close("repetition", &[Some(ours)], &Value::from(vec![case["result"].clone()]), 1e-12);
         if (size, most) == (3, -1.0) {
-            assert_eq!(score("", &ids)[1].1, Some(f64::from(ours as f32)), "{ids:?}");
+            assert_eq!(score("", &ids)[1].reward, Some(f64::from(ours as f32)), "{ids:?}");
         }
     }
 }

@@ -87,8 +87,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     let bare = folder.path().join("bare");
     let options = ["trainer.total_training_steps=12", "trainer.save_freq=-1", "trainer.val_before_train=false"];
     let child = small_run(&bare, &options).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for(&bare.join("metrics.jsonl"));
-    std::thread::sleep(Duration::from_millis(100));
+    wait_for_rows(&bare);
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
-use super::mini_batch::{forward_cut, micro_cut, mini_batches};
+use super::mini_batch::{MiniBatch, forward_cut, micro_cut, mini_batches};
 use super::side::LearningSide;
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
 use crate::algorithm::value_loss::{ValueColumns, value_loss};
-use crate::algorithm::{gather, gather_offsets, scatter};
+use crate::algorithm::{gather, scatter};
 use crate::job::Context;
 use crate::model::Gradients;
 use crate::optim::Update;
@@ -49,28 +49,29 @@ impl LearningSide {
         let aggregation = self.critic_aggregation;
         let lr = self.critic.as_ref().map_or(0.0, |critic| critic.lr_at(step as usize - 1));
         let mut totals = Totals::default();
-        for mini_batch in mini_batches(&plan, batch, &mask, shuffle, step) {
+        for MiniBatch { trajectories, size, .. } in mini_batches(&plan, batch, &mask, shuffle, step) {
             let Some(critic) = &mut self.critic else { return Ok(()) };
-            let own = |column: &[f32]| gather(column, batch.offsets(), &mini_batch.trajectories);
-            let (offsets, mask) = (gather_offsets(batch.offsets(), &mini_batch.trajectories), own(&mask));
-            let (old_values, returns) = (own(old_values), own(&batch[Column::Returns]));
-            let weights = token_weights(aggregation, &offsets, &mask, mini_batch.size, config.loss_scale_factor, width);
-            let sequences: Vec<_> = mini_batch.trajectories.iter().map(|&i| batch.sequence(i)).collect();
+            let mut columns = batch.columns().select(&trajectories);
+            columns.set(Column::Mask, gather(&mask, batch.offsets(), &trajectories));
+            let counted = &columns[Column::Mask];
+            let weights = token_weights(aggregation, columns.offsets(), counted, size, config.loss_scale_factor, width);
+            columns.set(Column::LossWeights, weights);
+            let sequences: Vec<_> = trajectories.iter().map(|&i| batch.sequence(i)).collect();
             let (mut gradients, mut fault) = (Gradients::default(), None);
             for micro in micro_cut(&plan).micro_batches(&sequences) {
                 let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
-                let own = |column: &[f32]| gather(column, &offsets, &micro);
                 critic.model.value_backward(&of_micro, &mut gradients, |values| {
-                    if let Some(sequence) = faulty_sequence(values, &gather_offsets(&offsets, &micro)) {
-                        let trajectory = Some(mini_batch.trajectories[micro[sequence]]);
+                    let columns = columns.select(&micro);
+                    if let Some(sequence) = faulty_sequence(values, columns.offsets()) {
+                        let trajectory = Some(trajectories[micro[sequence]]);
                         fault.get_or_insert(Fault { what: "critic: a value".to_owned(), trajectory });
                     }
                     let columns = ValueColumns {
-                        mask: &own(&mask),
+                        mask: &columns[Column::Mask],
                         values,
-                        old_values: &own(&old_values),
-                        returns: &own(&returns),
-                        weights: &own(&weights),
+                        old_values: &columns[Column::Values],
+                        returns: &columns[Column::Returns],
+                        weights: &columns[Column::LossWeights],
                     };
                     let result = value_loss(&columns, config.cliprange_value);
                     totals.add_mean("critic/vf_loss", result.loss);
@@ -83,7 +84,7 @@ impl LearningSide {
                 Some(_) => Update::skipped(),
             };
             if let Some(fault) = fault.or(Fault::of_gradient("critic", &update)) {
-                on_nonfinite(&fault, batch, &mini_batch.trajectories, at)?;
+                on_nonfinite(&fault, batch, &trajectories, at)?;
             }
             totals.add_update("critic", &update);
         }

@@ -9,16 +9,16 @@ use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
 use super::side::LearningSide;
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
-use crate::algorithm::loss::{LossColumns, PreparedMiniBatch};
+use crate::algorithm::loss::{LossColumns, LossResult};
 use crate::algorithm::policy_loss;
-use crate::algorithm::{gather, gather_offsets, scatter};
+use crate::algorithm::scatter;
 use crate::job::Context;
 use crate::model::token_stats::TokenGrads;
 use crate::model::{Gradients, Sequence, TokenStats};
 use crate::optim::Update;
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
-use crate::trainer::columns::Column;
+use crate::trainer::columns::{Column, Columns};
 use crate::trainer::nonfinite::{Fault, faulty_sequence, on_nonfinite};
 use crate::util::rng::Stream;
 
@@ -36,10 +36,14 @@ impl LearningSide {
         for MiniBatch { epoch, place, trajectories, size } in
             mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, at.step)
         {
+            let mut mini = ActorMiniBatch {
+                sequences: trajectories.iter().map(|&i| batch.sequence(i)).collect(),
+                columns: self.weighted(batch.columns().select(&trajectories), size),
+                trajectories: &trajectories,
+                place: [at.step, epoch as u64, place as u64],
+            };
             let mut gradients = Gradients::default();
-            let columns = MiniBatchColumns::new(self, batch, &trajectories, size);
-            let place = [at.step, epoch as u64, place as u64];
-            let fault = self.accumulate(batch, &columns, &trajectories, &place, &mut gradients, &mut totals);
+            let fault = self.accumulate(&mut mini, &mut gradients, &mut totals);
             let update = match &fault {
                 None => self.actor.update(gradients, lr),
                 Some(_) => Update::skipped(),
@@ -60,98 +64,104 @@ impl LearningSide {
         self.wait()
     }
 
-    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. `place` tells it from all others of the run: step, epoch and number. The first
-    /// number on the way that is not finite.
-    fn accumulate(
-        &self,
-        batch: &Batch,
-        columns: &MiniBatchColumns,
-        trajectories: &[usize],
-        place: &[u64],
-        gradients: &mut Gradients,
-        totals: &mut Totals,
-    ) -> Option<Fault> {
-        let micro_batches =
-            micro_cut(&self.plan.actor).micro_batches(&trajectories.iter().map(|&i| batch.sequence(i)).collect::<Vec<_>>());
-        let sequences = |micro: &[usize]| -> Vec<Sequence> { micro.iter().map(|&j| batch.sequence(trajectories[j])).collect() };
+    /// The columns of a mini-batch with the weights of its tokens. `size`: its trajectories, with those left out.
+    fn weighted(&self, mut columns: Columns, size: usize) -> Columns {
+        let scale = self.config.actor_rollout_ref.actor.loss_scale_factor;
+        let width = self.config.data.max_response_length;
+        let weights = |mode| token_weights(mode, columns.offsets(), &columns[Column::Mask], size, scale, width);
+        let of_loss = weights(self.objective.policy_loss.aggregation(self.aggregation));
+        let of_penalties = weights(self.aggregation);
+        columns.set(Column::LossWeights, of_loss);
+        columns.set(Column::PenaltyWeights, of_penalties);
+        columns
+    }
+
+    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. Returns the first number on the way that is not finite.
+    fn accumulate(&self, mini: &mut ActorMiniBatch, gradients: &mut Gradients, totals: &mut Totals) -> Option<Fault> {
+        let micro_batches = micro_cut(&self.plan.actor).micro_batches(&mini.sequences);
+        let mut is_prepared = !self.objective.needs_mini_batch();
         // A mini-batch in one piece is prepared on the way, without a pass of its own.
-        let mut prepared = None;
-        if self.objective.needs_mini_batch() && micro_batches.len() > 1 {
-            let (mut log_prob, mut entropy) = (columns.mask.clone(), columns.mask.clone());
-            let model = self.actor.model.frozen();
-            for micro in &micro_batches {
-                let stats = model.token_stats(&sequences(micro), self.temperature, None);
-                scatter(&mut log_prob, &stats.log_prob, &columns.offsets, micro);
-                scatter(&mut entropy, &stats.entropy, &columns.offsets, micro);
-            }
-            prepared = Some(self.prepare(columns, &TokenStats { log_prob, entropy, ..TokenStats::default() }, place, totals));
+        if !is_prepared && micro_batches.len() > 1 {
+            self.prepare(mini, &self.current_stats(mini, &micro_batches), totals);
+            is_prepared = true;
         }
         let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
         let reference = self.reference.as_ref().filter(|_| full_kl);
         let mut fault = None;
         for micro in &micro_batches {
-            self.actor.model.backward(&sequences(micro), self.temperature, reference, gradients, |stats| {
-                if self.objective.needs_mini_batch() && prepared.is_none() {
-                    let order = TokenStats {
-                        log_prob: columns.in_order(&stats.log_prob, micro),
-                        entropy: columns.in_order(&stats.entropy, micro),
-                        ..TokenStats::default()
-                    };
-                    prepared = Some(self.prepare(columns, &order, place, totals));
+            let sequences = mini.sequences_of(micro);
+            self.actor.model.backward(&sequences, self.temperature, reference, gradients, |stats| {
+                if !is_prepared {
+                    self.prepare(mini, &mini.in_order(stats, micro), totals);
+                    is_prepared = true;
                 }
-                let own = |column: &Vec<f32>| gather(column, &columns.offsets, micro);
-                let optional = |column: Option<&Vec<f32>>| column.map(own);
-                let old_log_prob = optional(columns.old_log_prob.as_ref());
-                let ref_log_prob = optional(columns.ref_log_prob.as_ref());
-                let is_weights = optional(columns.rollout_is_weights.as_ref());
-                let factor = optional(prepared.as_ref().and_then(|p| p.factor.as_ref()));
-                let entropy_mask = optional(prepared.as_ref().and_then(|p| p.entropy_mask.as_ref()));
-                let mask = own(&columns.mask);
-                let offsets = gather_offsets(&columns.offsets, micro);
-                let result = self.objective.evaluate(&LossColumns {
-                    offsets: &offsets,
-                    mask: &mask,
-                    log_prob: &stats.log_prob,
-                    entropy: &stats.entropy,
-                    old_log_prob: old_log_prob.as_deref(),
-                    ref_log_prob: ref_log_prob.as_deref(),
-                    advantages: &own(&columns.advantages),
-                    weights: &own(&columns.weights),
-                    penalty_weights: &own(&columns.penalty_weights),
-                    rollout_is_weights: is_weights.as_deref(),
-                    full_kl: full_kl.then_some(stats.full_kl.as_slice()),
-                    factor: factor.as_deref(),
-                    entropy_mask: entropy_mask.as_deref(),
-                });
+                let columns = mini.columns.select(micro);
+                let result = self.loss(&columns, stats);
                 if fault.is_none() {
-                    let column = |name: &str, values| {
-                        faulty_sequence(values, &offsets).map(|j| (format!("`{name}`"), Some(trajectories[micro[j]])))
-                    };
-                    let loss =
-                        || result.terms.iter().find(|(_, value)| !value.is_finite()).map(|(name, _)| (format!("`{name}`"), None));
-                    let found = column("log_prob", &stats.log_prob).or_else(|| column("entropy", &stats.entropy));
-                    let found = found.or_else(|| column("the derivative of the loss", &result.d_log_prob)).or_else(loss);
-                    fault = found.map(|(what, trajectory)| Fault { what: format!("actor: {what}"), trajectory });
+                    let found = nonfinite_of(stats, &result, columns.offsets());
+                    fault = found.map(|(what, j)| Fault { what, trajectory: j.map(|j| mini.trajectories[micro[j]]) });
                 }
                 totals.add(&result);
-                totals.add_ratios(&offsets, &mask, &stats.log_prob, old_log_prob.as_deref());
+                let old_log_prob = self.old_log_prob(&columns);
+                totals.add_ratios(columns.offsets(), &columns[Column::Mask], &stats.log_prob, old_log_prob);
                 TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
             });
         }
         fault
     }
 
-    /// Prepares what the loss must know of the whole mini-batch; `stats` are of the current policy, in the order of `columns`.
-    fn prepare(&self, columns: &MiniBatchColumns, stats: &TokenStats, place: &[u64], totals: &mut Totals) -> PreparedMiniBatch {
-        let mut stream = Stream::new(self.config.trainer.seed, "policy loss", place);
+    /// The loss of a micro-batch with its derivatives; `stats` are of the current policy.
+    fn loss(&self, columns: &Columns, stats: &TokenStats) -> LossResult {
+        self.objective.evaluate(&LossColumns {
+            offsets: columns.offsets(),
+            mask: &columns[Column::Mask],
+            log_prob: &stats.log_prob,
+            entropy: &stats.entropy,
+            old_log_prob: self.old_log_prob(columns),
+            ref_log_prob: columns.get(Column::RefLogProb),
+            advantages: &columns[Column::Advantages],
+            weights: &columns[Column::LossWeights],
+            penalty_weights: &columns[Column::PenaltyWeights],
+            rollout_is_weights: columns.get(Column::RolloutIsWeights),
+            full_kl: self.objective.kl_loss.as_ref().filter(|(penalty, _)| penalty.is_full()).map(|_| stats.full_kl.as_slice()),
+            factor: columns.get(Column::LossFactor),
+            entropy_mask: columns.get(Column::EntropyMask),
+        })
+    }
+
+    /// `None` where a single update per step makes the old policy this one, and every ratio exactly 1.
+    fn old_log_prob<'a>(&self, columns: &'a Columns) -> Option<&'a [f32]> {
+        match self.bypass {
+            true => columns.get(Column::RolloutLogProb),
+            false => columns.get(Column::OldLogProb).filter(|_| !self.plan.on_policy()),
+        }
+    }
+
+    /// A pass without gradients, in the order of the mini-batch.
+    fn current_stats(&self, mini: &ActorMiniBatch, micro_batches: &[Vec<usize>]) -> TokenStats {
+        let tokens = mini.columns.tokens();
+        let (mut log_prob, mut entropy) = (vec![0.0; tokens], vec![0.0; tokens]);
+        let model = self.actor.model.frozen();
+        for micro in micro_batches {
+            let stats = model.token_stats(&mini.sequences_of(micro), self.temperature, None);
+            scatter(&mut log_prob, &stats.log_prob, mini.columns.offsets(), micro);
+            scatter(&mut entropy, &stats.entropy, mini.columns.offsets(), micro);
+        }
+        TokenStats { log_prob, entropy, ..TokenStats::default() }
+    }
+
+    /// Works out what the loss must know of the whole mini-batch; `stats` are of the current policy, in its order.
+    fn prepare(&self, mini: &mut ActorMiniBatch, stats: &TokenStats, totals: &mut Totals) {
+        let mut stream = Stream::new(self.config.trainer.seed, "policy loss", &mini.place);
+        let columns = &mut mini.columns;
         let prepared = self.objective.prepare(
             &policy_loss::MiniBatch {
-                offsets: &columns.offsets,
-                mask: &columns.mask,
+                offsets: columns.offsets(),
+                mask: &columns[Column::Mask],
                 log_prob: &stats.log_prob,
                 entropy: &stats.entropy,
-                old_log_prob: columns.old_log_prob.as_ref().unwrap_or(&stats.log_prob),
-                advantages: &columns.advantages,
+                old_log_prob: self.old_log_prob(columns).unwrap_or(&stats.log_prob),
+                advantages: &columns[Column::Advantages],
                 options: &self.objective.options,
             },
             &mut || stream.uniform(),
@@ -159,49 +169,44 @@ impl LearningSide {
         for (name, value) in &prepared.metrics {
             totals.add_mean(name, *value);
         }
-        prepared
-    }
-}
-
-/// The columns of one mini-batch, its trajectories one after another.
-struct MiniBatchColumns {
-    offsets: Vec<usize>,
-    mask: Vec<f32>,
-    advantages: Vec<f32>,
-    /// Weights of the policy loss, and of the entropy and KL terms beside it.
-    weights: Vec<f32>,
-    penalty_weights: Vec<f32>,
-    /// None where a single update per step makes the old policy this one, and every ratio exactly 1.
-    old_log_prob: Option<Vec<f32>>,
-    ref_log_prob: Option<Vec<f32>>,
-    rollout_is_weights: Option<Vec<f32>>,
-}
-
-impl MiniBatchColumns {
-    /// `size`: trajectories of the mini-batch, with those left out.
-    fn new(side: &LearningSide, batch: &Batch, trajectories: &[usize], size: usize) -> Self {
-        let own = |column: &[f32]| gather(column, batch.offsets(), trajectories);
-        let (offsets, mask) = (gather_offsets(batch.offsets(), trajectories), own(&batch[Column::Mask]));
-        let scale = side.config.actor_rollout_ref.actor.loss_scale_factor;
-        let width = side.config.data.max_response_length;
-        let weights = |mode| token_weights(mode, &offsets, &mask, size, scale, width);
-        let old = batch.get(if side.bypass { Column::RolloutLogProb } else { Column::OldLogProb });
-        Self {
-            weights: weights(side.objective.policy_loss.aggregation(side.aggregation)),
-            penalty_weights: weights(side.aggregation),
-            advantages: own(&batch[Column::Advantages]),
-            old_log_prob: old.filter(|_| side.bypass || !side.plan.on_policy()).map(own),
-            ref_log_prob: batch.get(Column::RefLogProb).map(own),
-            rollout_is_weights: batch.get(Column::RolloutIsWeights).map(own),
-            offsets,
-            mask,
+        for (column, values) in [(Column::LossFactor, prepared.factor), (Column::EntropyMask, prepared.entropy_mask)] {
+            if let Some(values) = values {
+                columns.set(column, values);
+            }
         }
     }
+}
 
-    /// A column of the only micro-batch, whose sequences are sorted by prompt, in the order of the mini-batch.
-    fn in_order(&self, column: &[f32], micro: &[usize]) -> Vec<f32> {
-        let mut ordered = self.mask.clone();
-        scatter(&mut ordered, column, &self.offsets, micro);
-        ordered
+/// The first number of a micro-batch that is not finite, with the sequence that it belongs to, where it belongs to one.
+fn nonfinite_of(stats: &TokenStats, result: &LossResult, offsets: &[usize]) -> Option<(String, Option<usize>)> {
+    let columns =
+        [("log_prob", &stats.log_prob), ("entropy", &stats.entropy), ("the derivative of the loss", &result.d_log_prob)];
+    let of_column = columns.into_iter().find_map(|(name, values)| Some((name, Some(faulty_sequence(values, offsets)?))));
+    let of_term = || result.terms.iter().find(|(_, value)| !value.is_finite()).map(|(name, _)| (*name, None));
+    of_column.or_else(of_term).map(|(name, sequence)| (format!("actor: `{name}`"), sequence))
+}
+
+/// One mini-batch, its trajectories one after another.
+struct ActorMiniBatch<'a> {
+    trajectories: &'a [usize],
+    sequences: Vec<Sequence<'a>>,
+    columns: Columns,
+    /// The numbers that tell it from all others of the run: step, epoch and place in the epoch.
+    place: [u64; 3],
+}
+
+impl<'a> ActorMiniBatch<'a> {
+    fn sequences_of(&self, micro: &[usize]) -> Vec<Sequence<'a>> {
+        micro.iter().map(|&j| self.sequences[j]).collect()
+    }
+
+    /// The statistics of the only micro-batch, whose sequences are sorted by prompt, in the order of the mini-batch.
+    fn in_order(&self, stats: &TokenStats, micro: &[usize]) -> TokenStats {
+        let order = |column: &[f32]| {
+            let mut ordered = vec![0.0; self.columns.tokens()];
+            scatter(&mut ordered, column, self.columns.offsets(), micro);
+            ordered
+        };
+        TokenStats { log_prob: order(&stats.log_prob), entropy: order(&stats.entropy), ..TokenStats::default() }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::reported::ReportedNames;
-use super::scoring::Scoring;
+use super::scoring::{DecodedResponse, Scoring};
 use super::side::SamplingSide;
 use crate::algorithm::filter_groups::keep_groups;
 use crate::algorithm::reward_shaping::RewardShaping;
@@ -14,7 +14,6 @@ use crate::data::{Prompt, completes_stop};
 use crate::job::Context;
 use crate::job::clock::Clock;
 use crate::model::CausalLm;
-use crate::reward::PendingScores;
 use crate::rollout::{Request, Response, Sampling};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
@@ -51,6 +50,7 @@ impl SamplingSide {
             clock.shift("gen", "reward", generated.waited);
             at.interrupt.check()?;
             let batch = clock.time("reward", || self.score(generated, at))?;
+            reported.learn(&batch);
             at.interrupt.check()?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = reported.number(&batch, metric, "algorithm.filter_groups.metric")?;
@@ -112,8 +112,8 @@ impl SamplingSide {
         let greedy = self.score(greedy, at)?;
         let mut scores = greedy.trajectory_scores();
         batch_shaping.apply(&mut scores, &[], &[]);
-        for (scored, &group) in batch.scored.iter_mut().zip(&batch.group) {
-            *scored &= greedy.scored[group];
+        for (score, &group) in batch.scores.iter_mut().zip(&batch.group) {
+            score.score = score.score.filter(|_| scores[group].is_some());
         }
         let baselines = batch.group.iter().map(|&group| scores[group].unwrap_or(0.0) as f32).collect();
         batch.set(Column::RewardBaselines, baselines);
@@ -146,19 +146,12 @@ impl SamplingSide {
             progress: Some(&|done| progress.generating(done.finished, done.total, done.tokens)),
         };
         let engine = &mut self.engine;
-        let (responses, decoded, waited) = scoring.run(self.config.reward.num_workers, |finished| {
+        let (responses, waited) = scoring.run(self.config.reward.num_workers, |finished| {
             let each =
                 |output: usize, response: &Response| (0..copies).for_each(|copy| finished(output * copies + copy, response));
-            let responses = engine.generate(policy, &Request { finished: Some(&each), ..request })?;
-            Ok(responses.into_iter().flat_map(|response| std::iter::repeat_n(response, copies)).collect())
+            engine.generate(policy, &Request { finished: Some(&each), ..request }).map(|_| ())
         })?;
-        let (mut texts, mut raws, mut pending) = (Vec::new(), Vec::new(), Vec::new());
-        for response in decoded {
-            texts.push(response.text);
-            raws.push(response.raw);
-            pending.push(response.pending);
-        }
-        Ok(Sampled { batch: Batch::new(prompts, n, responses, texts), raws, pending, waited })
+        Ok(Sampled { prompts, n, responses, waited })
     }
 }
 
@@ -179,13 +172,13 @@ pub struct SampleRequest<'a> {
     pub keys: &'a [u64],
 }
 
-/// Responses whose scores are pending.
+/// The responses to a batch of prompts, whose scores are pending.
 pub struct Sampled {
-    pub batch: Batch,
-    /// The responses with their special tokens.
-    pub raws: Vec<String>,
-    /// See [`DecodedResponse::pending`](super::scoring::DecodedResponse::pending).
-    pub pending: Vec<Option<PendingScores>>,
+    pub prompts: Vec<Arc<Prompt>>,
+    /// Responses to each prompt.
+    pub n: usize,
+    /// In the order p0 s0, p0 s1, …, p1 s0, ….
+    pub responses: Vec<DecodedResponse>,
     /// The time that scoring took after the last response was complete.
     pub waited: Duration,
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use crate::algorithm::advantage::Component;
 use crate::config::schema::{Location, TrainerConfig};
 use crate::data::Tokenizer;
 use crate::job::Context;
+use crate::reward::ResponseScore;
 use crate::rollout::Finish;
 use crate::run::Sample;
 use crate::tracking::{Cell, Table};
@@ -40,17 +40,17 @@ pub fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerCo
 pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokenizer, step: u64) -> Result<Sample> {
     let (prompt, response, tokens) = (batch.prompt(i), &batch.responses[i], batch.tokens(i));
     let advantages = batch.get(Column::Advantages);
-    let component = |c: &Component| (c.name.clone(), json_number::to_value(c.values[i]));
+    let score = &batch.scores[i];
     Ok(Sample {
         step,
         kind: kind.to_owned(),
         prompt: prompt.text.clone(),
         response: batch.texts[i].clone(),
-        score: batch.trajectory_scores()[i],
+        score: score.score.map(f64::from),
         advantage: advantages.map(|advantages| mean_advantage(batch, i, advantages)),
         ground_truth: prompt.ground_truth.clone(),
         data_source: prompt.data_source.clone(),
-        components: batch.components.iter().filter(|_| batch.components.len() > 1).map(component).collect(),
+        components: components(score).collect(),
         finish: match response.finish {
             Finish::Stop => "stop".to_owned(),
             Finish::Length => "length".to_owned(),
@@ -81,25 +81,29 @@ pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result
 
 /// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras.
 pub(super) fn generations(batch: &Batch, step: u64) -> String {
-    let scores = batch.totals(&batch[Column::Scores]);
-    let several = batch.components.len() > 1;
     let mut lines = String::new();
-    for (i, score) in scores.iter().enumerate() {
+    for (i, score) in batch.scores.iter().enumerate() {
         let prompt = batch.prompt(i);
         let mut row = Map::new();
         row.insert("input".into(), prompt.text.clone().into());
         row.insert("output".into(), batch.texts[i].clone().into());
         row.insert("gts".into(), prompt.ground_truth.clone());
-        row.insert("score".into(), json_number::to_value(batch.scored[i].then_some(*score)));
+        row.insert("score".into(), json_number::to_value(score.score.map(f64::from)));
         row.insert("step".into(), step.into());
-        row.extend(batch.preds[i].clone().map(|pred| ("pred".to_owned(), pred.into())));
-        row.extend(batch.components.iter().filter(|_| several).map(|c| (c.name.clone(), json_number::to_value(c.values[i]))));
-        row.extend(batch.notes[i].iter().cloned());
-        row.extend(batch.extras.iter().filter_map(|(name, values)| Some((name.clone(), json_number::to_value(values[i]?)))));
+        row.extend(score.pred.clone().map(|pred| ("pred".to_owned(), pred.into())));
+        row.extend(components(score));
+        row.extend(score.notes.iter().cloned());
+        row.extend(score.extras.iter().map(|(name, value)| (name.clone(), json_number::to_value(*value))));
         lines.push_str(&Value::Object(row).to_string());
         lines.push('\n');
     }
     lines
+}
+
+/// The rewards of the functions by name, where there are several.
+fn components(score: &ResponseScore) -> impl Iterator<Item = (String, Value)> {
+    let several = score.components.len() > 1;
+    score.components.iter().filter(move |_| several).map(|c| (c.name.clone(), json_number::to_value(c.reward)))
 }
 
 /// The number that a reward function returned, unless it abstained.

@@ -11,13 +11,14 @@ use crate::data::{Prompt, Tokenizer};
 use crate::reward::{PendingScores, Rewards, ScoreInput};
 use crate::rollout::{Finished, Response};
 
-/// A response that has ended, with what the functions that see it alone say.
+/// A response that has ended, with the answers of the functions that see it alone.
 pub struct DecodedResponse {
-    /// The decoded response, without special tokens.
+    pub response: Response,
+    /// Its text without special tokens.
     pub text: String,
-    /// The same with them.
+    /// Its text with them.
     pub raw: String,
-    /// `None` for one behind a response whose score has failed, which ends the run.
+    /// `None` for a response behind a response whose score has failed, which ends the run.
     pub pending: Option<PendingScores>,
 }
 
@@ -32,16 +33,12 @@ pub struct Scoring<'a> {
 }
 
 impl Scoring<'_> {
-    /// What becomes of each response, whatever order they end in, beside the result of `generate`, which hands them over; and how long
-    /// scoring went on when that had returned.
+    /// Scores the responses that `generate` hands over, in whatever order they end. Returns them in the order of the prompts, and the time
+    /// that scoring took after `generate` had returned.
     ///
     /// # Errors
     /// The errors of `generate`, and ids that cannot be decoded.
-    pub fn run<T>(
-        &self,
-        workers: usize,
-        generate: impl FnOnce(Finished) -> Result<T>,
-    ) -> Result<(T, Vec<DecodedResponse>, Duration)> {
+    pub fn run(&self, workers: usize, generate: impl FnOnce(Finished) -> Result<()>) -> Result<(Vec<DecodedResponse>, Duration)> {
         let mut ended: Vec<Mutex<Option<Result<DecodedResponse>>>> = Vec::new();
         ended.resize_with(self.prompts.len() * self.n, Mutex::default);
         // The first response, by its place, whose score has failed.
@@ -52,7 +49,7 @@ impl Scoring<'_> {
             loop {
                 let next = arrived.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((i, response)) = next else { return };
-                let result = self.end(i, &response, &failed);
+                let result = self.end(i, response, &failed);
                 *ended[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             }
         };
@@ -70,24 +67,26 @@ impl Scoring<'_> {
             (generated, generated_at)
         });
         let waited = generated_at.elapsed();
-        let generated = generated?;
+        generated?;
         let ended = ended.into_iter().map(|one| {
             one.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or_else(|| Err(anyhow!("a response was lost")))
         });
-        Ok((generated, ended.collect::<Result<_>>()?, waited))
+        Ok((ended.collect::<Result<_>>()?, waited))
     }
 
-    fn end(&self, i: usize, response: &Response, failed: &AtomicUsize) -> Result<DecodedResponse> {
+    fn end(&self, i: usize, response: Response, failed: &AtomicUsize) -> Result<DecodedResponse> {
         let text = self.tokenizer.decode(&response.ids, true)?;
         let raw = self.tokenizer.decode(&response.ids, false)?;
-        let input = input(&self.prompts[i / self.n], response, [&text, &raw], self.step);
-        let pending = self.rewards.ask_unless_failed(i, &input, failed);
-        Ok(DecodedResponse { text, raw, pending })
+        let mut decoded = DecodedResponse { response, text, raw, pending: None };
+        let input = input(&self.prompts[i / self.n], &decoded, self.step);
+        decoded.pending = self.rewards.ask_unless_failed(i, &input, failed);
+        Ok(decoded)
     }
 }
 
-/// A response as reward functions see it, with its text without and with special tokens.
-pub fn input<'a>(prompt: &'a Prompt, response: &'a Response, [text, raw]: [&'a str; 2], step: u64) -> ScoreInput<'a> {
+/// A response as reward functions see it.
+pub fn input<'a>(prompt: &'a Prompt, decoded: &'a DecodedResponse, step: u64) -> ScoreInput<'a> {
+    let DecodedResponse { response, text, raw, .. } = decoded;
     ScoreInput { solution: text, raw, token_ids: Some(&response.ids), step, ..row(prompt) }
 }
 

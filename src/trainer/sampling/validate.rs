@@ -74,8 +74,8 @@ impl SamplingSide {
 
 /// The score and the other numbers of each prompt's samples, and their answers.
 fn groups_of(batch: &Batch, n: usize) -> Vec<Group> {
-    let scores = batch.trajectory_scores();
-    let variables = std::iter::once(("reward", &scores)).chain(batch.extras.iter().map(|(name, v)| (name.as_str(), v)));
+    let extras = batch.extra_names().into_iter().map(|name| (name, batch.extra(name)));
+    let variables = std::iter::once(("reward", batch.trajectory_scores())).chain(extras);
     let mut groups = Vec::new();
     for (variable, values) in variables {
         for (place, prompt) in batch.prompts.iter().enumerate() {
@@ -89,7 +89,7 @@ fn groups_of(batch: &Batch, n: usize) -> Vec<Group> {
                 data_source: named_source(&prompt.data_source).to_owned(),
                 variable: variable.to_owned(),
                 values: known.iter().filter_map(|&i| values[i]).collect(),
-                answers: known.iter().map(|&i| batch.preds[i].clone()).collect(),
+                answers: known.iter().map(|&i| batch.scores[i].pred.clone()).collect(),
             });
         }
     }

@@ -1,0 +1,75 @@
+//! The scores of a batch, read by name and by function.
+
+use super::batch::Batch;
+use crate::algorithm::advantage::Component;
+use crate::reward::FunctionReward;
+
+/// verl's names for the score itself.
+const SCORE: [&str; 4] = ["seq_reward", "seq_final_reward", "reward", "score"];
+
+impl Batch {
+    /// Per trajectory, its score, where it has one.
+    pub fn trajectory_scores(&self) -> Vec<Option<f64>> {
+        self.scores.iter().map(|score| score.score.map(f64::from)).collect()
+    }
+
+    /// True for each trajectory that has a score.
+    pub fn scored(&self) -> Vec<bool> {
+        self.scores.iter().map(|score| score.score.is_some()).collect()
+    }
+
+    /// The mask of the trajectories that have a score.
+    pub fn counted_mask(&self) -> Vec<f32> {
+        self.mask_of(&self.scored())
+    }
+
+    /// The rewards that make up the scores, one entry per reward function.
+    pub fn components(&self) -> Vec<Component> {
+        let first = self.scores.first().map_or(&[][..], |score| &score.components);
+        let component = |(k, of): (usize, &FunctionReward)| Component {
+            name: of.name.clone(),
+            weight: of.weight,
+            values: self.scores.iter().map(|score| score.components[k].reward).collect(),
+        };
+        first.iter().enumerate().map(component).collect()
+    }
+
+    /// The names of the numbers that are logged beside some score, in the order in which they come up.
+    pub fn extra_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.scores.iter().flat_map(|score| &score.extras) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Per trajectory, the number of this name that is logged beside its score; `None` where it has none.
+    pub fn extra(&self, name: &str) -> Vec<Option<f64>> {
+        self.scores.iter().map(|score| score.extra(name)).collect()
+    }
+
+    /// Per trajectory, the number of this name: its score, a reward function's, or one that a scorer reports beside it; `None` if
+    /// no response of this batch has one. Where a scorer reports no `acc`, the score stands for it, as in verl.
+    pub fn number(&self, name: &str) -> Option<Vec<Option<f64>>> {
+        if SCORE.contains(&name) {
+            return Some(self.trajectory_scores());
+        }
+        if let Some(component) = self.components().into_iter().find(|component| component.name == name) {
+            return Some(component.values);
+        }
+        let values = self.extra(name);
+        match name {
+            "acc" => Some(values.into_iter().zip(self.trajectory_scores()).map(|(acc, score)| acc.or(score)).collect()),
+            _ => values.iter().any(Option::is_some).then_some(values),
+        }
+    }
+
+    /// The names that [`Self::number`] knows.
+    pub fn number_names(&self) -> Vec<&str> {
+        let components = self.scores.iter().take(1).flat_map(|score| &score.components).map(|component| component.name.as_str());
+        let extras = self.extra_names().into_iter().filter(|name| *name != "acc");
+        [SCORE[0], "acc"].into_iter().chain(components).chain(extras).collect()
+    }
+}
