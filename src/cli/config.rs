@@ -10,7 +10,7 @@ use super::print::{print, warn_of_keys};
 use crate::config::diff::diff;
 use crate::config::explain::explain;
 use crate::config::kinds::{KINDS, Known, infer, named};
-use crate::config::{ConfigError, Loaded, Request, Settled, Tree, compose_untyped, settle};
+use crate::config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
@@ -86,8 +86,8 @@ impl KindArgs {
     }
 
     /// The resolved configuration before the checks of a run, which may still refuse it.
-    fn settle(&self, request: &Request) -> Result<Tree, ConfigError> {
-        let Settled { tree, ignored, renamed, problems, .. } = settle(self.of(request)?.kind, request)?;
+    fn resolve(&self, request: &Request) -> Result<Tree, ConfigError> {
+        let ResolvedConfig { tree, ignored, renamed, problems, .. } = resolve(self.of(request)?.kind, request)?;
         if !problems.is_empty() {
             return Err(ConfigError { problems });
         }
@@ -122,7 +122,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
 }
 
 fn differences(args: &DiffArgs) -> Result<(), Failure> {
-    let [a, b] = [&args.a, &args.b].map(|text| args.kind.settle(&request(text)));
+    let [a, b] = [&args.a, &args.b].map(|text| args.kind.resolve(&request(text)));
     let (a, b) = (a?, b?);
     let found = diff(&a, &b);
     if found.is_empty() {

@@ -1,8 +1,8 @@
 //! `config diff`: the keys in which two resolved configurations differ.
 
-use super::Tree;
 use super::compat::{alike, inline};
 use super::show::source;
+use super::tree::Tree;
 use crate::hydra::{Node, Value};
 
 /// A key with the values of both sides; `None` where a side does not have it.

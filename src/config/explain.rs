@@ -1,15 +1,17 @@
 //! `config explain KEY`: the value of a key, the values that it takes, every place that set it, and its meaning.
 
+use super::choices::Choices;
 use super::comment::Comment;
 use super::compat::{self, Ignored, Renamed, Verl, inline};
 use super::docs::meaning_of_mapping;
 use super::kinds::Known;
 use super::library::LIBRARY;
+use super::resolve::{ResolvedConfig, resolve};
 use super::show::source;
-use super::{Choices, Request, Settled, Tree, settle};
+use super::tree::Tree;
 use crate::hydra::overrides::{Operation, Override};
 use crate::hydra::suggest::unknown_key;
-use crate::hydra::{Adapt, ConfigError, Node, Problem, Value, compose};
+use crate::hydra::{Adapt, ConfigError, Node, Problem, Request, Value, compose};
 use std::cell::RefCell;
 
 /// The explanation of a key, and the notes about its configuration.
@@ -43,13 +45,13 @@ pub fn explain(known: &Known, request: &Request, choices: &Choices, key: &str) -
             chain.push((inline(&node.value), place));
         }
     }
-    let settled = settle(known.kind, request)?;
-    let text = text(known, &settled, &chain, choices, key)?;
-    Ok(Explained { text, ignored: settled.ignored, renamed: settled.renamed })
+    let resolved = resolve(known.kind, request)?;
+    let text = text(known, &resolved, &chain, choices, key)?;
+    Ok(Explained { text, ignored: resolved.ignored, renamed: resolved.renamed })
 }
 
-fn text(known: &Known, settled: &Settled, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
-    let Settled { tree: Tree { root }, defaults, problems, .. } = settled;
+fn text(known: &Known, resolved: &ResolvedConfig, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
+    let ResolvedConfig { tree: Tree { root }, defaults, problems, .. } = resolved;
     if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, defaults)) {
         return Ok(format!("{text}\n"));
     }

@@ -4,11 +4,12 @@
 //! may have a `defaults:` list.
 
 use super::accepts::{Accepts, Range, like};
+use super::choices::{ADDING_NAMES, Choices};
 use super::comment::Comment;
 use super::docs::meaning_of_mapping;
 use super::kinds::Known;
 use super::show::json_value;
-use super::{Choices, Tree};
+use super::tree::Tree;
 use crate::hydra::{ConfigError, Node, Origin, Value, interpolation};
 use serde_json::{Map, Value as Json, json};
 
@@ -97,7 +98,7 @@ impl Writer<'_> {
         let default = self.resolved.get(key).map_or(&node.value, |node| &node.value);
         let mut accepts = comment.accepts().unwrap_or_else(|| like(default));
         if let Some(names) = self.choices.names(key) {
-            registered(&mut accepts, &names, super::choices::ADDING_NAMES.iter().any(|(open, _)| *open == key));
+            registered(&mut accepts, &names, ADDING_NAMES.iter().any(|(open, _)| *open == key));
         }
         let mut any = alternatives(&accepts);
         if !accepts.contains(&Accepts::Text) {

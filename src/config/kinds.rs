@@ -1,10 +1,13 @@
 //! The kinds of configuration. A new one is a line of [`KINDS`].
 
+use super::choices::Choices;
+use super::compat::Kind;
+use super::compose;
 use super::library::LIBRARY;
+use super::load::{self, Loaded};
 use super::schema::{EvalConfig, GenerationConfig, PpoConfig, Schema, SftConfig};
-use super::{Choices, Kind, Loaded, Request, Tree};
-use crate::hydra::{ConfigError, Node, Value};
-use crate::hydra::{lookup, yaml};
+use super::tree::Tree;
+use crate::hydra::{ConfigError, Node, Request, Value, lookup, yaml};
 
 /// One kind of configuration.
 pub struct Known {
@@ -46,12 +49,12 @@ impl Known {
     /// # Errors
     /// If the built-in files do not compose, which tests exclude.
     pub fn defaults(&self) -> Result<Tree, ConfigError> {
-        super::defaults(self.file)
+        compose::defaults(self.file)
     }
 }
 
 fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<()>, ConfigError> {
-    let Loaded { config: _, tree, ignored, renamed } = super::load::<T>(request, choices)?;
+    let Loaded { config: _, tree, ignored, renamed } = load::load::<T>(request, choices)?;
     Ok(Loaded { config: (), tree, ignored, renamed })
 }
 

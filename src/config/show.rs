@@ -1,6 +1,6 @@
 //! `config show`: the resolved configuration as YAML or JSON, with the origin of every value if wanted.
 
-use super::Tree;
+use super::tree::Tree;
 use crate::hydra::{Node, Origin, Value};
 use serde_json::{Map, json};
 

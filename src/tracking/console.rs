@@ -8,11 +8,11 @@ use anyhow::Result;
 use comfy_table::ContentArrangement;
 use console::{Style, Term};
 
-use super::{Cell, Ending, Entry, Metrics, Progress, Session, Table, Tracker};
+use super::{Cell, Ending, Metrics, Progress, Session, Table, Tracker, TrackerEntry};
 use crate::util::number::short;
 use crate::util::time::human;
 
-pub(super) const TRACKER: Entry = Entry {
+pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     name: "console",
     doc: "One line per step on standard output: step, reward, KL, entropy, length, loss, gradient norm, tokens/s, time left; one per \
           validation; tables of samples",

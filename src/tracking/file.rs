@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{Ending, Entry, Metrics, Session, Table, Tracker};
+use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry};
 use crate::util::jsonl::StepLog;
 
-pub(super) const TRACKER: Entry = Entry {
+pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     name: "file",
     doc: "JSON lines {\"step\":N,\"data\":{…}} in $VERL_FILE_LOGGER_PATH, else $VERL_FILE_LOGGER_ROOT/<project>/<experiment>.jsonl, \
           else <default_local_dir>/metrics.jsonl; written by every run, named or not, since `trainer report` reads it; a fresh run starts \

@@ -34,30 +34,30 @@ pub(super) enum Content {
     Table(Table),
 }
 
-/// The reason why something was not delivered.
+/// A failure to deliver.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum DeliveryError {
     /// A failure that another try may overcome, such as a server that is down.
-    Passing(anyhow::Error),
+    Temporary(anyhow::Error),
     /// A failure that no further try overcomes, with the number of rows that are lost.
-    Lasting(usize, anyhow::Error),
+    Permanent(usize, anyhow::Error),
 }
 
 /// Delivers rows. All of its methods run on the thread of the [`Outbox`].
-pub(super) trait Carrier: Send {
-    /// Called before the first row. If this fails for good ([`Trouble::Lasting`]), no row can be delivered.
-    fn open(&mut self) -> Result<(), Trouble>;
-    /// The number of waiting rows, at least one, that [`carry`](Self::carry) takes at once.
-    fn reach(&self, waiting: &VecDeque<Row>) -> usize;
-    /// Delivers rows. After [`Trouble::Passing`] it is called again with the same rows.
-    fn carry(&mut self, rows: &[Row]) -> Result<(), Trouble>;
+pub(super) trait Transport: Send {
+    /// Called before the first row. If this fails for good ([`DeliveryError::Permanent`]), no row can be delivered.
+    fn open(&mut self) -> Result<(), DeliveryError>;
+    /// Returns the number of waiting rows, at least one, for the next call of [`send`](Self::send).
+    fn batch_size(&self, waiting: &VecDeque<Row>) -> usize;
+    /// Delivers rows. After [`DeliveryError::Temporary`] it is called again with the same rows.
+    fn send(&mut self, rows: &[Row]) -> Result<(), DeliveryError>;
     /// Called after the last row.
-    fn close(&mut self, exit: Exit) -> Result<(), Trouble>;
+    fn close(&mut self, exit: Exit) -> Result<(), DeliveryError>;
 }
 
-/// Limits on how long deliveries are tried and waited for.
+/// The pauses between tries, and the longest waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct RetryPolicy {
     /// The pause after the first of several failures in a row; each further pause is twice as long.
     pub first_pause: Duration,
     pub longest_pause: Duration,
@@ -67,7 +67,7 @@ pub(super) struct Patience {
     pub whole: Duration,
 }
 
-pub(super) const PATIENCE: Patience = Patience {
+pub(super) const RETRY_POLICY: RetryPolicy = RetryPolicy {
     first_pause: Duration::from_secs(1),
     longest_pause: Duration::from_secs(30),
     finish: Duration::from_secs(30),
@@ -82,7 +82,7 @@ struct State {
     /// The number of rows lost since the last report; `why` is the reason of the first loss.
     lost: usize,
     why: Option<String>,
-    /// The result of [`Carrier::open`]; `None` until it has succeeded or failed for good.
+    /// The result of [`Transport::open`]; `None` until it has succeeded or failed for good.
     opened: Option<Result<(), String>>,
     /// True while the last try has failed and another will follow.
     failing: bool,
@@ -103,7 +103,7 @@ impl State {
 
 struct Shared {
     name: &'static str,
-    patience: Patience,
+    policy: RetryPolicy,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -130,11 +130,11 @@ impl Tracker for Outbox {
 }
 
 impl Outbox {
-    /// Starts the thread, which opens the carrier; see [`Self::opened`].
-    pub fn start(name: &'static str, carrier: impl Carrier + 'static, patience: Patience) -> Result<Self> {
-        let shared = Arc::new(Shared { name, patience, state: Mutex::default(), changed: Condvar::new() });
+    /// Starts the thread, which opens the transport; see [`Self::opened`].
+    pub fn start(name: &'static str, transport: impl Transport + 'static, policy: RetryPolicy) -> Result<Self> {
+        let shared = Arc::new(Shared { name, policy, state: Mutex::default(), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
-        let deliver = move || of_thread.deliver(carrier);
+        let deliver = move || of_thread.deliver(transport);
         thread::Builder::new().name(name.to_owned()).spawn(deliver).with_context(|| format!("no thread for {name}"))?;
         Ok(Self { shared, _guard: None })
     }
@@ -145,10 +145,10 @@ impl Outbox {
         self
     }
 
-    /// Waits until the carrier is open, or has failed and will try again; `false` if it is not open yet.
+    /// Waits until the transport is open, or has failed and will try again; `false` if it is not open yet.
     ///
     /// # Errors
-    /// If the carrier failed to open for good ([`Trouble::Lasting`]).
+    /// If the transport failed to open for good ([`DeliveryError::Permanent`]).
     pub fn opened(&self, at_most: Duration) -> Result<bool> {
         let state = self.shared.wait(at_most, |state| state.opened.is_some() || state.failing);
         match &state.opened {
@@ -179,15 +179,15 @@ impl Outbox {
     /// Waits for the remaining rows, for a limited time.
     ///
     /// # Errors
-    /// If rows were lost or are still waiting, or if the carrier could not be closed.
+    /// If rows were lost or are still waiting, or if the transport could not be closed.
     fn wait(&self, ending: &Ending) -> Result<()> {
-        let Shared { name, patience, changed, .. } = &*self.shared;
+        let Shared { name, policy, changed, .. } = &*self.shared;
         self.shared.lock().exit = Some(ending.exit);
         changed.notify_all();
         let mut told = Instant::now();
         let (mut moved, mut before) = (told, usize::MAX);
         let mut state = loop {
-            let left = ending.left(patience.whole).min(patience.finish.saturating_sub(moved.elapsed()));
+            let left = ending.left(policy.whole).min(policy.finish.saturating_sub(moved.elapsed()));
             let state = self.shared.wait(left.min(LOOK), |state| state.done);
             let waiting = state.rows.len() + state.under_way;
             if state.done || left.is_zero() {
@@ -241,15 +241,15 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn deliver(&self, mut carrier: impl Carrier) {
-        let Some(opened) = self.persist(|| carrier.open()) else { return };
+    fn deliver(&self, mut transport: impl Transport) {
+        let Some(opened) = self.retry(|| transport.open()) else { return };
         let refused = opened.err().map(|(_, why)| format!("{why:#}"));
         self.lock().opened = Some(refused.clone().map_or(Ok(()), Err));
         self.changed.notify_all();
-        while let Some(rows) = self.next(|waiting| carrier.reach(waiting)) {
+        while let Some(rows) = self.next(|waiting| transport.batch_size(waiting)) {
             let delivered = match &refused {
                 Some(why) => Err((rows.len(), anyhow!(why.clone()))),
-                None => match self.persist(|| carrier.carry(&rows)) {
+                None => match self.retry(|| transport.send(&rows)) {
                     Some(delivered) => delivered,
                     None => return,
                 },
@@ -261,8 +261,8 @@ impl Shared {
             }
         }
         let exit = self.lock().exit;
-        let closed = exit.filter(|_| refused.is_none()).and_then(|exit| self.persist(|| carrier.close(exit)));
-        drop(carrier);
+        let closed = exit.filter(|_| refused.is_none()).and_then(|exit| self.retry(|| transport.close(exit)));
+        drop(transport);
         let mut state = self.lock();
         if let Some(Err((_, why))) = closed {
             state.lose(0, || format!("{why:#}"));
@@ -272,7 +272,7 @@ impl Shared {
     }
 
     /// Takes the rows to deliver next; `None` once the run has ended and no row is left.
-    fn next(&self, reach: impl Fn(&VecDeque<Row>) -> usize) -> Option<Vec<Row>> {
+    fn next(&self, batch_size: impl Fn(&VecDeque<Row>) -> usize) -> Option<Vec<Row>> {
         let mut state = self.lock();
         while state.rows.is_empty() && state.exit.is_none() && !state.abandoned {
             state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
@@ -280,19 +280,19 @@ impl Shared {
         if state.rows.is_empty() || state.abandoned {
             return None;
         }
-        let count = reach(&state.rows).clamp(1, state.rows.len());
+        let count = batch_size(&state.rows).clamp(1, state.rows.len());
         state.under_way = count;
         Some(state.rows.drain(..count).collect())
     }
 
     /// Repeats an attempt until it succeeds or fails for good; `None` if nobody waits for the result any more.
-    fn persist(&self, mut attempt: impl FnMut() -> Result<(), Trouble>) -> Option<Result<(), (usize, anyhow::Error)>> {
-        let mut pause = self.patience.first_pause;
+    fn retry(&self, mut attempt: impl FnMut() -> Result<(), DeliveryError>) -> Option<Result<(), (usize, anyhow::Error)>> {
+        let mut pause = self.policy.first_pause;
         loop {
             let tried = attempt();
             let mut state = self.lock();
             let why = match tried {
-                Err(Trouble::Passing(why)) => why,
+                Err(DeliveryError::Temporary(why)) => why,
                 tried => {
                     if std::mem::take(&mut state.failing) {
                         tracing::info!("{} answers again", self.name);
@@ -301,7 +301,7 @@ impl Shared {
                         }
                     }
                     return Some(match tried {
-                        Err(Trouble::Lasting(lost, why)) => Err((lost, why)),
+                        Err(DeliveryError::Permanent(lost, why)) => Err((lost, why)),
                         _ => Ok(()),
                     });
                 }
@@ -321,7 +321,7 @@ impl Shared {
             if waited.unwrap_or_else(PoisonError::into_inner).0.abandoned {
                 return None;
             }
-            pause = (pause * 2).min(self.patience.longest_pause);
+            pause = (pause * 2).min(self.policy.longest_pause);
         }
     }
 }

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{Cell, Ending, Entry, Metrics, Session, Table, Tracker};
+use super::{Cell, Ending, Metrics, Session, Table, Tracker, TrackerEntry};
 use crate::util::crc::CASTAGNOLI;
 use crate::util::protobuf::Message;
 use crate::util::time::unix_time;
 
-pub(super) const TRACKER: Entry = Entry {
+pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     name: "tensorboard",
     doc: "Event files for TensorBoard in $TENSORBOARD_DIR, else <default_local_dir>/tensorboard; tables as texts",
     reads: &[],

@@ -27,7 +27,7 @@ pub trait Tracker: Send {
 }
 
 /// One tracker of the registry.
-pub struct Entry {
+pub struct TrackerEntry {
     /// The name in `trainer.logger`.
     pub name: &'static str,
     /// The documentation: what the tracker writes, and where.

@@ -1,6 +1,7 @@
 //! Dependencies point in one direction: between the folders of `src/`, and between its files.
 
 mod crate_files;
+mod faces;
 mod scan;
 
 use crate_files::{CrateFiles, Use, circles, rust_files};
@@ -136,6 +137,18 @@ fn circles_are_seen_however_a_path_is_written() {
             ("b/d.rs", "use super::C;")
         ]),
         ["b/d.rs b/c.rs", "b/mod.rs b/c.rs"]
+    );
+    // A glob brings what a macro defines, and not what its module uses in private.
+    assert_eq!(
+        seen(&[
+            lib,
+            ("a.rs", "use crate::b::D; use crate::b::E;"),
+            ("b/mod.rs", "mod c; mod d; mod e; pub use c::*; pub use d::*;"),
+            ("b/c.rs", "use super::e::D;"),
+            ("b/d.rs", "choices! { pub enum D { A } } pub struct E;"),
+            ("b/e.rs", "pub struct D;")
+        ]),
+        ["a.rs b/d.rs", "b/c.rs b/e.rs", "b/mod.rs b/c.rs", "b/mod.rs b/d.rs"]
     );
 }
 

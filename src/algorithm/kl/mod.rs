@@ -5,23 +5,16 @@
 //! forms and raises on them; here they work.)
 
 mod controller;
+mod estimator;
+mod penalty;
 mod reward;
 
-use burn::tensor::{Device, Tensor};
-
-use super::column;
+use estimator::{k2, k3};
 
 pub use controller::KlController;
+pub use estimator::KlEstimator;
+pub use penalty::KlPenalty;
 pub use reward::{KlInReward, apply_kl_in_reward};
-
-/// A row of [`KL_ESTIMATORS`].
-pub struct KlEstimator {
-    pub name: &'static str,
-    pub aliases: &'static [&'static str],
-    pub doc: &'static str,
-    /// The estimate from d = log π − log π_ref; `None` for the divergence itself, which the model computes.
-    forward: Option<fn(d: Tensor<1>) -> Tensor<1>>,
-}
 
 /// Every estimator that `actor.kl_loss_type` and `algorithm.kl_penalty` can name, each also with `+`.
 pub static KL_ESTIMATORS: &[KlEstimator] = &[
@@ -64,65 +57,15 @@ pub static KL_ESTIMATORS: &[KlEstimator] = &[
     },
 ];
 
-fn k2(d: Tensor<1>) -> Tensor<1> {
-    d.square() * 0.5
-}
-
-fn k3(d: Tensor<1>) -> Tensor<1> {
-    let x = d.neg().clamp(-20.0, 20.0);
-    (x.clone().exp() - x - 1.0).clamp(-10.0, 10.0)
-}
-
-/// A chosen estimator, with or without `+`.
-#[derive(Clone, Copy)]
-pub struct KlPenalty {
-    estimator: &'static KlEstimator,
-    straight_through: bool,
-}
-
 /// Returns the penalty with this name or alias, a trailing `+` included.
 pub fn find(name: &str) -> Option<KlPenalty> {
     let base = name.strip_suffix('+').unwrap_or(name);
     let estimator = KL_ESTIMATORS.iter().find(|e| e.name == base || e.aliases.contains(&base))?;
-    Some(KlPenalty { estimator, straight_through: base != name })
+    Some(KlPenalty::new(estimator, base != name))
 }
 
 /// Returns all names and aliases, each also with `+`, for messages and documentation.
 pub fn names() -> Vec<String> {
     let plain = KL_ESTIMATORS.iter().flat_map(|e| std::iter::once(&e.name).chain(e.aliases));
     plain.flat_map(|name| [name.to_string(), format!("{name}+")]).collect()
-}
-
-impl KlPenalty {
-    /// True if the penalty is the divergence over the vocabulary, so that `full_kl` must be given.
-    pub fn is_full(&self) -> bool {
-        self.estimator.forward.is_none()
-    }
-
-    /// Returns the estimate for every token, differentiable in `log_prob` and `full_kl`. Shapes: `[tokens]`.
-    ///
-    /// # Panics
-    /// If [`Self::is_full`] and there is no `full_kl`.
-    pub fn per_token(&self, log_prob: Tensor<1>, ref_log_prob: Tensor<1>, full_kl: Option<Tensor<1>>) -> Tensor<1> {
-        let d = log_prob - ref_log_prob;
-        let value = match self.estimator.forward {
-            Some(forward) => forward(d.clone()),
-            None => full_kl.expect("the full divergence comes from the model"),
-        };
-        if !self.straight_through {
-            return value;
-        }
-        let gradient = k2(d);
-        gradient.clone() - gradient.detach() + value.detach()
-    }
-
-    /// Returns the estimate for every token of columns on the host, without gradient; panics like [`Self::per_token`].
-    pub fn values(&self, log_prob: &[f32], ref_log_prob: &[f32], full_kl: Option<&[f32]>) -> Vec<f32> {
-        if log_prob.is_empty() {
-            return Vec::new();
-        }
-        let device = Device::flex();
-        let tensor = |values| column::tensor(values, &device);
-        column::host(self.per_token(tensor(log_prob), tensor(ref_log_prob), full_kl.map(tensor)))
-    }
 }

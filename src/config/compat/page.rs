@@ -3,6 +3,7 @@
 use super::editions::{self, EDITIONS, Key};
 use super::row::row;
 use super::table::{EVERYWHERE, Fate, Kind, VALUES};
+use crate::config::compose::defaults;
 use crate::hydra::{ConfigError, Node};
 
 const KINDS: [(Kind, &str); 4] = [
@@ -24,7 +25,7 @@ pub fn page() -> Result<String, ConfigError> {
         ["ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine", "generation", "evaluation"].into_iter();
     for file in files {
         let kind = editions::kind_of(file);
-        let defaults = super::super::defaults(kind.default_file())?;
+        let defaults = defaults(kind.default_file())?;
         for (index, edition) in EDITIONS.iter().enumerate() {
             let has = |key: &Key| key.config == file && key.defaults[index].is_some();
             let keys: Vec<Key> = editions::keys().filter(has).collect();

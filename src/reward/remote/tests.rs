@@ -99,7 +99,9 @@ fn options(urls: &[&str]) -> RemoteOptions {
 }
 
 fn remote(options: RemoteOptions) -> Remote {
-    Remote { first_pause: Duration::from_millis(2), ..Remote::new(options).unwrap() }
+    let mut remote = Remote::new(options).unwrap();
+    remote.first_pause = Duration::from_millis(2);
+    remote
 }
 
 fn ask(remote: &Remote, response: &str) -> Result<Score> {
@@ -247,7 +249,8 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
     for url in [silent, nobody()] {
         let options = options(&[&url]);
         let interrupt = options.interrupt.clone();
-        let remote = Remote { first_pause: Duration::from_secs(20), ..Remote::new(options).unwrap() };
+        let mut remote = Remote::new(options).unwrap();
+        remote.first_pause = Duration::from_secs(20);
         let asking = thread::spawn(move || ask(&remote, "5"));
         thread::sleep(Duration::from_millis(150));
         assert!(!asking.is_finished());

@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::super::Ending;
-use super::*;
-use crate::tracking::{Metrics, Table};
+use super::line::{cell, line, list};
+use super::sdk::Sdk;
+use super::transport::open;
+use crate::tracking::outbox::{Content, Row};
+use crate::tracking::{Cell, Ending, Exit, Metrics, Session, Table, Tracker};
 
 /// The part of swanlab that the bridge uses. It records its calls, and fails at some steps.
 const SWANLAB: &str = r#"

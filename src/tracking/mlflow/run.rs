@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Result, anyhow};
 use serde_json::{Map, Value, json};
 
-use super::super::outbox::{Carrier, Content, Row, Trouble};
+use super::super::outbox::{Content, DeliveryError, Row, Transport};
 use super::super::{Cell, Exit, Metrics, Session, Table};
 use super::names;
 use super::server::{Failure, Server};
@@ -40,7 +40,7 @@ impl Run {
     }
 
     /// Finds or creates the run to write to. The status of a resumed run is set to running again.
-    fn find(&mut self) -> Result<Found, Trouble> {
+    fn find(&mut self) -> Result<Found, DeliveryError> {
         let (id, given) = match (&self.given, self.session.remembered(REMEMBERED)) {
             (Some(id), _) => (id.clone(), true),
             (None, Some(id)) => (id, false),
@@ -49,7 +49,7 @@ impl Run {
         match self.go_on(&id) {
             Ok(found) => Ok(found),
             Err(failure) if failure.passes() => Err(failure.of(0)),
-            Err(failure) if given => Err(Trouble::Lasting(0, anyhow!("MLFLOW_RUN_ID={id}: {failure}"))),
+            Err(failure) if given => Err(DeliveryError::Permanent(0, anyhow!("MLFLOW_RUN_ID={id}: {failure}"))),
             Err(failure) if failure.status == Some(404) || failure.status == Some(200) => {
                 tracing::warn!("mlflow: the run {id} cannot go on, a new one begins: {failure}");
                 self.create()
@@ -88,7 +88,7 @@ impl Run {
         }
     }
 
-    fn create(&self) -> Result<Found, Trouble> {
+    fn create(&self) -> Result<Found, DeliveryError> {
         let experiment = self.experiment()?;
         let user = ["USER", "USERNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
         let tags = [("mlflow.user", user.as_str()), ("mlflow.source.name", "trainer"), ("mlflow.source.type", "LOCAL")];
@@ -106,7 +106,7 @@ impl Run {
     }
 
     /// The id of the project's experiment, which is created if there is none.
-    fn experiment(&self) -> Result<String, Trouble> {
+    fn experiment(&self) -> Result<String, DeliveryError> {
         let name = self.session.project.as_str();
         let get = || self.server.get("experiments/get-by-name", &[("experiment_name", name)]);
         let known = get().or_else(|failure| {
@@ -125,7 +125,7 @@ impl Run {
             return Err(Failure::strange(format!("{} names no experiment: {known}", self.server.address())).of(0));
         };
         if experiment["lifecycle_stage"] == "deleted" {
-            return Err(Trouble::Lasting(
+            return Err(DeliveryError::Permanent(
                 0,
                 anyhow!(
                     "the MLflow experiment '{name}' was deleted: restore it (mlflow experiments restore --experiment-id {id}), or choose \
@@ -136,7 +136,7 @@ impl Run {
         Ok(id.to_owned())
     }
 
-    fn send_params(&mut self, id: &str) -> Result<(), Trouble> {
+    fn send_params(&mut self, id: &str) -> Result<(), DeliveryError> {
         while !self.params.is_empty() {
             let count = self.params.len().min(MOST_PARAMS);
             let params: Vec<Value> =
@@ -152,7 +152,7 @@ impl Run {
         Ok(())
     }
 
-    fn send_metrics(&self, rows: &[Row]) -> Result<(), Trouble> {
+    fn send_metrics(&self, rows: &[Row]) -> Result<(), DeliveryError> {
         let metrics: Vec<Value> = rows.iter().flat_map(metrics_of).collect();
         let mut refused = Vec::new();
         for metrics in metrics.chunks(MOST_METRICS) {
@@ -162,12 +162,12 @@ impl Run {
         let mut steps: Vec<&Value> = refused.iter().map(|(metric, _)| &metric["step"]).collect();
         steps.dedup();
         let others = if refused.len() > 1 { format!(" and {} more values", refused.len() - 1) } else { String::new() };
-        Err(Trouble::Lasting(steps.len(), anyhow!("{} of step {}{others}: {why}", first["key"], first["step"])))
+        Err(DeliveryError::Permanent(steps.len(), anyhow!("{} of step {}{others}: {why}", first["key"], first["step"])))
     }
 
     /// Sends metrics. If the server refuses them, they are halved until the refused ones are found, so that a bad name costs no
     /// other metric.
-    fn send_batch(&self, metrics: &[Value], refused: &mut Vec<(Value, Failure)>) -> Result<(), Trouble> {
+    fn send_batch(&self, metrics: &[Value], refused: &mut Vec<(Value, Failure)>) -> Result<(), DeliveryError> {
         let id = self.id();
         let sent = self.server.post("runs/log-batch", &json!({"run_id": id, "metrics": metrics}));
         match (sent, metrics) {
@@ -188,10 +188,10 @@ impl Run {
     }
 
     /// Sends a table as an artifact of the run, like verl's validation samples.
-    fn send_table(&self, step: u64, table: &Table) -> Result<(), Trouble> {
+    fn send_table(&self, step: u64, table: &Table) -> Result<(), DeliveryError> {
         let artifacts = self.found.as_ref().map_or("", |found| &found.artifacts);
         let Some(root) = artifacts.strip_prefix("mlflow-artifacts:/").map(|root| root.trim_matches('/')) else {
-            return Err(Trouble::Lasting(
+            return Err(DeliveryError::Permanent(
                 1,
                 anyhow!(
                     "the table '{}' of step {step}: the run's files are in {artifacts}, which the server does not pass on (start it \
@@ -209,8 +209,8 @@ impl Run {
     }
 }
 
-impl Carrier for Run {
-    fn open(&mut self) -> Result<(), Trouble> {
+impl Transport for Run {
+    fn open(&mut self) -> Result<(), DeliveryError> {
         if self.found.is_none() {
             self.found = Some(self.find()?);
         }
@@ -218,7 +218,7 @@ impl Carrier for Run {
         self.send_params(&id)
     }
 
-    fn reach(&self, waiting: &VecDeque<Row>) -> usize {
+    fn batch_size(&self, waiting: &VecDeque<Row>) -> usize {
         let mut room = MOST_METRICS;
         let fits = |row: &&Row| match &row.content {
             Content::Metrics(metrics) => {
@@ -231,14 +231,14 @@ impl Carrier for Run {
         waiting.iter().take_while(fits).count()
     }
 
-    fn carry(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    fn send(&mut self, rows: &[Row]) -> Result<(), DeliveryError> {
         match rows {
             [Row { step, content: Content::Table(table), .. }] => self.send_table(*step, table),
             rows => self.send_metrics(rows),
         }
     }
 
-    fn close(&mut self, exit: Exit) -> Result<(), Trouble> {
+    fn close(&mut self, exit: Exit) -> Result<(), DeliveryError> {
         let end = json!({"run_id": self.id(), "status": status(exit), "end_time": milliseconds(SystemTime::now())});
         self.server.post("runs/update", &end).map(|_| ()).map_err(|failure| failure.of(0))
     }

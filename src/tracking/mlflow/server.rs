@@ -8,7 +8,7 @@ use serde_json::Value;
 use ureq::http::{HeaderValue, Response, Uri};
 use ureq::{Agent, Body, Error};
 
-use super::super::outbox::Trouble;
+use super::super::outbox::DeliveryError;
 
 /// The time limit of one call, from the connection to the last byte of the answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,9 +44,13 @@ impl Failure {
         matches!(self.status, None | Some(408 | 429 | 500..))
     }
 
-    /// The failure as [`Trouble`] for the `rows` that were sent.
-    pub fn of(self, rows: usize) -> Trouble {
-        if self.passes() { Trouble::Passing(anyhow!("{self}")) } else { Trouble::Lasting(rows, anyhow!("{self}")) }
+    /// The failure as [`DeliveryError`] for the `rows` that were sent.
+    pub fn of(self, rows: usize) -> DeliveryError {
+        if self.passes() {
+            DeliveryError::Temporary(anyhow!("{self}"))
+        } else {
+            DeliveryError::Permanent(rows, anyhow!("{self}"))
+        }
     }
 }
 

@@ -6,13 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::tracking::{Cell, Ending, Exit, Metrics, Table};
+use super::entry::deliver;
+use super::run::Run;
+use super::server::{Credentials, Server};
+use crate::tracking::outbox::{Outbox, RetryPolicy};
+use crate::tracking::{Cell, Ending, Exit, Metrics, Session, Table, Tracker};
 use crate::util::interrupt::Interrupt;
 
-const QUICK: Patience = Patience {
+const QUICK: RetryPolicy = RetryPolicy {
     first_pause: Duration::from_millis(5),
     longest_pause: Duration::from_millis(20),
     finish: Duration::from_secs(20),
@@ -105,9 +109,9 @@ fn free() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-fn open(address: &str, session: &Session, given: Option<&str>, patience: Patience) -> Result<Outbox> {
+fn open(address: &str, session: &Session, given: Option<&str>, policy: RetryPolicy) -> Result<Outbox> {
     let credentials = Credentials { token: Some("secret".into()), ..Credentials::default() };
-    deliver(Run::new(Server::new(address, &credentials)?, session.clone(), given.map(str::to_owned)), patience)
+    deliver(Run::new(Server::new(address, &credentials)?, session.clone(), given.map(str::to_owned)), policy)
 }
 
 fn sample(config: Value) -> (tempfile::TempDir, Session) {
@@ -202,8 +206,8 @@ fn rows_wait_for_a_server_that_is_down() {
 fn rows_that_nobody_takes_are_counted() {
     let address = format!("http://{}", free().local_addr().unwrap());
     let (_dir, session) = sample(json!({}));
-    let patience = Patience { finish: Duration::from_millis(50), ..QUICK };
-    let mut tracker = open(&address, &session, None, patience).unwrap();
+    let policy = RetryPolicy { finish: Duration::from_millis(50), ..QUICK };
+    let mut tracker = open(&address, &session, None, policy).unwrap();
     (1..=3).for_each(|step| tracker.log(step, &Metrics::new()).unwrap());
     let error = tracker.finish(&Ending::of(Exit::Finished)).unwrap_err().to_string();
     assert!(error.starts_with("3 rows were not delivered"), "{error}");
@@ -214,7 +218,7 @@ fn the_first_signal_after_the_end_is_the_end_of_waiting() {
     let address = format!("http://{}", free().local_addr().unwrap());
     let (_dir, session) = sample(json!({}));
     let hour = Duration::from_secs(3600);
-    let mut tracker = open(&address, &session, None, Patience { finish: hour, whole: hour, ..QUICK }).unwrap();
+    let mut tracker = open(&address, &session, None, RetryPolicy { finish: hour, whole: hour, ..QUICK }).unwrap();
     tracker.log(1, &Metrics::new()).unwrap();
     let interrupt = Interrupt::default();
     let ending = Ending::new(Exit::Finished, &interrupt);

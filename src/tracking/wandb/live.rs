@@ -14,7 +14,7 @@ use super::super::Ending;
 
 const SLICE: Duration = Duration::from_millis(20);
 /// The time after which a message says that the upload is being waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const RETRY_POLICY: Duration = Duration::from_secs(2);
 /// A shell script that kills a process group once its input is closed, that is once the trainer has ended in whatever way.
 const GUARD: &str = "read -r line; kill -s KILL -- \"-$1\"";
 /// Variables that concern the writing of a run; they would change what the child uploads.
@@ -75,7 +75,7 @@ impl Live {
     pub fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
         let (begun, mut said) = (Instant::now(), false);
         while self.check()? {
-            if begun.elapsed() >= PATIENCE && !std::mem::replace(&mut said, true) {
+            if begun.elapsed() >= RETRY_POLICY && !std::mem::replace(&mut said, true) {
                 let left = ending.left(bound).as_secs();
                 tracing::info!("W&B: waiting for the upload, {left} seconds at most; Ctrl-C does not wait for it");
             }

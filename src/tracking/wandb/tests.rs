@@ -1,7 +1,17 @@
-use super::super::{Cell, Ending};
-use super::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-/// Opens a run as `open` of [`TRACKER`] does, but without reading the environment.
+use super::folder::file_name;
+use super::kept::KeptLog;
+use super::log::{self, Log};
+use super::records::{self, About, kind};
+use super::run::Wandb;
+use super::settings::Settings;
+use crate::tracking::{Cell, Ending, Exit, Session, Table, Tracker};
+use crate::util::protobuf::{Message, bytes_of};
+
+/// Opens a run as `open` of [`TRACKER`](super::TRACKER) does, but without reading the environment.
 fn offline(session: &Session) -> Wandb {
     let settings = Settings::from_environment_of(session, |_| None).unwrap();
     Wandb::open(session, &settings).unwrap()
@@ -117,7 +127,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     for cut in start..=whole.len() {
         let last = ends.iter().filter(|(end, _)| *end <= cut).map(|(_, step)| *step).max().unwrap_or(0);
         for last in [last, last / 2] {
-            let kept = Kept::of(&whole[..cut], last).unwrap();
+            let kept = KeptLog::of(&whole[..cut], last).unwrap();
             let end = ends.iter().find(|(_, step)| *step == last).map_or(start, |(end, _)| *end);
             assert_eq!((kept.end, kept.last_step.unwrap_or(0)), (end, last), "cut at {cut}");
             // The remaining checks take time, for threads and synced files.

@@ -1,12 +1,12 @@
 //! Converted commands of verl: groups of frameworks, keys that verl does not read, keys that its files lack.
 
-use super::{built_in, repository, resolved, settled};
+use super::{built_in, repository, resolve_file, resolved};
 use burnish::config::compat::{
     Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
 };
 use burnish::config::from_verl::{self, Converted, Source};
 use burnish::config::schema::RewardManager;
-use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, settle};
+use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, resolve};
 
 const PPO: &str = "python3 -m verl.trainer.main_ppo";
 const SFT: &str = "torchrun -m verl.trainer.sft_trainer";
@@ -143,7 +143,7 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
         let (found, tree) = converted(edition, command);
         // The single command line equivalent to the recipe means the same.
         let request = Request { config: Some(found.preset.clone()), overrides: found.overrides.clone(), ..Request::default() };
-        let line = settle(found.kind, &request).unwrap_or_else(|error| panic!("{command}: {error}"));
+        let line = resolve(found.kind, &request).unwrap_or_else(|error| panic!("{command}: {error}"));
         assert!(line.problems.is_empty(), "{command}: {}", ConfigError { problems: line.problems });
         leaves("", tree.root(), &mut |key, node| {
             assert!(alike(line.tree.value(key).unwrap(), &node.value), "{command}: {key} as a line is not {:?}", node.value);
@@ -168,7 +168,7 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
     // A choice of other defaults is refused if it cannot be followed.
     let problems = |config: &str| {
         let overrides = vec!["model_engine=veomni".to_string()];
-        settle(Kind::Rl, &Request { config: Some(config.into()), overrides, ..Request::default() }).unwrap().problems
+        resolve(Kind::Rl, &Request { config: Some(config.into()), overrides, ..Request::default() }).unwrap().problems
     };
     assert!(problems("verl/2026-08/ppo_trainer")[0].message.contains("other defaults of verl's"));
     assert!(convert("2026-08", &format!("{SFT} optim=nope")).unwrap_err().to_string().contains("optim/nope"));
@@ -192,7 +192,7 @@ fn plus_is_needed_and_refused_as_in_verl() {
     ];
     for (config, word, accepted) in cases {
         let request = Request { config: Some(config.into()), overrides: vec![word.into()], ..Request::default() };
-        let problems = settle(Kind::Rl, &request).unwrap().problems;
+        let problems = resolve(Kind::Rl, &request).unwrap().problems;
         assert_eq!(problems.is_empty(), accepted, "{config} {word}: {}", ConfigError { problems });
     }
 }
@@ -215,7 +215,7 @@ fn ignored_keys_are_accepted_as_overrides() {
         assert!(keys.len() > 100, "{}", keys.len());
         let is_section = |key: &&&str| editions::keys().any(|other| other.key.starts_with(&format!("{key}.")));
         let words: Vec<String> = keys.iter().filter(|key| !is_section(key)).map(|key| format!("{key}=17")).collect();
-        let found = settled(kind, "", &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        let found = resolve_file(kind, "", &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         assert!(found.problems.is_empty(), "{}", ConfigError { problems: found.problems });
         convert("2026-08", &format!("{command} {}", words.join(" "))).unwrap_or_else(|error| panic!("{config}: {error}"));
     }
@@ -238,8 +238,8 @@ fn a_null_is_the_same_in_a_file_and_as_an_override() {
         });
         let words: Vec<String> = keys.iter().map(|(key, _)| format!("{key}=null")).collect();
         let file = if keys.is_empty() { String::new() } else { nulls.value.to_yaml() };
-        let in_file = settled(kind, &file, &[]).unwrap().tree;
-        let overridden = settled(kind, "", &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap().tree;
+        let in_file = resolve_file(kind, &file, &[]).unwrap().tree;
+        let overridden = resolve_file(kind, "", &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap().tree;
         for (key, null_by_default) in &keys {
             let (from_file, from_override) = (in_file.value(key).unwrap(), overridden.value(key).unwrap());
             assert_eq!(from_file, from_override, "{key}");
@@ -247,7 +247,7 @@ fn a_null_is_the_same_in_a_file_and_as_an_override() {
         }
     }
     let scale = |file: &str, overrides: &[&str]| {
-        settled(Kind::Rl, file, overrides).unwrap().tree.value("critic.loss_scale_factor").unwrap().clone()
+        resolve_file(Kind::Rl, file, overrides).unwrap().tree.value("critic.loss_scale_factor").unwrap().clone()
     };
     let actors = "actor_rollout_ref.actor.loss_scale_factor=4";
     assert_eq!(scale("critic: {loss_scale_factor: null}", &[actors]), Value::Null);
@@ -264,7 +264,7 @@ fn what_frameworks_would_compute_otherwise_is_refused() {
         format!("{transformer}.fp8=hybrid"),
         format!("{transformer}.num_layers=2"),
     ] {
-        let problems = settled(Kind::Rl, "", &[&word]).unwrap().problems;
+        let problems = resolve_file(Kind::Rl, "", &[&word]).unwrap().problems;
         assert!(problems.iter().any(|one| one.message.contains("cannot be set")), "{word}");
     }
     for (word, part) in [
@@ -275,7 +275,7 @@ fn what_frameworks_would_compute_otherwise_is_refused() {
         ("actor_rollout_ref.actor.fsdp_config.seed=7".into(), "trainer.seed"),
         ("actor_rollout_ref.model.torch_dtype=bfloat16".into(), "dtype"),
     ] {
-        let found = settled(Kind::Rl, "", &[&word]).unwrap();
+        let found = resolve_file(Kind::Rl, "", &[&word]).unwrap();
         assert!(found.problems.is_empty(), "{word}: {}", ConfigError { problems: found.problems });
         assert!(found.ignored.iter().any(|one| one.reason.contains(part)) || part.is_empty(), "{word}: {:?}", found.ignored);
     }
@@ -288,7 +288,7 @@ fn what_frameworks_would_compute_otherwise_is_refused() {
 fn built_in_files_do_not_depend_on_the_folder() {
     assert!(repository().join("config/verl/2026-01/sft_trainer.yaml").exists());
     let engine =
-        settle(Kind::Sft, &Request { config: Some("verl/2026-01/sft_trainer_engine".into()), ..Request::default() }).unwrap();
+        resolve(Kind::Sft, &Request { config: Some("verl/2026-01/sft_trainer_engine".into()), ..Request::default() }).unwrap();
     assert_eq!(yaml(&engine.tree, "optim.lr").parse(), Ok(1e-3));
 }
 

@@ -5,7 +5,7 @@
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{Fate, Kind, Row, alike, editions, row};
 use burnish::config::from_verl::{self, Converted, Source};
-use burnish::config::{ConfigError, Request, Settled, Tree, Value, defaults, settle};
+use burnish::config::{ConfigError, Request, ResolvedConfig, Tree, Value, defaults, resolve};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ fn resolved(converted: &Converted) -> Tree {
     let path = folder.path().join("recipe.yaml");
     std::fs::write(&path, &converted.recipe).unwrap();
     let request = Request { config: Some(path.display().to_string()), ..Request::default() };
-    settle(converted.kind, &request).unwrap_or_else(|error| panic!("{error}\n{}", converted.recipe)).tree
+    resolve(converted.kind, &request).unwrap_or_else(|error| panic!("{error}\n{}", converted.recipe)).tree
 }
 
 fn golden_folder() -> PathBuf {
@@ -176,18 +176,18 @@ fn a_file_written_for_verl_loads_as_it_is() {
         overrides: overrides.map(str::to_string).to_vec(),
         ..Request::default()
     };
-    let settled = settle(Kind::Rl, &request).unwrap();
-    assert!(settled.problems.is_empty(), "{}", ConfigError { problems: settled.problems });
-    let value = |key: &str| settled.tree.value(key).unwrap().to_yaml();
+    let resolved = resolve(Kind::Rl, &request).unwrap();
+    assert!(resolved.problems.is_empty(), "{}", ConfigError { problems: resolved.problems });
+    let value = |key: &str| resolved.tree.value(key).unwrap().to_yaml();
     assert_eq!(
         (value("data.train_batch_size"), value("actor_rollout_ref.actor.ppo_mini_batch_size")),
         ("128".into(), "256".into())
     );
     assert_eq!(value("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"), "8");
     assert_eq!((value("critic.ppo_epochs"), value("trainer.max_actor_ckpt_to_keep")), ("8".into(), "1".into()));
-    let renamed: Vec<&str> = settled.renamed.iter().map(|one| one.from.as_str()).collect();
+    let renamed: Vec<&str> = resolved.renamed.iter().map(|one| one.from.as_str()).collect();
     assert_eq!(renamed, ["actor_rollout_ref.actor.ppo_micro_batch_size", "trainer.remove_previous_ckpt_in_save"]);
-    let ignored: Vec<&str> = settled.ignored.iter().map(|one| one.key.as_str()).collect();
+    let ignored: Vec<&str> = resolved.ignored.iter().map(|one| one.key.as_str()).collect();
     let expected = ["actor_rollout_ref.actor.fsdp_config.param_offload", "actor_rollout_ref.rollout.name"];
     assert_eq!(ignored[..2], expected, "{ignored:?}");
     assert_eq!(value("trainer.logger"), "- console\n- wandb");
@@ -195,13 +195,13 @@ fn a_file_written_for_verl_loads_as_it_is() {
 }
 
 /// Settles a file of this text (`None` for the defaults) with overrides.
-fn settled(kind: Kind, file: &str, overrides: &[&str]) -> Result<Settled, ConfigError> {
+fn resolve_file(kind: Kind, file: &str, overrides: &[&str]) -> Result<ResolvedConfig, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.yaml");
     std::fs::write(&path, file).unwrap();
     let config = (!file.is_empty()).then(|| path.display().to_string());
     let overrides = overrides.iter().map(|text| text.to_string()).collect();
-    settle(kind, &Request { config, overrides, ..Request::default() })
+    resolve(kind, &Request { config, overrides, ..Request::default() })
 }
 
 /// In whatever form a key of verl is written, the corresponding setting gets its value.
@@ -256,9 +256,9 @@ fn old_names_work_in_files_mappings_and_references() {
         (Kind::Sft, "", &["data.multiturn.messages_key=msgs", "data.multiturn.enable=true"], "data.messages_key", "msgs"),
     ];
     for (kind, file, overrides, key, expected) in cases {
-        let settled = settled(*kind, file, overrides).unwrap_or_else(|error| panic!("{file} {overrides:?}: {error}"));
-        assert!(settled.problems.is_empty(), "{file} {overrides:?}: {}", ConfigError { problems: settled.problems });
-        assert_eq!(settled.tree.value(key).unwrap().to_yaml(), *expected, "{file} {overrides:?}");
+        let resolved = resolve_file(*kind, file, overrides).unwrap_or_else(|error| panic!("{file} {overrides:?}: {error}"));
+        assert!(resolved.problems.is_empty(), "{file} {overrides:?}: {}", ConfigError { problems: resolved.problems });
+        assert_eq!(resolved.tree.value(key).unwrap().to_yaml(), *expected, "{file} {overrides:?}");
     }
 }
 
@@ -296,8 +296,8 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
         ),
     ];
     for (file, overrides, parts) in cases {
-        let message = match settled(Kind::Rl, file, overrides) {
-            Ok(settled) => ConfigError { problems: settled.problems }.to_string(),
+        let message = match resolve_file(Kind::Rl, file, overrides) {
+            Ok(resolved) => ConfigError { problems: resolved.problems }.to_string(),
             Err(error) => error.to_string(),
         };
         for part in *parts {
@@ -328,7 +328,7 @@ fn recipes_hold_what_the_command_means() {
     assert!(overwritten.ignored.iter().any(|one| one.key == schedule && one.value == "7"), "{}", overwritten.recipe);
     let tree = resolved(&overwritten);
     assert_eq!([schedule, "trainer.total_training_steps"].map(|key| tree.value(key).unwrap().to_yaml()), ["-1", "9"]);
-    let request = |recipe: &str| settled(Kind::Rl, recipe, &[]).unwrap().problems;
+    let request = |recipe: &str| resolve_file(Kind::Rl, recipe, &[]).unwrap().problems;
     assert_eq!(request(&converted.recipe).len(), 1, "{}", converted.recipe);
     assert!(
         convert("python3 -m verl.trainer.main_ppo critic=nope")

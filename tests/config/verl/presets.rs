@@ -5,7 +5,7 @@ use burnish::cli::choices;
 use burnish::config::compat::{
     Fate, Kind, NULL_IS_UNSET, alike, compose_edition, editions, files, fits_key, leaves, module_names, row,
 };
-use burnish::config::{Node, PpoConfig, Request, Settled, Tree, Value, load, settle};
+use burnish::config::{Node, PpoConfig, Request, ResolvedConfig, Tree, Value, load, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The built-in files with verl's defaults: the name, the file of verl that it replaces, and the kind of command that reads it.
@@ -176,8 +176,8 @@ fn expected(edition: usize, config: &str, kind: Kind) -> Expected {
     settings
 }
 
-fn settled(kind: Kind, config: &str) -> Settled {
-    settle(kind, &Request { config: Some(config.to_string()), ..Request::default() }).unwrap()
+fn resolve_file(kind: Kind, config: &str) -> ResolvedConfig {
+    resolve(kind, &Request { config: Some(config.to_string()), ..Request::default() }).unwrap()
 }
 
 /// verl's defaults under our names: the ones that differ from our own.
@@ -185,7 +185,7 @@ fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     if editions::keys().all(|key| key.config != config || key.defaults[edition].is_none()) {
         return None;
     }
-    let own = settle(kind, &Request::default()).unwrap().tree;
+    let own = resolve(kind, &Request::default()).unwrap().tree;
     let written = built_in(kind);
     let mut differing = Node::new(Value::Map(vec![]), written.root().origin.clone());
     for (key, (_, value)) in expected(edition, config, kind) {
@@ -230,7 +230,7 @@ fn presets() -> Vec<(String, Expected, Tree)> {
         for (name, config, kind) in PRESETS {
             let settings = expected(index, config, kind);
             if !settings.is_empty() {
-                presets.push((format!("{edition}/{name}"), settings, settled(kind, &format!("verl/{edition}/{name}")).tree));
+                presets.push((format!("{edition}/{name}"), settings, resolve_file(kind, &format!("verl/{edition}/{name}")).tree));
             }
         }
     }
@@ -326,8 +326,8 @@ fn verls_own_files_give_the_built_in_defaults() {
             }
             let request =
                 Request { config_path: Some(folder.path().into()), config_name: Some(config.into()), ..Request::default() };
-            let from_files = settle(kind, &request).unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
-            let built_in = settled(kind, &format!("verl/{edition}/{name}"));
+            let from_files = resolve(kind, &request).unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
+            let built_in = resolve_file(kind, &format!("verl/{edition}/{name}"));
             let mut differs = vec![];
             // The name of the engine is not a setting.
             let clip_range = |key: &str| DEVIATIONS.iter().any(|(known, _)| *known == key) || key.ends_with("rollout.name");

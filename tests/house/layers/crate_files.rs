@@ -114,30 +114,29 @@ impl CrateFiles {
                 module = next;
                 continue;
             }
-            return Some(self.definer(&module, part, depth).unwrap_or(module));
+            return Some(self.definer(&module, part, true, depth).unwrap_or(module));
         }
         Some(module)
     }
 
-    /// The module that defines a name which is visible in `module`.
-    fn definer(&self, module: &Module, name: &str, depth: usize) -> Option<Module> {
+    /// The module that defines a name which is visible in `module`, to modules below it if `inside`, else to all.
+    fn definer(&self, module: &Module, name: &str, inside: bool, depth: usize) -> Option<Module> {
         if depth > 8 {
             return None;
         }
         if self.defines(module, name) {
             return Some(module.clone());
         }
-        if let Some(path) = self.bound(module, name) {
+        let is_seen = |named: &&Named| inside || named.is_public;
+        let bound = self.named(module).filter(is_seen).find(|named| named.binds.as_deref() == Some(name));
+        if let Some(path) = bound.and_then(|named| self.absolute(module, named)) {
             return self.defined(&path, depth + 1);
         }
-        let globs: Vec<Vec<String>> = self
-            .named(module)
-            .filter(|named| named.binds.as_deref() == Some("*"))
-            .filter_map(|named| self.absolute(module, named))
-            .collect();
+        let globs = self.named(module).filter(is_seen).filter(|named| named.binds.as_deref() == Some("*"));
+        let globs: Vec<Vec<String>> = globs.filter_map(|named| self.absolute(module, named)).collect();
         globs.iter().find_map(|path| {
             let from = self.defined(path, depth + 1)?;
-            if from == *module { None } else { self.definer(&from, name, depth + 1) }
+            if from == *module { None } else { self.definer(&from, name, module.starts_with(&from), depth + 1) }
         })
     }
 
@@ -158,9 +157,8 @@ impl CrateFiles {
     }
 
     fn defines(&self, module: &Module, name: &str) -> bool {
-        self.holder(module).is_some_and(|((_, scan), within)| {
-            scan.defines.iter().any(|(around, defined)| around.as_slice() == within && defined == name)
-        })
+        self.holder(module)
+            .is_some_and(|((_, scan), within)| scan.defines.iter().any(|one| one.within.as_slice() == within && one.name == name))
     }
 
     fn named<'a>(&'a self, module: &'a Module) -> impl Iterator<Item = &'a Named> {

@@ -12,6 +12,19 @@ pub struct Named {
     pub path: Vec<String>,
     /// The name that a `use` binds; `*` for all names of a module; `None` for a path in code.
     pub binds: Option<String>,
+    /// True for a `use` that other modules see.
+    pub is_public: bool,
+}
+
+/// One definition.
+#[derive(Debug)]
+pub struct Definition {
+    /// The names of inline modules around it.
+    pub within: Vec<String>,
+    /// The keyword: `struct`, `fn`, `impl` and so on.
+    pub keyword: String,
+    /// The word behind the keyword.
+    pub name: String,
 }
 
 /// What one file says.
@@ -19,8 +32,8 @@ pub struct Named {
 pub struct Scan {
     /// Modules that are declared, each with the inline modules around it: those in files of their own, and inline ones.
     pub modules: Vec<(Vec<String>, String)>,
-    /// Names that are defined at the top of a module.
-    pub defines: Vec<(Vec<String>, String)>,
+    /// Everything that is defined at the top of a module.
+    pub defines: Vec<Definition>,
     /// Every `use`, and every path of two parts or more.
     pub named: Vec<Named>,
 }
@@ -55,7 +68,6 @@ pub fn tokens(text: &str) -> Vec<Token> {
                 i += 1;
             }
             '\'' if at(i + 2) == '\'' => i += 3,
-            // A lifetime; `'static` must not be read as the word that begins a definition.
             '\'' => {
                 i += 1;
                 while in_word(at(i)) {
@@ -103,6 +115,14 @@ fn after_string(chars: &[char], mut i: usize) -> usize {
     i + 1
 }
 
+/// What an open brace belongs to. Items in the braces of a macro call, such as `choices! { pub enum … }`, are those of the module.
+#[derive(PartialEq)]
+enum Brace {
+    Module,
+    Macro,
+    Other,
+}
+
 /// Reads the text of one file.
 pub fn scan(text: &str) -> Scan {
     let tokens = tokens(text);
@@ -110,19 +130,19 @@ pub fn scan(text: &str) -> Scan {
     let is_word = |i: usize| token(i).starts_with(|c: char| c.is_alphabetic() || c == '_');
     let mut scan = Scan::default();
     let mut within: Vec<String> = Vec::new();
-    // For each open brace, whether it is that of an inline module.
-    let mut open: Vec<bool> = Vec::new();
+    let mut open: Vec<Brace> = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
-        let at_top = open.iter().all(|is_module| *is_module);
+        let at_top = !open.contains(&Brace::Other);
         match token(i) {
-            "{" => open.push(false),
-            "}" if open.pop() == Some(true) => drop(within.pop()),
+            "{" if i > 0 && token(i - 1) == "!" => open.push(Brace::Macro),
+            "{" => open.push(Brace::Other),
+            "}" if open.pop() == Some(Brace::Module) => drop(within.pop()),
             "mod" if is_word(i + 1) && matches!(token(i + 2), ";" | "{") => {
                 scan.modules.push((within.clone(), token(i + 1).to_owned()));
                 if token(i + 2) == "{" {
                     within.push(token(i + 1).to_owned());
-                    open.push(true);
+                    open.push(Brace::Module);
                 }
                 i += 2;
             }
@@ -134,15 +154,32 @@ pub fn scan(text: &str) -> Scan {
                     within: within.clone(),
                     path,
                     binds: Some(name),
+                    is_public: i > 0 && matches!(token(i - 1), "pub" | ")"),
                 }));
                 i = end;
             }
             "struct" | "enum" | "trait" | "type" | "const" | "static" | "fn" | "union" if at_top && is_word(i + 1) => {
-                scan.defines.push((within.clone(), token(i + 1).to_owned()));
+                scan.defines.push(Definition {
+                    within: within.clone(),
+                    keyword: token(i).to_owned(),
+                    name: token(i + 1).to_owned(),
+                });
                 i += 1;
             }
+            // Not the `impl` of a type, which stands behind `->` or `:`.
+            "impl" if at_top && (i == 0 || matches!(token(i - 1), ";" | "}" | "]" | "unsafe")) => {
+                scan.defines.push(Definition {
+                    within: within.clone(),
+                    keyword: "impl".to_owned(),
+                    name: token(i + 1).to_owned(),
+                });
+            }
             "macro_rules" if token(i + 1) == "!" => {
-                scan.defines.push((within.clone(), token(i + 2).to_owned()));
+                scan.defines.push(Definition {
+                    within: within.clone(),
+                    keyword: token(i).to_owned(),
+                    name: token(i + 2).to_owned(),
+                });
                 i += 2;
             }
             // `pub(in crate::model)` says who may see it, and uses nothing.
@@ -158,7 +195,7 @@ pub fn scan(text: &str) -> Scan {
                     i += 2;
                 }
                 if path.len() > 1 {
-                    scan.named.push(Named { within: within.clone(), path, binds: None });
+                    scan.named.push(Named { within: within.clone(), path, binds: None, is_public: false });
                 }
             }
             _ => {}

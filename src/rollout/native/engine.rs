@@ -1,0 +1,61 @@
+//! The engine and its limits, checked for each request.
+
+use anyhow::{Result, bail};
+
+use super::generation::{Generation, Limits};
+use crate::model::{CausalLm, DecoderConfig};
+use crate::rollout::{Engine, Request, Response};
+
+/// Settings of the native engine.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeEngine {
+    /// The number of sequences that decode together (`rollout.max_num_seqs`).
+    pub max_num_seqs: usize,
+    /// The number of prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled
+    /// alone.
+    pub max_num_batched_tokens: usize,
+    /// The largest length of a prompt and its response together (`rollout.max_model_len`); the model's limit if `None`.
+    pub max_model_len: Option<usize>,
+}
+
+impl NativeEngine {
+    /// The number of tokens that a prompt and its response may have together.
+    fn longest(&self, model: &DecoderConfig) -> Result<usize> {
+        let limit = model.max_position_embeddings;
+        match self.max_model_len {
+            Some(longest) if longest > limit => {
+                bail!("rollout.max_model_len is {longest}, the model's max_position_embeddings {limit}")
+            }
+            longest => Ok(longest.unwrap_or(limit)),
+        }
+    }
+
+    /// The number of tokens that the response to each prompt may have.
+    fn budgets(&self, model: &DecoderConfig, request: &Request) -> Result<Vec<usize>> {
+        let (longest, wanted) = (self.longest(model)?, request.sampling.max_tokens);
+        if wanted == 0 || self.max_num_seqs == 0 || request.n == 0 {
+            bail!("generation needs max_tokens, max_num_seqs and n of at least 1");
+        }
+        let budget = |prompt: &&[u32]| match (longest.saturating_sub(prompt.len()), self.max_model_len) {
+            _ if prompt.is_empty() => bail!("a prompt has no tokens"),
+            (0, Some(_)) => {
+                bail!("a prompt of {} tokens leaves no room for a response in rollout.max_model_len={longest}", prompt.len())
+            }
+            (room, None) if room < wanted => bail!(
+                "a prompt of {} tokens and a response of up to {wanted} exceed the model's max_position_embeddings {longest}; \
+                 lower data.max_prompt_length or data.max_response_length, or set rollout.max_model_len",
+                prompt.len()
+            ),
+            (room, _) => Ok(room.min(wanted)),
+        };
+        request.prompts.iter().map(budget).collect()
+    }
+}
+
+impl Engine for NativeEngine {
+    fn generate(&mut self, model: &CausalLm, request: &Request) -> Result<Vec<Response>> {
+        let budgets = self.budgets(&model.config, request)?;
+        let limits = Limits { sequences: self.max_num_seqs, prompt_tokens: self.max_num_batched_tokens };
+        Ok(Generation::new(limits, model, request, budgets).run())
+    }
+}
