@@ -16,7 +16,8 @@ use tracing_subscriber::{EnvFilter, fmt};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if let Err(Failure::Setup(message)) = check_command(std::env::args_os().nth(1).as_deref()) {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Err(Failure::Setup(message)) = check_command(&words) {
         terminal::say(format!("error: {message}\n").as_bytes());
         return ExitCode::from(2);
     }

@@ -1,6 +1,6 @@
 //! The subcommands, and the file that runs each.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -52,13 +52,29 @@ enum Command {
     Complete(completions::CompleteArgs),
 }
 
-/// Refuses a first word that is neither a command nor a flag nor an override; clap would take it for an override.
+/// Flags of Hydra's that are not taken here, and what to do instead.
+const HYDRA: &[(&[&str], &str)] = &[
+    (
+        &["-m", "--multirun"],
+        "one command is one run; a loop of the shell runs several, each with its own trainer.experiment_name, which names its folder",
+    ),
+    (&["-c", "--cfg"], "`trainer config show` prints the resolved configuration"),
+];
+
+/// Refuses a flag of Hydra's, and a first word that is neither a command nor a flag nor an override; clap would take it for an
+/// override. `words`: the command line after the name of the program.
 ///
 /// # Errors
-/// If the word is none of these; the message names the command that may have been meant, and all commands.
-pub fn check_command(first: Option<&OsStr>) -> Result<(), Failure> {
-    let Some(word) = first.and_then(OsStr::to_str).filter(|word| !word.contains('=') && !word.starts_with(['-', '+', '~']))
-    else {
+/// If there is such a word; the message says what to do instead, or names the command that may have been meant, and all commands.
+pub fn check_command(words: &[OsString]) -> Result<(), Failure> {
+    let written = words.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
+    for word in written {
+        if let Some((_, instead)) = HYDRA.iter().find(|(flags, _)| flags.contains(&word.split('=').next().unwrap_or(word))) {
+            return Err(Failure::Setup(format!("there is no flag `{word}`: {instead}")));
+        }
+    }
+    let first = words.first().and_then(|word| word.to_str());
+    let Some(word) = first.filter(|word| !word.contains('=') && !word.starts_with(['-', '+', '~'])) else {
         return Ok(());
     };
     let root = Cli::command();

@@ -54,7 +54,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         tracing::warn!("{name}:{line} is another command of verl; only the first is converted");
     }
     if let Err(error) = check(&converted) {
-        tracing::warn!("a run will refuse it as it is: {error}");
+        tracing::warn!("a run with these settings would end at once with this error: {error}");
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 use super::schema::PpoConfig;
 use std::fmt;
 
-/// The size of the micro-batches into which a mini-batch is cut for the device. Gradients do not depend on it.
+/// The size of the micro-batches into which a mini-batch is cut for the device; the last one may be smaller. Gradients do not depend
+/// on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MicroBatch {
     Trajectories(usize),
@@ -51,7 +52,7 @@ const TRAIN: &str = "data.train_batch_size";
 
 impl BatchPlan {
     /// # Errors
-    /// If a size is 0 or unset, or does not divide the one above it: verl rounds down there, which loses samples.
+    /// If a size is 0 or unset, or if a mini-batch does not divide the batch: verl rounds down there, which loses samples.
     pub fn new(config: &PpoConfig) -> Result<Self, PlanError> {
         let (train, samples) = (config.data.train_batch_size, config.actor_rollout_ref.rollout.n);
         at_least_one(TRAIN, train)?;
@@ -107,9 +108,8 @@ impl Sizes {
         let micro_batch = match (self.tokens, self.micro) {
             (Some(tokens), _) => MicroBatch::Tokens(tokens),
             (None, Some(micro)) => {
-                let whole = format!("{} prompts × {samples} samples = {mini_batch_trajectories} trajectories", self.mini);
-                divides(&micro_key, micro, &mini_key, mini_batch_trajectories, &whole)?;
-                MicroBatch::Trajectories(micro)
+                at_least_one(&micro_key, micro)?;
+                MicroBatch::Trajectories(micro.min(mini_batch_trajectories))
             }
             (None, None) => {
                 let message = format!("`{micro_key}` is null, so the size of a micro-batch is not known");
@@ -137,7 +137,7 @@ fn at_least_one(key: &str, size: usize) -> Result<(), PlanError> {
 }
 
 /// Checks that `size` divides `whole`; `written` is the computation of `whole`, for the message.
-pub fn divides(key: &str, size: usize, whole_key: &str, whole: usize, written: &str) -> Result<(), PlanError> {
+fn divides(key: &str, size: usize, whole_key: &str, whole: usize, written: &str) -> Result<(), PlanError> {
     if size != 0 && whole.is_multiple_of(size) {
         return Ok(());
     }
@@ -154,7 +154,8 @@ fn count(count: usize, one: &str, many: &str) -> String {
 impl fmt::Display for UpdatePlan {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let micro = match self.micro_batch {
-            MicroBatch::Trajectories(size) => format!("{size}"),
+            MicroBatch::Trajectories(size) if self.mini_batch_trajectories.is_multiple_of(size) => format!("{size}"),
+            MicroBatch::Trajectories(size) => format!("up to {size}"),
             MicroBatch::Tokens(size) => format!("up to {size} tokens"),
         };
         write!(

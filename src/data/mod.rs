@@ -2,7 +2,7 @@
 //!
 //! `rows` reads parquet and JSON into JSON objects; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
 //! text and conversations into ids; `prompts` (RL), `sft` and `messages` (supervised) join the two; `sampler` decides the order
-//! of an epoch; `prepare` writes data sets; `table` writes a file's rows with one more column.
+//! of an epoch; `missing` says what would provide a missing column; `prepare` writes data sets; `table` writes a file's rows with one more column.
 
 mod added_tokens;
 pub mod chat;
@@ -12,6 +12,7 @@ mod date;
 mod example;
 pub mod media;
 pub mod messages;
+mod missing;
 pub mod prepare;
 pub mod prompts;
 pub mod rows;
@@ -26,6 +27,7 @@ pub mod tokenizer;
 
 pub use date::TemplateDate;
 pub use example::SftExample;
+pub use missing::{GROUND_TRUTH, with_remedies};
 pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, named_source, take_samples};
 pub use sampler::{Sampler, SamplerState};
 pub use sft::{SftColumns, SftOptions, load_sft};

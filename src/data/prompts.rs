@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::content;
 use super::media;
+use super::missing::{GROUND_TRUTH, with_remedies};
 use super::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, fill_columns, read_rows};
 use super::tokenizer::Tokenizer;
 use crate::util::rng::Stream;
@@ -148,7 +149,10 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     required.extend(needs.data_source.then_some(source));
     required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
     let some = [&[source, REWARD_MODEL_KEY, "extra_info"], MEDIA_COLUMNS].concat();
-    let mut rows = read_rows(files, &required, if needs.columns { EVERY_COLUMN } else { &some })?;
+    let settings =
+        [("data.prompt_key", options.prompt_key.as_str()), ("data.reward_fn_key", source), (GROUND_TRUTH, REWARD_MODEL_KEY)];
+    let rows = read_rows(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
+    let mut rows = rows.map_err(|error| with_remedies(error, &settings))?;
     let total = rows.len();
     if needs.columns {
         fill_columns(&mut rows);
@@ -245,7 +249,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
         text,
         data_source: data_source.to_owned(),
         ground_truth: ground_truth
-            .context("reward_model has no ground_truth (null is one: what compares with it abstains)")?
+            .context("reward_model has no field ground_truth: give the answer that responses are compared with, or null for a row without one")?
             .clone(),
         extra_info: extra_info.cloned().unwrap_or_else(|| json!({})),
         columns: if needs.columns { row.values.clone() } else { Map::new() },

@@ -14,8 +14,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
+use super::missing::MissingColumns;
 use crate::util::exact_json::{Exact, may_exceed_64_bits};
-use crate::util::suggest::did_you_mean;
 
 /// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read images, videos and sounds from.
 pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
@@ -39,7 +39,8 @@ impl Row {
 
     /// Returns the column, or an error that names the file, the column and the columns that exist.
     pub fn column(&self, name: &str) -> Result<&Value> {
-        self.values.get(name).ok_or_else(|| missing_column(&self.file, name, self.values.keys().map(String::as_str)))
+        let known = self.values.keys().map(String::as_str);
+        self.values.get(name).ok_or_else(|| MissingColumns::new(&self.file, &[name], known).into())
     }
 }
 
@@ -88,16 +89,11 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Co
         _ => read_json(file, |column| optional == EVERY_COLUMN || required.iter().chain(optional).any(|name| *name == column)),
     };
     let (rows, known) = read.with_context(|| format!("cannot read {}", path.display()))?;
-    match required.iter().find(|name| !known.iter().any(|k| k == *name)) {
-        Some(missing) if !rows.is_empty() => Err(missing_column(path, missing, known.iter().map(String::as_str))),
-        _ => Ok(rows),
+    let missing: Vec<&str> = required.iter().filter(|name| !known.iter().any(|known| known == *name)).copied().collect();
+    match missing.is_empty() || rows.is_empty() {
+        true => Ok(rows),
+        false => Err(MissingColumns::new(path, &missing, known.iter().map(String::as_str)).into()),
     }
-}
-
-fn missing_column<'a>(file: &Path, name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
-    let known: Vec<&str> = known.collect();
-    let hint = did_you_mean(name, known.iter().copied());
-    anyhow!("{}: no column \"{name}\"; the columns are {}.{hint}", file.display(), known.join(", "))
 }
 
 /// Reads JSON lines, or one array of objects.
@@ -109,7 +105,14 @@ fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Co
     } else {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let parse = |(i, line)| serde_json::from_str(line).with_context(|| format!("line {} is not a JSON object", i + 1));
-        lines.map(parse).collect::<Result<_>>()?
+        match lines.map(parse).collect::<Result<Vec<Columns>>>() {
+            Ok(rows) if !rows.iter().any(is_table) => rows,
+            Err(error) if serde_json::from_str::<Columns>(&text).is_err() => return Err(error),
+            _ => bail!(
+                "it is one JSON object, not rows: rows are an array of objects, or one object per line (pandas: \
+                 df.to_json(FILE, orient=\"records\", lines=True))"
+            ),
+        }
     };
     if may_exceed_64_bits(&text) {
         check_integers(&text, is_wanted)?;
@@ -117,6 +120,15 @@ fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Co
     let known: BTreeSet<&String> = rows.iter().flat_map(Columns::keys).collect();
     let known = known.into_iter().cloned().collect();
     Ok((rows, known))
+}
+
+/// True if the object is a whole table, column by column, with the numbers of its rows as keys: the default of pandas' `to_json`.
+fn is_table(object: &Columns) -> bool {
+    let is_column = |column: &Value| column.as_object().is_some_and(|rows| rows.contains_key("0") && rows.keys().all(is_number));
+    fn is_number(key: &String) -> bool {
+        key.bytes().all(|byte| byte.is_ascii_digit())
+    }
+    !object.is_empty() && object.values().all(is_column)
 }
 
 /// Refuses integers that were read as floats and so became other numbers. Columns that nothing reads may hold them.

@@ -10,6 +10,7 @@ use super::content;
 use super::example::SftExample;
 use super::media;
 use super::messages;
+use super::missing::{MESSAGES_KEY, with_remedies};
 use super::prompts::Truncation;
 use super::rows::{MEDIA_COLUMNS, Row, read_rows};
 use super::tokenizer::Tokenizer;
@@ -56,9 +57,15 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
         bail!("truncation=middle is for prompts only; supervised examples take error, left or right");
     }
     let rows = match &options.columns {
-        SftColumns::Response { prompt_key, response_key, .. } => read_rows(files, &[prompt_key, response_key], MEDIA_COLUMNS)?,
+        SftColumns::Response { prompt_key, response_key, .. } => {
+            let settings = [("data.prompt_key", prompt_key.as_str()), ("data.response_key", response_key), (MESSAGES_KEY, "")];
+            let rows = read_rows(files, &[prompt_key, response_key], MEDIA_COLUMNS);
+            rows.map_err(|error| with_remedies(error, &settings))?
+        }
         SftColumns::Messages { messages_key, tools_key, enable_thinking_key } => {
-            read_rows(files, &[messages_key], &[&[tools_key.as_str(), enable_thinking_key], MEDIA_COLUMNS].concat())?
+            let optional = [&[tools_key.as_str(), enable_thinking_key], MEDIA_COLUMNS].concat();
+            let rows = read_rows(files, &[messages_key], &optional);
+            rows.map_err(|error| with_remedies(error, &[(MESSAGES_KEY, messages_key)]))?
         }
     };
     if rows.is_empty() {

@@ -10,7 +10,7 @@ use super::added_tokens::{SpecialTokens, read_object};
 use super::date::TemplateDate;
 pub use super::templates::CHAT_TEMPLATE;
 use super::templates::{ChatTemplates, MORE_TEMPLATES};
-use crate::util::model_below::models_below;
+use crate::util::model_below::{how_to_download, models_below};
 
 pub use super::added_tokens::TOKENIZER_CONFIG;
 
@@ -64,8 +64,11 @@ impl Tokenizer {
     pub fn load_with_template(folder: &Path, template: Option<&str>) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         if !path.is_file() {
-            let what = if folder.is_dir() { "has no tokenizer.json" } else { "is not a folder" };
-            bail!("the tokenizer folder {} {what}{}", folder.display(), models_below(folder));
+            if !folder.is_dir() {
+                let what = if folder.exists() { "it is a file, not a folder" } else { "no such folder" };
+                bail!("{}: {what}{}", folder.display(), how_to_download(folder));
+            }
+            bail!("the tokenizer folder {} has no tokenizer.json{}", folder.display(), models_below(folder));
         }
         let mut inner = tokenizers::Tokenizer::from_file(&path).map_err(|e| anyhow!("{}: {e}", path.display()))?;
         inner.with_padding(None).with_truncation(None).map_err(|e| anyhow!("{}: {e}", path.display()))?;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::config::Tree;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
-use crate::data::{RowNeeds, Tokenizer, named_source};
+use crate::data::{GROUND_TRUTH, RowNeeds, Tokenizer, named_source, with_remedies};
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, ResponseScore, ScoreInput};
@@ -39,7 +39,13 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
     required.extend(needs.data_source.then_some(data.data_source_key.as_str()));
     required.extend(needs.ground_truth.then_some(data.reward_model_key.as_str()));
     let some = [data.data_source_key.as_str(), data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info"];
-    let mut rows = read_rows(&files, &required, if needs.columns { EVERY_COLUMN } else { &some }).context("data.path")?;
+    let settings = [
+        ("data.response_key", data.response_key.as_str()),
+        ("data.data_source_key", &data.data_source_key),
+        (GROUND_TRUTH, &data.reward_model_key),
+    ];
+    let rows = read_rows(&files, &required, if needs.columns { EVERY_COLUMN } else { &some });
+    let mut rows = rows.map_err(|error| with_remedies(error, &settings)).context("data.path")?;
     if rows.is_empty() {
         bail!("data.path: no rows to score");
     }

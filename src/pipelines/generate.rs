@@ -12,7 +12,7 @@ use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
-use crate::data::{PromptText, Table, Tokenizer, Truncation, completes_stop};
+use crate::data::{PromptText, Table, Tokenizer, Truncation, completes_stop, with_remedies};
 use crate::job::generation::{native_engine, sampling};
 use crate::job::models::{check_model, open_device};
 use crate::job::template_date;
@@ -137,7 +137,8 @@ fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
 fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
     let (data, max) = (&config.data, config.rollout.prompt_length);
     let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
-    let rows = read_rows(files, &[&data.prompt_key], MEDIA_COLUMNS)?;
+    let rows = read_rows(files, &[&data.prompt_key], MEDIA_COLUMNS);
+    let rows = rows.map_err(|error| with_remedies(error, &[("data.prompt_key", &data.prompt_key)]))?;
     if rows.is_empty() {
         bail!("no rows to respond to");
     }

@@ -97,7 +97,11 @@ pub fn find(data_source: &str) -> Result<&'static Scorer> {
     }
     let known: Vec<&str> = SCORERS.iter().flat_map(|scorer| scorer.data_sources).copied().collect();
     let hint = did_you_mean(data_source, known.iter().copied());
-    bail!("no scorer for the data source \"{data_source}\"; there are scorers for {}.{hint}", known.join(", "))
+    bail!(
+        "no scorer for the data source \"{data_source}\".{hint} Score it by a function of yours, custom_reward_function.path=FILE.py, or \
+         by a rule that goes for all rows, reward_model.reward_functions=[NAME]; the data sources with a scorer are {}",
+        known.join(", ")
+    )
 }
 
 /// Fails on the first data source without a scorer. Call this before any response is generated.

@@ -1,15 +1,16 @@
 //! The terminal: one line per step with the numbers to watch, one more per validation, and tables of samples.
 //!
-//! All other metrics are in the metrics file. Colours are used if standard output is a terminal and NO_COLOR is unset.
+//! All other metrics are in the metrics file. Colours are used if standard output is a terminal and NO_COLOR is unset. On a terminal
+//! the line of a step fits into its width: the least important numbers are left out.
 
 use std::time::Instant;
 
 use anyhow::Result;
 use comfy_table::ContentArrangement;
-use console::{Style, Term};
+use console::{Style, Term, measure_text_width};
 
 use super::{Cell, Ending, Metrics, Progress, Session, Table, Tracker, TrackerEntry};
-use crate::util::number::short;
+use crate::util::number::{short, whole};
 use crate::util::time::human;
 
 pub(super) const TRACKER: TrackerEntry = TrackerEntry {
@@ -20,18 +21,35 @@ pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     open: |session| Ok(Box::new(Console::new(session))),
 };
 
-/// The numbers in the line of a step: (label, metric names). The first of the names that the step has is shown.
-const SHOWN: &[(&str, &[&str])] = &[
-    ("loss", &["train/loss"]),
-    ("reward", &["critic/score/mean", "objective/scores"]),
-    ("kl", &["actor/kl_loss", "actor/reward_kl_penalty", "objective/kl"]),
-    ("ppo_kl", &["actor/ppo_kl"]),
-    ("entropy", &["actor/entropy", "policy/entropy_avg"]),
-    ("length", &["response_length/mean"]),
-    ("truncated", &["response/truncated_ratio"]),
-    ("grad_norm", &["actor/grad_norm", "train/grad_norm"]),
-    ("tokens/s", &["perf/throughput"]),
+/// A number in the line of a step.
+struct Shown {
+    label: &'static str,
+    /// The first of these metrics that the step has is shown.
+    metrics: &'static [&'static str],
+    format: fn(f64) -> String,
+    /// The numbers with the lowest rank are left out first where the line is wider than the terminal.
+    rank: u8,
+}
+
+const fn shown(label: &'static str, metrics: &'static [&'static str], rank: u8) -> Shown {
+    Shown { label, metrics, format: short, rank }
+}
+
+/// The numbers in the line of a step, from left to right; the time left, of [`RANK_OF_TIME`], follows. A terminal has a bar, which
+/// shows the tokens per second and the time left too.
+const SHOWN: &[Shown] = &[
+    shown("loss", &["train/loss"], 9),
+    shown("reward", &["critic/score/mean", "objective/scores"], 9),
+    shown("kl", &["actor/kl_loss", "actor/reward_kl_penalty", "objective/kl"], 8),
+    shown("ppo_kl", &["actor/ppo_kl"], 1),
+    shown("entropy", &["actor/entropy", "policy/entropy_avg"], 6),
+    shown("length", &["response_length/mean"], 7),
+    shown("truncated", &["response/truncated_ratio"], 4),
+    shown("grad_norm", &["actor/grad_norm", "train/grad_norm"], 5),
+    Shown { format: whole, ..shown("tokens/s", &["perf/throughput"], 2) },
 ];
+
+const RANK_OF_TIME: u8 = 3;
 
 /// The beginnings of the names of metrics that the line of a validation shows.
 const VALIDATION: [&str; 2] = ["val-core/", "val/loss"];
@@ -52,23 +70,33 @@ impl Console {
         Self { progress: session.progress.clone(), total_steps: session.total_steps, start }
     }
 
-    /// The line of a step, and the line of its validation if it has one.
-    fn lines(&self, step: u64, metrics: &Metrics) -> Vec<String> {
+    /// The line of a step, as wide as `width` columns at most, and the line of its validation if it has one.
+    fn lines(&self, step: u64, metrics: &Metrics, width: usize) -> Vec<String> {
         let (label, bold) = (Style::new().dim(), Style::new().bold());
-        let width = self.total_steps.to_string().len();
-        let step_text = format!("{} {}", label.apply_to("step"), bold.apply_to(format!("{step:width$}/{}", self.total_steps)));
+        let digits = self.total_steps.to_string().len();
+        let step_text = format!("{} {}", label.apply_to("step"), bold.apply_to(format!("{step:digits$}/{}", self.total_steps)));
         let pair = |name: &str, value: String| format!("  {} {value}", label.apply_to(name));
         let known = |names: &[&str]| names.iter().find_map(|name| metrics.get(name));
-        let numbers: String = SHOWN.iter().filter_map(|(name, names)| Some(pair(name, short(known(names)?)))).collect();
-        let left = self.left(step).map_or_else(String::new, |left| format!("  {left} left"));
+        let numbers =
+            SHOWN.iter().filter_map(|shown| Some((shown.rank, pair(shown.label, (shown.format)(known(shown.metrics)?)))));
+        let mut numbers: Vec<(u8, String)> = numbers.collect();
+        let has_numbers = !numbers.is_empty();
+        numbers.extend(self.left(step).map(|left| (RANK_OF_TIME, format!("  {left} left"))));
+        let total = |parts: &[(u8, String)]| parts.iter().map(|(_, text)| measure_text_width(text)).sum::<usize>();
+        while measure_text_width(&step_text) + total(&numbers) > width
+            && let Some(least) = (0..numbers.len()).min_by_key(|&i| numbers[i].0).filter(|_| numbers.len() > 1)
+        {
+            numbers.remove(least);
+        }
         let validated: String = metrics
             .iter()
             .filter(|(name, _)| VALIDATION.iter().any(|start| name.starts_with(start)))
             .map(|(name, value)| pair(name, bold.apply_to(short(value)).to_string()))
             .collect();
         let mut lines = Vec::new();
-        if !numbers.is_empty() {
-            lines.push(format!("{step_text}{numbers}{left}"));
+        if has_numbers {
+            let numbers: String = numbers.into_iter().map(|(_, text)| text).collect();
+            lines.push(format!("{step_text}{numbers}"));
         }
         if !validated.is_empty() {
             lines.push(format!("{step_text}{validated}"));
@@ -87,7 +115,8 @@ impl Console {
 
 impl Tracker for Console {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.lines(step, metrics).iter().try_for_each(|line| self.progress.println(line))
+        let width = Term::stdout().size_checked().map_or(usize::MAX, |(_, columns)| columns.into());
+        self.lines(step, metrics, width).iter().try_for_each(|line| self.progress.println(line))
     }
 
     fn table(&mut self, step: u64, table: &Table) -> Result<()> {
@@ -106,22 +135,27 @@ const BAD: char = '\u{2062}';
 const END: char = '\u{2063}';
 
 /// Draws a table within `width` columns and wraps long texts. The numbers of a row are green if its last cell is positive, red if
-/// it is negative.
+/// it is negative. A number that only rounding tells from 0, beside the largest of the table, is 0: the advantage of a response that
+/// scored like all others may be 3.7e-9.
 fn drawn(step: u64, table: &Table, width: u16) -> String {
     let mut shown = comfy_table::Table::new();
     shown.load_preset(comfy_table::presets::UTF8_FULL_CONDENSED);
     shown.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     shown.set_header(std::iter::once("step").chain(table.columns.iter().map(String::as_str)));
+    let number = |cell: &Cell| if let Cell::Number(number) = cell { Some(*number) } else { None };
+    let numbers = table.rows.iter().flatten().filter_map(number).filter(|number| number.is_finite());
+    let noise = f64::from(f32::EPSILON) * numbers.fold(0.0, |most: f64, number| most.max(number.abs()));
+    let number = |cell: &Cell| number(cell).map(|number| if number.abs() <= noise { 0.0 } else { number });
     for row in &table.rows {
-        let mark = match row.last() {
-            Some(Cell::Number(last)) if *last > 0.0 => Some(GOOD),
-            Some(Cell::Number(last)) if *last < 0.0 => Some(BAD),
+        let mark = match row.last().and_then(number) {
+            Some(last) if last > 0.0 => Some(GOOD),
+            Some(last) if last < 0.0 => Some(BAD),
             _ => None,
         };
-        let cell = |cell: &Cell| match (cell, mark) {
-            (Cell::Number(number), Some(mark)) => format!("{mark}{}{END}", short(*number)),
-            (Cell::Number(number), None) => short(*number),
-            _ => printable(&cell.to_string()),
+        let cell = |cell: &Cell| match (number(cell), mark) {
+            (Some(number), Some(mark)) => format!("{mark}{}{END}", short(number)),
+            (Some(number), None) => short(number),
+            (None, _) => printable(&cell.to_string()),
         };
         shown.add_row(std::iter::once(step.to_string()).chain(row.iter().map(cell)));
     }
@@ -157,20 +191,38 @@ mod tests {
         let console = Console::new(&session);
         let values =
             [("actor/entropy", 1.23456), ("critic/score/mean", -0.5), ("actor/pg_loss", 3.0), ("val-core/a/acc/mean@1", 0.75)];
-        let lines = console.lines(10, &values.into_iter().collect());
+        let lines = console.lines(10, &values.into_iter().collect(), usize::MAX);
         assert_eq!(lines, ["step 10/10  reward -0.5  entropy 1.235", "step 10/10  val-core/a/acc/mean@1 0.75"]);
-        let lines = console.lines(3, &[("train/loss", f64::NAN)].into_iter().collect());
+        let lines = console.lines(3, &[("train/loss", f64::NAN)].into_iter().collect(), usize::MAX);
         assert_eq!(lines, ["step  3/10  loss nan  0s left"]);
+
+        let all = SHOWN.iter().filter(|shown| shown.label != "loss").map(|shown| (shown.metrics[0], 1234.5678)).collect();
+        let full = &console.lines(3, &all, usize::MAX)[0];
+        assert!(full.contains("tokens/s 1,235") && full.ends_with("  0s left"), "{full}");
+        for (width, expected) in [
+            (
+                120,
+                "step  3/10  reward 1235  kl 1235  entropy 1235  length 1235  truncated 1235  grad_norm 1235  tokens/s 1,235  0s left",
+            ),
+            (80, "step  3/10  reward 1235  kl 1235  entropy 1235  length 1235  grad_norm 1235"),
+            (40, "step  3/10  reward 1235  kl 1235"),
+            (0, "step  3/10  reward 1235"),
+        ] {
+            assert_eq!(console.lines(3, &all, width), [expected], "{width} columns");
+        }
     }
 
     #[test]
     fn tables_wrap_and_never_command_the_terminal() {
         let row = |text: &str, advantage: f64| vec![Cell::from(text), Cell::None, Cell::Number(advantage)];
         let columns = ["response", "score", "advantage"].map(str::to_owned).to_vec();
-        let rows = vec![row("\u{1b}[2J said\nso", 0.25), row(&"long ".repeat(40), -1.0)];
+        let rows = vec![row("\u{1b}[2J said\nso", 0.25), row(&"long ".repeat(40), -1.0), row("the same", 3.74e-9)];
         let text = drawn(7, &Table { name: "completions", columns, rows }, 60);
         assert!(
-            text.contains("\\u{1b}[2J said") && text.contains("none") && !text.contains(['\u{1b}', GOOD, BAD, END]),
+            text.contains("\\u{1b}[2J said")
+                && text.contains("none")
+                && !text.contains("e-9")
+                && !text.contains(['\u{1b}', GOOD, BAD, END]),
             "{text}"
         );
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");

@@ -1,12 +1,15 @@
 //! The progress bar: shown only when standard error is a terminal, and never torn by lines printed above it.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::util::number::whole;
 use crate::util::terminal;
+use crate::util::time::human;
 
 /// A handle to the run's one bar; clones share it. It exists, hidden, before its length is known, so that logging set up at
 /// the very start can already write above it.
@@ -42,9 +45,12 @@ impl Progress {
         }
         // Set before the style, which takes its colours from the target that it is drawn on.
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        let template = "{prefix:13.cyan} {wide_bar} {pos}/{len} steps  {msg}  {elapsed}, {eta} left";
+        let template = "{prefix:13.cyan} {wide_bar} {pos}/{len} steps  {msg}  {worked}, {left} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style);
+            // Times have the form that they have in the lines above the bar.
+            let worked = |state: &ProgressState, out: &mut dyn fmt::Write| _ = out.write_str(&human(state.elapsed()));
+            let left = |state: &ProgressState, out: &mut dyn fmt::Write| _ = out.write_str(&human(state.eta()));
+            self.bar.set_style(style.with_key("worked", worked).with_key("left", left));
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
@@ -68,7 +74,7 @@ impl Progress {
 
     /// Moves to `done` steps and shows a named number beside the speed.
     pub fn update(&self, done: u64, (name, value): (&str, f64), tokens_per_second: f64) {
-        self.bar.set_message(format!("{name} {value:.3}  {tokens_per_second:.0} tokens/s"));
+        self.bar.set_message(format!("{name} {value:.3}  {} tokens/s", whole(tokens_per_second)));
         self.bar.set_position(done);
     }
 

@@ -1,4 +1,5 @@
-//! Finds models below a folder that has none itself: a run, a checkpoint or a part of one holds its model some folders below.
+//! What to say of a folder that holds no model: which folders below it do (a run or a checkpoint holds its model some folders below),
+//! and how the model of a name on the Hugging Face Hub becomes a folder.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -25,6 +26,24 @@ pub fn models_below(folder: &Path) -> String {
         count => {
             format!("; there is a model in {}{}", found[..count.min(MOST)].join(", "), if count > MOST { ", …" } else { "" })
         }
+    }
+}
+
+/// Returns, for the end of a message about a folder that does not exist, how to download the model that it is the name of on the
+/// Hugging Face Hub; empty if it is no such name.
+pub fn how_to_download(folder: &Path) -> String {
+    let Some(name) = folder.to_str() else { return String::new() };
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    match name.split('/').collect::<Vec<_>>().as_slice() {
+        ["data", "arithmetic", ..] => "; this default is a folder of burnish's repository: run the command there".to_owned(),
+        [owner, model] if is_word(owner) && is_word(model) && !Path::new(owner).is_dir() => format!(
+            "; models are not downloaded: if it is a name on the Hugging Face Hub, run `hf download {name} --local-dir models/{model}` and \
+             give models/{model}"
+        ),
+        _ => String::new(),
     }
 }
 

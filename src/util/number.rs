@@ -15,6 +15,11 @@ pub fn short(value: f64) -> String {
     if (1e-4..1e15).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
 }
 
+/// Writes a rate without decimals, with a comma between thousands, so that its form does not change from line to line.
+pub fn whole(value: f64) -> String {
+    if value.is_finite() && value.abs() < 1e15 { thousands(value.round() as i64) } else { short(value) }
+}
+
 fn thousands(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
@@ -46,6 +51,9 @@ mod tests {
         ];
         for (value, text) in cases {
             assert_eq!(short(value), text);
+        }
+        for (value, text) in [(8504.4, "8,504"), (850.6, "851"), (12_961.0, "12,961"), (f64::NAN, "nan")] {
+            assert_eq!(whole(value), text);
         }
     }
 }

@@ -41,11 +41,21 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ("missing config", &["--config", "ppo_trainr.yaml"], &["ppo_trainr.yaml", "ppo_trainer"]),
     ("missing model", &["actor_rollout_ref.model.path=no/model"], &["actor_rollout_ref.model.path", "no/model"]),
     (
+        "a name of the Hub",
+        &["actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B"],
+        &["no such folder", "hf download Qwen/Qwen2.5-0.5B --local-dir models/Qwen2.5-0.5B"],
+    ),
+    ("several runs at once", &["--multirun", "trainer.seed=1,2"], &["no flag `--multirun`", "one command is one run"]),
+    (
         "missing weights",
         &["actor_rollout_ref.model.path=tests/data/no-weights", "data.tokenizer=data/arithmetic/model"],
         &["model.safetensors", "random"],
     ),
-    ("no scorer", &["data.val_files=tests/data/unknown-source.jsonl"], &["custom/source", "openai/gsm8k"]),
+    (
+        "no scorer",
+        &["data.val_files=tests/data/unknown-source.jsonl"],
+        &["custom/source", "openai/gsm8k", "custom_reward_function.path=FILE"],
+    ),
     ("overlong prompt", &["data.max_prompt_length=3"], &["data.max_prompt_length", "filter_overlong_prompts", "truncation"]),
     ("unknown tracker", &["trainer.logger=[console,wandbb]"], &["trainer.logger", "wandbb", "console"]),
     (

@@ -431,15 +431,18 @@ fn batch_plan_divides_or_says_what_would() {
             "actor_rollout_ref.actor.ppo_mini_batch_size=30",
             &["is 30, which does not divide `data.train_batch_size` (64)", "ppo_mini_batch_size=32"],
         ),
-        (
-            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=100",
-            &["64 prompts × 8 samples = 512 trajectories", "per_gpu=128"],
-        ),
+        ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=0", &["integer > 0"]),
         ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=null", &["use_dynamic_bsz=true"]),
         ("data.train_batch_size=0", &["at least 1"]),
     ];
     for (text, parts) in cases {
         assert_says(plan(&[text]), parts);
+    }
+    // The gradient does not depend on the cut: the last micro-batch may be smaller, and one above a mini-batch is the mini-batch.
+    for (size, cut, said) in [(100, 100, "in micro-batches of up to 100"), (4096, 512, "in micro-batches of 512")] {
+        let plan = plan(&[&format!("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={size}")]).unwrap();
+        assert_eq!(plan.actor.micro_batch, MicroBatch::Trajectories(cut));
+        assert!(plan.to_string().ends_with(said), "{plan}");
     }
 }
 

@@ -91,12 +91,14 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
             gradients.0
         };
         let whole = gradients(Cut::Sequences(LENGTHS.len()));
-        for cut in [Cut::Sequences(1), Cut::Sequences(2), Cut::Sequences(3), Cut::Tokens(30)] {
+        // More than there are is the whole, to the bit; 2, 3 and 4 leave a smaller last one.
+        for cut in [1, 2, 3, 4, 100].map(Cut::Sequences).into_iter().chain([Cut::Tokens(30)]) {
+            let tolerance = if cut == Cut::Sequences(100) { 0.0 } else { 1e-5 };
             for (name, g) in gradients(cut) {
                 let want = whole[&name].clone();
                 let scale: f32 = want.clone().abs().max().into_scalar();
                 let error: f32 = (g - want).abs().max().into_scalar();
-                assert!(error <= 1e-5 * scale, "{mode}, {cut:?}, {name}: off by {error}, largest {scale}");
+                assert!(error <= tolerance * scale, "{mode}, {cut:?}, {name}: off by {error}, largest {scale}");
             }
         }
     }

@@ -47,7 +47,7 @@ pub fn page() -> Result<String, ConfigError> {
     page.push_str(&format!("\n#### Everywhere\n\n{}", list(&everywhere)));
     page.push_str("\n#### Values\n\n");
     for (key, values, instead, reason) in VALUES {
-        page.push_str(&format!("- `{key}`: `{}` become `{instead}`: {reason}\n", values.join("`, `")));
+        page.push_str(&format!("- `{key}`: instead of `{}` there is `{instead}`: {reason}\n", values.join("`, `")));
     }
     Ok(page)
 }

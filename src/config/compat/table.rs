@@ -39,6 +39,7 @@ const NO_MTP: &str = "there is no multi-token prediction";
 const NO_PADDING: &str = "always so: rows are packed without padding, and a prompt passes once for its responses";
 const NO_PROFILER: &str = "there is no profiler; timing_s/* has the time of each phase";
 const NO_PYTHON: &str = "the only Python code that is run is custom_reward_function";
+const NO_LIBRARY: &str = "the only Python code that is run is custom_reward_function; docs/extending.md says how an estimator or a loss of your own is added";
 const NO_QAT: &str = "there is no quantisation";
 const NO_RAY: &str = "there is no Ray";
 const NO_REWARD_SERVER: &str = "the reward model scores in this process, by forward passes, or behind reward_model.remote_url";
@@ -76,7 +77,7 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("trainer.use_v1", Ignored("there is one implementation")),
     ("trainer.rl_logging_board_dir", Ignored("there is no such tracker")),
     ("trainer.tensorboard_dir", Ignored("the environment variable TENSORBOARD_DIR names the folder")),
-    ("**.external_lib", Refused(NO_PYTHON)),
+    ("**.external_lib", Refused(NO_LIBRARY)),
     ("**.trust_remote_code", Ignored(NO_PYTHON)),
     ("**.use_shm", Ignored("files are read in place")),
     ("**.optim.optimizer", Refused(OWN_OPTIMIZER)),

@@ -178,6 +178,18 @@ impl Reader<'_> {
                     self.next();
                     match self.next() {
                         Some('\n') | None => {}
+                        Some(blank @ (' ' | '\t')) => {
+                            let ends = self.skip_blanks();
+                            if let None | Some('\n') = self.chars.peek() {
+                                let message = "a backslash with a space behind it does not continue the line";
+                                word.push_str(&self.unreadable(message, "remove the space at the end of the line"));
+                            } else {
+                                word.push(blank);
+                            }
+                            if ends {
+                                break;
+                            }
+                        }
                         Some(escaped) => word.push(escaped),
                     }
                 }
@@ -228,6 +240,15 @@ impl Reader<'_> {
             words.push(word);
         }
         Ok(())
+    }
+
+    /// Reads past spaces and tabs; true if there were any.
+    fn skip_blanks(&mut self) -> bool {
+        let mut any = false;
+        while self.chars.next_if(|c| " \t".contains(*c)).is_some() {
+            any = true;
+        }
+        any
     }
 
     fn backquoted(&mut self) -> String {

@@ -5,7 +5,6 @@ use super::loadable::Schema;
 use super::sft::SftConfig;
 use super::trainer::ResumeMode;
 use super::validate::template_date;
-use crate::config::plan::divides;
 use crate::config::{Kind, Report};
 
 impl Schema for SftConfig {
@@ -39,10 +38,5 @@ fn micro_batches(config: &SftConfig, report: &mut Report) {
             let message = format!("`data.max_token_len_per_gpu` is {budget}, but one example may have {longest} tokens");
             report.wrong("data.max_token_len_per_gpu", message, format!("write data.max_token_len_per_gpu={longest} or more"));
         }
-        return;
-    }
-    let (batch, micro) = (data.train_batch_size, data.micro_batch_size_per_gpu);
-    if let Err(error) = divides("data.micro_batch_size_per_gpu", micro, "data.train_batch_size", batch, &batch.to_string()) {
-        report.wrong(&error.key, error.message, error.help);
     }
 }

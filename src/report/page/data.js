@@ -97,6 +97,21 @@ function statistics(run, name) {
   };
 }
 
+/** Fewer values than this may well be equal by chance. */
+const FEW = 3;
+
+/** The value that series have at all steps of all runs that have them; undefined where it changes or there are few steps. */
+function constantValue(runs, names) {
+  let value;
+  for (const run of runs) {
+    for (const name of names.filter((it) => run.has(it))) {
+      const { v } = run.series(name);
+      if (v.length < FEW || v.some((x) => !Number.isFinite(x) || x !== (value ??= x))) return undefined;
+    }
+  }
+  return value;
+}
+
 /** Mean of the finite values in a slice of a series, negative positions from the end. */
 function meanOf(series, from, to) {
   const values = Array.from(series.v.slice(from, to)).filter(Number.isFinite);
@@ -113,11 +128,12 @@ function lastUntil(count, valueAt, x) {
   return low - 1;
 }
 
-// The curves that are looked at first: the first name that a run has is drawn. `band` is [least, greatest].
+// The curves that are looked at first: the first name that a run has is drawn. `bands` are [least, greatest]. A curve without
+// `always` is left out where it is constant.
 const CURVES = [
-  { title: "Reward", hint: "mean score of the responses", names: ["critic/score/mean", "objective/scores"],
+  { title: "Reward", hint: "mean score of the responses", always: true, names: ["critic/score/mean", "objective/scores"],
     bands: { "critic/score/mean": ["critic/score/min", "critic/score/max"] } },
-  { title: "Training loss", hint: "nats per token", names: ["train/loss"] },
+  { title: "Training loss", hint: "nats per token", always: true, names: ["train/loss"] },
   { title: "KL to the reference", hint: "distance from the start", names: ["actor/kl_loss", "actor/reward_kl_penalty", "objective/kl", "critic/kl", "actor/kl"] },
   { title: "Entropy", hint: "of the next token", names: ["actor/entropy", "policy/entropy_avg", "actor/entropy_loss", "objective/entropy"] },
   { title: "Response length", hint: "mean tokens", names: ["response_length/mean"],

@@ -2,6 +2,18 @@
 
 const STATES = { running: "● running", finished: "✓ finished", failed: "✕ failed", interrupted: "‖ interrupted", killed: "✕ killed", unknown: "? unknown" };
 
+/** What validation says of the whole run: where it began, where it ended, and where it was best. */
+function course(run) {
+  const name = validationMetric(run), isLoss = name === "val/loss";
+  if (!name || !(isLoss || name.startsWith("val-core/") || run.best?.metric === name)) return null;
+  const { some, first, last, min, max } = statistics(run, name), best = isLoss ? min : max, word = isLoss ? "lowest" : "highest";
+  if (!some || first.step === last.step) return null;
+  const start = first.step === 0 ? "before training" : `at step ${first.step}`, end = `at step ${last.step}`;
+  const moved = first.value === last.value ? `Validation was ${format(first.value)} ${start} and is the same ${end}`
+    : `Validation ${last.value > first.value ? "rose" : "fell"} from ${format(first.value)} ${start} to ${format(last.value)} ${end}`;
+  return `${moved}, ${best.value === last.value ? `its ${word} value` : `after its ${word} value, ${format(best.value)} at step ${best.step}`}.`;
+}
+
 function runCard(run) {
   const total = run.total_steps, share = total ? Math.min(1, run.step / total) : null;
   const best = run.best, metric = validationMetric(run), last = metric && statistics(run, metric).last;
@@ -25,6 +37,7 @@ function runCard(run) {
     share !== null && h("progress", { max: 1, value: share, "aria-label": `Step ${run.step} of ${total}` }),
     (run.error || run.state === "failed") && h("p", { class: "error" }, h("strong", { text: run.phase ? `Failed in phase ${run.phase}: ` : "Failed: " }), run.error || "no message was kept"),
     (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Not all of it can be read: " }), text)),
+    course(run) && h("p", { class: "hint", text: course(run), title: metric }),
     run.no_signal && h("p", { class: "error" }, h("strong", { text: "No signal " }), run.no_signal),
     !run.error && run.phase && run.state !== "failed" && h("p", { class: "hint", text: `Phase: ${run.phase}` }),
     h("dl", { class: "facts" }, facts.map(([term, text, title]) => h("div", {}, h("dt", { text: term }), h("dd", { text, title })))),
@@ -58,7 +71,9 @@ const trend = (start, end) => {
   return size === 0 || Math.abs(change) < size * 0.02 ? "→" : change > 0 ? "↗" : "↘";
 };
 
-const moved = (start, end, n) => Number.isFinite(start) && `${trend(start, end)} ${format(start, 3)} to ${format(end, 3)}${n > 1 ? ` (means of ${n})` : ""}`;
+/** From where to where: with n > 1, the means of the first and of the last n steps. */
+const moved = (start, end, n) => Number.isFinite(start) && (n > 1 ? `${trend(start, end)} mean of the first ${n} steps ${format(start, 3)}, of the last ${format(end, 3)}`
+  : `${trend(start, end)} ${format(start, 3)} to ${format(end, 3)}`);
 
 // Each fact has a title and a function of a run that returns [value, notes, series], or nothing where the run has no such series.
 const FACTS = [

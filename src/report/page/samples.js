@@ -88,7 +88,8 @@ function renderSamples() {
   const stepper = h("div", { class: "stepper" },
     button("← Previous", () => goTo(-1), { id: "sample-previous" }), slider, button("Next →", () => goTo(1), { id: "sample-next" }), h("output", { id: "sample-now", for: "sample-step" }));
   const list = h("div", { id: "sample-list", tabindex: 0, role: "region", "aria-label": "Samples; the arrow keys go from step to step" });
-  fill("samples", "Samples", tools, stepper, list);
+  const note = h("p", { class: "hint", text: "Training responses are kept at some steps: the first of each of trainer.num_sample_generations equal parts of the run." });
+  fill("samples", "Samples", tools, stepper, list, runs.some((run) => run.samples.some(({ kind }) => kind === "train")) && note);
   section.onkeydown = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step || event.target.matches("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;

@@ -15,37 +15,54 @@ function arrange(grid, elements) {
   if (elements.length !== grid.children.length || elements.some((element, i) => grid.children[i] !== element)) grid.replaceChildren(...elements);
 }
 
-/** A section with a grid of charts, made once. */
-function gridSection(id, title, elements, ...tools) {
+/** A section with a grid of charts, made once. `constants` are the texts of series that need no chart. */
+function gridSection(id, title, elements, { tools = [], constants = [] } = {}) {
   const section = byId(id);
-  if (!elements.length) { section.hidden = true; return; }
+  if (!elements.length && !constants.length) { section.hidden = true; return; }
   if (!section.querySelector(".grid")) {
-    fill(id, title, tools.length ? h("div", { class: "tools" }, tools) : null, h("div", { class: "grid" }));
+    fill(id, title, tools.length ? h("div", { class: "tools" }, tools) : null, h("div", { class: "grid" }), h("p", { class: "hint constant" }));
   }
   section.hidden = false;
   arrange(section.querySelector(".grid"), elements);
+  const line = section.querySelector(".constant");
+  line.hidden = !constants.length;
+  line.textContent = `Constant: ${constants.join(", ")}. All other series below have their charts.`;
+}
+
+/** Removes the entries whose series are constant, and returns a text for each. `namesOf` is a function of an entry. */
+function takeConstants(entries, namesOf, titleOf) {
+  const constants = [];
+  for (let i = entries.length - 1; i >= 0; i--) {
+    const value = entries[i].always ? undefined : constantValue(runs, namesOf(entries[i]));
+    if (value === undefined) continue;
+    constants.unshift(`${titleOf(entries[i])} ${format(value)}`);
+    entries.splice(i, 1);
+  }
+  return constants;
 }
 
 const drawnAbove = new Set();
 
 function renderCurves() {
   drawnAbove.clear();
-  const elements = CURVES.filter(({ names }) => runs.some((run) => nameOf(run, names))).map((curve) => {
-    for (const run of runs) {
-      const name = nameOf(run, curve.names);
-      if (name) [name, ...(curve.bands?.[name] || [])].forEach((it) => drawnAbove.add(it));
-    }
+  const drawn = ({ names, bands }) => runs.map((run) => nameOf(run, names)).filter(Boolean).flatMap((name) => [name, ...(bands?.[name] || [])]);
+  const curves = CURVES.filter(({ names }) => runs.some((run) => nameOf(run, names)));
+  const constants = takeConstants(curves, drawn, ({ title }) => title);
+  const elements = curves.map((curve) => {
+    drawn(curve).forEach((name) => drawnAbove.add(name));
     return kept(`curve ${curve.title}`, () => new Lines(curve));
   });
-  gridSection("curves", "Curves", elements);
+  gridSection("curves", "Curves", elements, { constants });
   if (elements.length && !byId("help")) byId("curves-title").after(h("p", { class: "hint", id: "help", text: "Drag to zoom, double-click or Escape to reset. On a focused chart: arrow keys, + and −." }));
 }
 
 function renderValidation() {
   const best = runs.map(validationMetric).filter(Boolean);
   const names = allNames(runs).filter(isValidation).sort((a, b) => best.includes(b) - best.includes(a) || b.startsWith("val-core/") - a.startsWith("val-core/"));
-  names.forEach((name) => drawnAbove.add(name));
-  gridSection("validation", "Validation", names.map((name) => kept(`validation ${name}`, () => new Lines({ title: name, names: [name] }))));
+  const charts = names.map((name) => ({ name, always: name.startsWith("val-core/") || name === "val/loss" }));
+  const constants = takeConstants(charts, ({ name }) => [name], ({ name }) => name);
+  charts.forEach(({ name }) => drawnAbove.add(name));
+  gridSection("validation", "Validation", charts.map(({ name }) => kept(`validation ${name}`, () => new Lines({ title: name, names: [name] }))), { constants });
 }
 
 function renderTiming() {
@@ -65,8 +82,8 @@ function renderTiming() {
     element.hidden = state.hidden.has(run.key);
     return element;
   });
-  gridSection("timing", "Where the time goes", elements,
-    segmented("Height", [["time", "Seconds"], ["share", "Share"]], state.share ? "share" : "time", (kind) => change("view", { share: kind === "share" })));
+  const height = segmented("Height", [["time", "Seconds"], ["share", "Share"]], state.share ? "share" : "time", (kind) => change("view", { share: kind === "share" }));
+  gridSection("timing", "Where the time goes", elements, { tools: [height] });
   byId("timing").querySelector(".grid")?.classList.toggle("single", timed.length === 1);
 }
 

@@ -159,6 +159,18 @@ fn bad_rows_are_named() {
     let message = load(&PromptOptions { prompt_key: "promt".into(), ..options.clone() });
     let expected = "no column \"promt\"; the columns are data_source, prompt, reward_model. Did you mean \"prompt\"?";
     assert!(message.contains("rows.jsonl") && message.contains(expected), "{message}");
+    // All that is missing at once, with the way to what is there.
+    let own = jsonl(folder.path(), &[json!({"question": "1+1=", "answer": "2"})]);
+    let message = error(load_prompts(&own, &tokenizer, &options));
+    for part in [
+        "no columns \"prompt\", \"data_source\", \"reward_model\"; the columns are answer, question",
+        "\n  prompt: data.prompt_key=question",
+        "\n  data_source: the name of the rule",
+        "df[\"reward_model\"] = [{\"ground_truth\": str(x)} for x in df[\"answer\"]]",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    jsonl(folder.path(), &[row("1"), json!({"prompt": 3, "data_source": "s", "reward_model": {}})]);
 
     let read = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -167,6 +179,10 @@ fn bad_rows_are_named() {
     };
     assert_eq!(read("array.json", "\n [{\"a\": 1}, {\"a\": 2}]").unwrap().len(), 2);
     assert_eq!(read("lines.json", "{\"a\": 1}\n{\"b\": 2}").unwrap().len(), 2);
+    for columns in ["{\"a\": {\"0\": 1, \"1\": 2}}", "{\n\"a\": {\"0\": 1}\n}", "{\n\"data\": [{\"a\": 1}]\n}"] {
+        let message = error(read("columns.json", columns));
+        assert!(message.contains("one JSON object, not rows") && message.contains("orient=\"records\""), "{message}");
+    }
     assert!(error(read("bad.jsonl", "{\"a\": 1}\n[1]")).contains("line 2 is not a JSON object"));
     assert!(error(read("bad.parquet", "PAR1")).contains("cannot read"));
     assert!(error(read("rows.csv", "a")).contains(".parquet, .json or .jsonl"));

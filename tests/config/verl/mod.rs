@@ -382,6 +382,7 @@ fn scripts_are_read_without_being_run() {
         assert!(word(script).unwrap_err().contains(part), "{script}\n{:?}", word(script));
     }
     for (script, parts) in [
+        ("python3 -m verl.trainer.main_ppo \\\n  a=1 \\ \n  # b\n  c=2", ["command:2", "a backslash with a space behind it"]),
         ("X=$(hostname)\npython3 -m verl.trainer.main_ppo trainer.project_name=$X", ["command:1", "`$(hostname)` is not run"]),
         ("python3 -m verl.trainer.main_ppo data.seed=$SEED", ["command:1", "`$SEED` is not set"]),
         ("python3 -m verl.trainer.main_ppo data.seed='1", ["command:1", "not closed"]),

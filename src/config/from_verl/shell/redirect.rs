@@ -10,7 +10,7 @@ impl Reader<'_> {
             operator.push(c);
         }
         let strips = operator == "<<" && self.eat('-');
-        while self.chars.next_if(|c| " \t".contains(*c)).is_some() {}
+        self.skip_blanks();
         if self.chars.peek() == Some(&'(') {
             let inside = short(&self.parenthesised()?);
             words.push(self.unreadable(&format!("`{operator}({inside})` is not run"), "write the value itself"));
