@@ -29,12 +29,12 @@ impl MissingColumns {
     fn remedy(&self, setting: &str, column: &str, settings: &[(&str, &str)]) -> Option<String> {
         let alike = ALIKE.iter().find(|(known, _)| *known == setting);
         if let Some(name) = alike.and_then(|(_, names)| self.found(names)) {
-            return Some(format!("{setting}={name}"));
+            return Some(format!("set {setting}={name}"));
         }
         let takes_conversations = settings.iter().any(|(known, _)| *known == MESSAGES_KEY);
         match setting {
             "data.response_key" if takes_conversations => {
-                Some(format!("{MESSAGES_KEY}={}, which reads whole conversations", self.found(CONVERSATIONS)?))
+                Some(format!("set {MESSAGES_KEY}={}, which reads whole conversations", self.found(CONVERSATIONS)?))
             }
             "data.reward_fn_key" | "data.data_source_key" => Some(
                 "the name of the rule that scores the row, such as openai/gsm8k; none is needed with reward_model.reward_functions=[NAME] \

@@ -124,10 +124,9 @@ fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Co
 
 /// True if the object is a whole table, column by column, with the numbers of its rows as keys: the default of pandas' `to_json`.
 fn is_table(object: &Columns) -> bool {
-    let is_column = |column: &Value| column.as_object().is_some_and(|rows| rows.contains_key("0") && rows.keys().all(is_number));
-    fn is_number(key: &String) -> bool {
-        key.bytes().all(|byte| byte.is_ascii_digit())
-    }
+    let is_number = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
+    let has_rows = |rows: &Columns| rows.contains_key("0") && rows.keys().all(|key| is_number(key));
+    let is_column = |column: &Value| column.as_object().is_some_and(has_rows);
     !object.is_empty() && object.values().all(is_column)
 }
 

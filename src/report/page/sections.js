@@ -10,9 +10,11 @@ function kept(key, make) {
   return plot.element;
 }
 
-/** Puts elements into a grid, unless they are there already. */
+/** Puts elements into a grid. Those that are there already stay as they are, since a chart that is moved loses the focus. */
 function arrange(grid, elements) {
-  if (elements.length !== grid.children.length || elements.some((element, i) => grid.children[i] !== element)) grid.replaceChildren(...elements);
+  const wanted = new Set(elements);
+  for (const child of [...grid.children]) if (!wanted.has(child)) child.remove();
+  elements.forEach((element, i) => { if (grid.children[i] !== element) grid.insertBefore(element, grid.children[i] ?? null); });
 }
 
 /** A section with a grid of charts, made once. `constants` are the texts of series that need no chart. */

@@ -164,7 +164,7 @@ fn bad_rows_are_named() {
     let message = error(load_prompts(&own, &tokenizer, &options));
     for part in [
         "no columns \"prompt\", \"data_source\", \"reward_model\"; the columns are answer, question",
-        "\n  prompt: data.prompt_key=question",
+        "\n  prompt: set data.prompt_key=question",
         "\n  data_source: the name of the rule",
         "df[\"reward_model\"] = [{\"ground_truth\": str(x)} for x in df[\"answer\"]]",
     ] {
