@@ -19,7 +19,7 @@ impl Ignored {
     }
 }
 
-/// Returns the text that a run prints: one line per reason, with the keys that it applies to.
+/// Returns the text that a run prints: one line per reason, behind the settings that it applies to.
 pub fn summary(ignored: &[Ignored]) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = vec![];
     for one in ignored {
@@ -29,6 +29,6 @@ pub fn summary(ignored: &[Ignored]) -> String {
             None => reasons.push((one.reason, vec![text])),
         }
     }
-    let lines = reasons.into_iter().map(|(reason, keys)| format!("\n  {reason}: {}", keys.join(", ")));
-    format!("ignored, because{}", lines.collect::<String>())
+    let lines = reasons.into_iter().map(|(reason, keys)| format!("\n  {}: {reason}", keys.join(", ")));
+    format!("these settings are ignored{}", lines.collect::<String>())
 }

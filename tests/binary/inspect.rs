@@ -122,7 +122,9 @@ fn what_has_no_effect_is_said_wherever_it_is_read() {
         stderr(&output)
     };
     let shown = notes(&["show", ignored, &renamed]);
-    for part in ["WARN ignored, because\n", &format!(": {ignored}\n"), &format!("WARN `{old}` is an old name: write `{new}` (")] {
+    for part in
+        ["WARN these settings are ignored\n", &format!("  {ignored}: "), &format!("WARN `{old}` is an old name: write `{new}` (")]
+    {
         assert!(shown.contains(part), "{part} is not there:\n{shown}");
     }
     assert_eq!(notes(&["explain", "data.seed", ignored, &renamed]), shown);

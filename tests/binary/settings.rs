@@ -254,15 +254,15 @@ fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// True if a message names the setting as ignored: `ignored: KEY, KEY: reason`, or the list of verl's settings: `ignored,
-/// because`, and below it `reason: KEY=VALUE, KEY=VALUE`.
+/// True if a message names the setting as ignored: `ignored: KEY, KEY: reason`, or the list of verl's settings: `these settings are
+/// ignored`, and below it `KEY=VALUE, KEY=VALUE: reason`.
 fn names_as_ignored(stderr: &str, key: &str) -> bool {
     let ours = stderr.lines().filter_map(|line| line.split_once("ignored: ")).any(|(_, rest)| {
         let keys = rest.split(": ").next().unwrap();
         keys.split(", ").any(|one| one.split('=').next() == Some(key))
     });
-    let listed = Regex::new(&format!(r"^  .*[: ,]{}(=|,|$)", regex::escape(key))).unwrap();
-    let behind = stderr.lines().skip_while(|line| !line.contains("ignored, because")).skip(1);
+    let listed = Regex::new(&format!(r"^  (.*, )?{}=", regex::escape(key))).unwrap();
+    let behind = stderr.lines().skip_while(|line| !line.contains("these settings are ignored")).skip(1);
     ours || behind.take_while(|line| line.starts_with("  ")).any(|line| listed.is_match(line))
 }
 

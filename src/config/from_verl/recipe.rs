@@ -10,7 +10,9 @@ pub fn write(converted: &Converted, settings: &Node) -> String {
     text.push_str(&about);
     let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason)).collect();
     let refused = converted.refused.iter().map(|problem| problem.message.clone()).collect();
-    for (title, list) in [("ignored, because", ignored), ("a run will refuse", refused)] as [(&str, Vec<String>); 2] {
+    for (title, list) in
+        [("these settings are ignored", ignored), ("these settings end a run at its start", refused)] as [(&str, Vec<String>); 2]
+    {
         let lines: String = list.iter().map(|line| format!("#   {line}\n")).collect();
         text.push_str(&if list.is_empty() { lines } else { format!("#\n# {title}\n{lines}") });
     }
