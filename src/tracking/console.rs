@@ -62,16 +62,18 @@ struct Console {
     total_steps: u64,
     /// The number of steps done at the start of this process, and the time of that start.
     start: (u64, Instant),
+    /// The highest rank that was left out of a line at this width: it stays out, so that lines keep their form.
+    left_out: (usize, u8),
 }
 
 impl Console {
     fn new(session: &Session) -> Self {
         let start = (session.resumed_step.unwrap_or(0), Instant::now());
-        Self { progress: session.progress.clone(), total_steps: session.total_steps, start }
+        Self { progress: session.progress.clone(), total_steps: session.total_steps, start, left_out: (0, 0) }
     }
 
     /// The line of a step, as wide as `width` columns at most, and the line of its validation if it has one.
-    fn lines(&self, step: u64, metrics: &Metrics, width: usize) -> Vec<String> {
+    fn lines(&mut self, step: u64, metrics: &Metrics, width: usize) -> Vec<String> {
         let (label, bold) = (Style::new().dim(), Style::new().bold());
         let digits = self.total_steps.to_string().len();
         let step_text = format!("{} {}", label.apply_to("step"), bold.apply_to(format!("{step:digits$}/{}", self.total_steps)));
@@ -83,11 +85,14 @@ impl Console {
         let has_numbers = !numbers.is_empty();
         numbers.extend(self.left(step).map(|left| (RANK_OF_TIME, format!("  {left} left"))));
         let total = |parts: &[(u8, String)]| parts.iter().map(|(_, text)| measure_text_width(text)).sum::<usize>();
+        let mut left_out = if self.left_out.0 == width { self.left_out.1 } else { 0 };
+        numbers.retain(|(rank, _)| *rank > left_out);
         while measure_text_width(&step_text) + total(&numbers) > width
             && let Some(least) = (0..numbers.len()).min_by_key(|&i| numbers[i].0).filter(|_| numbers.len() > 1)
         {
-            numbers.remove(least);
+            left_out = numbers.remove(least).0;
         }
+        self.left_out = (width, left_out);
         let validated: String = metrics
             .iter()
             .filter(|(name, _)| VALIDATION.iter().any(|start| name.starts_with(start)))
@@ -188,7 +193,7 @@ mod tests {
     fn a_line_has_the_numbers_to_watch_and_a_validation_its_own() {
         console::set_colors_enabled(false);
         let session = Session { resumed_step: Some(2), ..Session::sample("local".into(), None) };
-        let console = Console::new(&session);
+        let mut console = Console::new(&session);
         let values =
             [("actor/entropy", 1.23456), ("critic/score/mean", -0.5), ("actor/pg_loss", 3.0), ("val-core/a/acc/mean@1", 0.75)];
         let lines = console.lines(10, &values.into_iter().collect(), usize::MAX);
@@ -210,6 +215,9 @@ mod tests {
         ] {
             assert_eq!(console.lines(3, &all, width), [expected], "{width} columns");
         }
+        let short = || [("critic/score/mean", 1.0), ("actor/ppo_kl", 0.0)].into_iter().collect();
+        assert_eq!(console.lines(3, &all, 60).len(), 1);
+        assert_eq!(console.lines(4, &short(), 60), ["step  4/10  reward 1"], "what was left out stays out");
     }
 
     #[test]

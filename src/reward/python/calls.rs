@@ -37,7 +37,9 @@ fn has_columns(input: &ScoreInput, wants: &[String]) -> Result<()> {
     let Some(missing) = wants.iter().find(|name| columns().all(|column| column != name.as_str())) else { return Ok(()) };
     let hint = did_you_mean(missing, columns());
     let have: Vec<&str> = columns().collect();
-    bail!("it wants the argument `{missing}`, and that is no column of the data: the columns are {}.{hint}", have.join(", "))
+    let others =
+        if have.is_empty() { "there is only the prompt".to_owned() } else { format!("the columns are {}", have.join(", ")) };
+    bail!("it wants the argument `{missing}`, and that is no column of the data: {others}.{hint}")
 }
 
 struct Call {
