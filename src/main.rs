@@ -1,11 +1,12 @@
 //! `trainer`: parse, set up logging, run, and turn a failure into a message and an exit code.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::process::ExitCode;
 
 use burnish::cli::{Cli, Failure, check_command, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
-use burnish::util::terminal;
+use burnish::util::{secret, terminal};
 use clap::Parser;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -16,9 +17,11 @@ use tracing_subscriber::{EnvFilter, fmt};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    secret::remember_environment();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
+    words.iter().for_each(|word| secret::remember_in(&word.to_string_lossy()));
     if let Err(Failure::Setup(message)) = check_command(&words) {
-        terminal::say(format!("error: {message}\n").as_bytes());
+        terminal::say(&format!("error: {message}\n"));
         return ExitCode::from(2);
     }
     let cli = Cli::parse();
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
         Err(Failure::Different) => return ExitCode::FAILURE,
     };
     log.line(&message);
-    terminal::say(format!("{message}\n").as_bytes());
+    terminal::say(&format!("{message}\n"));
     code
 }
 
@@ -49,9 +52,11 @@ fn log_to(output: &Output) {
     let written = fmt::layer().with_writer(move || log.writer()).with_target(false).with_ansi(false);
     tracing_subscriber::registry().with(filter).with(shown).with(written).init();
     let log = output.log.clone();
-    let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        log.line(&panic.to_string());
-        print(panic);
+        let backtrace = Backtrace::capture();
+        let shown = backtrace.status() == BacktraceStatus::Captured;
+        let text = if shown { format!("{panic}\n{backtrace}") } else { panic.to_string() };
+        log.line(&text);
+        terminal::say(&format!("{text}\n"));
     }));
 }

@@ -1,6 +1,7 @@
 //! Resuming with other settings than those of the checkpoint: some changes are irrelevant, some are reported, and some are
 //! refused because a saved part would be wrong.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -59,7 +60,10 @@ pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<Chang
 /// Sorts the changes into those that are refused and those that take effect.
 fn sort(saved: &Tree, now: &Tree, loaded: &[Part]) -> (Vec<String>, Changes) {
     let (mut refused, mut changes) = (Vec::new(), Changes::default());
-    for change in diff(saved, now) {
+    // A value from the environment may be saved as written or, by an earlier version, as it was.
+    let now_saved = now.as_saved();
+    let differ: BTreeSet<String> = diff(saved, &now_saved).into_iter().map(|change| change.key).collect();
+    for change in diff(saved, now).into_iter().filter(|change| differ.contains(&change.key)) {
         let fate = fate(&change.key);
         match fate {
             Some(Free(_)) => continue,

@@ -5,7 +5,7 @@ use clap::{Arg, Args, Command, ValueEnum};
 
 use super::failure::Failure;
 use super::kinds::choices;
-use super::print::print;
+use super::print::print_data;
 use crate::config::Request;
 use crate::config::complete::{complete, complete_key};
 use crate::config::kinds::{KINDS, Known, infer, named};
@@ -32,7 +32,7 @@ pub struct CompleteArgs {
 
 /// Prints the completion script for a shell: `source <(trainer completions bash)`.
 pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
-    print(match args.shell {
+    print_data(match args.shell {
         Shell::Bash => include_str!("completions/trainer.bash"),
         Shell::Zsh => include_str!("completions/trainer.zsh"),
         Shell::Fish => include_str!("completions/trainer.fish"),
@@ -43,7 +43,7 @@ pub fn script(args: &CompletionsArgs) -> Result<(), Failure> {
 pub fn run(args: &CompleteArgs, root: &Command) -> Result<(), Failure> {
     let (begun, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
     let candidates = candidates(&Before::read(root, before), begun)?;
-    print(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())
+    print_data(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())
 }
 
 /// The meaning of the words before the one to complete.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::args::ConfigArgs;
 use super::failure::Failure;
 use super::kinds::choices;
-use super::print::{print, warn_of_keys};
+use super::print::{print, print_data, warn_of_keys};
 use crate::config::diff::diff;
 use crate::config::explain::explain;
 use crate::config::kinds::{KINDS, Known, infer, named};
@@ -113,7 +113,7 @@ pub fn run(command: ConfigCommand) -> Result<(), Failure> {
 fn show(args: &ShowArgs) -> Result<(), Failure> {
     let request = args.config.request();
     let tree = if args.untyped { compose_untyped(&request)? } else { args.kind.load(&request)? };
-    print(&match (args.format, args.sources) {
+    print_data(&match (args.format, args.sources) {
         (Format::Yaml, false) => tree.to_yaml(),
         (Format::Yaml, true) => tree.to_yaml_with_sources(),
         (Format::Json, false) => format!("{:#}\n", tree.to_json()),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::args::ConfigArgs;
 use super::failure::Failure;
-use super::print::print;
+use super::print::print_data;
 use crate::config::schema::EvalConfig;
 use crate::pipelines::evaluate::evaluate;
 
@@ -18,5 +18,5 @@ pub struct EvalArgs {
 pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     let loaded = args.config.load::<EvalConfig>()?;
     let scores = evaluate(&loaded.config, &loaded.tree).map_err(Failure::of)?;
-    print(&format!("{}\n", Value::from(scores)))
+    print_data(&format!("{}\n", Value::from(scores)))
 }

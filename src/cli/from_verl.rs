@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::kinds::choices;
-use super::print::{print, warn_of_keys};
+use super::print::{print, print_data, warn_of_keys};
 use crate::config::from_verl::{self, Converted, Source};
 use crate::config::kinds::KINDS;
 use crate::config::{ConfigError, Request};
@@ -47,7 +47,7 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
             write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::run)?;
             print(&format!("trainer {subcommand}--config {}\n", word(path)))?;
         }
-        None => print(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
+        None => print_data(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
     }
     warn_of_keys(&converted.renamed, &converted.ignored);
     for line in &converted.further {

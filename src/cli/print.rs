@@ -13,7 +13,16 @@ pub fn warn_of_keys(renamed: &[Renamed], ignored: &[Ignored]) {
     }
 }
 
-/// Prints on standard output. If the reader stops early, as `head` does, that is no failure.
+/// Prints text for people on standard output. If the reader stops early, as `head` does, that is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
-    terminal::print(text).map_err(|error| Failure::Run(format!("cannot write to standard output: {error}")))
+    terminal::print(text).map_err(failed)
+}
+
+/// Prints text that a program may read, such as YAML or JSON, on standard output.
+pub fn print_data(text: &str) -> Result<(), Failure> {
+    terminal::print_data(text).map_err(failed)
+}
+
+fn failed(error: std::io::Error) -> Failure {
+    Failure::Run(format!("cannot write to standard output: {error}"))
 }

@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::json;
 
 use super::failure::Failure;
-use super::print::print;
+use super::print::{print, print_data};
 use crate::report::folder::{find, resolve};
 use crate::report::record::Record;
 use crate::report::series::{Series, read_end};
@@ -65,7 +65,10 @@ fn ls(args: &LsArgs) -> Result<(), Failure> {
         tracing::warn!("no runs below {}; `trainer runs ls FOLDER` looks elsewhere", names.join(", "));
         return Ok(());
     }
-    print(&if args.json { runs.iter().map(|run| format!("{}\n", run.json())).collect() } else { table(&runs) })
+    match args.json {
+        true => print_data(&runs.iter().map(|run| format!("{}\n", run.json())).collect::<String>()),
+        false => print(&table(&runs)),
+    }
 }
 
 /// The metrics that can stand for the reward, the most informative first: the score, the reward that PPO learns from, and the

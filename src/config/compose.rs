@@ -1,6 +1,7 @@
 //! Composes files without the settings, checks and keys of this program.
 
 use super::library::LIBRARY;
+use super::saved::remember_secrets;
 use super::schema::{PpoConfig, Schema};
 use super::tree::Tree;
 use crate::hydra::{ConfigError, Plain, Problem, Request, compose, interpolation};
@@ -10,7 +11,7 @@ use crate::hydra::{ConfigError, Plain, Problem, Request, compose, interpolation}
 /// # Errors
 /// If the built-in files do not compose, which tests exclude.
 pub fn defaults(name: &str) -> Result<Tree, ConfigError> {
-    Ok(Tree { root: compose(&Request::built_in(name), name, &LIBRARY, &Plain)?.root })
+    Ok(Tree { root: compose(&Request::built_in(name), name, &LIBRARY, &Plain)?.root, written: None })
 }
 
 /// Composes any files by Hydra's rules alone, without types, checks or keys of this program. A missing value stays `???`.
@@ -21,5 +22,6 @@ pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     let written = compose(request, PpoConfig::DEFAULT_NAME, &LIBRARY, &Plain)?;
     let (root, problems) = interpolation::resolve_given(&written.root);
     let problems: Vec<Problem> = written.problems.into_iter().chain(problems).collect();
-    if problems.is_empty() { Ok(Tree { root }) } else { Err(ConfigError { problems }) }
+    remember_secrets("", &root);
+    if problems.is_empty() { Ok(Tree { root, written: None }) } else { Err(ConfigError { problems }) }
 }

@@ -51,7 +51,7 @@ pub fn explain(known: &Known, request: &Request, choices: &Choices, key: &str) -
 }
 
 fn text(known: &Known, resolved: &ResolvedConfig, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
-    let ResolvedConfig { tree: Tree { root }, defaults, problems, .. } = resolved;
+    let ResolvedConfig { tree: Tree { root, .. }, defaults, problems, .. } = resolved;
     if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, defaults)) {
         return Ok(format!("{text}\n"));
     }

@@ -26,6 +26,7 @@ mod library;
 mod load;
 mod report;
 mod resolve;
+mod saved;
 mod show;
 mod traps;
 mod tree;

@@ -3,6 +3,7 @@
 use super::compat::{self, Ignored, Kind, Renamed, Verl};
 use super::compose::defaults as built_in;
 use super::library::LIBRARY;
+use super::saved::{find_hidden, remember_secrets};
 use super::tree::Tree;
 use crate::hydra::{ConfigError, Node, Problem, Request, Value, Written, compose, interpolation, scalar};
 
@@ -43,7 +44,12 @@ pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigEr
     let unresolved = failed.iter().map(|problem| problem.key.clone()).collect();
     problems.extend(failed);
     numbers_as_names(&mut resolved);
-    Ok(ResolvedConfig { tree: Tree { root: resolved }, ignored, renamed, problems, unresolved, defaults })
+    remember_secrets("", &resolved);
+    problems.extend(find_hidden(&resolved));
+    let mut written = interpolation::resolve_but_environment(&aside.settings, &root);
+    numbers_as_names(&mut written);
+    let tree = Tree { root: resolved, written: Some(written) };
+    Ok(ResolvedConfig { tree, ignored, renamed, problems, unresolved, defaults })
 }
 
 /// Turns numbers that are names into text: a run may be called 2024, and other settings refer to the name as text.

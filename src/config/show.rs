@@ -2,6 +2,7 @@
 
 use super::tree::Tree;
 use crate::hydra::{Node, Origin, Value};
+use crate::util::secret::hide;
 use serde_json::{Map, json};
 
 impl Tree {
@@ -18,11 +19,16 @@ impl Tree {
         json_value(&self.root.value)
     }
 
-    /// Returns every setting: its dotted key, its value as JSON, and where it was written. A list is one value.
+    /// Returns the configuration that is saved as JSON.
+    pub fn to_saved_json(&self) -> serde_json::Value {
+        json_value(&self.saved().value)
+    }
+
+    /// Returns every setting as it is saved: its dotted key, its value as JSON, and where it was written. A list is one value.
     pub fn settings(&self) -> Vec<(String, serde_json::Value, String)> {
         let mut settings = Vec::new();
         let mut lists = Vec::new();
-        self.root.walk(&mut |key, node| {
+        self.saved().walk(&mut |key, node| {
             let inside =
                 lists.iter().any(|list: &String| key.strip_prefix(list.as_str()).is_some_and(|rest| rest.starts_with('.')));
             if matches!(node.value, Value::List(_)) {
@@ -45,7 +51,7 @@ impl Tree {
 pub fn source(origin: &Origin) -> String {
     match origin {
         Origin::File { .. } => origin.to_string(),
-        Origin::Override(text) => format!("override {text}"),
+        Origin::Override(text) => hide(&format!("override {text}")).into_owned(),
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     pub(super) root: Node,
+    /// The same with `${oc.env:…}` as it was written, where that differs.
+    pub(super) written: Option<Node>,
 }
 
 impl Tree {
@@ -28,7 +30,7 @@ impl Tree {
     pub fn parse(name: &str, text: String) -> Result<Self, ConfigError> {
         let source = Arc::new(Source { name: name.to_owned(), text });
         let root = yaml::parse(&source).map_err(|problem| ConfigError { problems: vec![problem] })?;
-        Ok(Self { root })
+        Ok(Self { root, written: None })
     }
 
     /// Returns the place where the value of a dotted key was written.
@@ -49,8 +51,10 @@ impl Tree {
 
     /// Replaces the value of an existing key, for values that are only known once a run starts.
     pub fn set(&mut self, key: &str, value: Value) {
-        if let Some(node) = self.root.get_mut(key) {
-            node.value = value;
+        for root in self.written.iter_mut().chain([&mut self.root]) {
+            if let Some(node) = root.get_mut(key) {
+                node.value = value.clone();
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::interpolation;
 use super::provenance::{Mark, Origin, Source};
 use super::scalar;
 use super::tree::{Map, Node, Value};
+use crate::util::secret;
 use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ const MOST_NODES: usize = 1_000_000;
 /// # Errors
 /// If there is a syntax error, a duplicate key, a tag, or a second document; each problem has its place.
 pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
+    // Before the first message that could quote a line.
+    secret::remember_in(&source.text);
     let mut reader = Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new(), nodes: 0, depth: 0 };
     let mut root = None;
     loop {

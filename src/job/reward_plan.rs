@@ -14,6 +14,7 @@ use crate::reward::remote::{Remote, RemoteOptions};
 use crate::reward::sandbox::{Sandbox, SandboxOptions};
 use crate::reward::{self, OnError, Reward, RewardOptions, Rewards, Runs, Service, Services};
 use crate::util::interrupt::Interrupt;
+use crate::util::secret::remember;
 
 /// The rewards of a configuration, with its Python functions started: they are refused now rather than after a model was
 /// loaded, and say what they read of a row.
@@ -84,7 +85,7 @@ impl<'a> RewardPlan<'a> {
             urls,
             timeout: Duration::from_secs_f64(reward.timeout),
             retries: reward.remote_retries,
-            token: token.transpose()?,
+            token: token.transpose()?.inspect(|token| remember(token)),
             interrupt: self.interrupt.clone(),
         });
         Ok(Some(Reward::new(REMOTE, Runs::Each(Arc::new(remote.context("reward_model.remote_url")?)))))

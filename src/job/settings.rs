@@ -114,7 +114,7 @@ impl RunSettings {
             resumed_step,
             total_steps: self.total_steps,
             started: SystemTime::now(),
-            config: tree.to_json(),
+            config: tree.to_saved_json(),
             python: self.python.clone(),
             progress: output.progress.clone(),
         }

@@ -34,7 +34,7 @@ impl<P: Pipeline> Run<P> {
             validated_after: None,
             settings,
         };
-        let mut run = Self { pipeline, at, config_yaml: tree.to_yaml(), checkpoints, best: None, saved: None };
+        let mut run = Self { pipeline, at, config_yaml: tree.to_saved_yaml(), checkpoints, best: None, saved: None };
         if let Some(folder) = resume {
             run.restore(&folder, tree).with_context(|| cannot_resume(&folder))?;
             tracing::info!("resumed from {}", folder.display());

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::util::fs::{read_json, write_atomic};
+use crate::util::secret::hide;
 use crate::util::time::unix_time;
 
 /// The file, in the folder of the run.
@@ -133,7 +134,7 @@ impl RunInfo {
             experiment: experiment.to_owned(),
             kind: kind.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: std::env::args_os().map(|word| hide(&word.to_string_lossy()).into_owned()).collect(),
             cwd: std::env::current_dir().unwrap_or_default(),
             started: now,
             process_started: Some(now),

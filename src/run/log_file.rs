@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
+use crate::util::printable::printable;
+use crate::util::secret::hide;
+
 /// The file, in the folder of the run.
 pub const LOG: &str = "trainer.log";
 
@@ -57,7 +60,7 @@ impl LogFile {
         LogLine(self.clone())
     }
 
-    /// Writes a line unchanged, such as the error that ends the process.
+    /// Writes a line, such as the error that ends the process.
     pub fn line(&self, line: &str) {
         _ = self.writer().write_all(format!("{line}\n").as_bytes());
     }
@@ -73,10 +76,14 @@ pub struct LogLine(LogFile);
 
 impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The file will be shown on a terminal by `cat` and `tail`.
+        let text = String::from_utf8_lossy(bytes);
+        let text = hide(&text);
+        let line = printable(&text);
         match &mut *self.0.lock() {
-            Place::Unknown(waiting) if waiting.len() < WAITING => waiting.extend(bytes),
+            Place::Unknown(waiting) if waiting.len() < WAITING => waiting.extend(line.as_bytes()),
             Place::Unknown(_) => {}
-            Place::File(file) => _ = file.write_all(bytes),
+            Place::File(file) => _ = file.write_all(line.as_bytes()),
         }
         Ok(bytes.len())
     }

@@ -12,6 +12,7 @@ use super::watched::{Validations, Watched};
 use super::{LOG, Output, Phase};
 use crate::tracking::{Ending, Exit, Metrics, Progress, Session, Table, Trackers, metrics_file};
 use crate::util::interrupt::{Interrupt, Interrupted};
+use crate::util::secret::hide;
 use crate::util::shell;
 use crate::util::time::{human, unix_time};
 
@@ -182,7 +183,7 @@ impl Folder {
         self.info.ended = Some(unix_time());
         self.info.phase = (state == State::Failed).then(|| phase.to_owned());
         self.info.state = state;
-        self.info.error = error;
+        self.info.error = error.map(|error| hide(&error).into_owned());
         self.write("how the run ended");
     }
 

@@ -11,6 +11,7 @@ use console::{Style, Term, measure_text_width};
 
 use super::{Cell, Ending, Metrics, Progress, Session, Table, Tracker, TrackerEntry};
 use crate::util::number::{short, whole};
+use crate::util::printable::printable;
 use crate::util::time::human;
 
 pub(super) const TRACKER: TrackerEntry = TrackerEntry {
@@ -77,7 +78,7 @@ impl Console {
         let (label, bold) = (Style::new().dim(), Style::new().bold());
         let digits = self.total_steps.to_string().len();
         let step_text = format!("{} {}", label.apply_to("step"), bold.apply_to(format!("{step:digits$}/{}", self.total_steps)));
-        let pair = |name: &str, value: String| format!("  {} {value}", label.apply_to(name));
+        let pair = |name: &str, value: String| format!("  {} {value}", label.apply_to(printable(name)));
         let known = |names: &[&str]| names.iter().find_map(|name| metrics.get(name));
         let numbers =
             SHOWN.iter().filter_map(|shown| Some((shown.rank, pair(shown.label, (shown.format)(known(shown.metrics)?)))));
@@ -160,7 +161,7 @@ fn drawn(step: u64, table: &Table, width: u16) -> String {
         let cell = |cell: &Cell| match (number(cell), mark) {
             (Some(number), Some(mark)) => format!("{mark}{}{END}", short(number)),
             (Some(number), None) => short(number),
-            (None, _) => printable(&cell.to_string()),
+            (None, _) => cell_text(&cell.to_string()),
         };
         shown.add_row(std::iter::once(step.to_string()).chain(row.iter().map(cell)));
     }
@@ -173,16 +174,9 @@ fn coloured(text: &str, colours: bool) -> String {
         .fold(text.to_owned(), |text, (mark, code)| text.replace(*mark, if colours { code } else { "" }))
 }
 
-/// Escapes the control characters of a text, which a terminal would obey.
-fn printable(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' => "\n".to_owned(),
-        '\t' => "    ".to_owned(),
-        GOOD | BAD | END => String::new(),
-        c if c.is_control() => c.escape_default().to_string(),
-        c => c.to_string(),
-    };
-    text.chars().map(shown).collect()
+/// Makes a text printable that may contain the marks of colours.
+fn cell_text(text: &str) -> String {
+    printable(text).replace([GOOD, BAD, END], "").replace('\t', "    ")
 }
 
 #[cfg(test)]

@@ -90,9 +90,9 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Prints a line on standard output, above the bar.
+    /// Prints a line on standard output, above the bar. It may have colours; its other parts must be printable.
     pub fn println(&self, line: &str) -> Result<()> {
-        self.bar.suspend(|| terminal::print(&format!("{line}\n"))).context("cannot write to standard output")
+        self.bar.suspend(|| terminal::print_styled(&format!("{line}\n"))).context("cannot write to standard output")
     }
 
     /// Returns a writer to standard error that hides the bar during every write, for `tracing_subscriber`:
@@ -110,7 +110,7 @@ pub struct AboveBar {
 
 impl Write for AboveBar {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bar.suspend(|| terminal::say(bytes));
+        self.bar.suspend(|| terminal::say_styled(&String::from_utf8_lossy(bytes)));
         Ok(bytes.len())
     }
 

@@ -1,13 +1,37 @@
 //! The two output streams of the process. Everything that is printed goes through here: `println!` and `eprintln!` panic once the
-//! reader is gone, as behind `| tee` after Ctrl-C, and clippy denies them elsewhere.
+//! reader is gone, as behind `| tee` after Ctrl-C, and clippy denies them elsewhere. Texts of others (models, data, servers, reward
+//! functions, file names) are in most of it, so control characters are escaped here, once; and secrets are hidden.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-/// Prints on standard output. It is no error if the reader, such as `head`, has stopped reading.
+use super::printable::{printable, printable_styled};
+use super::secret::hide;
+
+/// Prints text for people on standard output. It is no error if the reader, such as `head`, has stopped reading.
 ///
 /// # Errors
 /// If standard output cannot be written to, as on a full disk.
 pub fn print(text: &str) -> io::Result<()> {
+    write(&printable(&hide(text)))
+}
+
+/// Prints text that has colours of ours, and whose other parts are printable.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_styled(text: &str) -> io::Result<()> {
+    write(&printable_styled(&hide(text)))
+}
+
+/// Prints text that a program may read, such as YAML or JSON: it is left as it is, except on a terminal.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_data(text: &str) -> io::Result<()> {
+    if io::stdout().is_terminal() { print(text) } else { write(&hide(text)) }
+}
+
+fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
@@ -16,8 +40,16 @@ pub fn print(text: &str) -> io::Result<()> {
 }
 
 /// Writes to standard error. Errors are ignored, since there is nowhere left to report them.
-pub fn say(bytes: &[u8]) {
-    _ = io::stderr().lock().write_all(bytes);
+pub fn say(text: &str) {
+    _ = io::stderr().lock().write_all(printable(&hide(text)).as_bytes());
+}
+
+/// Writes a line of the log to standard error, which has colours of ours where there are any; `tracing_subscriber` escapes those of
+/// others.
+pub fn say_styled(text: &str) {
+    let text = hide(text);
+    let shown = if colours_on_stderr() { printable_styled(&text) } else { printable(&text) };
+    _ = io::stderr().lock().write_all(shown.as_bytes());
 }
 
 /// True if standard error is shown with colours: on a terminal, except with `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb`; anywhere

@@ -269,6 +269,11 @@ fn misbehaviour_ends_the_call_and_nothing_else() {
         ("exec('if os.fork(): os._exit(4)'); time.sleep(60)", Crash, &["exit status 4"]),
         ("exec('if os.fork(): os._exit(4)'); exec('while True: print(1)')", Crash, &["exit status 4"]),
         ("os.closerange(3, 1024)", Crash, &["did the reward file close the descriptor"]),
+        (
+            "exec('while True: os.write(201, b\"1\" * (1 << 20))')",
+            Crash,
+            &["its process sent a reply of more than 67108864 bytes"],
+        ),
         ("os.closerange(3, 1024); time.sleep(60)", Crash, &["closed the pipe of its replies"]),
     ];
     for (program, kind, parts) in cases {

@@ -2,6 +2,7 @@
 
 mod common;
 mod console;
+mod control_characters;
 mod critic;
 mod end_to_end;
 mod files;
@@ -16,6 +17,7 @@ mod reliability;
 mod resume;
 mod reward_model;
 mod rewards;
+mod secrets;
 mod serve_rm;
 mod settings;
 mod supervised;

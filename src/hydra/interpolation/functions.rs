@@ -1,6 +1,7 @@
 //! `${function:arguments}`: the functions of OmegaConf, and Hydra's `now`, which needs no running Hydra.
 
 use super::clock;
+use super::kept::{self, ENVIRONMENT, is_kept};
 use super::resolver::{Found, LookUp, Resolver, absolute};
 use super::syntax::{self, Argument, Part};
 use crate::hydra::error::Problem;
@@ -59,8 +60,11 @@ impl<'a> Resolver<'a> {
     ) -> Result<Found<'a>, Problem> {
         let site = Site { key, function, origin };
         let nodes = arguments.iter().map(|argument| self.argument(key, argument, origin)).collect::<Result<Vec<_>, _>>()?;
+        if self.keeps_environment && (function == ENVIRONMENT || nodes.iter().any(is_kept)) {
+            return site.made(Value::Text(kept::call(function, &nodes)));
+        }
         match function {
-            "oc.env" => self.environment(&site, &nodes),
+            ENVIRONMENT => self.environment(&site, &nodes),
             "oc.select" => self.selected(&site, &nodes),
             "oc.decode" => self.decoded(&site, &nodes),
             "oc.create" => self.created(&site, &nodes),

@@ -3,10 +3,11 @@
 
 mod clock;
 mod functions;
+mod kept;
 mod limits;
 mod resolve;
 mod resolver;
 mod syntax;
 
-pub use resolve::{place, resolve, resolve_given, resolve_in, select, text};
+pub use resolve::{place, resolve, resolve_but_environment, resolve_given, resolve_in, select, text};
 pub use syntax::check;

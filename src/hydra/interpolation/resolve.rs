@@ -20,6 +20,14 @@ pub fn resolve_given(root: &Node) -> (Node, Vec<Problem>) {
     resolve_with(root, root, Missing::Stays)
 }
 
+/// Like [`resolve_in`], but what comes from the environment stays `${oc.env:…}`, and so does what refers to it. What cannot be
+/// resolved stays as it is written.
+pub fn resolve_but_environment(part: &Node, root: &Node) -> Node {
+    let mut resolver = Resolver::new(root, Missing::Stays);
+    resolver.keeps_environment = true;
+    resolver.tree("", part, &mut vec![])
+}
+
 fn resolve_with(part: &Node, root: &Node, missing: Missing) -> (Node, Vec<Problem>) {
     let mut resolver = Resolver::new(root, missing);
     let mut problems = vec![];

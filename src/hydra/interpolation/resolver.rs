@@ -21,6 +21,8 @@ pub(super) enum Missing {
 pub(super) struct Resolver<'a> {
     root: &'a Node,
     missing: Missing,
+    /// True if `${oc.env:…}` stays as it is written.
+    pub(super) keeps_environment: bool,
     /// The keys whose values are being resolved, outermost first.
     open: Vec<String>,
     pub(super) depth: usize,
@@ -58,7 +60,7 @@ impl Found<'_> {
 
 impl<'a> Resolver<'a> {
     pub(super) fn new(root: &'a Node, missing: Missing) -> Self {
-        Self { root, missing, open: vec![], depth: 0, spent: 0 }
+        Self { root, missing, keeps_environment: false, open: vec![], depth: 0, spent: 0 }
     }
 
     /// Resolves everything below a node; a value that cannot be resolved stays as it is.

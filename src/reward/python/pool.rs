@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::environment;
 use super::options::{PoolOptions, Signature, Source};
-use super::process::{Lost, Worker};
+use super::process::{Lost, MOST_BYTES, Worker};
 use crate::reward::failure::{Failure, FailureKind};
 use crate::util::suggest::did_you_mean;
 
@@ -248,7 +248,11 @@ fn at(place: &str) -> String {
 
 /// The end of a worker in words. `cpu` is its limit on processor time in seconds.
 fn died(lost: &Lost, cpu: u64) -> String {
-    let Lost::Died(status) = lost else { return "closed the pipe of its replies".to_owned() };
+    let status = match lost {
+        Lost::Died(status) => status,
+        Lost::TooLong => return format!("sent a reply of more than {MOST_BYTES} bytes"),
+        _ => return "closed the pipe of its replies".to_owned(),
+    };
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),
         (_, Some(signal)) if signal == Signal::XCPU.as_raw() => format!("used more than {cpu} s of CPU (reward.cpu_limit)"),

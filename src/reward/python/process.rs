@@ -26,6 +26,8 @@ const DYING_SLICE: Duration = Duration::from_millis(2);
 /// The time that a worker has to exit after it has closed its pipe, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
 const CHUNK: usize = 1 << 13;
+/// The largest size of a reply, which holds the scores of a batch.
+pub(super) const MOST_BYTES: usize = 64 << 20;
 
 pub(super) struct Worker {
     child: Child,
@@ -45,6 +47,8 @@ pub(super) enum Lost {
     Closed,
     /// The call took too long; the lines of user code that were running, if the worker could report them.
     TimedOut(String),
+    /// The reply has more than [`MOST_BYTES`].
+    TooLong,
     Interrupted(anyhow::Error),
 }
 
@@ -75,6 +79,10 @@ impl Worker {
             self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
             if let Some(reply) = self.read_reply() {
                 return Ok(reply);
+            }
+            if self.unread.len() > MOST_BYTES {
+                self.end();
+                return Err(Lost::TooLong);
             }
             if self.replies.is_none() {
                 closed = closed.or(Some(Instant::now()));
@@ -133,7 +141,7 @@ impl Worker {
 
     fn read_reply(&mut self) -> Option<Vec<u8>> {
         let mut chunk = [0; CHUNK];
-        while let Some(pipe) = &mut self.replies {
+        while let Some(pipe) = self.replies.as_mut().filter(|_| self.unread.len() <= MOST_BYTES) {
             match pipe.read(&mut chunk) {
                 Ok(0) => self.replies = None,
                 Ok(count) => {

@@ -7,6 +7,9 @@ use crate::reward::score::Score;
 /// The field by which OpenRLHF filters prompts; it is reported with the reward.
 const SCORES: &str = "scores";
 
+/// The largest number of further values of one response.
+const MOST_LOGS: usize = 1000;
+
 /// The reward of one response, with everything else that the server reports about it.
 ///
 /// # Errors
@@ -33,6 +36,9 @@ pub fn read(body: &[u8]) -> Result<Score, String> {
         None | Some(Value::Null) => return Ok(score),
         Some(logs) => logs.as_object().ok_or("`extra_logs` must be an object of numbers")?,
     };
+    if logs.len() > MOST_LOGS {
+        return Err(format!("`extra_logs` has {} fields; {MOST_LOGS} are the most, since each becomes metrics", logs.len()));
+    }
     for (name, value) in logs.iter().filter(|(name, _)| *name != SCORES) {
         let value = value.as_array().and_then(|list| <&[Value; 1]>::try_from(list.as_slice()).ok()).map_or(value, |[one]| one);
         match number(value) {

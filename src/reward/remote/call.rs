@@ -17,8 +17,8 @@ use crate::util::interrupt::Interrupt;
 
 /// The longest time that an interrupt goes unnoticed.
 pub const POLL: Duration = Duration::from_millis(50);
-/// The largest size of an answer, in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+/// The largest size of an answer, in bytes: it holds one reward.
+const MOST_BYTES: u64 = 1 << 20;
 /// The number of characters of a response body that an error quotes.
 const QUOTED: usize = 200;
 
@@ -65,7 +65,7 @@ impl Call<'_> {
     pub fn post(&self, endpoint: &Endpoint, token: Option<&str>) -> Result<Result<Score, Problem>> {
         let reply = match self.reply(endpoint)? {
             Ok(reply) => reply,
-            Err(failure) => return Ok(Err(Problem { failure, passes: true })),
+            Err(problem) => return Ok(Err(problem)),
         };
         let status = reply.status;
         let wrong = match status {
@@ -83,9 +83,10 @@ impl Call<'_> {
 
     /// Sends the request on a thread of its own and waits for it, because connecting, resolving a name and a server can block for
     /// any time.
-    fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, Failure>> {
+    fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, Problem>> {
         self.interrupt.check()?;
-        let late = || Failure { kind: FailureKind::Timeout, message: format!("no answer within {:?}", self.timeout) };
+        let failed = |kind, message: String| Problem { failure: Failure { kind, message }, passes: true };
+        let late = || failed(FailureKind::Timeout, format!("no answer within {:?}", self.timeout));
         let (send, receive) = sync_channel(1);
         let (agent, url, body) = (self.agent.clone(), endpoint.url.clone(), self.body.clone());
         let authorization = self.authorization.cloned();
@@ -97,15 +98,17 @@ impl Call<'_> {
             return Ok(match receive.recv_timeout(left.min(POLL)) {
                 Ok(Ok(reply)) => Ok(reply),
                 Ok(Err(Error::Timeout(_))) => Err(late()),
-                Ok(Err(error)) => Err(Failure { kind: FailureKind::Crash, message: describe(&error) }),
+                // The next answer would be as long.
+                Ok(Err(error @ Error::BodyExceedsLimit(_))) => {
+                    Err(Problem { passes: false, ..failed(FailureKind::Exception, describe(&error)) })
+                }
+                Ok(Err(error)) => Err(failed(FailureKind::Crash, describe(&error))),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => Err(late()),
                 Err(RecvTimeoutError::Timeout) => {
                     self.interrupt.check()?;
                     continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => {
-                    Err(Failure { kind: FailureKind::Crash, message: "the request broke off".to_owned() })
-                }
+                Err(RecvTimeoutError::Disconnected) => Err(failed(FailureKind::Crash, "the request broke off".to_owned())),
             });
         }
     }

@@ -206,7 +206,10 @@ fn each_response_has_its_server() {
 
 #[test]
 fn mistakes_are_not_tried_again_and_quoted() {
-    let long: &'static str = Box::leak(format!("<html>{}</html>", "x".repeat(1000)).into_boxed_str());
+    let text = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let long = text(format!("<html>{}</html>", "x".repeat(1000)));
+    let logs: String = (0..1001).map(|i| format!(r#","m{i}":1"#)).collect();
+    let many = text(format!(r#"{{"rewards": [1], "extra_logs": {{{}}}}}"#, &logs[1..]));
     for (status, body, parts) in [
         (401, r#"{"error": "the token s3cret is wrong"}"#, &["status 401, body: {\"error\": \"the token … is wrong\"}"][..]),
         (302, "", &["redirects are not followed", "status 302, no body"]),
@@ -221,6 +224,7 @@ fn mistakes_are_not_tried_again_and_quoted() {
         (200, r#"{"rewards": [1], "scores": ["x"]}"#, &["`scores` must be a number"]),
         (200, r#"{"rewards": [1], "extra_logs": [1]}"#, &["`extra_logs` must be an object"]),
         (200, "[1]", &["no JSON object"]),
+        (200, many, &["`extra_logs` has 1001 fields"]),
     ] {
         let (url, heard) = serve(Box::leak(Box::new([Say(status, body), RIGHT])));
         let error = ask(&remote(RemoteOptions { token: Some("s3cret".to_owned()), ..options(&[&url]) }), "5").unwrap_err();
@@ -231,6 +235,15 @@ fn mistakes_are_not_tried_again_and_quoted() {
         }
         assert_eq!(heard.lock().unwrap().len(), 1, "{message}");
     }
+}
+
+#[test]
+fn an_endless_answer_is_not_read() {
+    let (url, heard) = serve(Box::leak(Box::new([Say(200, Box::leak("[".repeat(9 << 20).into_boxed_str())), RIGHT])));
+    let error = ask_one(&[&url]).unwrap_err();
+    let (kind, message) = failure(&error);
+    assert!(kind == FailureKind::Exception && message == format!("no reward from {url}: the answer has more than 1048576 bytes"));
+    assert_eq!(heard.lock().unwrap().len(), 1, "it is not asked again");
 }
 
 #[test]

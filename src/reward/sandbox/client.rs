@@ -18,8 +18,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(3 * CASE_TIMEOUT);
 const TRIES: u32 = 3;
 /// The pause before the second attempt; the one before the third is twice as long.
 const DELAY: Duration = Duration::from_secs(1);
-/// The largest size of an answer, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+/// The largest size of an answer, in bytes: it holds what one program prints.
+const MOST_BYTES: u64 = 16 << 20;
 
 pub struct Client {
     agent: Agent,
@@ -84,6 +84,10 @@ impl Client {
         let broken = |error: Error| match error {
             Error::Timeout(_) => {
                 (Failure { kind: FailureKind::Timeout, message: format!("no answer within {REQUEST_TIMEOUT:?}") }, false)
+            }
+            Error::BodyExceedsLimit(most) => {
+                let message = format!("the answer has more than {most} bytes");
+                (Failure { kind: FailureKind::Exception, message }, false)
             }
             error => (Failure { kind: FailureKind::Crash, message: error.to_string() }, true),
         };

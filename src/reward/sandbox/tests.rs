@@ -143,6 +143,10 @@ fn what_the_service_fails_at_is_no_score() {
     let (_, message) = failure(&service(|_| (200, json!({"status": "SandboxError", "message": "no more machines"}))));
     assert!(message.contains("the status SandboxError: no more machines"), "{message}");
 
+    let (kind, message) = failure(&service(|_| printed(&"1".repeat(17 << 20))));
+    assert_eq!(kind, FailureKind::Exception);
+    assert!(message.ends_with("/run_code after 1 of 3 tries: the answer has more than 16777216 bytes"), "{message}");
+
     // A program that does not compile fails, whatever the service answers for later cases. A gateway timeout is temporary.
     let broken = service(|asked| if asked["stdin"] == "0" { failed("Error") } else { (500, Value::Null) });
     assert_eq!(scored(sandbox(&broken, 2), PROGRAM, tests()).unwrap().score, Some(0.0));

@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::util::protobuf::{Message, Wire, bytes_of, fields};
+use crate::util::secret::hide;
 
 /// The kinds of records, as field numbers of `Record`.
 pub(super) mod kind {
@@ -175,7 +176,7 @@ pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
 /// cpu_count = 16, cpu_count_logical = 17, memory = 21 with total = 1 (bytes), writer_id = 199.
 pub(super) fn environment(writer: &str, host: &str, started: SystemTime) -> Vec<u8> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let mut arguments = std::env::args_os().map(|argument| hide(&argument.to_string_lossy()).into_owned());
     let program = arguments.next().unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get() as u64);
     let total = read("/proc/meminfo")

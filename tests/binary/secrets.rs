@@ -1,0 +1,115 @@
+//! Secrets stay out of everything that a run shows, saves and sends, and `${oc.env:…}` is saved as it was written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{small_run, succeed, trainer};
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+/// A literal, one of the environment through a key, one that only the environment has, one in an address, and a number.
+const SECRETS: [&str; 5] = ["sk-literal-1", "sk-from-environment-2", "wandb-of-environment-3", "pass4word", "987654321"];
+
+#[test]
+fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let reward = folder.path().join("reward.py");
+    // The function says aloud what it was given, and fails at the second step.
+    let code = "import os\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None, **given):\n    \
+                print(given)\n    if os.path.exists(given['since']):\n        raise ValueError(given)\n    return 1.0\n";
+    fs::write(&reward, code).unwrap();
+    let run = folder.path().join("run");
+    let since = run.join("global_step_1");
+    let kwargs = "custom_reward_function.reward_kwargs";
+    let command = |more: &[&str]| {
+        let mut command =
+            small_run(&run, &["trainer.total_training_steps=2", "trainer.save_freq=1", "trainer.val_before_train=false"]);
+        command.arg(format!("custom_reward_function.path={}", reward.display()));
+        command.arg(format!("+{kwargs}.since={}", since.display()));
+        command.args([
+            "trainer.test_freq=-1",
+            "trainer.logger=[console,file,tensorboard,wandb]",
+            &format!("+{kwargs}.api_key={}", SECRETS[0]),
+            &format!("+{kwargs}.token='${{oc.env:MY_SERVICE}}'"),
+            &format!("+{kwargs}.again='${{{kwargs}.token}}'"),
+            &format!("+{kwargs}.home='${{oc.env:MY_HOME,/tmp}}/x'"),
+            &format!("+{kwargs}.url=https://me:{}@host/path", SECRETS[3]),
+            &format!("+{kwargs}.password={}", SECRETS[4]),
+        ]);
+        command.args(more).env("MY_SERVICE", SECRETS[1]).env("WANDB_API_KEY", SECRETS[2]).env("WANDB_MODE", "offline");
+        command.env("RUST_LOG", "debug");
+        command
+    };
+    let output = command(&[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let shown = [output.stdout.clone(), output.stderr.clone()].concat();
+    assert!(has(&shown, "ValueError") && has(&shown, "'api_key': '***'"), "{}", String::from_utf8_lossy(&shown));
+    let report = folder.path().join("report.html");
+    succeed(trainer(&["report", run.to_str().unwrap(), "--output", report.to_str().unwrap()]));
+    let written: Vec<(PathBuf, Vec<u8>)> =
+        files(folder.path()).into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect();
+    assert!(
+        ["run.json", "trainer.log", "config.yaml", "report.html"]
+            .iter()
+            .all(|name| written.iter().any(|(file, _)| file.ends_with(name)))
+    );
+    for secret in SECRETS {
+        assert!(!has(&shown, secret), "{secret} is shown: {}", String::from_utf8_lossy(&shown));
+        for (file, bytes) in &written {
+            assert!(!has(bytes, secret), "{secret} is in {}", file.display());
+        }
+    }
+    let saved = fs::read_to_string(run.join("global_step_1/config.yaml")).unwrap();
+    for line in
+        ["api_key: '***'", "token: '${oc.env:MY_SERVICE}'", "again: '${oc.env:MY_SERVICE}'", "home: '${oc.env:MY_HOME,/tmp}/x'"]
+    {
+        assert!(saved.contains(line) || saved.contains(&line.replace('\'', "")), "{line} is not in {saved}");
+    }
+    // The same command goes on without a word about changes, and finishes once the reward does not fail.
+    fs::write(&reward, code.replace("os.path.exists(given['since'])", "False")).unwrap();
+    let output = command(&[]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message.contains("resumed from") && !message.contains("changed since"), "{message}");
+    // The saved configuration alone does not do: what was hidden must be given again.
+    let config = run.join("global_step_1/config.yaml");
+    let mut again = trainer(&["--config", config.to_str().unwrap(), "--dry-run"]);
+    let refused = again.env("MY_SERVICE", SECRETS[1]).output().unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    for key in ["api_key", "url", "password"] {
+        assert!(message.contains(&format!("`{kwargs}.{key}` is a secret that was not saved")), "{message}");
+    }
+}
+
+#[test]
+fn errors_and_printed_configurations_hide_what_they_quote() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.yaml");
+    fs::write(&broken, "trainer:\n  api_key: sk-in-a-file\n   bad: [\n").unwrap();
+    let url = "reward_model.remote_url=ftp://me:pass4word@host/x?token=in-a-query";
+    for args in [
+        &["config", "show", "+trainer.api_key=sk-literal-1"][..],
+        &["config", "show", "+trainer.my_secret={a: sk-literal-1}", "--sources"],
+        &["config", "show", "--untyped", "--format", "json", "+trainer.api_key=sk-literal-1"],
+        &["trainer.api_key=sk-literal-1"],
+        &["+trainer.api_key='sk-literal-1"],
+        &["--config", broken.to_str().unwrap()],
+        &[url],
+        &["reward.sandbox_fusion.url=http://me:pass4word@127.0.0.1:1/run_code", "--dry-run"],
+    ] {
+        let output = trainer(args).env("HF_TOKEN", "hf-of-environment").output().unwrap();
+        let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        for secret in ["sk-literal-1", "sk-in-a-file", "pass4word", "in-a-query"] {
+            assert!(!shown.contains(secret), "{args:?}: {shown}");
+        }
+        assert!(!shown.is_empty(), "{args:?}");
+    }
+}
