@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`trainer`] is the algorithm, phase by phase; [`algorithm`] holds its formulas, [`model`] the network,
 //! [`rollout`] generation, [`reward`] the scores, [`data`] what comes in, [`checkpoint`] and [`tracking`] what goes out,
-//! [`job`] what all training runs share, [`run`] what a run records of itself, `report` what is shown of that, [`config`] what the
+//! [`job`] what all training runs share, [`run`] what a run records of itself, `report` what is shown of that, [`server`] what
+//! listens for requests, [`config`] what the
 //! user says, on top of [`hydra`]. Dependencies point one way:
 //! `algorithm` imports nothing else of ours, and only `cli` and `pipelines` import `trainer`.
 
@@ -20,6 +21,7 @@ pub mod report;
 pub mod reward;
 pub mod rollout;
 pub mod run;
+pub mod server;
 pub mod tracking;
 pub mod trainer;
 pub mod util;

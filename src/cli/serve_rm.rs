@@ -3,6 +3,7 @@
 use std::env;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -13,7 +14,9 @@ use serde::de::value::Error;
 use super::failure::Failure;
 use super::print::print;
 use crate::config::schema::{Device, Dtype};
-use crate::pipelines::serve_rm::{Limits, Options, Server};
+use crate::pipelines::serve_rm::{Options, Server};
+use crate::server::Limits;
+use crate::util::secret::remember;
 
 #[derive(Args)]
 pub struct ServeRmArgs {
@@ -39,14 +42,27 @@ pub struct ServeRmArgs {
     #[arg(long, default_value = "auto", value_parser = named::<Dtype>)]
     dtype: Dtype,
     /// Largest body of a request
-    #[arg(long, value_name = "BYTES", default_value = "16777216")]
+    #[arg(long, value_name = "BYTES", default_value_t = some(Limits::BODY))]
     max_request_bytes: NonZeroUsize,
+    /// Largest sum of the bodies of all requests that are received or answered at the same time; further ones get status 503
+    #[arg(long, value_name = "BYTES", default_value_t = some(Limits::IN_FLIGHT))]
+    max_bytes_in_flight: NonZeroUsize,
+    /// Most connections at the same time; further ones get status 503
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = some(Limits::CONNECTIONS))]
+    max_connections: NonZeroUsize,
+    /// Time for the headers of a request, and again for its body; idle connections are closed after it
+    #[arg(long, value_name = "SECONDS", default_value_t = some(Limits::REQUEST_TIME.as_secs() as usize))]
+    request_timeout: NonZeroUsize,
     /// Most queries of a request
     #[arg(long, value_name = "QUERIES", default_value = "1024")]
     max_queries: NonZeroUsize,
     /// Environment variable with a token, which clients must then send as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "NAME")]
     token_env: Option<String>,
+    /// Further name by which clients may address the server, besides IP addresses, localhost, --host and this machine's name; may be
+    /// repeated. With --token-env any name is accepted
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
 }
 
 pub fn run(args: &ServeRmArgs) -> Result<(), Failure> {
@@ -66,7 +82,15 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
         batch_size: args.batch_size.get(),
         device: args.device,
         dtype: args.dtype,
-        limits: Limits { bytes: args.max_request_bytes.get(), queries: args.max_queries.get() },
+        limits: Limits {
+            connections: args.max_connections.get(),
+            request_time: Duration::from_secs(args.request_timeout.get() as u64),
+            body: args.max_request_bytes.get(),
+            body_bound: "--max-request-bytes",
+            in_flight: args.max_bytes_in_flight.get(),
+        },
+        max_queries: args.max_queries.get(),
+        allowed_hosts: args.allow_host.clone(),
         token,
     })?;
     let address = server.address()?;
@@ -79,7 +103,13 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
 fn token(name: &str) -> Result<String> {
     let token = env::var(name).ok().with_context(|| format!("--token-env: the environment has no text called {name}"))?;
     ensure!(!token.trim().is_empty(), "--token-env: {name} is empty");
+    remember(&token);
     Ok(token)
+}
+
+/// A default, none of which is 0.
+fn some(number: usize) -> NonZeroUsize {
+    NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Parses a value as it is written in configurations.

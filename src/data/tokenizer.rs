@@ -163,6 +163,11 @@ impl Tokenizer {
         self.ids(text, true)
     }
 
+    /// The bytes of the longest token as the vocabulary spells it, which is at least as many as it has in a text.
+    pub fn longest_token(&self) -> usize {
+        self.inner.get_vocab(true).keys().map(String::len).max().unwrap_or(0)
+    }
+
     fn ids(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>> {
         let encoding = self.inner.encode_fast(text, add_special_tokens).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
         Ok(encoding.get_ids().to_vec())

@@ -1,23 +1,21 @@
 //! Serves the page of active runs to browsers of this machine: `trainer report --watch`.
 
 use std::fs;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, StatusCode};
 use tokio::runtime;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
 
 use super::folder::METRICS;
 use super::gather::{Data, Gather};
@@ -25,10 +23,9 @@ use super::page::page;
 use super::record::Record;
 use crate::checkpoint::TRACKER_FILE;
 use crate::run::{INFO, PHASE, SAMPLES};
+use crate::server::{Hosts, Limits, Refusal, Response, Site, serve};
 use crate::util::interrupt::Interrupt;
 use crate::util::lock::is_locked;
-
-const POLL: Duration = Duration::from_millis(50);
 
 /// A server that is bound to its address.
 pub struct Watch {
@@ -46,7 +43,6 @@ impl Watch {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = TcpListener::bind(address)
             .with_context(|| format!("cannot listen at {address}; without --port a free one is taken"))?;
-        listener.set_nonblocking(true)?;
         Ok(Self { listener, view: View::new(dirs)? })
     }
 
@@ -58,43 +54,56 @@ impl Watch {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Answers requests until the interrupt.
+    /// Answers requests until the interrupt, and ends within a second of it.
     ///
     /// # Errors
     /// If the system refuses to serve further.
     pub fn run(self, interrupt: &Interrupt) -> Result<()> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let Self { listener, view } = self;
-        let served = async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let router = Router::new().fallback(handle).with_state(Arc::new(Mutex::new(view)));
-            tokio::select! {
-                ended = async { axum::serve(listener, router).await } => ended,
-                () = asked(interrupt) => io::Result::Ok(()),
-            }
-        };
-        Ok(runtime.block_on(served)?)
+        // Requests read the files in turn, so one thread for that is enough.
+        let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
+        let pages = Arc::new(Pages(Mutex::new(self.view)));
+        let served = runtime.block_on(serve(self.listener, pages, Hosts::loopback(), Limits::SHOWING, interrupt));
+        runtime.shutdown_background();
+        Ok(served?)
     }
 }
 
-async fn asked(interrupt: &Interrupt) {
-    while !interrupt.asked() {
-        sleep(POLL).await;
-    }
-}
+/// The addresses of the server.
+struct Pages(Mutex<View>);
 
-async fn handle(State(view): State<Arc<Mutex<View>>>, request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    let answer = spawn_blocking(move || {
-        view.lock().unwrap_or_else(PoisonError::into_inner).answer(&parts.method, parts.uri.path(), &parts.headers)
-    });
-    answer.await.unwrap_or_else(|_| refusal(StatusCode::INTERNAL_SERVER_ERROR, "the runs could not be read"))
+const PAGE: &str = "/";
+const DATA: &str = "/data.json";
+
+impl Site for Pages {
+    fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+        if ![Method::GET, Method::HEAD].contains(&head.method) {
+            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this server only shows").with(ALLOW, "GET, HEAD"));
+        }
+        if ![PAGE, DATA].contains(&head.uri.path()) {
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "there is / and /data.json"));
+        }
+        Ok(())
+    }
+
+    async fn answer(self: Arc<Self>, head: Parts, _: Bytes) -> Result<Response, Refusal> {
+        let answer = spawn_blocking(move || {
+            let mut view = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            view.answer(head.uri.path(), &head.headers)
+        });
+        let failed = |message| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message);
+        let answer = answer.await.map_err(|_| failed("the runs could not be read".to_owned()))?;
+        answer.map_err(|error| failed(format!("{error:#}")))
+    }
+
+    fn refused(&self, _: &Refusal) {}
 }
 
 /// The page's data, and the traces of the files that it was made from.
 struct View {
     gather: Gather,
     data: Data,
+    /// The page and its data as they are sent, made when they are asked for.
+    sent: [Option<Bytes>; 2],
     made_of: Vec<Trace>,
     /// The version, by which browsers know whether they have the newest data.
     version: u64,
@@ -110,7 +119,7 @@ impl View {
         let made_of = traces(&gather);
         let data = gather.data(true)?;
         data.problems.iter().for_each(|problem| tracing::warn!("{problem}"));
-        Ok(Self { gather, data, made_of, version: 0 })
+        Ok(Self { gather, data, sent: [None, None], made_of, version: 0 })
     }
 
     fn refresh(&mut self) -> Result<()> {
@@ -122,43 +131,48 @@ impl View {
                 .filter(|problem| !self.data.problems.contains(problem))
                 .for_each(|problem| tracing::warn!("{problem}"));
             self.data = data;
+            self.sent = [None, None];
             self.made_of = now;
             self.version += 1;
         }
         Ok(())
     }
 
-    fn answer(&mut self, method: &Method, path: &str, headers: &HeaderMap) -> Response {
-        if let Err(message) = check_sender(headers) {
-            return refusal(StatusCode::FORBIDDEN, &message);
-        }
-        if ![Method::GET, Method::HEAD].contains(method) {
-            return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")], "this server only shows\n").into_response();
-        }
-        let kind = match path {
-            "/" => "text/html; charset=utf-8",
-            "/data.json" => "application/json",
-            _ => return refusal(StatusCode::NOT_FOUND, "there is / and /data.json"),
-        };
-        if let Err(error) = self.refresh() {
-            return refusal(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}"));
-        }
+    /// # Errors
+    /// If the files of the runs cannot be read.
+    fn answer(&mut self, path: &str, headers: &HeaderMap) -> Result<Response> {
+        self.refresh()?;
         // The process id is part of the version: a restarted server counts from 0 again.
         let version = format!("\"{}-{}\"", std::process::id(), self.version);
-        let headers_of_all = [
+        let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == version.as_bytes());
+        let body = if is_known { Bytes::new() } else { self.body(path) };
+        let mut response = Response::new(Full::new(body));
+        if is_known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        let kind = if path == PAGE { "text/html; charset=utf-8" } else { "application/json" };
+        for (name, value) in [
             (CONTENT_TYPE, kind),
             (CACHE_CONTROL, "no-cache"),
-            (ETAG, &version),
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (REFERRER_POLICY, "no-referrer"),
             (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
             (HeaderName::from_static("x-frame-options"), "DENY"),
-        ];
-        if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == version.as_bytes()) {
-            return (StatusCode::NOT_MODIFIED, headers_of_all).into_response();
+        ] {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
         }
-        let body = if path == "/" { page(&self.data, true) } else { self.data.json.clone() };
-        (headers_of_all, body).into_response()
+        response.headers_mut().insert(ETAG, version.parse()?);
+        Ok(response)
+    }
+
+    /// The page or its data. All answers share the bytes: a thousand slow readers take no more memory than one.
+    fn body(&mut self, path: &str) -> Bytes {
+        let Self { data, sent: [page_sent, data_sent], .. } = self;
+        let bytes = match path {
+            PAGE => page_sent.get_or_insert_with(|| page(data, true).into()),
+            _ => data_sent.get_or_insert_with(|| data.json.clone().into()),
+        };
+        bytes.clone()
     }
 }
 
@@ -173,25 +187,6 @@ fn traces(gather: &Gather) -> Vec<Trace> {
     gather.dirs().map(trace).collect()
 }
 
-/// Accepts requests from pages of this machine only: a foreign name that leads here (DNS rebinding) is in `Host`, and another
-/// page that sends requests is in `Origin`.
-fn check_sender(headers: &HeaderMap) -> Result<(), String> {
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    let host = text(HOST).unwrap_or("");
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    if !["127.0.0.1", "localhost"].contains(&name) {
-        return Err(format!("this server is 127.0.0.1, not {host:?}"));
-    }
-    match text(ORIGIN) {
-        Some(origin) if origin.strip_prefix("http://") != Some(host) => Err(format!("{origin:?} may not ask this server")),
-        _ => Ok(()),
-    }
-}
-
-fn refusal(status: StatusCode, message: &str) -> Response {
-    (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{message}\n")).into_response()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,52 +196,38 @@ mod tests {
         View::new(vec![dir.to_owned()]).unwrap()
     }
 
-    fn ask(view: &mut View, method: Method, path: &str, headers: &[(HeaderName, &str)]) -> (u16, String, String) {
-        let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        let response = view.answer(&method, path, &headers);
-        let version = response.headers().get(ETAG).map(|version| version.to_str().unwrap().to_owned());
+    fn ask(view: &mut View, path: &str, known: &str) -> (u16, String, String) {
+        let headers = [(IF_NONE_MATCH, known.parse().unwrap())].into_iter().collect();
+        let response = view.answer(path, &headers).unwrap();
+        let version = response.headers()[ETAG].to_str().unwrap().to_owned();
         let status = response.status().as_u16();
         let runtime = runtime::Builder::new_current_thread().build().unwrap();
-        let body = runtime.block_on(axum::body::to_bytes(response.into_body(), usize::MAX)).unwrap();
-        (status, version.unwrap_or_default(), String::from_utf8(body.to_vec()).unwrap())
+        let body = runtime.block_on(http_body_util::BodyExt::collect(response.into_body())).unwrap().to_bytes();
+        (status, version, String::from_utf8(body.to_vec()).unwrap())
     }
 
     #[test]
-    fn only_pages_of_this_machine_are_answered_and_nothing_is_written() {
+    fn nothing_but_the_page_and_its_data_is_there() {
         let dir = tempfile::tempdir().unwrap();
-        let mut view = view(dir.path());
-        let mut status = |method: Method, path: &str, headers: &[(HeaderName, &str)]| ask(&mut view, method, path, headers).0;
-        for host in ["127.0.0.1:4000", "localhost", "localhost:9"] {
-            assert_eq!(status(Method::GET, "/data.json", &[(HOST, host)]), 200, "{host}");
-        }
-        for host in [
-            "evil.example",
-            "127.0.0.1.evil.example:80",
-            "localhost.evil.example",
-            "evil.example:127.0.0.1",
-            "",
-            "[::1]:80",
-            "\u{e9}",
+        let pages = Pages(Mutex::new(view(dir.path())));
+        for (method, path, status) in [
+            (Method::GET, "/", 200),
+            (Method::HEAD, "/data.json?x=1", 200),
+            (Method::POST, "/", 405),
+            (Method::GET, "/metrics.jsonl", 404),
+            (Method::GET, "/../etc/passwd", 404),
         ] {
-            assert_eq!(status(Method::GET, "/data.json", &[(HOST, host)]), 403, "{host}");
+            let (head, ()) = hyper::Request::builder().method(method).uri(path).body(()).unwrap().into_parts();
+            let given = pages.admit(&head).map_or_else(|refusal| refusal.status.as_u16(), |()| 200);
+            assert_eq!(given, status, "{path}");
         }
-        assert_eq!(status(Method::GET, "/", &[]), 403);
-        let host = (HOST, "localhost:80");
-        for (origin, expected) in
-            [("http://localhost:80", 200), ("http://localhost:81", 403), ("https://localhost:80", 403), ("null", 403)]
-        {
-            assert_eq!(status(Method::GET, "/", &[host.clone(), (ORIGIN, origin)]), expected, "{origin}");
-        }
-        assert_eq!(status(Method::POST, "/", std::slice::from_ref(&host)), 405);
-        assert_eq!(status(Method::GET, "/metrics.jsonl", &[host]), 404);
     }
 
     #[test]
     fn newer_data_comes_when_a_file_or_the_lock_changes() {
         let dir = tempfile::tempdir().unwrap();
         let mut view = view(dir.path());
-        let host = (HOST, "localhost");
-        let mut get = |path: &str, version: &str| ask(&mut view, Method::GET, path, &[host.clone(), (IF_NONE_MATCH, version)]);
+        let mut get = |path: &str, version: &str| ask(&mut view, path, version);
         let (status, first, body) = get("/data.json", "");
         assert!(status == 200 && body.contains("\"watch\":true") && body.contains("\"steps\":[1]"));
         assert_eq!(get("/data.json", &first), (304, first.clone(), String::new()));

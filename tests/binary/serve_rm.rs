@@ -1,11 +1,11 @@
-//! A reward model behind HTTP: the same scores as in a run, limits, and a shutdown that answers the requests received.
+//! A reward model behind HTTP: the same scores as in a run, limits, and an end within a second.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
 use burnish::data::{Prompt, Tokenizer};
@@ -22,14 +22,14 @@ const MODEL: &str = "data/arithmetic/reward_model";
 const SERVE: &[&str] = &["serve-rm", "--model", MODEL];
 
 /// A server that is ready; it is killed when this is dropped.
-struct Server {
+pub struct Server {
     child: Child,
     /// The address as host:port.
-    address: String,
+    pub address: String,
 }
 
 impl Server {
-    fn start(options: &[&str]) -> Self {
+    pub fn start(options: &[&str]) -> Self {
         let mut child = trainer(&[SERVE, options].concat()).env("REWARD_TOKEN", "s3cret").stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -50,16 +50,16 @@ impl Server {
         (response.status().as_u16(), serde_json::from_str(&answer).expect(&answer))
     }
 
-    fn health(&self) -> Value {
+    pub fn health(&self) -> Value {
         let text = ureq::get(format!("http://{}/health", self.address)).call().unwrap().body_mut().read_to_string().unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
-    fn ask_to_stop(&self, signal: &str) {
+    pub fn ask_to_stop(&self, signal: &str) {
         assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
     }
 
-    fn wait(mut self) -> ExitStatus {
+    pub fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 }
@@ -164,30 +164,45 @@ fn what_is_too_much_or_wrong_is_refused_in_json() {
     assert_eq!(answer["rewards"][0], answer["rewards"][1]);
     let elsewhere = ureq::post(format!("http://{}/", server.address)).send("{}").unwrap_err();
     assert!(matches!(elsewhere, ureq::Error::StatusCode(404)), "{elsewhere}");
-    assert_eq!(server.health()["refused"], 6);
+    assert_eq!(server.health()["refused"], 7);
 }
 
 #[test]
-fn a_stop_finishes_what_has_begun() {
-    let server = Server::start(&["--port", "0"]);
+fn a_stop_answers_what_comes_soon_and_ends_within_a_second() {
+    let server = Server::start(&["--port", "0", "--max-queries", "1000000", "--max-request-bytes", "20000000"]);
     let body = r#"{"query": ["1+1=2<eos>"]}"#;
-    let idle = TcpStream::connect(&server.address).unwrap();
-    let mut begun = TcpStream::connect(&server.address).unwrap();
-    write!(begun, "POST /get_reward HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{}", body.len(), &body[..9]).unwrap();
-    // Connections are accepted in order, so this answer means that the server has both.
+    let begin = |length: usize, body: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        write!(stream, "POST /get_reward HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+        stream
+    };
+    let mut idle = TcpStream::connect(&server.address).unwrap();
+    let mut soon = begin(body.len(), &body[..9]);
+    let mut never = begin(body.len(), &body[..9]);
+    let many = json!({"query": vec!["1+1=2<eos>".repeat(6); 100_000]}).to_string();
+    let mut long = begin(many.len(), &many);
+    // Connections are accepted in order, so this answer means that the server has all of them.
     server.health();
+    thread::sleep(Duration::from_millis(500));
+    let asked = Instant::now();
     server.ask_to_stop("-TERM");
-    while TcpStream::connect(&server.address).is_ok() {
-        thread::sleep(Duration::from_millis(20));
+    thread::sleep(Duration::from_millis(150));
+    assert!(TcpStream::connect(&server.address).is_err(), "it takes no more connections");
+    soon.write_all(&body.as_bytes()[9..]).unwrap();
+    let text = |stream: &mut TcpStream| {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    assert_eq!(text(&mut idle), "");
+    let _ = text(&mut soon);
+    for stream in [&mut never, &mut long] {
+        let answer = text(stream);
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("the server is stopping"), "{answer}");
     }
-    // Longer than connections without a request may stay open.
-    thread::sleep(Duration::from_millis(1300));
-    begun.write_all(&body.as_bytes()[9..]).unwrap();
-    let mut answer = String::new();
-    begun.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains(r#"{"rewards":["#), "{answer}");
     assert_eq!(server.wait().code(), Some(0));
-    drop(idle);
+    // It is half a second and a bit, on a machine that does nothing else.
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
 }
 
 #[test]

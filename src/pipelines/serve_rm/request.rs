@@ -1,54 +1,161 @@
-//! The content of a request, and the reasons for refusing it.
+//! The content of a request. It is read without a tree of all its values, which would take many times its memory.
 
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value, json};
+use std::fmt;
 
-/// An error response: `{"error": …}`.
-#[derive(Debug, PartialEq)]
-pub struct Refusal(pub StatusCode, pub String);
+use hyper::StatusCode;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        reply(self.0, &json!({"error": self.1}))
-    }
-}
-
-/// A JSON response.
-pub fn reply(status: StatusCode, body: &Value) -> Response {
-    (status, [("content-type", "application/json")], format!("{body}\n")).into_response()
-}
+use crate::server::Refusal;
 
 /// Reads the texts of `{"query": [text, …]}`. `prompts` and `labels` are accepted, if there are as many as queries, and ignored.
 ///
 /// # Errors
 /// If a field is wrong, which the message names, or if there are more than `most` queries.
 pub fn queries(body: &[u8], most: usize) -> Result<Vec<String>, Refusal> {
-    let bad = |message: String| Refusal(StatusCode::BAD_REQUEST, message);
-    let mut request: Map<String, Value> =
-        serde_json::from_slice(body).map_err(|error| bad(format!("the body must be a JSON object: {error}")))?;
-    let queries = match request.remove("query") {
-        Some(Value::Array(queries)) => queries,
-        Some(_) => return Err(bad("`query` must be a list of texts".to_owned())),
-        None => return Err(bad("`query` is missing: a list of texts, each a prompt with its response".to_owned())),
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let read = json.deserialize_map(Request { most }).and_then(|fields| json.end().map(|()| fields));
+    let [query, prompts, labels] = read.map_err(|error| Refusal::bad(format!("the body must be a JSON object: {error}")))?;
+    let queries = match query {
+        Field::List { count, .. } if count > most => {
+            let message = format!("`query` has {count} texts, --max-queries is {most}");
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
+        Field::List { no_text: Some(i), .. } => return Err(Refusal::bad(format!("`query[{i}]` must be text"))),
+        Field::List { texts, .. } => texts,
+        Field::Other => return Err(Refusal::bad("`query` must be a list of texts")),
+        Field::Unset => return Err(Refusal::bad("`query` is missing: a list of texts, each a prompt with its response")),
     };
-    let count = queries.len();
-    if count > most {
-        return Err(Refusal(StatusCode::PAYLOAD_TOO_LARGE, format!("`query` has {count} texts, --max-queries is {most}")));
-    }
-    for field in ["prompts", "labels"] {
-        match request.get(field) {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(list)) if list.len() == count => {}
-            Some(Value::Array(list)) => return Err(bad(format!("`{field}` has {} entries for {count} queries", list.len()))),
-            Some(_) => return Err(bad(format!("`{field}` must be a list"))),
+    for (name, field) in [("prompts", prompts), ("labels", labels)] {
+        match field {
+            Field::List { count, .. } if count != queries.len() => {
+                return Err(Refusal::bad(format!("`{name}` has {count} entries for {} queries", queries.len())));
+            }
+            Field::Other => return Err(Refusal::bad(format!("`{name}` must be a list"))),
+            _ => {}
         }
     }
-    let text = |(i, query)| match query {
-        Value::String(text) => Ok(text),
-        _ => Err(bad(format!("`query[{i}]` must be text"))),
-    };
-    queries.into_iter().enumerate().map(text).collect()
+    Ok(queries)
+}
+
+/// The value of a field, as far as it is needed.
+#[derive(Default)]
+enum Field {
+    /// Not there, or null.
+    #[default]
+    Unset,
+    List {
+        count: usize,
+        texts: Vec<String>,
+        /// The first entry that is no text, where texts are wanted.
+        no_text: Option<usize>,
+    },
+    Other,
+}
+
+/// Reads the object. Its value: the fields `query`, `prompts` and `labels`.
+struct Request {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Request {
+    type Value = [Field; 3];
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object with the field `query`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = [None, None, None];
+        while let Some(name) = map.next_key::<String>()? {
+            let Some(i) = ["query", "prompts", "labels"].iter().position(|known| *known == name) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let texts = if i == 0 { self.most } else { 0 };
+            if fields[i].replace(map.next_value_seed(Reader::Field { texts })?).is_some() {
+                return Err(A::Error::custom(format!("`{name}` is there twice")));
+            }
+        }
+        Ok(fields.map(Option::unwrap_or_default))
+    }
+}
+
+/// Reads any value and keeps little of it.
+#[derive(Clone, Copy)]
+enum Reader {
+    /// Reads a field: the length of a list, and as many of its texts.
+    Field { texts: usize },
+    /// Reads an entry of a list: a text is a list of that one text.
+    Entry,
+}
+
+impl<'de> DeserializeSeed<'de> for Reader {
+    type Value = Field;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Field, D::Error> {
+        value.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Field;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Field, E> {
+        Ok(Field::Unset)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Field, E> {
+        Ok(Field::Other)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Field, E> {
+        Ok(Field::Other)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Field, E> {
+        Ok(Field::Other)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Field, E> {
+        Ok(Field::Other)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Field, E> {
+        match self {
+            Self::Field { .. } => Ok(Field::Other),
+            Self::Entry => Ok(Field::List { count: 1, texts: vec![text.to_owned()], no_text: None }),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Field::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Field, A::Error> {
+        let (mut count, mut texts, mut no_text) = (0, Vec::new(), None);
+        if let Self::Field { texts: most } = self {
+            while texts.len() < most && no_text.is_none() {
+                match list.next_element_seed(Self::Entry)? {
+                    None => return Ok(Field::List { count, texts, no_text }),
+                    Some(Field::List { texts: own, .. }) if !own.is_empty() => texts.extend(own),
+                    Some(_) => no_text = Some(count),
+                }
+                count += 1;
+            }
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(match self {
+            Self::Field { .. } => Field::List { count, texts, no_text },
+            Self::Entry => Field::Other,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -57,20 +164,29 @@ mod tests {
 
     #[test]
     fn requests_name_the_field_that_is_wrong() {
+        let deep = format!(r#"{{"query": [{}"#, "[".repeat(100_000));
         for (body, status, part) in [
             ("{", 400, "must be a JSON object: EOF"),
             ("[]", 400, "must be a JSON object"),
+            (r#"[["a"]]"#, 400, "must be a JSON object"),
+            (r#"{"query": ["a"]} {}"#, 400, "trailing characters"),
             ("{}", 400, "`query` is missing"),
+            (r#"{"query": null}"#, 400, "`query` is missing"),
             (r#"{"query": "text"}"#, 400, "`query` must be a list"),
             (r#"{"query": ["a", 1]}"#, 400, "`query[1]` must be text"),
+            (r#"{"query": ["a", ["b"]]}"#, 400, "`query[1]` must be text"),
+            (r#"{"query": [null]}"#, 400, "`query[0]` must be text"),
             (r#"{"query": ["a"], "prompts": "a"}"#, 400, "`prompts` must be a list"),
             (r#"{"query": ["a"], "labels": [1, 2]}"#, 400, "`labels` has 2 entries for 1 queries"),
             (r#"{"query": ["a", "a", "a"]}"#, 413, "`query` has 3 texts, --max-queries is 2"),
+            (r#"{"query": ["a"], "query": ["b"]}"#, 400, "`query` is there twice"),
+            (r#"{"query": ["\ud800"]}"#, 400, "hex escape"),
+            (&deep, 400, "EOF"),
         ] {
-            let Refusal(given, message) = queries(body.as_bytes(), 2).unwrap_err();
-            assert!(given.as_u16() == status && message.contains(part), "{body}: {given} {message}");
+            let Refusal { status: given, message, .. } = queries(body.as_bytes(), 2).unwrap_err();
+            assert!(given.as_u16() == status && message.contains(part), "{body:.99}: {given} {message}");
         }
-        let right = r#"{"query": ["a", "ü"], "prompts": null, "labels": [{"x": 1}, null], "further": 1}"#;
+        let right = r#"{"query": ["a", "ü"], "prompts": null, "labels": [{"x": [1, {}]}, null], "further": [1]}"#;
         assert_eq!(queries(right.as_bytes(), 2).unwrap(), ["a", "ü"]);
         assert_eq!(queries(br#"{"query": []}"#, 2).unwrap(), [""; 0]);
     }

@@ -1,31 +1,56 @@
-//! The queue in front of the model: requests that wait at the same time are scored together.
+//! The queue in front of the model: texts that wait at the same time are scored together, those of one request in turn.
+
+use std::collections::VecDeque;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// The texts of a request as token ids, and the channel for their scores.
+/// The texts of a request as token ids, the scores so far, and the channel for them.
 pub struct Job {
-    pub texts: Vec<Vec<u32>>,
-    pub reply: oneshot::Sender<Vec<f32>>,
+    texts: Vec<Vec<u32>>,
+    scores: Vec<f32>,
+    reply: oneshot::Sender<Vec<f32>>,
 }
 
-/// Scores jobs until the channel is closed. `score` gets the texts of the waiting requests, up to the one that brings their
-/// number to `batch_size`.
+impl Job {
+    /// A job of at least one text.
+    pub fn new(texts: Vec<Vec<u32>>, reply: oneshot::Sender<Vec<f32>>) -> Self {
+        Self { texts, scores: Vec::new(), reply }
+    }
+
+    /// The texts that have no score yet.
+    fn left(&self) -> &[Vec<u32>] {
+        &self.texts[self.scores.len()..]
+    }
+}
+
+/// Scores jobs until the channel is closed. `score` gets up to `batch_size` texts, of the requests that came first. A request whose
+/// client has left is dropped before the next pass.
 pub fn run(mut jobs: mpsc::Receiver<Job>, batch_size: usize, score: impl Fn(&[&[u32]]) -> Vec<f32>) {
-    while let Some(first) = jobs.blocking_recv() {
-        let mut batch = vec![first];
-        while batch.iter().map(|job| job.texts.len()).sum::<usize>() < batch_size
+    let mut waiting: VecDeque<Job> = VecDeque::new();
+    loop {
+        waiting.retain(|job| !job.reply.is_closed());
+        if waiting.is_empty() {
+            let Some(first) = jobs.blocking_recv() else { return };
+            waiting.push_back(first);
+            continue;
+        }
+        let count = |waiting: &VecDeque<Job>| waiting.iter().map(|job| job.left().len()).sum::<usize>();
+        while count(&waiting) < batch_size
             && let Ok(job) = jobs.try_recv()
         {
-            batch.push(job);
+            waiting.extend(Some(job).filter(|job| !job.reply.is_closed()));
         }
-        // Requests whose client has disconnected are dropped.
-        batch.retain(|job| !job.reply.is_closed());
-        let texts: Vec<&[u32]> = batch.iter().flat_map(|job| &job.texts).map(Vec::as_slice).collect();
+        let texts: Vec<&[u32]> = waiting.iter().flat_map(Job::left).take(batch_size).map(Vec::as_slice).collect();
         let mut scores = score(&texts).into_iter();
-        for job in batch {
-            let own = scores.by_ref().take(job.texts.len()).collect();
-            // A client that disconnected during the pass gets nothing.
-            _ = job.reply.send(own);
+        for job in &mut waiting {
+            let own = job.left().len();
+            job.scores.extend(scores.by_ref().take(own));
+        }
+        while waiting.front().is_some_and(|job| job.left().is_empty())
+            && let Some(job) = waiting.pop_front()
+        {
+            // A client that left during the pass gets nothing.
+            _ = job.reply.send(job.scores);
         }
     }
 }
@@ -39,25 +64,42 @@ mod tests {
     #[test]
     fn requests_that_wait_share_passes_and_everyone_gets_their_own() {
         let (send, jobs) = mpsc::channel(8);
-        let sizes = [1, 2, 0, 5, 1];
-        let replies: Vec<oneshot::Receiver<Vec<f32>>> = (0..5)
-            .map(|i| {
-                let (reply, receive) = oneshot::channel();
-                let texts = (0..sizes[i]).map(|k| vec![i as u32, k as u32]).collect();
-                assert!(send.blocking_send(Job { texts, reply }).is_ok());
-                receive
-            })
-            .collect();
+        let sizes = [1, 2, 5, 1];
+        let replies = RefCell::new(Vec::new());
+        for (i, size) in sizes.into_iter().enumerate() {
+            let (reply, receive) = oneshot::channel();
+            let texts = (0..size).map(|k| vec![i as u32, k as u32]).collect();
+            assert!(send.blocking_send(Job::new(texts, reply)).is_ok());
+            replies.borrow_mut().push(Some(receive));
+        }
         drop(send);
-        let mut replies = replies.into_iter().enumerate().filter(|(i, _)| *i != 1).collect::<Vec<_>>();
+        // The second client has left.
+        replies.borrow_mut()[1] = None;
         let passes = RefCell::new(Vec::new());
         run(jobs, 4, |texts| {
             passes.borrow_mut().push(texts.len());
             texts.iter().map(|text| (10 * text[0] + text[1]) as f32).collect()
         });
-        // The second client has disconnected. The batch is full with the fourth request, so the fifth has a pass of its own.
-        assert_eq!(passes.into_inner(), [1 + 5, 1]);
-        let scores: Vec<Vec<f32>> = replies.iter_mut().map(|(_, receive)| receive.try_recv().unwrap()).collect();
-        assert_eq!(scores, [vec![0.0], vec![], vec![30.0, 31.0, 32.0, 33.0, 34.0], vec![40.0]]);
+        assert_eq!(passes.into_inner(), [4, 3]);
+        let mut replies = replies.into_inner().into_iter().map(|receive| receive.map(|mut one| one.try_recv().unwrap()));
+        let expected = [Some(vec![0.0]), None, Some(vec![20.0, 21.0, 22.0, 23.0, 24.0]), Some(vec![30.0])];
+        assert!(replies.by_ref().eq(expected));
+    }
+
+    #[test]
+    fn a_client_that_leaves_costs_one_more_pass_at_most() {
+        let (send, jobs) = mpsc::channel(8);
+        let (reply, receive) = oneshot::channel();
+        assert!(send.blocking_send(Job::new(vec![vec![1]; 1000], reply)).is_ok());
+        drop(send);
+        let (receive, passes) = (RefCell::new(Some(receive)), RefCell::new(0));
+        run(jobs, 4, |texts| {
+            *passes.borrow_mut() += 1;
+            if *passes.borrow() == 3 {
+                receive.borrow_mut().take();
+            }
+            vec![0.0; texts.len()]
+        });
+        assert_eq!(passes.into_inner(), 3);
     }
 }

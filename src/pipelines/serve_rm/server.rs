@@ -1,0 +1,137 @@
+//! The server: its options, model and address.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::runtime;
+use tokio::sync::mpsc;
+
+use super::scoring;
+use super::service::Service;
+use super::texts::Texts;
+use crate::config::schema::{Device, Dtype};
+use crate::data::Tokenizer;
+use crate::job::models::{check_model, open_device};
+use crate::model::hf_config::HfConfig;
+use crate::model::{CausalLm, Cut, Init};
+use crate::reward::model::{Reading, RewardModel};
+use crate::server::{Hosts, Limits, serve};
+use crate::util::interrupt::Interrupt;
+
+/// The number of requests that can wait for the model; further ones wait for a place.
+const WAITING: usize = 1024;
+/// The number of threads that tokenize: each may need a few hundred times the memory of its text.
+const TOKENIZING: usize = 4;
+/// The stack of the model's thread, as large as that of a program's main thread.
+const STACK: usize = 8 << 20;
+
+/// The options of the server.
+pub struct Options {
+    /// The folder of the reward model with its tokenizer.
+    pub model: PathBuf,
+    pub host: String,
+    /// The port; 0 takes any free one.
+    pub port: u16,
+    /// Further names by which clients may address the server.
+    pub allowed_hosts: Vec<String>,
+    /// The largest number of tokens of a query; longer queries are cut at the end. `None`: queries beyond the model's positions
+    /// are refused.
+    pub max_len: Option<usize>,
+    /// The number of queries per pass.
+    pub batch_size: usize,
+    pub device: Device,
+    pub dtype: Dtype,
+    pub limits: Limits,
+    /// The largest number of queries of one request.
+    pub max_queries: usize,
+    /// The bearer token that clients must send; `None` if they need none.
+    pub token: Option<String>,
+}
+
+/// A server that has loaded its model and bound its address.
+pub struct Server {
+    model: RewardModel,
+    texts: Texts,
+    listener: TcpListener,
+    interrupt: Interrupt,
+    options: Options,
+}
+
+impl Server {
+    /// Binds the address before the model is read, so that clients that come early wait.
+    ///
+    /// # Errors
+    /// If the folder holds no reward model, the address is taken, or the device is not available.
+    pub fn new(options: Options) -> Result<Self> {
+        let folder = options.model.as_path();
+        let decoder = HfConfig::read(folder)?.scalar_decoder(false)?;
+        let tokenizer = Tokenizer::load(folder)?;
+        check_model(&decoder, &tokenizer, 0, "").with_context(|| format!("{}", folder.display()))?;
+        let positions = decoder.max_position_embeddings;
+        let longest = options.max_len.unwrap_or(positions);
+        ensure!(longest <= positions, "--max-len {longest}: {} has max_position_embeddings {positions}", folder.display());
+        let (host, port) = (options.host.as_str(), options.port);
+        let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
+        let model = CausalLm::load_scalar(folder, Init::Pretrained, None, &open_device(options.device)?)?;
+        let model = model.computing(options.dtype.is_bfloat16(options.device), false);
+        let reading = Reading { rewriting: None, max_length: options.max_len, positions };
+        let model = RewardModel { model, reading, cut: Cut::Sequences(options.batch_size) };
+        let texts = Texts::new(tokenizer, options.max_len, positions);
+        Ok(Self { model, texts, listener, interrupt: Interrupt::on_signals()?, options })
+    }
+
+    /// The address that the server is bound to.
+    ///
+    /// # Errors
+    /// If the system does not return it.
+    pub fn address(&self) -> Result<SocketAddr> {
+        Ok(self.listener.local_addr()?)
+    }
+
+    /// Serves until a signal asks it to stop, and ends within a second of it.
+    ///
+    /// # Errors
+    /// If the system refuses to serve further, or the model broke off.
+    pub fn run(self) -> Result<()> {
+        let Self { model, texts, listener, interrupt, options } = self;
+        let (send, jobs) = mpsc::channel(WAITING);
+        let batch_size = options.batch_size;
+        // Nobody waits for this thread: the end of the process ends it, in the middle of a pass if need be.
+        let pass = move || scoring::run(jobs, batch_size, |texts| model.scores(texts));
+        thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
+        let hosts = hosts(&options);
+        let service = Service {
+            reports_cut: texts.cuts(),
+            read: Box::new(move |text| texts.read(text)),
+            jobs: send.clone(),
+            model: options.model.display().to_string(),
+            max_queries: options.max_queries,
+            token: options.token,
+            started: Instant::now(),
+            counts: Default::default(),
+        };
+        let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOKENIZING).build()?;
+        let served = runtime.block_on(async {
+            tokio::select! {
+                served = serve(listener, Arc::new(service), hosts, options.limits, &interrupt) => Ok(served?),
+                () = send.closed() => bail!("the thread of the model broke off"),
+            }
+        });
+        runtime.shutdown_background();
+        served
+    }
+}
+
+/// The names by which clients may address the server.
+fn hosts(options: &Options) -> Hosts {
+    if options.token.is_some() {
+        return Hosts::Any;
+    }
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let names = [options.host.as_str(), "localhost", machine.trim()];
+    Hosts::NamedOrAddress(names.into_iter().map(str::to_owned).chain(options.allowed_hosts.iter().cloned()).collect())
+}

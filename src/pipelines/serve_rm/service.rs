@@ -1,0 +1,150 @@
+//! The addresses of the server: `POST /get_reward` and `GET /health`, its token, and what it counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Result;
+use hyper::body::Bytes;
+use hyper::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+
+use super::request::queries;
+use super::scoring::Job;
+use crate::server::{Refusal, Response, Site, json_response};
+
+const REWARD: &str = "/get_reward";
+const HEALTH: &str = "/health";
+/// The field that says whether a query was cut; its name is that of the metric in training.
+const CUT: &str = "reward_model_cut";
+
+/// Returns the token ids of a text, and `true` if its end was cut off.
+type Read = Box<dyn Fn(&str) -> Result<(Vec<u32>, bool)> + Send + Sync>;
+
+/// The state that all requests share.
+pub struct Service {
+    pub read: Read,
+    pub jobs: mpsc::Sender<Job>,
+    pub model: String,
+    pub reports_cut: bool,
+    /// The largest number of queries of one request.
+    pub max_queries: usize,
+    pub token: Option<String>,
+    pub started: Instant,
+    pub counts: Counts,
+}
+
+/// What has been answered so far.
+#[derive(Default)]
+pub struct Counts {
+    requests: AtomicU64,
+    queries: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Site for Service {
+    fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+        let (method, path) = (&head.method, head.uri.path());
+        let elsewhere = |status| Refusal::new(status, format!("{method} {path}: there is POST {REWARD} and GET {HEALTH}"));
+        match path {
+            REWARD if *method == Method::POST => self.authorize(&head.headers),
+            REWARD => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "POST")),
+            HEALTH if [Method::GET, Method::HEAD].contains(method) => Ok(()),
+            HEALTH => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "GET, HEAD")),
+            _ => Err(elsewhere(StatusCode::NOT_FOUND)),
+        }
+    }
+
+    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<Response, Refusal> {
+        if head.uri.path() == HEALTH {
+            return Ok(json_response(StatusCode::OK, &self.health()));
+        }
+        let answer = self.scores(body).await?;
+        self.counts.requests.fetch_add(1, Ordering::Relaxed);
+        Ok(json_response(StatusCode::OK, &answer))
+    }
+
+    fn refused(&self, _: &Refusal) {
+        self.counts.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Service {
+    /// Checks the token of a request.
+    ///
+    /// # Errors
+    /// If the server has a token and the request does not have the same.
+    fn authorize(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let given = headers.get(AUTHORIZATION).and_then(|header| header.as_bytes().strip_prefix(b"Bearer "));
+        let refused = |message| Err(Refusal::new(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer"));
+        match given {
+            Some(given) if same(given, token.as_bytes()) => Ok(()),
+            Some(_) => refused("the bearer token is not the server's"),
+            None => refused("the header `Authorization: Bearer TOKEN` is missing"),
+        }
+    }
+
+    /// Scores the queries of a body, and returns the answer.
+    async fn scores(self: &Arc<Self>, body: Bytes) -> Result<Value, Refusal> {
+        let service = self.clone();
+        let (done, texts) = oneshot::channel();
+        // Nobody waits for this task once the client has left, and the closed channel ends it.
+        spawn_blocking(move || {
+            let texts = service.texts(&body, || !done.is_closed());
+            _ = done.send(texts);
+        });
+        let broke_off = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the queries could not be read");
+        let (texts, cut): (Vec<Vec<u32>>, Vec<bool>) = texts.await.map_err(broke_off)??.into_iter().unzip();
+        let scores = if texts.is_empty() { Vec::new() } else { self.pass(texts).await? };
+        if let Some(i) = scores.iter().position(|score| !score.is_finite()) {
+            let message = format!("the score of `query[{i}]` is {}", scores[i]);
+            return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message));
+        }
+        self.counts.queries.fetch_add(scores.len() as u64, Ordering::Relaxed);
+        let mut logs = json!({});
+        if self.reports_cut {
+            logs[CUT] = cut.into_iter().map(|cut| f32::from(u8::from(cut))).collect();
+        }
+        Ok(json!({"rewards": scores, "scores": scores, "extra_logs": logs}))
+    }
+
+    /// The token ids of each query. It breaks off where they are no longer `wanted`.
+    fn texts(&self, body: &[u8], wanted: impl Fn() -> bool) -> Result<Vec<(Vec<u32>, bool)>, Refusal> {
+        let read =
+            |(i, query): (usize, &String)| (self.read)(query).map_err(|error| Refusal::bad(format!("`query[{i}]`: {error:#}")));
+        if !wanted() {
+            return Ok(Vec::new());
+        }
+        queries(body, self.max_queries)?.iter().enumerate().take_while(|_| wanted()).map(read).collect()
+    }
+
+    /// Has the model score some texts.
+    async fn pass(&self, texts: Vec<Vec<u32>>) -> Result<Vec<f32>, Refusal> {
+        let gone = || Refusal::busy("the model does not answer");
+        let (reply, scores) = oneshot::channel();
+        self.jobs.send(Job::new(texts, reply)).await.map_err(|_| gone())?;
+        scores.await.map_err(|_| gone())
+    }
+
+    fn health(&self) -> Value {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        json!({
+            "status": "ok",
+            "model": self.model,
+            "requests": count(&self.counts.requests),
+            "queries": count(&self.counts.queries),
+            "refused": count(&self.counts.refused),
+            "uptime_s": self.started.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// Compares in constant time, so that the time does not tell how much of a token is right.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
+}

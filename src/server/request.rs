@@ -1,0 +1,87 @@
+//! The reception of a request: what its head must say, and its body within the limits of size and time.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::limits::Limits;
+use super::refusal::Refusal;
+
+/// The bodies of all requests.
+pub struct Bodies {
+    limits: Limits,
+    /// One permit for each byte that may still come.
+    room: Arc<Semaphore>,
+}
+
+/// A body, and its share of the bytes in flight.
+pub struct Body {
+    pub bytes: Bytes,
+    pub share: Option<OwnedSemaphorePermit>,
+}
+
+impl Bodies {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, room: Arc::new(Semaphore::new(limits.in_flight.min(Semaphore::MAX_PERMITS))) }
+    }
+
+    /// Receives the body of a request.
+    ///
+    /// # Errors
+    /// 400 if its length is not clear, 408, 413, and 503 if the bodies of others leave no room.
+    pub async fn receive(&self, head: &Parts, body: Incoming) -> Result<Body, Refusal> {
+        let announced = length(head)?;
+        if announced.is_some_and(|length| length > self.limits.body as u64) {
+            return Err(self.too_large());
+        }
+        let time = self.limits.request_time;
+        let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body was not there within {time:?}"));
+        timeout(time, self.collect(body)).await.map_err(late)?
+    }
+
+    async fn collect(&self, mut body: Incoming) -> Result<Body, Refusal> {
+        let (mut bytes, mut share) = (Vec::new(), None::<OwnedSemaphorePermit>);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Refusal::malformed(format!("the body cannot be read: {error}")))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() + data.len() > self.limits.body {
+                return Err(self.too_large());
+            }
+            // Taken as the bytes come, so that a client that announces much and sends nothing takes no room from others.
+            let more = u32::try_from(data.len()).ok().and_then(|count| self.room.clone().try_acquire_many_owned(count).ok());
+            let more = more.ok_or_else(|| Refusal::busy("requests of others fill the memory that there is for them"))?;
+            match &mut share {
+                Some(share) => share.merge(more),
+                None => share = Some(more),
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(Body { bytes: bytes.into(), share })
+    }
+
+    fn too_large(&self) -> Refusal {
+        Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body is larger than {} {}", self.limits.body_bound, self.limits.body),
+        )
+    }
+}
+
+/// The announced length of a body; `None` if it comes in chunks. hyper refuses lengths that are no numbers or contradict each other;
+/// where a request has both headers, chunks count and the connection is closed after it.
+fn length(head: &Parts) -> Result<Option<u64>, Refusal> {
+    if head.headers.contains_key(TRANSFER_ENCODING) {
+        return Ok(None);
+    }
+    match head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok()) {
+        Some(length) => Ok(Some(length)),
+        None if [Method::GET, Method::HEAD].contains(&head.method) => Ok(Some(0)),
+        None => Err(Refusal::malformed("the header Content-Length is missing")),
+    }
+}
