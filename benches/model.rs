@@ -8,7 +8,7 @@ use burn::tensor::Device;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Gradients, Init, Sequence};
 use burnish::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
-use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
+use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -32,7 +32,7 @@ fn tokens(count: usize, length: usize) -> Vec<Vec<u32>> {
 
 fn generate(prompts: &[Vec<u32>], n: usize, max_tokens: usize) {
     let prompts: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
-    let request = Request {
+    let request = GenerationRequest {
         prompts: &prompts,
         n,
         sampling: Sampling { max_tokens, ..Sampling::default() },

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::fates::Fate::{Free, Refused, Validation};
-use super::fates::{Part, fate};
+use super::fates::ChangeEffect::{Free, Refused, Validation};
+use super::fates::{CheckpointPart, fate};
 use crate::config::Tree;
 use crate::config::compat::inline;
 use crate::config::diff::{Difference, diff};
@@ -36,7 +36,7 @@ impl Changes {
 ///
 /// # Errors
 /// If a change does not fit one of the `loaded` parts; the message says what to do.
-pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<Changes> {
+pub fn check_changes(folder: &Path, now: &Tree, loaded: &[CheckpointPart]) -> Result<Changes> {
     let path = folder.join(CONFIG_FILE);
     if !path.exists() {
         tracing::warn!("{} is not there: whether settings have changed since is not known", path.display());
@@ -58,7 +58,7 @@ pub fn check_changes(folder: &Path, now: &Tree, loaded: &[Part]) -> Result<Chang
 }
 
 /// Sorts the changes into those that are refused and those that take effect.
-fn sort(saved: &Tree, now: &Tree, loaded: &[Part]) -> (Vec<String>, Changes) {
+fn sort(saved: &Tree, now: &Tree, loaded: &[CheckpointPart]) -> (Vec<String>, Changes) {
     let (mut refused, mut changes) = (Vec::new(), Changes::default());
     // A value from the environment may be saved as written or, by an earlier version, as it was.
     let now_saved = now.as_saved();
@@ -93,7 +93,7 @@ mod tests {
         load::<T>(&request, &Choices::default()).unwrap().tree
     }
 
-    fn changed(overrides: &[&str], loaded: &[Part]) -> (Vec<String>, Changes) {
+    fn changed(overrides: &[&str], loaded: &[CheckpointPart]) -> (Vec<String>, Changes) {
         let saved = Tree::parse("config.yaml", tree::<PpoConfig>(&[]).to_yaml()).unwrap();
         sort(&saved, &tree::<PpoConfig>(overrides), loaded)
     }
@@ -102,7 +102,7 @@ mod tests {
     /// nothing.
     #[test]
     fn no_change_is_lost() {
-        let parts = [Part::Policy, Part::Critic, Part::Data];
+        let parts = [CheckpointPart::Policy, CheckpointPart::Critic, CheckpointPart::Data];
         for now in [tree::<PpoConfig>(&[]), tree::<SftConfig>(&[])] {
             for (key, ..) in now.settings() {
                 let mut before = now.root().clone();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_change_is_free_reported_or_refused() {
-        let both = [Part::Policy, Part::Data];
+        let both = [CheckpointPart::Policy, CheckpointPart::Data];
         assert_eq!(changed(&[], &both), (vec![], Changes::default()));
         let free = ["trainer.save_freq=7", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64", "data.val_batch_size=8"];
         assert_eq!(changed(&free, &both), (vec![], Changes::default()));

@@ -5,7 +5,7 @@ use crate::config::compat::fits_key;
 
 /// A part of a checkpoint that fits only the settings it was made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum CheckpointPart {
     /// Weights and optimizer of the policy (`model`, `optimizer`).
     Policy,
     /// Weights and optimizer of the critic (`model`, `optimizer`).
@@ -16,26 +16,26 @@ pub enum Part {
 
 /// The consequence of a changed setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ChangeEffect {
     /// Not reported: the resumed run is not affected, for the given reason.
     Free(&'static str),
     /// Takes effect from the next step on, and is reported.
     Effect,
-    /// Takes effect and is reported like [`Fate::Effect`]; validation measures something else afterwards, so the best value so
+    /// Takes effect and is reported like [`ChangeEffect::Effect`]; validation measures something else afterwards, so the best value so
     /// far is no longer comparable.
     Validation,
     /// Refused if this part is loaded, because its content would mean something else.
-    Refused(Part),
+    Refused(CheckpointPart),
 }
-use Fate::{Effect, Free, Refused, Validation};
+use ChangeEffect::{Effect, Free, Refused, Validation};
 
-const SHOWN: Fate = Free("what is kept and shown of a run");
-const MEMORY: Fate = Free("memory and speed");
-const LENGTH: Fate = Free("the number of steps is reported instead");
-const CONTENT: Fate = Free("the prompts of validation are compared themselves");
+const SHOWN: ChangeEffect = Free("what is kept and shown of a run");
+const MEMORY: ChangeEffect = Free("memory and speed");
+const LENGTH: ChangeEffect = Free("the number of steps is reported instead");
+const CONTENT: ChangeEffect = Free("the prompts of validation are compared themselves");
 
 /// Every key, or pattern of keys as in the table of verl's keys, with the consequence of its change. No key fits two of them.
-const CHANGES: &[(Fate, &[&str])] = &[
+const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (LENGTH, &["trainer.total_epochs", "trainer.total_training_steps"]),
     (SHOWN, &["trainer.project_name", "trainer.experiment_name", "trainer.default_local_dir", "trainer.resume_mode"]),
     (SHOWN, &["trainer.resume_from_path", "trainer.logger", "trainer.wandb_proxy", "trainer.log_*", "trainer.*_data_dir"]),
@@ -43,10 +43,13 @@ const CHANGES: &[(Fate, &[&str])] = &[
     (SHOWN, &["trainer.val_only", "trainer.max_*", "**.checkpoint.*"]),
     (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
     (Effect, &["trainer.metric_names", "trainer.device", "trainer.critic_warmup", "trainer.on_nonfinite"]),
-    (Refused(Part::Data), &["trainer.seed"]),
+    (Refused(CheckpointPart::Data), &["trainer.seed"]),
     // These decide which rows there are, and in what order.
-    (Refused(Part::Data), &["data.train_files", "data.train_max_samples", "data.train_batch_size", "data.shuffle", "data.seed"]),
-    (Refused(Part::Data), &["data.filter_overlong_prompts", "data.max_prompt_length"]),
+    (
+        Refused(CheckpointPart::Data),
+        &["data.train_files", "data.train_max_samples", "data.train_batch_size", "data.shuffle", "data.seed"],
+    ),
+    (Refused(CheckpointPart::Data), &["data.filter_overlong_prompts", "data.max_prompt_length"]),
     // The position in the data counts rows, so the number of rows drawn at once may change.
     (Effect, &["data.gen_batch_size"]),
     (CONTENT, &["data.val_files", "data.val_max_samples", "data.validation_shuffle"]),
@@ -57,13 +60,16 @@ const CHANGES: &[(Fate, &[&str])] = &[
     (Effect, &["data.chat_template_date"]),
     (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),
     (Effect, &["data.prompt_dict_keys", "data.response_dict_keys", "data.max_length"]),
-    (Refused(Part::Policy), &["data.tokenizer", "model.tokenizer_path"]),
+    (Refused(CheckpointPart::Policy), &["data.tokenizer", "model.tokenizer_path"]),
     (Effect, &["model.custom_chat_template"]),
     // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.
-    (Refused(Part::Policy), &["model.path", "model.init", "model.lora_*", "model.*_modules"]),
-    (Refused(Part::Policy), &["actor_rollout_ref.model.path", "actor_rollout_ref.model.init"]),
-    (Refused(Part::Policy), &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules"]),
-    (Refused(Part::Critic), &["critic.model.path", "critic.model.init", "critic.model.lora_*", "critic.model.*_modules"]),
+    (Refused(CheckpointPart::Policy), &["model.path", "model.init", "model.lora_*", "model.*_modules"]),
+    (Refused(CheckpointPart::Policy), &["actor_rollout_ref.model.path", "actor_rollout_ref.model.init"]),
+    (Refused(CheckpointPart::Policy), &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules"]),
+    (
+        Refused(CheckpointPart::Critic),
+        &["critic.model.path", "critic.model.init", "critic.model.lora_*", "critic.model.*_modules"],
+    ),
     (Effect, &["model.dtype", "actor_rollout_ref.model.dtype", "critic.model.dtype"]),
     (MEMORY, &["**.enable_gradient_checkpointing"]),
     (Effect, &["**.optim.lr", "**.optim.lr_warmup_steps", "**.optim.lr_warmup_steps_ratio", "**.optim.min_lr_ratio"]),
@@ -132,7 +138,7 @@ const CHANGES: &[(Fate, &[&str])] = &[
 pub const KL_COEF: &str = "algorithm.kl_ctrl.kl_coef";
 
 /// The consequence of a change of this key; `None` for a key that is no longer a setting.
-pub(super) fn fate(key: &str) -> Option<Fate> {
+pub(super) fn fate(key: &str) -> Option<ChangeEffect> {
     CHANGES.iter().find(|(_, patterns)| patterns.iter().any(|pattern| fits_key(pattern, key))).map(|(fate, _)| *fate)
 }
 
@@ -142,7 +148,7 @@ mod tests {
     use crate::config::defaults;
     use crate::config::schema::{PpoConfig, Schema, SftConfig};
 
-    fn fates(key: &str) -> Vec<Fate> {
+    fn fates(key: &str) -> Vec<ChangeEffect> {
         let lines = CHANGES.iter().flat_map(|(fate, patterns)| patterns.iter().map(move |pattern| (fate, pattern)));
         lines.filter(|(_, pattern)| fits_key(pattern, key)).map(|(fate, _)| *fate).collect()
     }

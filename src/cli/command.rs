@@ -47,7 +47,7 @@ enum Command {
     Config(config::ConfigCommand),
     /// Print a script that completes commands, flags and overrides in a shell
     Completions(completions::CompletionsArgs),
-    /// What such a script asks for
+    /// Complete a word, as such a script asks
     #[command(hide = true)]
     Complete(completions::CompleteArgs),
 }

@@ -8,7 +8,7 @@ use super::kinds::choices;
 use super::print::print_data;
 use crate::config::Request;
 use crate::config::complete::{complete, complete_key};
-use crate::config::kinds::{KINDS, Known, infer, named};
+use crate::config::kinds::{ConfigKind, KINDS, infer, named};
 
 #[derive(Args)]
 pub struct CompletionsArgs {
@@ -81,7 +81,7 @@ impl<'a> Before<'a> {
     }
 
     /// The kind of configuration whose keys are completed: given by `--for`, else by the subcommand, else by `--config`.
-    fn kind(&self) -> &'static Known {
+    fn kind(&self) -> &'static ConfigKind {
         let chosen = self.flag("for").and_then(named).or_else(|| named(self.command.get_name()));
         let config = self.flag("config").map(str::to_owned);
         chosen.or_else(|| infer(&Request { config, ..Request::default() }).ok()).unwrap_or(&KINDS[0])

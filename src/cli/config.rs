@@ -9,7 +9,7 @@ use super::kinds::choices;
 use super::print::{print, print_data, warn_of_keys};
 use crate::config::diff::diff;
 use crate::config::explain::explain;
-use crate::config::kinds::{KINDS, Known, infer, named};
+use crate::config::kinds::{ConfigKind, KINDS, infer, named};
 use crate::config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
 
 #[derive(Subcommand)]
@@ -24,7 +24,7 @@ pub enum ConfigCommand {
 
 #[derive(Args)]
 pub struct ShowArgs {
-    /// How to print it
+    /// Format of the output
     #[arg(long, value_enum, default_value = "yaml")]
     format: Format,
     /// Say where each value was written
@@ -73,7 +73,7 @@ enum Format {
 }
 
 impl KindArgs {
-    fn of(&self, request: &Request) -> Result<&'static Known, ConfigError> {
+    fn of(&self, request: &Request) -> Result<&'static ConfigKind, ConfigError> {
         self.kind.as_deref().and_then(named).map_or_else(|| infer(request), Ok)
     }
 

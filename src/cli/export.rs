@@ -24,7 +24,7 @@ pub struct ExportArgs {
     /// Largest file of weights; more weights are several files with an index [default: 5GB]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_shard_size: Option<usize>,
-    /// Whether a LoRA adapter is merged into its base model, or written as it is [default: merge]
+    /// Merge a LoRA adapter into its base model, or write it as it is [default: merge]
     #[arg(long, value_enum)]
     lora: Option<LoraArg>,
     /// Folder of the adapter's base model, where it is not what the checkpoint says

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::print::{print, print_data};
 use crate::report::folder::{find, resolve};
-use crate::report::record::Record;
+use crate::report::record::RecordedRun;
 use crate::report::series::{Series, read_end};
 use crate::report::show::show;
 use crate::util::json_number;
@@ -76,14 +76,14 @@ fn ls(args: &LsArgs) -> Result<(), Failure> {
 const REWARDS: &[&str] = &["critic/score/mean", "critic/rewards/mean", "train/loss"];
 
 struct Row {
-    record: Record,
+    record: RecordedRun,
     /// The metrics of the last steps.
     series: Series,
 }
 
 impl Row {
     fn read(dir: &Path) -> Self {
-        let record = Record::read(dir);
+        let record = RecordedRun::read(dir);
         let mut series = Series::default();
         let read = read_end(&record.metrics, &mut series).err().map(|error| format!("{error:#}"));
         record.problems.iter().chain(&read).for_each(|problem| tracing::warn!("{problem}"));

@@ -38,7 +38,7 @@ pub struct ServeRmArgs {
     /// cpu, cuda or cuda:N
     #[arg(long, default_value = "cpu", value_parser = named::<Device>)]
     device: Device,
-    /// What the model computes in: auto (bfloat16 on a GPU), float32 or bfloat16
+    /// Type that the model computes in: auto (bfloat16 on a GPU), float32 or bfloat16
     #[arg(long, default_value = "auto", value_parser = named::<Dtype>)]
     dtype: Dtype,
     /// Largest body of a request

@@ -4,14 +4,14 @@ use super::Choices;
 use super::accepts::{Accepts, like};
 use super::comment::Comment;
 use super::compat::inline;
-use super::kinds::Known;
+use super::kinds::ConfigKind;
 use crate::hydra::{ConfigError, Node, Value, interpolation};
 
 /// Returns the completions of the partial override `word`. A key with keys below it ends in a dot.
 ///
 /// # Errors
 /// If the built-in files do not compose, which tests exclude.
-pub fn complete(known: &Known, choices: &Choices, word: &str) -> Result<Vec<String>, ConfigError> {
+pub fn complete(known: &ConfigKind, choices: &Choices, word: &str) -> Result<Vec<String>, ConfigError> {
     let written = known.defaults()?.root;
     let prefix = ["++", "+", "~"].into_iter().find(|prefix| word.starts_with(prefix)).unwrap_or("");
     let rest = &word[prefix.len()..];
@@ -28,7 +28,7 @@ pub fn complete(known: &Known, choices: &Choices, word: &str) -> Result<Vec<Stri
 ///
 /// # Errors
 /// If the built-in files do not compose, which tests exclude.
-pub fn complete_key(known: &Known, begun: &str) -> Result<Vec<String>, ConfigError> {
+pub fn complete_key(known: &ConfigKind, begun: &str) -> Result<Vec<String>, ConfigError> {
     // Nothing follows the key, as in a deletion.
     Ok(keys(&known.defaults()?.root, "~", begun))
 }

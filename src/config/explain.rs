@@ -4,7 +4,7 @@ use super::choices::Choices;
 use super::comment::Comment;
 use super::compat::{self, Ignored, Renamed, Verl, inline};
 use super::docs::meaning_of_mapping;
-use super::kinds::Known;
+use super::kinds::ConfigKind;
 use super::library::LIBRARY;
 use super::resolve::{ResolvedConfig, resolve};
 use super::show::source;
@@ -25,7 +25,7 @@ pub struct Explained {
 ///
 /// # Errors
 /// If files or overrides cannot be read, or there is no such key.
-pub fn explain(known: &Known, request: &Request, choices: &Choices, key: &str) -> Result<Explained, ConfigError> {
+pub fn explain(known: &ConfigKind, request: &Request, choices: &Choices, key: &str) -> Result<Explained, ConfigError> {
     if key.split('.').any(str::is_empty) {
         let help = "a key is names with one dot between each two, such as trainer.total_epochs";
         return Err(Problem::new(key, format!("`{key}` is no key: a part of it is empty")).help(help).into());
@@ -50,7 +50,7 @@ pub fn explain(known: &Known, request: &Request, choices: &Choices, key: &str) -
     Ok(Explained { text, ignored: resolved.ignored, renamed: resolved.renamed })
 }
 
-fn text(known: &Known, resolved: &ResolvedConfig, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
+fn text(known: &ConfigKind, resolved: &ResolvedConfig, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
     let ResolvedConfig { tree: Tree { root, .. }, defaults, problems, .. } = resolved;
     if let (None, Some(text)) = (defaults.get(key), compat::explain(known.kind, key, defaults)) {
         return Ok(format!("{text}\n"));

@@ -7,7 +7,7 @@ use super::accepts::{Accepts, Range, like};
 use super::choices::{ADDING_NAMES, Choices};
 use super::comment::Comment;
 use super::docs::meaning_of_mapping;
-use super::kinds::Known;
+use super::kinds::ConfigKind;
 use super::show::json_value;
 use super::tree::Tree;
 use crate::hydra::{ConfigError, Node, Origin, Value, interpolation};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value as Json, json};
 ///
 /// # Errors
 /// If its built-in files do not compose, which tests exclude.
-pub fn schema(known: &Known, choices: &Choices) -> Result<Json, ConfigError> {
+pub fn schema(known: &ConfigKind, choices: &Choices) -> Result<Json, ConfigError> {
     let written = known.defaults()?;
     let (resolved, _) = interpolation::resolve(&written.root);
     let packages = packages(&written);

@@ -10,7 +10,7 @@ use super::tree::Tree;
 use crate::hydra::{ConfigError, Node, Request, Value, lookup, yaml};
 
 /// One kind of configuration.
-pub struct Known {
+pub struct ConfigKind {
     /// The name in `--for NAME`.
     pub name: &'static str,
     pub kind: Kind,
@@ -24,14 +24,14 @@ pub struct Known {
 type Load = fn(&Request, &Choices) -> Result<Loaded<()>, ConfigError>;
 
 /// All kinds. The first is the default where the kind cannot be told.
-pub const KINDS: &[Known] = &[
-    Known::of::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
-    Known::of::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
-    Known::of::<GenerationConfig>("generate", "trainer generate --config generation.yaml"),
-    Known::of::<EvalConfig>("eval", "trainer eval --config evaluation.yaml"),
+pub const KINDS: &[ConfigKind] = &[
+    ConfigKind::of::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
+    ConfigKind::of::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
+    ConfigKind::of::<GenerationConfig>("generate", "trainer generate --config generation.yaml"),
+    ConfigKind::of::<EvalConfig>("eval", "trainer eval --config evaluation.yaml"),
 ];
 
-impl Known {
+impl ConfigKind {
     const fn of<T: Schema>(name: &'static str, command: &'static str) -> Self {
         Self { name, kind: T::KIND, file: T::DEFAULT_NAME, command, load: load::<T> }
     }
@@ -59,7 +59,7 @@ fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<()>, C
 }
 
 /// Returns the kind with this name.
-pub fn named(name: &str) -> Option<&'static Known> {
+pub fn named(name: &str) -> Option<&'static ConfigKind> {
     KINDS.iter().find(|known| known.name == name)
 }
 
@@ -68,7 +68,7 @@ pub fn named(name: &str) -> Option<&'static Known> {
 ///
 /// # Errors
 /// If there is no such file, or it is not YAML.
-pub fn infer(request: &Request) -> Result<&'static Known, ConfigError> {
+pub fn infer(request: &Request) -> Result<&'static ConfigKind, ConfigError> {
     if let Some(known) = by_name(request)? {
         return Ok(known);
     }
@@ -89,7 +89,7 @@ pub fn infer(request: &Request) -> Result<&'static Known, ConfigError> {
 ///
 /// # Errors
 /// If there is no such file, or it is not YAML.
-pub fn by_name(request: &Request) -> Result<Option<&'static Known>, ConfigError> {
+pub fn by_name(request: &Request) -> Result<Option<&'static ConfigKind>, ConfigError> {
     if request.config.is_none() && request.config_name.is_none() {
         return Ok(Some(&KINDS[0]));
     }

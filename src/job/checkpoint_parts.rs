@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::checkpoint::Part;
+use crate::checkpoint::CheckpointPart;
 use crate::config::schema::CheckpointContent::{self, Extra, HfModel, Model, Optimizer};
 use crate::optim::Learner;
-use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, Parts};
+use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, SavedParts};
 
 /// True if `contents` has the weights.
 pub fn has_weights(contents: &[CheckpointContent]) -> bool {
@@ -17,7 +17,7 @@ pub fn has_weights(contents: &[CheckpointContent]) -> bool {
 /// Writes the parts of a learner that `contents` (`checkpoint.save_contents`) names.
 pub fn save_learner(learner: &Learner, folder: &Path, contents: &[CheckpointContent], tokenizer: &[PathBuf]) -> Result<()> {
     let has = |part| contents.contains(&part);
-    learner.save(folder, Parts { model: has(Model), merged: has(HfModel), optimizer: has(Optimizer) }, tokenizer)
+    learner.save(folder, SavedParts { model: has(Model), merged: has(HfModel), optimizer: has(Optimizer) }, tokenizer)
 }
 
 /// Restores the parts of a learner that `contents` (`checkpoint.load_contents`) names. `key`: where those are set.
@@ -38,14 +38,14 @@ pub fn check_part(part: &str, wanted: bool, file: &Path, key: &str) -> Result<()
         bail!("the checkpoint holds no `{part}`; take it out of {key}");
     }
     if !wanted {
-        tracing::warn!("{key} has no `{part}`: that goes on from a fresh start");
+        tracing::warn!("{key} has no `{part}`: that starts afresh");
     }
     Ok(())
 }
 
 /// The parts of a checkpoint that `contents` (`checkpoint.load_contents`) loads, as far as settings can make them wrong.
-pub fn loaded(contents: &[CheckpointContent]) -> Vec<Part> {
+pub fn loaded(contents: &[CheckpointContent]) -> Vec<CheckpointPart> {
     let policy = has_weights(contents) || contents.contains(&Optimizer);
-    let parts = [(policy, Part::Policy), (contents.contains(&Extra), Part::Data)];
+    let parts = [(policy, CheckpointPart::Policy), (contents.contains(&Extra), CheckpointPart::Data)];
     parts.into_iter().filter(|(loaded, _)| *loaded).map(|(_, part)| part).collect()
 }

@@ -6,7 +6,7 @@ use super::memory_estimate::MemoryEstimate;
 use crate::config::schema::{Init, Location};
 use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
-use crate::model::weights::{WeightFiles, there};
+use crate::model::weights::{WeightFiles, weights_file};
 
 /// The whole report: lines with their names, and the memory.
 pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
@@ -22,7 +22,7 @@ pub fn describe(path: &Location, decoder: &DecoderConfig, init: Init, adapter: O
             let (trained, count) = (adapter.num_parameters(), adapter.factors.len());
             format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
         }
-        None if init == Init::Random => match there(path.as_path()) {
+        None if init == Init::Random => match weights_file(path.as_path()) {
             Some(file) => format!("random weights: {file} is there and not read"),
             None => "random weights".to_owned(),
         },

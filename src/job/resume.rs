@@ -41,7 +41,7 @@ pub fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
         ResumeMode::Auto => "",
         ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
     };
-    format!("the same command{mode} goes on from {}", saved.display())
+    format!("the same command{mode} resumes from {}", saved.display())
 }
 
 /// Says that the run has another length than the one that saved the checkpoint, which the settings alone do not show: the data may

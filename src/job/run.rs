@@ -32,7 +32,7 @@ impl<P: Pipeline> Run<P> {
     /// it had
     /// not begun, any other is finished; then the state is saved, whatever `trainer.save_freq` is.
     pub fn run(mut self) -> Result<()> {
-        self.at.record.heed(&self.at.interrupt);
+        self.at.record.set_interrupt(&self.at.interrupt);
         let result = self.train();
         let saved = self.saved.map(|step| self.checkpoints.path(step));
         self.at.record.end(self.at.step, saved.as_deref(), &result);

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result, bail};
 
 use super::resume::{check_step, find_checkpoint};
-use crate::checkpoint::{Checkpoints, Part, check_changes, step_of};
+use crate::checkpoint::{CheckpointPart, Checkpoints, check_changes, step_of};
 use crate::config::Tree;
 use crate::config::schema::{Frequency, OnNonfinite, ResumeKeys, ResumeMode};
 use crate::run::{Output, RunInfo, Watched};
@@ -43,7 +43,7 @@ pub struct RunSettings {
     pub loads_extra: bool,
     pub load_contents_key: &'static str,
     /// The parts of a checkpoint that are loaded, as far as settings can make them wrong.
-    pub loaded: Vec<Part>,
+    pub loaded: Vec<CheckpointPart>,
     /// True if a learning rate depends on the length of the run.
     pub rate_follows_length: bool,
     /// Steps that are called an epoch; at least 1.

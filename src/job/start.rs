@@ -28,7 +28,7 @@ impl<P: Pipeline> Run<P> {
         let session = settings.session(tree, resume.as_deref().map(step_of).transpose()?, output);
         let at = Context {
             step: 0,
-            record: Record::none(&session, settings.watched.clone(), output)?,
+            record: Record::console_only(&session, settings.watched.clone(), output),
             progress: output.progress.clone(),
             interrupt,
             validated_after: None,

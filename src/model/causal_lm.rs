@@ -14,7 +14,7 @@ use super::lora::Adapted;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
 use super::tensor_files::{Deferred, write_safetensors};
-use super::weights::{FreshHead, WeightFiles, file_tensors, there};
+use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
 
 /// The source of the initial weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +71,7 @@ impl CausalLm {
         let net = match init {
             Init::Pretrained => WeightFiles::open(folder)?.build(&config, fresh_head, device)?,
             Init::Random { seed } => {
-                if let Some(file) = there(folder) {
+                if let Some(file) = weights_file(folder) {
                     tracing::warn!(
                         "{}: {file} is there and not read: `init` is random, so that what starts afresh starts from random \
                          weights; init=pretrained reads it",

@@ -7,7 +7,7 @@ use super::config::DecoderConfig;
 use super::ops::{BLOCK, Places, cast, copy_rows, write_rows};
 
 /// The blocks of a sequence, in order.
-pub type Table = Vec<usize>;
+pub type BlockTable = Vec<usize>;
 
 /// The row of the cache that holds a position of a sequence.
 pub fn place(table: &[usize], position: usize) -> usize {
@@ -64,7 +64,7 @@ impl KvCache {
     }
 
     /// Gives a sequence the blocks it needs for `len` positions.
-    pub fn extend(&mut self, table: &mut Table, len: usize) {
+    pub fn extend(&mut self, table: &mut BlockTable, len: usize) {
         while table.len() * BLOCK < len {
             let block = self.take();
             table.push(block);
@@ -80,7 +80,7 @@ impl KvCache {
 
     /// Returns the blocks of `count` new sequences that begin with the first `len` positions of another: full blocks are shared,
     /// the remaining positions are copied.
-    pub fn fork(&mut self, table: &Table, len: usize, count: usize) -> Vec<Table> {
+    pub fn fork(&mut self, table: &BlockTable, len: usize, count: usize) -> Vec<BlockTable> {
         let (full, left) = (len / BLOCK, len % BLOCK);
         for &block in &table[..full] {
             self.holders[block] += count as u32;
@@ -100,7 +100,7 @@ impl KvCache {
     }
 
     /// Gives back the blocks of a sequence that ended.
-    pub fn release(&mut self, table: Table) {
+    pub fn release(&mut self, table: BlockTable) {
         for block in table {
             self.holders[block] -= 1;
             if self.holders[block] == 0 {
@@ -156,7 +156,7 @@ mod tests {
         let config = CausalLm::load(&folder, Init::Random { seed: 0 }, &device).unwrap().config;
         let mut cache = KvCache::new(&config, FloatDType::F32, &device);
         let len = 2 * BLOCK + 3;
-        let mut table = Table::new();
+        let mut table = BlockTable::new();
         cache.extend(&mut table, len);
         let width = config.num_key_value_heads * config.head_dim;
         let rows = |value: f32, n: usize| Tensor::<2>::full([n, width], value, &device);
@@ -168,7 +168,7 @@ mod tests {
         // What one sequence writes behind the shared beginning, the other does not see; growth keeps what is there.
         cache.write(0, &vec![place(&fork, len - 1)].into(), rows(3.0, 1), rows(4.0, 1));
         cache.reserve(100);
-        let at = |table: &Table, p: usize| {
+        let at = |table: &BlockTable, p: usize| {
             let (k, v) = cache.layer(0);
             let row = |x: &Tensor<2>| to_host(x.clone().narrow(0, place(table, p), 1));
             (row(k), row(v))

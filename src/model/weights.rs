@@ -31,7 +31,7 @@ const INDEX: &str = "model.safetensors.index.json";
 const PICKLE: &str = "pytorch_model.bin";
 
 /// The file of a folder that holds or lists a model's weights, even in a format that cannot be read here.
-pub fn there(folder: &Path) -> Option<String> {
+pub fn weights_file(folder: &Path) -> Option<String> {
     let known = [SINGLE, INDEX, PICKLE, "pytorch_model.bin.index.json"];
     let known = known.iter().find(|name| folder.join(name).exists()).map(ToString::to_string);
     known.or_else(|| shards(folder).into_iter().next())
@@ -239,11 +239,11 @@ mod tests {
     fn a_folder_without_readable_weights_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let error = || WeightFiles::open(folder.path()).map(|_| ()).unwrap_err().to_string();
-        assert!(there(folder.path()).is_none() && error().contains("set the model's `init` to `random`"), "{}", error());
+        assert!(weights_file(folder.path()).is_none() && error().contains("set the model's `init` to `random`"), "{}", error());
         let shard = "model-00001-of-00002.safetensors";
         for (file, says) in [("pytorch_model.bin", "Python pickle"), (shard, "no model.safetensors.index.json, which lists")] {
             std::fs::write(folder.path().join(file), "").unwrap();
-            assert!(there(folder.path()).is_some() && error().contains(says), "{}", error());
+            assert!(weights_file(folder.path()).is_some() && error().contains(says), "{}", error());
         }
     }
 }

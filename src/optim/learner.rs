@@ -51,7 +51,7 @@ struct State {
 
 /// The parts of a learner that go into a checkpoint.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts {
+pub struct SavedParts {
     /// True to save the parameters; with an adapter, only the adapter's.
     pub model: bool,
     /// True to save, beside an adapter, all parameters with the adapter merged in. Without an adapter, the same as `model`.
@@ -59,7 +59,7 @@ pub struct Parts {
     pub optimizer: bool,
 }
 
-/// The folder of a checkpoint that transformers loads; beside an adapter it holds weights only where `Parts::merged` is set.
+/// The folder of a checkpoint that transformers loads; beside an adapter it holds weights only where `SavedParts::merged` is set.
 pub const HUGGINGFACE: &str = "huggingface";
 /// The folder of a checkpoint that PEFT loads.
 pub const ADAPTER: &str = "lora_adapter";
@@ -88,7 +88,7 @@ impl Learner {
     }
 
     /// Writes the parameters, in folders of Hugging Face's layout with the tokenizer's files, and the optimizer.
-    pub fn save(&self, folder: &Path, parts: Parts, tokenizer_files: &[PathBuf]) -> Result<()> {
+    pub fn save(&self, folder: &Path, parts: SavedParts, tokenizer_files: &[PathBuf]) -> Result<()> {
         if parts.model || parts.merged {
             let hf = folder.join(HUGGINGFACE);
             match self.model.adapter() {

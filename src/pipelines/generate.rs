@@ -18,7 +18,7 @@ use crate::job::models::{check_model, open_device};
 use crate::job::template_date;
 use crate::job::unused_options::{UnusedOption, warn_of_unused};
 use crate::model::{CausalLm, Init};
-use crate::rollout::{Engine, Logprobs, Request};
+use crate::rollout::{Engine, GenerationRequest, Logprobs};
 use crate::tracking::Progress;
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
@@ -53,7 +53,7 @@ impl Generation {
             let (seed, first) = (self.config.trainer.seed, responses.len());
             // The stream's key contains the row, so that the batch size does not change the responses.
             let stream = |prompt: usize, sample: usize| Stream::new(seed, "generate", &[(first + prompt) as u64, sample as u64]);
-            let request = Request {
+            let request = GenerationRequest {
                 prompts: &prompts,
                 n: data.n_samples,
                 sampling,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::record::Record;
+use super::record::RecordedRun;
 use super::samples::Samples;
 use super::series::Series;
 use super::tail::Tail;
@@ -32,14 +32,14 @@ impl Source {
         Self { dir, series: Series::default(), metrics, samples: Samples::default(), samples_file }
     }
 
-    fn refresh(&mut self, record: &Record) -> Result<()> {
+    fn refresh(&mut self, record: &RecordedRun) -> Result<()> {
         self.metrics.point(record.metrics.clone(), &mut self.series);
         self.metrics.read(&mut self.series)?;
         self.samples_file.read(&mut self.samples)
     }
 
     /// Appends the run.
-    fn write(&self, record: &Record, name: &str, room: usize, out: &mut String) -> Result<()> {
+    fn write(&self, record: &RecordedRun, name: &str, room: usize, out: &mut String) -> Result<()> {
         let mut head = record.head(&self.series);
         head["name"] = json!(name);
         let head = head.to_string();
@@ -88,7 +88,7 @@ impl Gather {
     /// # Errors
     /// If an existing file cannot be read.
     pub fn data(&mut self, watch: bool) -> Result<Data> {
-        let records: Vec<Record> = self.0.iter().map(|source| Record::read(&source.dir)).collect();
+        let records: Vec<RecordedRun> = self.0.iter().map(|source| RecordedRun::read(&source.dir)).collect();
         for (source, record) in self.0.iter_mut().zip(&records) {
             source.refresh(record)?;
         }
@@ -119,10 +119,10 @@ fn damage(tail: &Tail) -> Option<String> {
 }
 
 /// Returns names that distinguish the runs.
-fn names(records: &[Record]) -> Vec<String> {
-    let short: Vec<String> = records.iter().map(Record::name).collect();
+fn names(records: &[RecordedRun]) -> Vec<String> {
+    let short: Vec<String> = records.iter().map(RecordedRun::name).collect();
     let is_alone = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
-    let full = |(name, record): (&String, &Record)| {
+    let full = |(name, record): (&String, &RecordedRun)| {
         if is_alone(name) { name.clone() } else { format!("{name} ({})", record.dir.display()) }
     };
     short.iter().zip(records).map(full).collect()

@@ -31,7 +31,7 @@ pub enum Standing {
 
 /// The contents of a run's folder.
 #[derive(Debug)]
-pub struct Record {
+pub struct RecordedRun {
     pub dir: PathBuf,
     /// The facts about the run; runs of old versions, and metrics alone, have none.
     pub info: Option<RunInfo>,
@@ -50,7 +50,7 @@ pub struct Record {
     pub problems: Vec<String>,
 }
 
-impl Record {
+impl RecordedRun {
     pub fn read(dir: &Path) -> Self {
         let Found { info, state, problem } = RunInfo::look(dir);
         let damaged = problem.is_some() && state.is_none();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::record::Record;
+use super::record::RecordedRun;
 use super::series::{Series, read_end};
 use crate::checkpoint::{BEST_FILE, TRACKER_FILE};
 use crate::run::RunInfo;
@@ -20,7 +20,7 @@ const RESUME: &str = "trainer.resume_mode";
 
 /// Returns all that is known of the run in this folder, as text.
 pub fn show(dir: &Path) -> String {
-    let record = Record::read(dir);
+    let record = RecordedRun::read(dir);
     let mut series = Series::default();
     let unread = read_end(&record.metrics, &mut series).err().map(|error| format!("{error:#}"));
     let mut text = String::new();
@@ -39,7 +39,7 @@ pub fn show(dir: &Path) -> String {
     text
 }
 
-fn lines(record: &Record, series: &Series) -> Vec<(&'static str, String)> {
+fn lines(record: &RecordedRun, series: &Series) -> Vec<(&'static str, String)> {
     let mut lines = vec![("run", record.name()), ("state", record.in_words())];
     let step = record.step(series).map_or_else(|| "?".to_owned(), |step| step.to_string());
     lines.push(("step", record.total_steps().map_or_else(|| step.clone(), |total| format!("{step} of {total}"))));
@@ -80,7 +80,7 @@ fn resume(info: &RunInfo) -> String {
     format!("{cd}{}{further}", command_line(&info.command))
 }
 
-fn checkpoints(record: &Record) -> Vec<[String; 2]> {
+fn checkpoints(record: &RecordedRun) -> Vec<[String; 2]> {
     let named = |file: &str| fs::read_to_string(record.dir.join(file)).ok().and_then(|step| step.trim().parse::<u64>().ok());
     let (latest, best) = (named(TRACKER_FILE), named(BEST_FILE));
     let row = |checkpoint: &crate::checkpoint::Listed| {
@@ -93,7 +93,7 @@ fn checkpoints(record: &Record) -> Vec<[String; 2]> {
 }
 
 /// Lists what else is in the folder, such as logs and files of trackers, and metrics that are elsewhere.
-fn files(record: &Record) -> Vec<[String; 2]> {
+fn files(record: &RecordedRun) -> Vec<[String; 2]> {
     let entries = fs::read_dir(&record.dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_other = |path: &std::path::PathBuf| {
         let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));

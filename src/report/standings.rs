@@ -7,22 +7,22 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::folder::METRICS;
-use super::record::{Record, metrics};
+use super::record::{RecordedRun, metrics};
 use super::series::{Series, read_end};
 use crate::report::gather::Gather;
 use crate::report::show::show;
-use crate::run::{INFO, PHASE, Record as RunRecord, RunInfo, State};
+use crate::run::{INFO, PHASE, Record, RunInfo, State};
 use crate::util::fs::write_atomic;
 use crate::util::interrupt::Interrupted;
 use crate::util::lock::lock;
 
 /// Makes a run of 9 steps whose record has this state.
-fn record(dir: &Path, state: Option<State>) -> Record {
+fn record(dir: &Path, state: Option<State>) -> RecordedRun {
     if let Some(state) = state {
         let info = RunInfo { state, step: 3, total_steps: 9, error: Some("no memory".into()), ..RunInfo::new("ppo", "p", "e") };
         info.write(dir).unwrap();
     }
-    Record::read(dir)
+    RecordedRun::read(dir)
 }
 
 /// Makes a checkpoint without a file that its manifest would have to name.
@@ -83,18 +83,18 @@ fn metrics_kept_elsewhere_are_found_from_where_the_run_was_started() {
     let info = RunInfo { cwd: cwd.clone(), metrics: "logs/p/e.jsonl".into(), ..RunInfo::new("ppo", "p", "e") };
     fs::create_dir(&run).unwrap();
     info.write(&run).unwrap();
-    let record = Record::read(&run);
+    let record = RecordedRun::read(&run);
     assert_eq!(record.metrics, cwd.join("logs/p/e.jsonl"));
     assert!(record.problems[0].contains("no metrics: ") && record.problems[0].contains("there/logs/p/e.jsonl"), "{record:?}");
     write_atomic(&cwd.join("logs/p/e.jsonl"), b"{\"step\":4,\"data\":{}}\n").unwrap();
-    let record = Record::read(&run);
+    let record = RecordedRun::read(&run);
     assert_eq!((record.metrics, record.problems), (cwd.join("logs/p/e.jsonl"), vec![]));
 }
 
 /// A way in which a run ends, with the standing that is expected.
 struct Case {
     name: &'static str,
-    end: fn(RunRecord),
+    end: fn(Record),
     /// The steps of whole checkpoints.
     saved: &'static [u64],
     words: &'static str,
@@ -170,7 +170,7 @@ fn stop(why: &str) -> anyhow::Result<()> {
 
 const NAN: [(&str, f64); 2] = [("val-core/a", f64::NAN), ("critic/score/mean", f64::INFINITY)];
 
-fn panic_with(run: RunRecord) {
+fn panic_with(run: Record) {
     let panicking = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _run = run;
         panic!("for the test");
@@ -184,13 +184,13 @@ fn every_end_is_told_alike_by_all_who_tell_it() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let info = RunInfo::new("ppo", "p", "e");
-        let run = RunRecord::sample(info.clone(), dir, None);
+        let run = Record::sample(info.clone(), dir, None);
         run.stage().step(3);
         run.stage().enter("reward");
         end(run);
         saved.iter().for_each(|step| save(dir, *step));
 
-        let record = Record::read(dir);
+        let record = RecordedRun::read(dir);
         assert_eq!((record.in_words().as_str(), &record.problems), (*words, &vec![]), "{name}");
         let head = record.head(&Series::default());
         assert_eq!((head["state"].as_str(), &head["id"]), (words.split([' ', ',']).next(), &json!(info.id)), "{name}");
@@ -210,7 +210,7 @@ fn every_end_is_told_alike_by_all_who_tell_it() {
 
         // A record that cannot be read never counts as one of a finished run.
         fs::write(dir.join(INFO), "{\"state\": \"fin").unwrap();
-        let record = Record::read(dir);
+        let record = RecordedRun::read(dir);
         let resumable = if saved.is_empty() { "" } else { ", resumable" };
         assert_eq!(record.in_words(), format!("unknown in reward{resumable}"), "{name}");
         assert!(show(dir).contains("run.json is damaged"), "{name}");

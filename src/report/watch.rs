@@ -20,7 +20,7 @@ use tokio::task::spawn_blocking;
 use super::folder::METRICS;
 use super::gather::{Data, Gather};
 use super::page::page;
-use super::record::Record;
+use super::record::RecordedRun;
 use crate::checkpoint::TRACKER_FILE;
 use crate::run::{INFO, PHASE, SAMPLES};
 use crate::server::{Hosts, Limits, Refusal, Response, Site, serve};
@@ -179,7 +179,7 @@ impl View {
 /// Collects the traces before anything is read, so that a change in the meantime is seen the next time.
 fn traces(gather: &Gather) -> Vec<Trace> {
     let trace = |dir: &std::path::Path| {
-        let recorded = Record::read(dir).metrics;
+        let recorded = RecordedRun::read(dir).metrics;
         let files = [INFO, PHASE, SAMPLES, METRICS, TRACKER_FILE].map(|file| dir.join(file)).into_iter().chain([recorded]);
         let state = files.map(|file| fs::metadata(file).and_then(|file| Ok((file.modified()?, file.len()))).ok());
         Trace(is_locked(dir), state.collect())

@@ -7,11 +7,11 @@ use super::failure::FailureKind;
 
 /// The statistics since the last report. Scoring threads fill them, and a report empties them.
 #[derive(Debug, Default)]
-pub struct Stats(Mutex<Taken>);
+pub struct Stats(Mutex<Counts>);
 
 /// The counts since the last report.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Taken {
+pub struct Counts {
     /// The time of each call, by function, in no particular order.
     pub calls: Vec<(String, Vec<Duration>)>,
     pub exceptions: usize,
@@ -25,26 +25,26 @@ impl Stats {
         let start = Instant::now();
         let value = call();
         let took = start.elapsed();
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match taken.calls.iter_mut().find(|(known, _)| known == function) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.calls.iter_mut().find(|(known, _)| known == function) {
             Some((_, calls)) => calls.push(took),
-            None => taken.calls.push((function.to_owned(), vec![took])),
+            None => counts.calls.push((function.to_owned(), vec![took])),
         }
         value
     }
 
     /// Counts a failure. One without a kind is an error of a built-in scorer, which counts as an exception.
     pub fn failed(&self, kind: Option<FailureKind>) {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
-            None | Some(FailureKind::Exception) => taken.exceptions += 1,
-            Some(FailureKind::Timeout) => taken.timeouts += 1,
-            Some(FailureKind::Crash) => taken.crashes += 1,
+            None | Some(FailureKind::Exception) => counts.exceptions += 1,
+            Some(FailureKind::Timeout) => counts.timeouts += 1,
+            Some(FailureKind::Crash) => counts.crashes += 1,
         }
     }
 
     /// Returns the statistics and resets them.
-    pub fn take(&self) -> Taken {
+    pub fn take(&self) -> Counts {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -29,7 +29,7 @@ pub struct Response {
 
 /// The progress of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct GenerationProgress {
     pub finished: usize,
     pub total: usize,
     /// The number of tokens of all responses, including unfinished ones.
@@ -43,7 +43,7 @@ pub type Stops<'a> = &'a (dyn Fn(&[u32]) -> bool + Sync);
 pub type Finished<'a> = &'a (dyn Fn(usize, &Response) + Sync);
 
 /// A request for responses.
-pub struct Request<'a> {
+pub struct GenerationRequest<'a> {
     pub prompts: &'a [&'a [u32]],
     /// The number of responses per prompt.
     pub n: usize,
@@ -56,11 +56,11 @@ pub struct Request<'a> {
     /// Called with each response when it ends.
     pub finished: Option<Finished<'a>>,
     /// Called after every step.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    pub progress: Option<&'a (dyn Fn(GenerationProgress) + Sync)>,
 }
 
 /// A generation engine.
 pub trait Engine {
     /// Generates n responses per prompt, prompt after prompt: p0 s0, p0 s1, …, p1 s0, …
-    fn generate(&mut self, model: &CausalLm, request: &Request) -> Result<Vec<Response>>;
+    fn generate(&mut self, model: &CausalLm, request: &GenerationRequest) -> Result<Vec<Response>>;
 }

@@ -8,6 +8,6 @@ pub mod sampling;
 
 mod engine;
 
-pub use engine::{Engine, Finish, Finished, Progress, Request, Response, Stops};
+pub use engine::{Engine, Finish, Finished, GenerationProgress, GenerationRequest, Response, Stops};
 pub use native::NativeEngine;
 pub use sampling::{Logprobs, Sampling};

@@ -230,7 +230,7 @@ impl RunInfo {
     }
 
     /// Keeps what remains valid of the record of a run that is resumed after `step` and was last active at `seen`.
-    pub(super) fn go_on_from(&mut self, before: Self, step: u64, seen: Option<f64>) {
+    pub(super) fn resume_from(&mut self, before: Self, step: u64, seen: Option<f64>) {
         self.worked_before = before.ended.or(seen).map_or(before.worked_before, |until| before.worked(until));
         // Values that a damaged record has lost begin anew.
         if !before.id.is_empty() {

@@ -38,11 +38,11 @@ impl LogFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn open(&self, dir: &Path, goes_on: bool) -> Result<()> {
+    pub fn open(&self, dir: &Path, is_resumed: bool) -> Result<()> {
         let path = dir.join(LOG);
         let open = || -> io::Result<File> {
             let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
-            if !goes_on {
+            if !is_resumed {
                 file.set_len(0)?;
             }
             if let Place::Unknown(waiting) = &*self.lock() {

@@ -25,8 +25,8 @@ pub struct Record {
     interrupt: Interrupt,
     watched: Watched,
     validations: Validations,
-    /// See [`Record::silent`].
-    silent: Option<(u64, &'static str)>,
+    /// See [`Record::note_no_signal`].
+    no_signal: Option<(u64, &'static str)>,
     /// The time that the last row took, with its samples; `spent_on_samples` is the time that samples of the next row have taken.
     spent: Option<Duration>,
     spent_on_samples: Duration,
@@ -57,7 +57,7 @@ impl Record {
                 tracing::warn!("{problem}; the run begins that anew");
             }
             let seen = Phase::read(&dir).map(|at| at.time);
-            info.go_on_from(found.info.unwrap_or_else(RunInfo::nothing), step, seen);
+            info.resume_from(found.info.unwrap_or_else(RunInfo::nothing), step, seen);
         }
         info.step = session.resumed_step.unwrap_or(0);
         info.total_steps = session.total_steps;
@@ -86,11 +86,8 @@ impl Record {
     }
 
     /// Creates a record that writes nothing to the run's folder and logs to the console alone.
-    ///
-    /// # Errors
-    /// This function does not fail at present.
-    pub fn none(session: &Session, watched: Watched, output: &Output) -> Result<Self> {
-        Ok(Self { trackers: Trackers::console(session)?, ..Self::of(watched, output) })
+    pub fn console_only(session: &Session, watched: Watched, output: &Output) -> Self {
+        Self { trackers: Trackers::console(session), ..Self::of(watched, output) }
     }
 
     fn of(watched: Watched, output: &Output) -> Self {
@@ -101,7 +98,7 @@ impl Record {
             interrupt: Interrupt::default(),
             watched,
             validations: Validations::default(),
-            silent: None,
+            no_signal: None,
             spent: None,
             spent_on_samples: Duration::ZERO,
             folder: None,
@@ -109,7 +106,7 @@ impl Record {
     }
 
     /// Sets the interrupt that, once asked, ends the waiting for trackers at the end of the run.
-    pub fn heed(&mut self, interrupt: &Interrupt) {
+    pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
         self.interrupt = interrupt.clone();
     }
 
@@ -150,8 +147,8 @@ impl Record {
 
     /// Notes since which step the scores have taught the policy nothing, and the reason. [`end`](Record::end) then reports it,
     /// and recommends the last checkpoint only if validation found none better.
-    pub fn silent(&mut self, since: Option<(u64, &'static str)>) {
-        self.silent = since;
+    pub fn note_no_signal(&mut self, since: Option<(u64, &'static str)>) {
+        self.no_signal = since;
     }
 
     /// Ends the record of a run after `step` steps, with the last checkpoint at `saved`. Errors of writing are only logged, since
@@ -163,12 +160,12 @@ impl Record {
             Err(error) if error.is::<Interrupted>() => (Exit::Interrupted, State::Interrupted),
             Err(_) => (Exit::Failed, State::Failed),
         };
-        let (at, last, silent) = (self.stage.now(), self.validations.last, self.silent);
+        let (at, last, no_signal) = (self.stage.now(), self.validations.last, self.no_signal);
         if let Some(folder) = &mut self.folder {
-            folder.info.no_signal = silent.map(|(since, why)| format!("since step {since}: {why}"));
+            folder.info.no_signal = no_signal.map(|(since, why)| format!("since step {since}: {why}"));
             folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
             match result {
-                Ok(()) => folder.summary(step, saved, last, silent).into_iter().for_each(|line| tracing::info!("{line}")),
+                Ok(()) => folder.summary(step, saved, last, no_signal).into_iter().for_each(|line| tracing::info!("{line}")),
                 Err(_) => tracing::info!("{} after {step} steps in {}, in phase {}", state.name(), folder.worked(), at.phase),
             }
         }
@@ -200,14 +197,14 @@ impl Folder {
     }
 
     /// The lines about the result, the files and the next command.
-    fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>, silent: Option<(u64, &str)>) -> Vec<String> {
+    fn summary(&self, step: u64, saved: Option<&Path>, last: Option<f64>, no_signal: Option<(u64, &str)>) -> Vec<String> {
         let Self { dir, info, .. } = self;
         let mut lines = vec![format!("finished {step} steps in {}", self.worked())];
         if let (Some(best), Some(last)) = (&info.best, last) {
             lines.push(format!("{}: best {} at step {}, last {last}", best.metric, best.value, best.step));
         }
         let mut saved = saved.map(Path::to_owned);
-        if let Some((since, why)) = silent {
+        if let Some((since, why)) = no_signal {
             let (checkpoint, advice) = worth_exporting(saved, info.best.as_ref(), last);
             lines.push(format!("no signal since step {since}: {why}; {advice}"));
             saved = checkpoint;
@@ -281,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_keeps_its_identity_and_one_that_starts_over_does_not() {
+    fn a_resumed_run_keeps_its_identity_and_one_that_starts_over_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let mut first = begin(dir.path(), None);
         for (step, value) in [(1, 0.25), (3, 0.5), (4, 0.125)] {
@@ -306,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_gives_what_can_be_read_to_the_run_that_goes_on() {
+    fn a_damaged_record_gives_what_can_be_read_to_the_resumed_run() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(crate::run::INFO);
         let mut first = begin(dir.path(), None);
@@ -476,28 +473,28 @@ mod tests {
     fn a_run_without_a_signal_recommends_its_best_checkpoint_or_none() {
         let dir = tempfile::tempdir().unwrap();
         let mut record = begin(dir.path(), None);
-        let lines = |record: &Record, silent| {
+        let lines = |record: &Record, no_signal| {
             let saved = dir.path().join("global_step_20");
-            record.folder.as_ref().unwrap().summary(20, Some(&saved), record.validations.last, silent).join("\n")
+            record.folder.as_ref().unwrap().summary(20, Some(&saved), record.validations.last, no_signal).join("\n")
         };
-        let silent = Some((4, "every advantage was 0"));
+        let no_signal = Some((4, "every advantage was 0"));
         assert!(lines(&record, None).contains("export") && lines(&record, None).contains("global_step_20"));
-        let unknown = lines(&record, silent);
+        let unknown = lines(&record, no_signal);
         assert!(unknown.contains("no signal since step 4: every advantage was 0") && !unknown.contains("export"), "{unknown}");
         record.log(0, validated(0.5));
         record.log(1, validated(0.5));
-        let never = lines(&record, silent);
+        let never = lines(&record, no_signal);
         assert!(never.contains("never better than before training") && !never.contains("export"), "{never}");
         for (step, value) in [(2, 0.75), (20, 0.0)] {
             record.log(step, validated(value));
         }
-        let gone = lines(&record, silent);
+        let gone = lines(&record, no_signal);
         assert!(gone.contains("best validation was at step 2") && !gone.contains("export"), "{gone}");
         std::fs::create_dir(dir.path().join("global_step_2")).unwrap();
-        let best = lines(&record, silent);
+        let best = lines(&record, no_signal);
         assert!(best.contains("global_step_2 ") && !best.contains("global_step_20"), "{best}");
         record.log(20, validated(0.75));
-        assert!(lines(&record, silent).contains("global_step_20"), "as good as the best");
+        assert!(lines(&record, no_signal).contains("global_step_20"), "as good as the best");
         record.end(20, None, &Ok(()));
     }
 }

@@ -58,7 +58,7 @@ const VALIDATION: [&str; 2] = ["val-core/", "val/loss"];
 /// The width of tables, in columns, if standard output is a file; on a terminal it is the maximum.
 const WIDTH: u16 = 120;
 
-struct Console {
+pub(super) struct Console {
     progress: Progress,
     total_steps: u64,
     /// The number of steps done at the start of this process, and the time of that start.
@@ -68,7 +68,8 @@ struct Console {
 }
 
 impl Console {
-    fn new(session: &Session) -> Self {
+    /// Creates the tracker of a run.
+    pub(super) fn new(session: &Session) -> Self {
         let start = (session.resumed_step.unwrap_or(0), Instant::now());
         Self { progress: session.progress.clone(), total_steps: session.total_steps, start, left_out: (0, 0) }
     }

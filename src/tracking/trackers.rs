@@ -4,8 +4,9 @@ use std::{fmt, thread};
 
 use anyhow::{Error, Result};
 
+use super::console::{self, Console};
 use super::registry::named;
-use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry, console, file};
+use super::{Ending, Metrics, Session, Table, Tracker, TrackerEntry, file};
 
 /// The open trackers of a run; none by default.
 #[derive(Debug, Default)]
@@ -42,11 +43,9 @@ impl Trackers {
     }
 
     /// Opens the console alone, for commands that must not write to a run's folder.
-    ///
-    /// # Errors
-    /// Never at present.
-    pub fn console(session: &Session) -> Result<Self> {
-        Self::of(vec![&console::TRACKER], session)
+    pub fn console(session: &Session) -> Self {
+        let tracker = Box::new(Console::new(session));
+        Self { open: vec![Open { name: console::TRACKER.name, tracker, failed: 0, last: None }] }
     }
 
     fn of(entries: Vec<&'static TrackerEntry>, session: &Session) -> Result<Self> {

@@ -117,7 +117,7 @@ impl Pipeline for Trainer {
         }
         if trains_actor {
             self.signal.follow(at.step, signal::missing(&batch, advantages.estimator, &metrics), &metrics);
-            at.record.silent(self.signal.verdict(at.step));
+            at.record.note_no_signal(self.signal.verdict(at.step));
         }
         timing::of_step(&clock, &batch, self.gpu.as_ref(), &mut metrics);
         trl_metrics::of_batch(&batch, at.step * sampling.trajectories_per_step() as u64, &mut metrics);

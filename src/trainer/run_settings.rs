@@ -1,7 +1,7 @@
 //! The settings of reinforcement learning that every training run has.
 
 use super::learning::LOAD_CONTENTS;
-use crate::checkpoint::Part;
+use crate::checkpoint::CheckpointPart;
 use crate::config::PpoConfig;
 use crate::config::schema::CheckpointContent::Extra;
 use crate::job::RunSettings;
@@ -40,9 +40,9 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
 }
 
 /// The parts of a checkpoint that a run of reinforcement learning loads.
-fn loaded_parts(config: &PpoConfig) -> Vec<Part> {
+fn loaded_parts(config: &PpoConfig) -> Vec<CheckpointPart> {
     let critic = &config.critic.checkpoint.load_contents;
-    let critic = config.has_critic() && loaded(critic).contains(&Part::Policy);
+    let critic = config.has_critic() && loaded(critic).contains(&CheckpointPart::Policy);
     let actor = loaded(&config.actor_rollout_ref.actor.checkpoint.load_contents);
-    actor.into_iter().chain(critic.then_some(Part::Critic)).collect()
+    actor.into_iter().chain(critic.then_some(CheckpointPart::Critic)).collect()
 }

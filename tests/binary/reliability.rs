@@ -78,7 +78,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     assert_eq!(output.status.code(), Some(3), "{message}");
     let step = rows(&stopped).len();
     assert!(step < 12, "the run was asked too late to prove anything");
-    assert!(message.contains(&format!("interrupted after step {step}; the same command goes on from")), "{message}");
+    assert!(message.contains(&format!("interrupted after step {step}; the same command resumes from")), "{message}");
     assert_eq!(fs::read_to_string(stopped.join(TRACKER)).unwrap(), step.to_string());
     succeed(small_run(&stopped, &options));
     assert_same(&stopped, &whole, 12, "resumed");
@@ -93,7 +93,7 @@ fn a_run_that_is_asked_to_stop_saves_and_goes_on() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{message}");
     let step = rows(&bare).len();
-    assert!(0 < step && step < 12 && message.contains("; the same command goes on from"), "after {step} steps: {message}");
+    assert!(0 < step && step < 12 && message.contains("; the same command resumes from"), "after {step} steps: {message}");
     let info: serde_json::Value = serde_json::from_slice(&fs::read(bare.join("run.json")).unwrap()).unwrap();
     assert_eq!((&info["state"], &info["step"]), (&"interrupted".into(), &step.into()));
     succeed(small_run(&bare, &options));
@@ -306,7 +306,7 @@ fn nobody_who_reads_is_no_reason_to_end_otherwise() {
     let log = fs::read_to_string(run.join("trainer.log")).unwrap();
     assert_eq!(code, Some(3), "{log}");
     assert!(
-        log.trim_end().lines().last().unwrap().contains("the same command goes on from") && !log.contains("panicked"),
+        log.trim_end().lines().last().unwrap().contains("the same command resumes from") && !log.contains("panicked"),
         "{log}"
     );
 

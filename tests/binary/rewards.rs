@@ -99,7 +99,7 @@ fn message(mut command: Command, run: &Path, undisturbed: &Path) -> String {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert_eq!(message.lines().filter(|line| line.starts_with("error: step 2: ")).count(), 1, "{message}");
-    assert!(message.contains("the state after step 1 is saved; the same command goes on from"), "{message}");
+    assert!(message.contains("the state after step 1 is saved; the same command resumes from"), "{message}");
     assert!(weights(run, 1) == weights(undisturbed, 1), "other weights");
     assert_eq!(text(run).lines().count(), 1, "half a step was written");
     message
@@ -126,7 +126,7 @@ fn a_function_that_misbehaves_costs_no_training_state() {
     never.args(["++custom_reward_function.reward_kwargs.since=/", "trainer.resume_mode=resume_path"]);
     never.arg(format!("trainer.resume_from_path={}", undisturbed.join("global_step_1").display()));
     let said = String::from_utf8(never.output().unwrap().stderr).unwrap();
-    assert!(said.contains("the state after step 1 is saved; the same command with trainer.resume_mode=auto goes on"), "{said}");
+    assert!(said.contains("the state after step 1 is saved; the same command with trainer.resume_mode=auto resumes"), "{said}");
     assert!(weights(&at("never"), 1) == weights(&undisturbed, 1), "other weights");
     // Once the cause is removed, the same command resumes, and ends as an undisturbed run does.
     let run = at("raises");

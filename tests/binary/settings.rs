@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use burnish::cli::choices;
 use burnish::config::Request;
-use burnish::config::kinds::{KINDS, Known};
+use burnish::config::kinds::{ConfigKind, KINDS};
 use rayon::prelude::*;
 use regex::Regex;
 use serde::Deserialize;
@@ -78,7 +78,7 @@ enum How {
 /// The runs of one command; those without a change are made once.
 struct Runs<'a> {
     spec: &'a Spec,
-    known: &'static Known,
+    known: &'static ConfigKind,
     plain: Mutex<HashMap<Vec<String>, Arc<Seen>>>,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use burnish::cli::choices;
 use burnish::config::json_schema::{packages, pointer, schema};
-use burnish::config::kinds::{KINDS, Known, infer};
+use burnish::config::kinds::{ConfigKind, KINDS, infer};
 use burnish::config::{Request, complete};
 use regex::Regex;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn generated(known: &Known) -> Value {
+fn generated(known: &ConfigKind) -> Value {
     schema(known, &choices(known.kind)).unwrap()
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use burn::tensor::{DType, Device, Tensor};
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Gradients, Init, Sequence, TokenStats};
-use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
+use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 
 /// Models of every kind (windows and soft caps, learned positions and biases, a partial rotation, tied heads, norms of heads),
@@ -92,7 +92,7 @@ fn what_generates_in_bfloat16_is_what_is_trained() {
         let model = load(name).computing(true, false).trainable();
         let texts = texts();
         let prompts: Vec<&[u32]> = texts.iter().map(|(prompt, _)| prompt.as_slice()).collect();
-        let request = Request {
+        let request = GenerationRequest {
             prompts: &prompts[2..4],
             n: 3,
             sampling: Sampling { max_tokens: 40, temperature: 0.8, ..Sampling::default() },

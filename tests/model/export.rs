@@ -8,7 +8,7 @@ use burnish::checkpoint::Checkpoints;
 use burnish::model::lora::peft::PeftAdapter;
 use burnish::model::weights::{WeightFiles, to_f32};
 use burnish::model::{CausalLm, Init, LoraSettings};
-use burnish::optim::learner::{ADAPTER, Parts};
+use burnish::optim::learner::{ADAPTER, SavedParts};
 use burnish::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
 use burnish::pipelines::export::{Form, export, find_part};
 use safetensors::Dtype;
@@ -50,7 +50,7 @@ fn weights(dtype: Dtype, name: &'static str, shard: usize) -> Form {
 
 /// A checkpoint of step 1 with the model in actor/ and, if given, one with a scalar head in critic/.
 fn checkpoint(dir: &Path, actor: &Learner, critic: Option<&Learner>) -> PathBuf {
-    let parts = Parts { model: true, merged: false, optimizer: false };
+    let parts = SavedParts { model: true, merged: false, optimizer: false };
     let files = [golden("models/llama/generation_config.json")];
     let write = |folder: &Path| {
         actor.save(&folder.join("actor"), parts, &files)?;

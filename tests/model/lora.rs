@@ -9,9 +9,9 @@ use burnish::model::lora::targets::select;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::weights::read_safetensors;
 use burnish::model::{CausalLm, Gradients, Init, LoraSettings, Sequence};
-use burnish::optim::learner::{ADAPTER, HUGGINGFACE, Parts};
+use burnish::optim::learner::{ADAPTER, HUGGINGFACE, SavedParts};
 use burnish::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
-use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
+use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 use serde_json::{Value, json};
 
@@ -108,8 +108,16 @@ fn generation_computes_what_training_does() {
     let prompts: [&[u32]; 2] = [&[5, 9, 200], &[1, 250, 3, 3, 12]];
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[prompt as u64, sample as u64]);
     let sampling = Sampling { max_tokens: 24, ..Sampling::default() };
-    let request =
-        Request { prompts: &prompts, n: 4, sampling, eos: &[], stops: None, stream: &stream, finished: None, progress: None };
+    let request = GenerationRequest {
+        prompts: &prompts,
+        n: 4,
+        sampling,
+        eos: &[],
+        stops: None,
+        stream: &stream,
+        finished: None,
+        progress: None,
+    };
     let mut engine = NativeEngine { max_num_seqs: 5, max_num_batched_tokens: 64, max_model_len: None };
     for (i, response) in engine.generate(&model, &request).unwrap().iter().enumerate() {
         let stats = model.token_stats(&[Sequence { prompt: prompts[i / 4], response: &response.ids }], 1.0, None);
@@ -206,7 +214,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 fn checkpoints_hold_the_adapter_and_go_on_from_it() {
     let (seqs, folder) = (expected("llama").0, tempfile::tempdir().unwrap());
     let at = |name: &str| folder.path().join(name);
-    let parts = Parts { model: true, merged: false, optimizer: true };
+    let parts = SavedParts { model: true, merged: false, optimizer: true };
     let scalar = || CausalLm::load_scalar(&golden("models/llama"), Init::Pretrained, Some(3), &Device::flex()).unwrap();
     for kind in ["language", "scalar"] {
         let fresh = |rank| {
@@ -248,7 +256,7 @@ fn checkpoints_hold_the_adapter_and_go_on_from_it() {
         if kind == "language" {
             learner(base("llama")).save(&at("full"), parts, &[]).unwrap();
             assert!(format!("{:#}", fresh(4).load(&at("full"), true, false).unwrap_err()).contains("no LoRA adapter"));
-            whole.save(&at("merged"), Parts { merged: true, ..parts }, &[]).unwrap();
+            whole.save(&at("merged"), SavedParts { merged: true, ..parts }, &[]).unwrap();
             let merged = CausalLm::load(&at("merged").join(HUGGINGFACE), Init::Pretrained, &Device::flex()).unwrap();
             assert!(largest(&log_probs(&merged, &seqs), &log_probs(&whole.model, &seqs)) < 2e-5);
         }

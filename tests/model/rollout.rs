@@ -6,7 +6,9 @@ use burn::tensor::Device;
 use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Init, Sequence};
 use burnish::rollout::sampling::{Changes, sample};
-use burnish::rollout::{Engine, Finish, Logprobs, NativeEngine, Progress, Request, Response, Sampling, Stops};
+use burnish::rollout::{
+    Engine, Finish, GenerationProgress, GenerationRequest, Logprobs, NativeEngine, Response, Sampling, Stops,
+};
 use burnish::util::rng::Stream;
 use serde_json::Value;
 
@@ -57,7 +59,8 @@ fn generate_with(
     let all = prompts();
     let prompts: Vec<&[u32]> = which.iter().map(|&i| all[i].as_slice()).collect();
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[which[prompt] as u64, sample as u64]);
-    let request = Request { prompts: &prompts, n, sampling, eos, stops, stream: &stream, finished: None, progress: None };
+    let request =
+        GenerationRequest { prompts: &prompts, n, sampling, eos, stops, stream: &stream, finished: None, progress: None };
     engine.generate(model, &request)
 }
 
@@ -175,7 +178,7 @@ fn progress_ends_with_everything() {
     let prompt: &[u32] = &[1, 2, 3];
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[prompt as u64, sample as u64]);
     let seen = std::sync::Mutex::new(Vec::new());
-    let request = Request {
+    let request = GenerationRequest {
         prompts: &[prompt; 3],
         n: 2,
         sampling: SAMPLING,
@@ -189,7 +192,7 @@ fn progress_ends_with_everything() {
     let seen = seen.into_inner().unwrap();
     assert!(seen.windows(2).all(|w| w[0].tokens < w[1].tokens && w[0].finished <= w[1].finished));
     let tokens = responses.iter().map(|r| r.ids.len()).sum();
-    assert_eq!(seen.last(), Some(&Progress { finished: 6, total: 6, tokens }));
+    assert_eq!(seen.last(), Some(&GenerationProgress { finished: 6, total: 6, tokens }));
 }
 
 /// The log-probabilities that vLLM reports for each token it may draw, from scripts/goldens/golden_rollout_log_probs.py; tokens that a

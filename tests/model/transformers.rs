@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use burnish::model::kv_cache::{Table, place};
+use burnish::model::kv_cache::{BlockTable, place};
 use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, FAMILIES, Gradients, Init, Sequence, weights};
 use burnish::optim::{AdamW, AdamWConfig};
-use burnish::rollout::{Engine, NativeEngine, Request, Sampling};
+use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ fn logits(model: &CausalLm, seq: &[u32]) -> Vec<f32> {
     let mut packed = Packed::default();
     packed.push(seq.len(), &[]);
     let mut cache = model.cache();
-    let mut table = Table::new();
+    let mut table = BlockTable::new();
     cache.extend(&mut table, seq.len());
     let places: Vec<usize> = (0..seq.len()).map(|position| place(&table, position)).collect();
     let mut logits = Vec::new();
@@ -86,7 +86,7 @@ fn golden_forward_and_greedy() {
 
             let greedy = ids(&want["greedy12"]);
             let sampling = Sampling { temperature: 0.0, max_tokens: greedy.len(), ..Sampling::default() };
-            let request = Request {
+            let request = GenerationRequest {
                 prompts: &[seq],
                 n: 1,
                 sampling,

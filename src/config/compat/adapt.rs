@@ -2,9 +2,10 @@
 //! written as if they existed.
 
 use super::editions::{self, EDITIONS, is_default, newest_defaults, parse};
+use super::kind::Kind;
 use super::patterns::fits_key;
-use super::row::{Row, row};
-use super::table::{Fate, Kind};
+use super::row::{KeyRow, row};
+use super::table::Fate;
 use super::values::{alike, below_open_mapping, is_empty_mapping};
 use crate::hydra::overrides::{Operation, Override};
 use crate::hydra::{Adapt, Node, Origin, Problem, Value};
@@ -150,7 +151,7 @@ impl<'a> Verl<'a> {
         problems
     }
 
-    fn row(&self, key: &str) -> Option<Row> {
+    fn row(&self, key: &str) -> Option<KeyRow> {
         row(self.kind, key, self.defaults)
     }
 
@@ -161,7 +162,7 @@ impl<'a> Verl<'a> {
     }
 
     /// Returns the key and value that an old key stands for; `None` if its value has no meaning.
-    fn translated(&self, old: &str, row: &Row, node: &Node) -> Option<(String, Node)> {
+    fn translated(&self, old: &str, row: &KeyRow, node: &Node) -> Option<(String, Node)> {
         let to = row.target.clone().filter(|_| node.value != Value::Null)?;
         let node = at_new_place(old, &to, node);
         Some((to, Node { value: module_names(old, node.value), ..node }))
@@ -173,7 +174,7 @@ impl<'a> Verl<'a> {
         let is_part = |of: &str| of.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         editions::keys().filter(|one| is_part(one.key)).any(|one| match &*preset {
             Some((config, edition)) => one.config == config && one.defaults[*edition].is_some(),
-            None => editions::kind_of(one.config) == self.kind && one.defaults[EDITIONS.len() - 1].is_some(),
+            None => Kind::of_verl_file(one.config) == self.kind && one.defaults[EDITIONS.len() - 1].is_some(),
         })
     }
 
@@ -231,7 +232,7 @@ impl<'a> Verl<'a> {
     }
 
     /// Translates an override of a key that has another name here.
-    fn renamed_override(&self, one: Override, row: &Row) -> Result<Vec<Override>, Problem> {
+    fn renamed_override(&self, one: Override, row: &KeyRow) -> Result<Vec<Override>, Problem> {
         let Some(to) = &row.target else { return Ok(vec![]) };
         let unset = one.value.as_ref().is_none_or(|given| given.value == Value::Null);
         if unset {

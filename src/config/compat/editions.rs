@@ -1,7 +1,7 @@
 //! verl's own keys and defaults in three editions, as in its files: `editions.tsv`.
 
+use super::kind::Kind;
 use super::patterns::fits_key;
-use super::table::Kind;
 use super::values::alike;
 use crate::hydra::{Node, Origin, Source, Value, yaml};
 use std::collections::{HashMap, HashSet};
@@ -30,16 +30,6 @@ pub fn keys() -> impl Iterator<Item = Key> {
     })
 }
 
-/// Returns the kind of configuration of one of verl's files.
-pub fn kind_of(config: &str) -> Kind {
-    match config {
-        "sft_trainer" | "sft_trainer_engine" => Kind::Sft,
-        "evaluation" => Kind::Evaluation,
-        "generation" => Kind::Generation,
-        _ => Kind::Rl,
-    }
-}
-
 static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
     let mut table: HashMap<(Kind, &str), Vec<&str>> = HashMap::new();
     for key in keys() {
@@ -48,7 +38,7 @@ static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
         // The oldest edition counts only for keys that later files no longer have: elsewhere a former default is a value of its
         // own.
         let known = if known.is_empty() { first.into_iter().collect() } else { known };
-        table.entry((kind_of(key.config), key.key)).or_default().extend(known);
+        table.entry((Kind::of_verl_file(key.config), key.key)).or_default().extend(known);
     }
     table
 });
@@ -57,7 +47,7 @@ static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
 static SECTIONS: LazyLock<HashSet<(Kind, &str)>> = LazyLock::new(|| {
     let mut sections = HashSet::new();
     for key in keys() {
-        let kind = kind_of(key.config);
+        let kind = Kind::of_verl_file(key.config);
         let ancestors = std::iter::successors(key.key.rsplit_once('.'), |(parent, _)| parent.rsplit_once('.'));
         for (section, _) in ancestors {
             sections.insert((kind, section));
@@ -71,7 +61,7 @@ static SECTIONS: LazyLock<HashSet<(Kind, &str)>> = LazyLock::new(|| {
 
 /// Returns the keys of a kind with their default in the newest edition that has them.
 pub fn newest_defaults(kind: Kind) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let of_kind = keys().filter(move |key| kind_of(key.config) == kind);
+    let of_kind = keys().filter(move |key| Kind::of_verl_file(key.config) == kind);
     of_kind.filter_map(|key| Some((key.key, key.defaults.into_iter().flatten().next_back()?)))
 }
 

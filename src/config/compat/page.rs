@@ -1,17 +1,11 @@
 //! Renders the table as a part of `docs/from-verl.md`.
 
 use super::editions::{self, EDITIONS, Key};
+use super::kind::Kind;
 use super::row::row;
-use super::table::{EVERYWHERE, Fate, Kind, VALUES};
+use super::table::{EVERYWHERE, Fate, VALUES};
 use crate::config::compose::defaults;
 use crate::hydra::{ConfigError, Node};
-
-const KINDS: [(Kind, &str); 4] = [
-    (Kind::Rl, "Reinforcement learning: `trainer`"),
-    (Kind::Sft, "Supervised fine-tuning: `trainer sft`"),
-    (Kind::Generation, "Generation: `trainer generate`"),
-    (Kind::Evaluation, "Evaluation: `trainer eval`"),
-];
 
 /// Returns the numbers of keys of each edition by treatment, then every row. Settings are in `docs/config.md`.
 ///
@@ -21,10 +15,8 @@ pub fn page() -> Result<String, ConfigError> {
     let mut page = String::from(
         "| verl's file | edition | keys | settings | renamed | ignored | refused |\n|---|---|---|---|---|---|---|\n",
     );
-    let files =
-        ["ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine", "generation", "evaluation"].into_iter();
-    for file in files {
-        let kind = editions::kind_of(file);
+    let files = Kind::all().flat_map(|kind| kind.verl_files().iter().map(move |file| (kind, *file)));
+    for (kind, file) in files {
         let defaults = defaults(kind.default_file())?;
         for (index, edition) in EDITIONS.iter().enumerate() {
             let has = |key: &Key| key.config == file && key.defaults[index].is_some();
@@ -38,10 +30,9 @@ pub fn page() -> Result<String, ConfigError> {
             }
         }
     }
-    for (kind, title) in KINDS {
-        let shared = EVERYWHERE.len();
-        let rows: Vec<_> = kind.rows().collect();
-        page.push_str(&format!("\n#### {title}\n\n{}", list(&rows[..rows.len() - shared])));
+    for kind in Kind::all() {
+        let rows: Vec<_> = kind.own_rows().collect();
+        page.push_str(&format!("\n#### {}\n\n{}", kind.title(), list(&rows)));
     }
     let everywhere: Vec<_> = EVERYWHERE.iter().collect();
     page.push_str(&format!("\n#### Everywhere\n\n{}", list(&everywhere)));

@@ -1,15 +1,16 @@
 //! The entry of the table for a key.
 
 use super::editions;
+use super::kind::Kind;
 use super::patterns::{captures, filled, fits};
-use super::table::{Fate, Kind};
+use super::table::Fate;
 use super::values::below_open_mapping;
 use crate::hydra::{Node, segments};
 use std::sync::LazyLock;
 
 /// The entry of the table for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct KeyRow {
     pub pattern: String,
     pub fate: Fate,
     /// The name of the key here, if it is renamed.
@@ -19,7 +20,7 @@ pub struct Row {
 }
 
 /// Returns the row of a key; `None` if it is a setting here, or unknown. `defaults` is the built-in configuration.
-pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
+pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<KeyRow> {
     let parts: Vec<&str> = segments(key).collect();
     let is_open = below_open_mapping(key, defaults);
     let rows = &ROWS[kind as usize];
@@ -38,7 +39,7 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<Row> {
         Fate::Renamed(to) => Some(filled(to, captured)),
         _ => None,
     };
-    Some(Row { pattern: pattern.join("."), fate: *fate, target, is_section })
+    Some(KeyRow { pattern: pattern.join("."), fate: *fate, target, is_section })
 }
 
 /// True if a wildcard stands for something that exists, so that a misspelt section is an unknown key.
@@ -57,7 +58,7 @@ type Parts = (Vec<&'static str>, Fate);
 /// The rows of each kind, with their patterns in parts, since every key is compared with every row.
 static ROWS: LazyLock<Vec<Vec<Parts>>> = LazyLock::new(|| {
     let in_parts = |kind: Kind| kind.rows().map(|(pattern, fate)| (segments(pattern).collect(), *fate)).collect();
-    Kind::ALL.into_iter().map(in_parts).collect()
+    Kind::all().map(in_parts).collect()
 });
 
 /// Returns the reason why a key has no effect, or takes only its default; `None` for settings.

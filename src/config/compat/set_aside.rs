@@ -2,8 +2,9 @@
 
 use super::adapt::Renamed;
 use super::editions::{is_default, newest_defaults, parse};
-use super::row::{Row, row};
-use super::table::{Fate, Kind, VALUES};
+use super::kind::Kind;
+use super::row::{KeyRow, row};
+use super::table::{Fate, VALUES};
 use super::values::alike;
 use crate::hydra::{Ignored, Node, Problem, Value, inline, interpolation};
 
@@ -75,7 +76,7 @@ pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
 struct Sorter<'a> {
     kind: Kind,
     defaults: &'a Node,
-    aside: Vec<(String, Node, Row)>,
+    aside: Vec<(String, Node, KeyRow)>,
     /// The values that were replaced.
     ignored: Vec<Ignored>,
 }

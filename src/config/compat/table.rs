@@ -229,11 +229,11 @@ macro_rules! engine {
         ]
     };
 }
-const RL_ENGINE: &[(&str, Fate)] = engine!("actor_rollout_ref.rollout.");
-const GENERATION_ENGINE: &[(&str, Fate)] = engine!("rollout.");
+pub(super) const RL_ENGINE: &[(&str, Fate)] = engine!("actor_rollout_ref.rollout.");
+pub(super) const GENERATION_ENGINE: &[(&str, Fate)] = engine!("rollout.");
 
 /// Rows of reinforcement learning.
-const RL: &[(&str, Fate)] = &[
+pub(super) const RL: &[(&str, Fate)] = &[
     // Other spellings.
     ("actor_rollout_ref.actor.ppo_micro_batch_size", Renamed("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu")),
     ("actor_rollout_ref.*.log_prob_micro_batch_size", Renamed("actor_rollout_ref.*.log_prob_micro_batch_size_per_gpu")),
@@ -343,7 +343,7 @@ const RL: &[(&str, Fate)] = &[
 ];
 
 /// Rows of supervised fine-tuning: `fsdp_sft_trainer` (until 2026-01) and `sft_trainer`.
-const SFT: &[(&str, Fate)] = &[
+pub(super) const SFT: &[(&str, Fate)] = &[
     ("trainer.wandb_proxy", Ignored("the environment variable https_proxy does the same")),
     ("model.partial_pretrain", Renamed("model.path")),
     ("data.micro_batch_size", Renamed("data.micro_batch_size_per_gpu")),
@@ -377,10 +377,10 @@ const SFT: &[(&str, Fate)] = &[
 ];
 
 /// Rows of `trainer eval`.
-const EVALUATION: &[(&str, Fate)] = &[];
+pub(super) const EVALUATION: &[(&str, Fate)] = &[];
 
 /// Rows of `trainer generate`. verl's generation server takes the configuration of reinforcement learning.
-const GENERATION: &[(&str, Fate)] = &[
+pub(super) const GENERATION: &[(&str, Fate)] = &[
     ("actor_rollout_ref.rollout.n", Renamed("data.n_samples")),
     ("actor_rollout_ref.rollout.**", Renamed("rollout.**")),
     ("actor_rollout_ref.model.path", Renamed("model.path")),
@@ -410,37 +410,3 @@ pub const VALUES: &[(&str, &[&str], &str, &str)] = &[(
     "file",
     "there is no such tracker; `trainer report` shows responses token by token",
 )];
-
-/// The kinds of configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    Rl,
-    Sft,
-    Evaluation,
-    Generation,
-}
-
-impl Kind {
-    pub const ALL: [Self; 4] = [Self::Rl, Self::Sft, Self::Evaluation, Self::Generation];
-
-    /// Returns the built-in file that holds the defaults of this kind.
-    pub fn default_file(self) -> &'static str {
-        match self {
-            Self::Rl => "ppo_trainer",
-            Self::Sft => "sft_trainer",
-            Self::Evaluation => "evaluation",
-            Self::Generation => "generation",
-        }
-    }
-
-    /// Returns the rows of this kind, in the order in which they count.
-    pub fn rows(self) -> impl Iterator<Item = &'static (&'static str, Fate)> {
-        let (own, engine): (&[_], &[_]) = match self {
-            Self::Rl => (RL, RL_ENGINE),
-            Self::Sft => (SFT, &[]),
-            Self::Evaluation => (EVALUATION, &[]),
-            Self::Generation => (GENERATION, GENERATION_ENGINE),
-        };
-        own.iter().chain(engine).chain(EVERYWHERE)
-    }
-}

@@ -8,7 +8,6 @@ use crate::config::{Kind, Report};
 use serde::{Deserialize, Serialize};
 
 impl Schema for EvalConfig {
-    const DEFAULT_NAME: &'static str = "evaluation";
     const KIND: Kind = Kind::Evaluation;
 
     fn validate(&self, report: &mut Report) {

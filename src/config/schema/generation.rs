@@ -9,7 +9,6 @@ use crate::config::{Kind, Report};
 use serde::{Deserialize, Serialize};
 
 impl Schema for GenerationConfig {
-    const DEFAULT_NAME: &'static str = "generation";
     const KIND: Kind = Kind::Generation;
 
     fn validate(&self, report: &mut Report) {

@@ -7,7 +7,7 @@ use crate::config::report::Report;
 /// A configuration that [`load`](crate::config::load) can load.
 pub trait Schema: serde::de::DeserializeOwned {
     /// The built-in file that holds all its defaults.
-    const DEFAULT_NAME: &'static str;
+    const DEFAULT_NAME: &'static str = Self::KIND.default_file();
     /// The kind of configuration, which determines verl's counterpart.
     const KIND: Kind;
 

@@ -10,7 +10,6 @@ use crate::util::choice::Need;
 use crate::util::strftime::instant;
 
 impl Schema for PpoConfig {
-    const DEFAULT_NAME: &'static str = "ppo_trainer";
     const KIND: Kind = Kind::Rl;
 
     fn completed(mut self, choices: &Choices) -> Self {

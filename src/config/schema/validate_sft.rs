@@ -8,7 +8,6 @@ use super::validate::template_date;
 use crate::config::{Kind, Report};
 
 impl Schema for SftConfig {
-    const DEFAULT_NAME: &'static str = "sft_trainer";
     const KIND: Kind = Kind::Sft;
 
     fn validate(&self, report: &mut Report) {

@@ -6,7 +6,7 @@ use crate::hydra::tree::{Node, Value};
 
 /// An entry, first as written, then with the folder and package of the file that contains it.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct DefaultsEntry {
     pub target: Target,
     /// The package after the `@`.
     pub package: Option<String>,
@@ -65,14 +65,14 @@ impl Options {
 }
 
 /// Removes the `defaults:` list from a file and returns its entries.
-pub fn take_defaults(body: &mut Node) -> Result<Vec<Entry>, Problem> {
+pub fn take_defaults(body: &mut Node) -> Result<Vec<DefaultsEntry>, Problem> {
     let Some(defaults) = body.remove("defaults") else { return Ok(vec![]) };
     let wrong = |node: &Node| {
         let message = "a `defaults:` list has entries such as `- group: option`, `- file` and `- _self_`";
         Problem::new("defaults", message).at(&node.origin)
     };
     let Value::List(items) = &defaults.value else { return Err(wrong(&defaults)) };
-    let entries: Vec<Entry> = items.iter().map(|item| read(item).ok_or_else(|| wrong(item))).collect::<Result<_, _>>()?;
+    let entries: Vec<DefaultsEntry> = items.iter().map(|item| read(item).ok_or_else(|| wrong(item))).collect::<Result<_, _>>()?;
     let mut own = entries.iter().filter(|entry| matches!(entry.target, Target::Own)).skip(1);
     match own.next() {
         Some(second) => Err(Problem::new("defaults", "`_self_` is in this list twice").at(&second.origin)),
@@ -80,12 +80,12 @@ pub fn take_defaults(body: &mut Node) -> Result<Vec<Entry>, Problem> {
     }
 }
 
-fn read(item: &Node) -> Option<Entry> {
+fn read(item: &Node) -> Option<DefaultsEntry> {
     let split = |text: &str| {
         let (name, package) = text.split_once('@').map_or((text, None), |(name, package)| (name, Some(package.to_string())));
         (name.trim().to_string(), package)
     };
-    let entry = |target, package, optional, origin: &Origin| Entry::new(target, package, optional, origin);
+    let entry = |target, package, optional, origin: &Origin| DefaultsEntry::new(target, package, optional, origin);
     match &item.value {
         Value::Text(text) if text == "_self_" => Some(entry(Target::Own, None, false, &item.origin)),
         Value::Text(text) => {
@@ -111,7 +111,7 @@ fn read(item: &Node) -> Option<Entry> {
     }
 }
 
-impl Entry {
+impl DefaultsEntry {
     pub fn new(target: Target, package: Option<String>, optional: bool, origin: &Origin) -> Self {
         Self { target, package, optional, origin: origin.clone(), folder: String::new(), parent: String::new(), header: None }
     }

@@ -1,6 +1,6 @@
 //! One file of a composition, with its `defaults:` list and header apart.
 
-use super::entry::{self, Entry};
+use super::entry::{self, DefaultsEntry};
 use crate::hydra::error::Problem;
 use crate::hydra::interpolation;
 use crate::hydra::lookup::SearchPath;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct File {
     pub(super) source: Arc<Source>,
     pub(super) body: Node,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<DefaultsEntry>,
     /// The package in the file's header.
     pub(super) header: Option<String>,
 }

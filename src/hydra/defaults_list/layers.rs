@@ -2,7 +2,7 @@
 //!
 //! A list is followed from its end to its start, so that the `override` entries of a later file apply to the earlier ones.
 
-use super::entry::{Entry, Options, Target};
+use super::entry::{DefaultsEntry, Options, Target};
 use super::file::File;
 use crate::hydra::error::Problem;
 use crate::hydra::interpolation;
@@ -46,7 +46,7 @@ struct Layers<'a> {
     choices: Vec<Choice>,
     deletions: Vec<Deletion>,
     /// Entries of `+group=option`, appended to the primary file's list.
-    appended: Vec<Entry>,
+    appended: Vec<DefaultsEntry>,
     /// The keys of groups, and the option taken of each.
     known: Vec<(String, Option<String>, Origin)>,
     reading: Vec<Arc<Source>>,
@@ -62,8 +62,8 @@ pub fn layers(primary: File, search: &SearchPath, groups: &[Override]) -> Result
     for group in groups {
         layers.take_override(group)?;
     }
-    let entry = Entry::new(Target::File(search.primary.clone()), None, false, &primary.body.origin);
-    let entry = Entry { header: primary.header.clone(), ..entry.within("", "") };
+    let entry = DefaultsEntry::new(Target::File(search.primary.clone()), None, false, &primary.body.origin);
+    let entry = DefaultsEntry { header: primary.header.clone(), ..entry.within("", "") };
     let list = layers.file(entry, Rc::new(primary), true, false)?;
     layers.check_all_used()?;
     let mut seen: Vec<&str> = vec![];
@@ -103,7 +103,7 @@ impl Layers<'_> {
             }
             (Operation::Add, Some(options)) => {
                 let target = Target::Group { group: one.key.clone(), options };
-                self.appended.push(Entry::new(target, one.package.clone(), false, &one.origin));
+                self.appended.push(DefaultsEntry::new(target, one.package.clone(), false, &one.origin));
                 Ok(())
             }
             (Operation::Change, Some(options)) => {
@@ -115,7 +115,7 @@ impl Layers<'_> {
     }
 
     /// Follows one entry to its file. `late` is true below an entry whose name was an interpolation.
-    fn entry(&mut self, mut entry: Entry, late: bool) -> Result<Vec<Layer>, Problem> {
+    fn entry(&mut self, mut entry: DefaultsEntry, late: bool) -> Result<Vec<Layer>, Problem> {
         let name = entry.name().map(str::to_string);
         let source = match &name {
             Some(name) if name != "???" => self.search.find(&entry.path(), &self.reading)?,
@@ -143,14 +143,14 @@ impl Layers<'_> {
     }
 
     /// Lists a file and everything that its `defaults:` list names.
-    fn file(&mut self, entry: Entry, file: Rc<File>, is_primary: bool, late: bool) -> Result<Vec<Layer>, Problem> {
+    fn file(&mut self, entry: DefaultsEntry, file: Rc<File>, is_primary: bool, late: bool) -> Result<Vec<Layer>, Problem> {
         let (folder, package) = (entry.group_path(), entry.final_package());
-        let mut entries: Vec<Entry> = file.entries.iter().map(|entry| entry.clone().within(&folder, &package)).collect();
+        let mut entries: Vec<DefaultsEntry> = file.entries.iter().map(|entry| entry.clone().within(&folder, &package)).collect();
         let appended = if is_primary { std::mem::take(&mut self.appended) } else { vec![] };
-        let is_choice = |entry: &Entry| matches!(entry.target, Target::Choice { .. });
+        let is_choice = |entry: &DefaultsEntry| matches!(entry.target, Target::Choice { .. });
         let has_own = entries.iter().any(|entry| matches!(entry.target, Target::Own));
         if !has_own && (entries.iter().any(|entry| !is_choice(entry)) || entries.is_empty() && !appended.is_empty()) {
-            entries.push(Entry::new(Target::Own, None, false, &file.body.origin));
+            entries.push(DefaultsEntry::new(Target::Own, None, false, &file.body.origin));
         }
         entries.retain(|entry| !self.is_hydras(entry));
         self.take_choices(&entries, late)?;
@@ -165,7 +165,7 @@ impl Layers<'_> {
                 Target::Group { group, options: Options::Several(names) } => {
                     for name in names.iter().rev() {
                         let target = Target::File(format!("{group}/{name}"));
-                        parts.push(Part::Done(self.entry(Entry { target, ..entry.clone() }, late)?));
+                        parts.push(Part::Done(self.entry(DefaultsEntry { target, ..entry.clone() }, late)?));
                     }
                 }
                 _ if entry.path().contains("${") => parts.push(Part::Late(entry)),
@@ -192,7 +192,7 @@ impl Layers<'_> {
     }
 
     /// Returns whether an entry is for Hydra itself, which does not run here, and notes it if so.
-    fn is_hydras(&mut self, entry: &Entry) -> bool {
+    fn is_hydras(&mut self, entry: &DefaultsEntry) -> bool {
         let (Target::Group { options, .. } | Target::Choice { options, .. }) = &entry.target else { return false };
         let is_hydras = entry.group_path().starts_with("hydra/");
         if is_hydras {
@@ -202,7 +202,7 @@ impl Layers<'_> {
     }
 
     /// Notes the `override` entries of a list. Earlier choices stay.
-    fn take_choices(&mut self, entries: &[Entry], late: bool) -> Result<(), Problem> {
+    fn take_choices(&mut self, entries: &[DefaultsEntry], late: bool) -> Result<(), Problem> {
         let mut seen = false;
         for entry in entries {
             match &entry.target {
@@ -229,7 +229,7 @@ impl Layers<'_> {
     }
 
     /// Puts the option that was chosen elsewhere into an entry.
-    fn choose(&mut self, entry: &mut Entry) {
+    fn choose(&mut self, entry: &mut DefaultsEntry) {
         let key = entry.key();
         if let Target::Group { options, .. } = &mut entry.target
             && let Some(choice) = self.choices.iter_mut().find(|choice| choice.key == key)
@@ -259,7 +259,7 @@ impl Layers<'_> {
     }
 
     /// Resolves an entry whose name contains `${…}`, which refers to the options of groups.
-    fn resolved(&self, mut entry: Entry) -> Result<Entry, Problem> {
+    fn resolved(&self, mut entry: DefaultsEntry) -> Result<DefaultsEntry, Problem> {
         let node = |value, origin: &Origin| Node::new(value, origin.clone());
         let known = self
             .known
@@ -323,7 +323,7 @@ impl Layers<'_> {
         if help.is_empty() { problem } else { problem.help(help.join("\n")) }
     }
 
-    fn still_to_choose(&self, entry: &Entry) -> Problem {
+    fn still_to_choose(&self, entry: &DefaultsEntry) -> Problem {
         let (key, group) = (entry.key(), entry.group_path());
         let options = self.search.options(&group).join(", ");
         Problem::new("", format!("an option of the group `{key}` must be chosen"))
@@ -331,7 +331,7 @@ impl Layers<'_> {
             .help(format!("write {key}=OPTION; `{group}` has: {options}"))
     }
 
-    fn not_found(&self, entry: &Entry) -> Problem {
+    fn not_found(&self, entry: &DefaultsEntry) -> Problem {
         let (path, folder) = (entry.path(), entry.group_path());
         let sources: Vec<&str> = self.reading.iter().map(|source| source.name.as_str()).collect();
         if let Some(start) = sources.iter().position(|name| name.ends_with(&format!("{path}.yaml"))) {
@@ -354,5 +354,5 @@ impl Layers<'_> {
 /// An entry that was followed, or one that waits for the choices of the others.
 enum Part {
     Done(Vec<Layer>),
-    Late(Entry),
+    Late(DefaultsEntry),
 }

@@ -33,7 +33,7 @@ function runCard(run) {
   return h("article", { class: "run" },
     h("div", { class: "run-head" }, swatch(run), h("h2", { text: run.name }),
       h("span", { class: `state ${STATES[run.state] ? run.state : ""}`, text: state }),
-      run.resumable && h("span", { class: "state", text: "can be resumed", title: "The same command goes on from its last checkpoint" })),
+      run.resumable && h("span", { class: "state", text: "can be resumed", title: "The same command resumes from its last checkpoint" })),
     share !== null && h("progress", { max: 1, value: share, "aria-label": `Step ${run.step} of ${total}` }),
     (run.error || run.state === "failed") && h("p", { class: "error" }, h("strong", { text: run.phase ? `Failed in phase ${run.phase}: ` : "Failed: " }), run.error || "no message was kept"),
     (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Not all of it can be read: " }), text)),

@@ -1,4 +1,4 @@
-//! What the two users of the grader treat differently.
+//! The differences between the two users of the grader.
 
 /// The differences between the graders that descend from PRM800K's.
 pub struct Dialect {

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::generation::{Generation, Limits};
 use crate::model::{CausalLm, DecoderConfig};
-use crate::rollout::{Engine, Request, Response};
+use crate::rollout::{Engine, GenerationRequest, Response};
 
 /// Settings of the native engine.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl NativeEngine {
     }
 
     /// The number of tokens that the response to each prompt may have.
-    fn budgets(&self, model: &DecoderConfig, request: &Request) -> Result<Vec<usize>> {
+    fn budgets(&self, model: &DecoderConfig, request: &GenerationRequest) -> Result<Vec<usize>> {
         let (longest, wanted) = (self.longest(model)?, request.sampling.max_tokens);
         if wanted == 0 || self.max_num_seqs == 0 || request.n == 0 {
             bail!("generation needs max_tokens, max_num_seqs and n of at least 1");
@@ -53,7 +53,7 @@ impl NativeEngine {
 }
 
 impl Engine for NativeEngine {
-    fn generate(&mut self, model: &CausalLm, request: &Request) -> Result<Vec<Response>> {
+    fn generate(&mut self, model: &CausalLm, request: &GenerationRequest) -> Result<Vec<Response>> {
         let budgets = self.budgets(&model.config, request)?;
         let limits = Limits { sequences: self.max_num_seqs, prompt_tokens: self.max_num_batched_tokens };
         Ok(Generation::new(limits, model, request, budgets).run())

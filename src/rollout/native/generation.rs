@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::running::Running;
 use crate::model::CausalLm;
 use crate::model::device::is_cpu;
-use crate::model::kv_cache::{KvCache, Table, place};
+use crate::model::kv_cache::{BlockTable, KvCache, place};
 use crate::model::ops::{BLOCK, Packed, index};
 use crate::rollout::sampling::sample_on_device;
-use crate::rollout::{Progress, Request, Response};
+use crate::rollout::{GenerationProgress, GenerationRequest, Response};
 
 /// The number of sequences that decode together, and of prompt tokens that are prefilled together.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ struct Prefilled {
     prompt: usize,
     /// The logits of the first response token.
     logits: Vec<f32>,
-    table: Table,
+    table: BlockTable,
     /// The number of samples admitted.
     admitted: usize,
 }
@@ -34,7 +34,7 @@ struct Prefilled {
 pub struct Generation<'a> {
     limits: Limits,
     model: CausalLm,
-    request: &'a Request<'a>,
+    request: &'a GenerationRequest<'a>,
     /// The number of tokens that the response to each prompt may have.
     budgets: Vec<usize>,
     cache: KvCache,
@@ -43,14 +43,14 @@ pub struct Generation<'a> {
     ready: VecDeque<Prefilled>,
     running: Vec<Running>,
     responses: Vec<Option<Response>>,
-    progress: Progress,
+    progress: GenerationProgress,
     /// The logits of a pass; kept between steps to reuse the memory.
     logits: Vec<f32>,
 }
 
 impl<'a> Generation<'a> {
     /// Prepares a call. `budgets`: the number of tokens that the response to each prompt may have.
-    pub fn new(limits: Limits, model: &CausalLm, request: &'a Request, budgets: Vec<usize>) -> Self {
+    pub fn new(limits: Limits, model: &CausalLm, request: &'a GenerationRequest, budgets: Vec<usize>) -> Self {
         Self {
             limits,
             model: model.inference(),
@@ -61,7 +61,7 @@ impl<'a> Generation<'a> {
             ready: VecDeque::new(),
             running: Vec::new(),
             responses: vec![None; request.prompts.len() * request.n],
-            progress: Progress { finished: 0, total: request.prompts.len() * request.n, tokens: 0 },
+            progress: GenerationProgress { finished: 0, total: request.prompts.len() * request.n, tokens: 0 },
             logits: Vec::new(),
         }
     }
@@ -130,7 +130,7 @@ impl<'a> Generation<'a> {
         self.cache.reserve(prompts().map(|ids| ids.len().div_ceil(BLOCK)).sum());
         let (mut tables, mut places, mut last) = (Vec::new(), Vec::new(), Vec::new());
         for ids in prompts() {
-            let mut table = Table::new();
+            let mut table = BlockTable::new();
             self.cache.extend(&mut table, ids.len());
             places.extend((0..ids.len()).map(|position| place(&table, position)));
             last.push(places.len() - 1);

@@ -1,15 +1,15 @@
 //! A sequence that is being generated.
 
-use crate::model::kv_cache::Table;
+use crate::model::kv_cache::BlockTable;
 use crate::rollout::sampling::{Changes, Drawn, sample};
-use crate::rollout::{Finish, Request, Response, Stops};
+use crate::rollout::{Finish, GenerationRequest, Response, Stops};
 use crate::util::rng::Stream;
 
 pub struct Running {
     /// The index of its response in the output: prompt · n + sample.
     pub output: usize,
     /// Its blocks of the cache.
-    pub table: Table,
+    pub table: BlockTable,
     /// The number of tokens of its prompt.
     prompt: usize,
     /// The number of tokens that its response may have.
@@ -25,7 +25,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn new(prompt: usize, sample: usize, most: usize, table: Table, request: &Request) -> Self {
+    pub fn new(prompt: usize, sample: usize, most: usize, table: BlockTable, request: &GenerationRequest) -> Self {
         let ids = request.prompts[prompt];
         let mut repeated = if request.sampling.repetition_penalty == 1.0 { Vec::new() } else { ids.to_vec() };
         repeated.sort_unstable();
@@ -55,7 +55,7 @@ impl Running {
     }
 
     /// Draws the next token; `logits` is scratch.
-    pub fn draw(&mut self, logits: &mut [f32], request: &Request) {
+    pub fn draw(&mut self, logits: &mut [f32], request: &GenerationRequest) {
         let forbidden = if self.forbids(request) { request.eos } else { &[] };
         let changes = Changes { repeated: &self.repeated, forbidden };
         let drawn = sample(logits, &request.sampling, changes, || self.stream.uniform());
@@ -63,7 +63,7 @@ impl Running {
     }
 
     /// True if stop tokens may not be drawn yet.
-    pub fn forbids(&self, request: &Request) -> bool {
+    pub fn forbids(&self, request: &GenerationRequest) -> bool {
         self.ids.len() < request.sampling.min_tokens && !request.eos.is_empty()
     }
 
@@ -73,7 +73,7 @@ impl Running {
     }
 
     /// Appends a token that was drawn.
-    pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, request: &Request) {
+    pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, request: &GenerationRequest) {
         let sampling = &request.sampling;
         let may_stop = self.ids.len() >= sampling.min_tokens;
         self.ids.push(token);

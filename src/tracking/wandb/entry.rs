@@ -8,8 +8,8 @@ use crate::tracking::{Ending, Metrics, Table, Tracker, TrackerEntry};
 
 pub(in crate::tracking) const TRACKER: TrackerEntry = TrackerEntry {
     name: "wandb",
-    doc: "A Weights & Biases run in $WANDB_DIR, else <default_local_dir>, in wandb/offline-run-<time>-<id>, for `wandb sync`; uploaded while it \
-          goes on where the wandb client is installed and WANDB_MODE=online, or unset and a key is known. Also read: WANDB_ENTITY, \
+    doc: "A Weights & Biases run in $WANDB_DIR, else <default_local_dir>, in wandb/offline-run-<time>-<id>, for `wandb sync`; uploaded during \
+          training where the wandb client is installed and WANDB_MODE=online, or unset and a key is known. Also read: WANDB_ENTITY, \
           WANDB_RUN_GROUP, WANDB_JOB_TYPE, WANDB_TAGS, WANDB_NOTES, WANDB_RUN_ID, WANDB_RESUME; a resumed run continues its own",
     reads: &["trainer.wandb_proxy"],
     open: |session| {

@@ -146,18 +146,18 @@ impl Tracker for Wandb {
 fn start_upload(session: &Session, mode: Mode, folder: &Path) -> Option<Live> {
     let Mode::Online { asked } = mode else {
         if session.setting("trainer.wandb_proxy").is_some() {
-            tracing::warn!("ignored: trainer.wandb_proxy: nothing is uploaded while the run goes on");
+            tracing::warn!("ignored: trainer.wandb_proxy: nothing is uploaded during training");
         }
         return None;
     };
     let Some(client) = settings::client(&session.python) else {
         if asked {
             tracing::warn!(
-                "W&B: WANDB_MODE=online, but there is no wandb on PATH (pip install wandb): nothing is uploaded while the run goes on"
+                "W&B: WANDB_MODE=online, but there is no wandb on PATH (pip install wandb): nothing is uploaded during training"
             );
         }
         return None;
     };
     let live = Live::start(&client, folder, session.setting("trainer.wandb_proxy"));
-    live.inspect_err(|error| tracing::warn!("W&B: nothing is uploaded while the run goes on: {error:#}")).ok()
+    live.inspect_err(|error| tracing::warn!("W&B: nothing is uploaded during training: {error:#}")).ok()
 }

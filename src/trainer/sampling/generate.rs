@@ -14,7 +14,7 @@ use crate::data::{Prompt, completes_stop};
 use crate::job::Context;
 use crate::job::clock::Clock;
 use crate::model::CausalLm;
-use crate::rollout::{Request, Response, Sampling};
+use crate::rollout::{GenerationRequest, Response, Sampling};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
@@ -135,7 +135,7 @@ impl SamplingSide {
         let (rewards, tokenizer, progress) = (&self.rewards, &self.tokenizer, &at.progress);
         let scoring = Scoring { rewards, tokenizer, prompts: &prompts, n, step };
         let copies = if sampling.temperature <= 0.0 { n } else { 1 };
-        let request = Request {
+        let request = GenerationRequest {
             prompts: &ids,
             n: n / copies,
             sampling,
@@ -149,7 +149,7 @@ impl SamplingSide {
         let (responses, waited) = scoring.run(self.config.reward.num_workers, |finished| {
             let each =
                 |output: usize, response: &Response| (0..copies).for_each(|copy| finished(output * copies + copy, response));
-            engine.generate(policy, &Request { finished: Some(&each), ..request }).map(|_| ())
+            engine.generate(policy, &GenerationRequest { finished: Some(&each), ..request }).map(|_| ())
         })?;
         Ok(Sampled { prompts, n, responses, waited })
     }

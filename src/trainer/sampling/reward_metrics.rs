@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use super::side::SamplingSide;
-use crate::reward::stats::Taken;
+use crate::reward::stats::Counts;
 use crate::tracking::Metrics;
 
 impl SamplingSide {
     /// Of all calls since the last row, those of validation included; nothing where every function is a rule of this program, which
     /// takes microseconds, and whose failures end the run.
     pub fn report_rewards(&self, metrics: &mut Metrics) {
-        let taken = self.rewards.stats.take();
+        let counts = self.rewards.stats.take();
         if self.rewards.is_remote() || !self.rewards.fails() {
-            report(taken, metrics);
+            report(counts, metrics);
         }
     }
 }
 
-fn report(taken: Taken, metrics: &mut Metrics) {
-    for (function, calls) in taken.calls {
+fn report(counts: Counts, metrics: &mut Metrics) {
+    for (function, calls) in counts.calls {
         let mut milliseconds: Vec<f64> = calls.iter().map(Duration::as_secs_f64).map(|seconds| seconds * 1e3).collect();
         milliseconds.sort_by(f64::total_cmp);
         for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)] {
@@ -26,7 +26,7 @@ fn report(taken: Taken, metrics: &mut Metrics) {
         }
         metrics.set(format!("reward/{function}/calls"), milliseconds.len() as f64);
     }
-    for (name, count) in [("exceptions", taken.exceptions), ("timeouts", taken.timeouts), ("crashes", taken.crashes)] {
+    for (name, count) in [("exceptions", counts.exceptions), ("timeouts", counts.timeouts), ("crashes", counts.crashes)] {
         metrics.set(format!("reward/{name}"), count as f64);
     }
 }

@@ -203,7 +203,7 @@ fn ignored_keys_are_accepted_as_overrides() {
     let wild = include_str!("../../data/verl-wild-keys.txt");
     for (kind, command, config) in [(Kind::Rl, PPO, "ppo_trainer"), (Kind::Sft, SFT, "sft_trainer_engine")] {
         let tree = built_in(kind);
-        let of_kind = editions::keys().filter(|key| editions::kind_of(key.config) == kind).map(|key| key.key);
+        let of_kind = editions::keys().filter(|key| Kind::of_verl_file(key.config) == kind).map(|key| key.key);
         let mut keys: Vec<&str> = of_kind.chain(wild.lines()).collect();
         keys.extend(kind.rows().map(|(pattern, _)| *pattern).filter(|pattern| !pattern.contains('*')));
         keys.retain(|key| {
@@ -224,7 +224,7 @@ fn ignored_keys_are_accepted_as_overrides() {
 /// A null means the same in a file and as an override: unset if verl means that, and null otherwise.
 #[test]
 fn a_null_is_the_same_in_a_file_and_as_an_override() {
-    for kind in Kind::ALL {
+    for kind in Kind::all() {
         let tree = built_in(kind);
         let is_unset = |key: &str| NULL_IS_UNSET.iter().any(|pattern| fits_key(pattern, key));
         let verls_null = |key: &str| editions::keys().any(|one| one.key == key && one.defaults.contains(&Some("null")));

@@ -3,7 +3,7 @@
 //! `scripts/bless` writes config/verl/ anew.
 
 use burnish::config::compat::table::VALUES;
-use burnish::config::compat::{Fate, Kind, Row, alike, editions, row};
+use burnish::config::compat::{Fate, KeyRow, Kind, alike, editions, row};
 use burnish::config::from_verl::{self, Converted, Source};
 use burnish::config::{ConfigError, Request, ResolvedConfig, Tree, Value, defaults, resolve};
 use std::collections::BTreeSet;
@@ -11,8 +11,6 @@ use std::path::PathBuf;
 
 mod conversion;
 mod presets;
-
-const KINDS: [Kind; 4] = Kind::ALL;
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -25,9 +23,9 @@ fn built_in(kind: Kind) -> Tree {
 #[test]
 fn every_key_of_three_editions_is_a_setting_renamed_ignored_or_refused() {
     let mut unknown = vec![];
-    for kind in KINDS {
+    for kind in Kind::all() {
         let tree = built_in(kind);
-        for key in editions::keys().filter(|key| editions::kind_of(key.config) == kind) {
+        for key in editions::keys().filter(|key| Kind::of_verl_file(key.config) == kind) {
             match row(kind, key.key, tree.root()) {
                 None if tree.value(key.key).is_none() => unknown.push(format!("{} {}: no row", key.config, key.key)),
                 Some(found) => {
@@ -46,11 +44,11 @@ fn every_row_is_about_some_key() {
     // These keys occur in real command lines, and in releases between the editions.
     let wild = include_str!("../../data/verl-wild-keys.txt");
     let (mut rows, mut used) = (BTreeSet::new(), BTreeSet::new());
-    for kind in KINDS {
+    for kind in Kind::all() {
         let tree = built_in(kind);
         // The generation server reads the keys of reinforcement learning.
         let reads = |key: &editions::Key| {
-            editions::kind_of(key.config) == kind || kind == Kind::Generation && key.config.starts_with("ppo_")
+            Kind::of_verl_file(key.config) == kind || kind == Kind::Generation && key.config.starts_with("ppo_")
         };
         for key in editions::keys().filter(reads).map(|key| key.key).chain(wild.lines()) {
             let found = row(kind, key, tree.root());
@@ -112,11 +110,11 @@ fn golden_command_lines_convert_and_resolve() {
             for (key, expected) in line["resolved_diff_vs_default"].as_object().unwrap() {
                 let mut expected = available(key, from_json(expected));
                 let here = match row(converted.kind, key, written.root()) {
-                    Some(Row { fate: Fate::Means(to, value), .. }) => {
+                    Some(KeyRow { fate: Fate::Means(to, value), .. }) => {
                         expected = editions::parse(value).unwrap().value;
                         Some(to.to_string())
                     }
-                    Some(Row { fate: Fate::Chooses(to, from), .. }) => {
+                    Some(KeyRow { fate: Fate::Chooses(to, from), .. }) => {
                         let named = line["resolved_diff_vs_default"].get(from).map_or("messages", |name| name.as_str().unwrap());
                         expected = Value::Text(named.into());
                         Some(to.to_string())

@@ -1,0 +1,102 @@
+//! The kinds of configuration, as verl has them.
+
+use super::table::{EVALUATION, EVERYWHERE, Fate, GENERATION, GENERATION_ENGINE, RL, RL_ENGINE, SFT};
+
+/// A kind of configuration. A new one is a variant and a line of [`KINDS`], in the same order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Rl,
+    Sft,
+    Generation,
+    Evaluation,
+}
+
+/// The facts about a kind.
+struct Facts {
+    kind: Kind,
+    /// The heading in `docs/from-verl.md`.
+    title: &'static str,
+    /// The built-in file that holds all its defaults.
+    default_file: &'static str,
+    /// verl's files of this kind.
+    verl_files: &'static [&'static str],
+    /// The rows for verl's keys, in the order in which they count; those for every kind come after them.
+    rows: [&'static [(&'static str, Fate)]; 2],
+}
+
+const KINDS: [Facts; 4] = [
+    Facts {
+        kind: Kind::Rl,
+        title: "Reinforcement learning: `trainer`",
+        default_file: "ppo_trainer",
+        verl_files: &["ppo_trainer", "ppo_megatron_trainer"],
+        rows: [RL, RL_ENGINE],
+    },
+    Facts {
+        kind: Kind::Sft,
+        title: "Supervised fine-tuning: `trainer sft`",
+        default_file: "sft_trainer",
+        verl_files: &["sft_trainer", "sft_trainer_engine"],
+        rows: [SFT, &[]],
+    },
+    Facts {
+        kind: Kind::Generation,
+        title: "Generation: `trainer generate`",
+        default_file: "generation",
+        verl_files: &["generation"],
+        rows: [GENERATION, GENERATION_ENGINE],
+    },
+    Facts {
+        kind: Kind::Evaluation,
+        title: "Evaluation: `trainer eval`",
+        default_file: "evaluation",
+        verl_files: &["evaluation"],
+        rows: [EVALUATION, &[]],
+    },
+];
+
+// A line in another place than its variant does not compile.
+const _: () = {
+    let mut index = 0;
+    while index < KINDS.len() {
+        assert!(KINDS[index].kind as usize == index, "KINDS has the order of the variants of Kind");
+        index += 1;
+    }
+};
+
+impl Kind {
+    /// Returns every kind.
+    pub fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().map(|facts| facts.kind)
+    }
+
+    /// Returns the kind of one of verl's files; reinforcement learning for a file that no kind names.
+    pub fn of_verl_file(name: &str) -> Self {
+        KINDS.iter().find(|facts| facts.verl_files.contains(&name)).map_or(Self::Rl, |facts| facts.kind)
+    }
+
+    /// Returns verl's files of this kind.
+    pub fn verl_files(self) -> &'static [&'static str] {
+        KINDS[self as usize].verl_files
+    }
+
+    /// Returns the built-in file that holds the defaults of this kind.
+    pub const fn default_file(self) -> &'static str {
+        KINDS[self as usize].default_file
+    }
+
+    /// Returns the heading of this kind in the documentation.
+    pub fn title(self) -> &'static str {
+        KINDS[self as usize].title
+    }
+
+    /// Returns the rows of this kind alone, in the order in which they count.
+    pub fn own_rows(self) -> impl Iterator<Item = &'static (&'static str, Fate)> {
+        KINDS[self as usize].rows.into_iter().flatten()
+    }
+
+    /// Returns the rows of this kind and those of every kind, in the order in which they count.
+    pub fn rows(self) -> impl Iterator<Item = &'static (&'static str, Fate)> {
+        self.own_rows().chain(EVERYWHERE)
+    }
+}
