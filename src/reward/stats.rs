@@ -7,11 +7,11 @@ use super::failure::FailureKind;
 
 /// The statistics since the last report. Scoring threads fill them, and a report empties them.
 #[derive(Debug, Default)]
-pub struct Stats(Mutex<Counts>);
+pub struct Stats(Mutex<CallCounts>);
 
 /// The counts since the last report.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
+pub struct CallCounts {
     /// The time of each call, by function, in no particular order.
     pub calls: Vec<(String, Vec<Duration>)>,
     pub exceptions: usize,
@@ -33,7 +33,7 @@ impl Stats {
         value
     }
 
-    /// Counts a failure. One without a kind is an error of a built-in scorer, which counts as an exception.
+    /// CallCounts a failure. One without a kind is an error of a built-in scorer, which counts as an exception.
     pub fn failed(&self, kind: Option<FailureKind>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
@@ -44,7 +44,7 @@ impl Stats {
     }
 
     /// Returns the statistics and resets them.
-    pub fn take(&self) -> Counts {
+    pub fn take(&self) -> CallCounts {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

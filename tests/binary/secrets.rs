@@ -73,7 +73,7 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     {
         assert!(saved.contains(line) || saved.contains(&line.replace('\'', "")), "{line} is not in {saved}");
     }
-    // The same command goes on without a word about changes, and finishes once the reward does not fail.
+    // The same command resumes without a word about changes, and finishes once the reward does not fail.
     fs::write(&reward, code.replace("os.path.exists(given['since'])", "False")).unwrap();
     let output = command(&[]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();

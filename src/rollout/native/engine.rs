@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::generation::{Generation, Limits};
+use super::generation::{BatchLimits, Generation};
 use crate::model::{CausalLm, DecoderConfig};
 use crate::rollout::{Engine, GenerationRequest, Response};
 
@@ -55,7 +55,7 @@ impl NativeEngine {
 impl Engine for NativeEngine {
     fn generate(&mut self, model: &CausalLm, request: &GenerationRequest) -> Result<Vec<Response>> {
         let budgets = self.budgets(&model.config, request)?;
-        let limits = Limits { sequences: self.max_num_seqs, prompt_tokens: self.max_num_batched_tokens };
+        let limits = BatchLimits { sequences: self.max_num_seqs, prompt_tokens: self.max_num_batched_tokens };
         Ok(Generation::new(limits, model, request, budgets).run())
     }
 }

@@ -15,7 +15,7 @@ use crate::rollout::{GenerationProgress, GenerationRequest, Response};
 
 /// The number of sequences that decode together, and of prompt tokens that are prefilled together.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct BatchLimits {
     pub sequences: usize,
     pub prompt_tokens: usize,
 }
@@ -32,7 +32,7 @@ struct Prefilled {
 
 /// The state of one call of the engine.
 pub struct Generation<'a> {
-    limits: Limits,
+    limits: BatchLimits,
     model: CausalLm,
     request: &'a GenerationRequest<'a>,
     /// The number of tokens that the response to each prompt may have.
@@ -50,7 +50,7 @@ pub struct Generation<'a> {
 
 impl<'a> Generation<'a> {
     /// Prepares a call. `budgets`: the number of tokens that the response to each prompt may have.
-    pub fn new(limits: Limits, model: &CausalLm, request: &'a GenerationRequest, budgets: Vec<usize>) -> Self {
+    pub fn new(limits: BatchLimits, model: &CausalLm, request: &'a GenerationRequest, budgets: Vec<usize>) -> Self {
         Self {
             limits,
             model: model.inference(),

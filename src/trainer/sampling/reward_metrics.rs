@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::side::SamplingSide;
-use crate::reward::stats::Counts;
+use crate::reward::stats::CallCounts;
 use crate::tracking::Metrics;
 
 impl SamplingSide {
@@ -17,7 +17,7 @@ impl SamplingSide {
     }
 }
 
-fn report(counts: Counts, metrics: &mut Metrics) {
+fn report(counts: CallCounts, metrics: &mut Metrics) {
     for (function, calls) in counts.calls {
         let mut milliseconds: Vec<f64> = calls.iter().map(Duration::as_secs_f64).map(|seconds| seconds * 1e3).collect();
         milliseconds.sort_by(f64::total_cmp);
