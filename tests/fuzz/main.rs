@@ -1,0 +1,126 @@
+//! Fuzzing: every reader of what others write gets inputs that are almost right. A target takes a text or a file and may refuse it;
+//! it must not panic, end the process, use more than [`watch::MOST_MEMORY`] or take longer than [`watch::LONGEST`].
+//!
+//! An input is a seed, a file that is right, after some edits (`edits.rs`). Runs are reproducible: the random numbers depend on
+//! `BURNISH_FUZZ_SEED` alone. `cargo test --release --test fuzz` tries some hundred inputs for each target. For more:
+//!
+//! ```text
+//! BURNISH_FUZZ_SEED=7 PROPTEST_CASES=1000000 cargo test --release --test fuzz
+//! ```
+//!
+//! A failure is shrunk and printed. The input that is being tried is in a file whose name the message of the watch says, for faults
+//! that end the process.
+
+mod data;
+mod edits;
+mod models;
+mod rewards;
+mod settings;
+mod watch;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use edits::{Edits, edits};
+use watch::Watch;
+
+/// A reader that is fuzzed.
+struct Target {
+    name: &'static str,
+    /// Inputs that are right.
+    seeds: fn() -> Vec<Vec<u8>>,
+    /// Pieces that have a meaning to this reader, for insertions.
+    words: &'static [&'static str],
+    /// The number of inputs that a test tries where `PROPTEST_CASES` is unset.
+    cases: u32,
+    /// Reads an input. The folder is empty before the first, and its files stay from one input to the next.
+    read: fn(&[u8], &Path),
+}
+
+macro_rules! targets {
+    ($($module:ident::$target:ident)*) => {$(
+        #[test]
+        fn $target() {
+            fuzz(&$module::$target());
+        }
+    )*};
+}
+
+targets! {
+    settings::yaml
+    settings::overrides
+    settings::interpolations
+    settings::verl_scripts
+    models::config_json
+    models::safetensors
+    models::tokenizer_json
+    models::chat_templates
+    models::manifests
+    data::parquet
+    data::json_lines
+    rewards::scorers
+}
+
+fn fuzz(target: &Target) {
+    let seeds = (target.seeds)();
+    assert!(!seeds.is_empty() && seeds.iter().all(|seed| !seed.is_empty()), "{} has no seeds", target.name);
+    let folder = tempfile::tempdir().unwrap();
+    let watch = Watch::start(target.name);
+    for seed in &seeds {
+        watch.input(seed);
+        (target.read)(seed, folder.path());
+    }
+    let seed: u64 =
+        std::env::var("BURNISH_FUZZ_SEED").map_or(0, |seed| seed.parse().expect("BURNISH_FUZZ_SEED must be a number"));
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let cases =
+        std::env::var("PROPTEST_CASES").map_or(target.cases, |cases| cases.parse().expect("PROPTEST_CASES must be a number"));
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let result = runner.run(&edits(seeds.len(), target.words.len()), |edits: Edits| {
+        let input = edits.apply(&seeds, target.words);
+        watch.input(&input);
+        let read = catch_unwind(AssertUnwindSafe(|| (target.read)(&input, folder.path())));
+        read.map_err(|panic| TestCaseError::fail(message(panic.as_ref())))
+    });
+    if let Err(TestError::Fail(reason, edits)) = &result {
+        let input = edits.apply(&seeds, target.words);
+        let path = kept(target.name, &input);
+        panic!("{}: {reason}\ninput, also in {}: {:?}", target.name, path.display(), String::from_utf8_lossy(&input));
+    }
+    result.unwrap();
+}
+
+/// Writes an input that failed to the folder of temporary files.
+fn kept(target: &str, input: &[u8]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("burnish-fuzz-{target}-failed"));
+    std::fs::write(&path, input).unwrap();
+    path
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+/// The files of a folder of this repository whose names end in one of these ways, none larger than 64 KiB.
+fn files(folder: &str, endings: &[&str]) -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut folders = vec![root];
+    let mut paths = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)) {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    paths.into_iter().map(|path| std::fs::read(path).unwrap()).filter(|bytes| (1..=65_536).contains(&bytes.len())).collect()
+}

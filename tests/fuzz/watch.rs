@@ -1,0 +1,68 @@
+//! The watch over a target: the input that is being read is in a file, and an input that takes too long or fills the memory ends
+//! the process with the name of that file.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time that one input may take. Builds of other people may run beside the test.
+pub const LONGEST: Duration = Duration::from_secs(60);
+
+/// The memory that this process may use, in bytes, with all its targets at once.
+pub const MOST_MEMORY: u64 = 6 << 30;
+
+pub struct Watch {
+    path: PathBuf,
+    file: Mutex<File>,
+    since: Arc<Mutex<Instant>>,
+}
+
+impl Watch {
+    pub fn start(target: &'static str) -> Self {
+        let path = std::env::temp_dir().join(format!("burnish-fuzz-{target}-{}", std::process::id()));
+        let since = Arc::new(Mutex::new(Instant::now()));
+        let (own, alive) = (path.clone(), Arc::downgrade(&since));
+        thread::spawn(move || {
+            while let Some(since) = alive.upgrade() {
+                let took = since.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+                drop(since);
+                let fault = match memory() {
+                    memory if memory > MOST_MEMORY => format!("the process has {} MiB", memory >> 20),
+                    _ if took > LONGEST => format!("an input takes longer than {} s", LONGEST.as_secs()),
+                    _ => {
+                        thread::sleep(Duration::from_millis(50));
+                        continue;
+                    }
+                };
+                // Past the capture of the test's output, which an abort would lose.
+                _ = writeln!(std::io::stderr(), "fuzzing {target}: {fault}; the input is in {}", own.display());
+                std::process::abort();
+            }
+        });
+        Self { file: Mutex::new(File::create(&path).unwrap()), path, since }
+    }
+
+    /// Notes the input that is read next.
+    pub fn input(&self, bytes: &[u8]) {
+        let mut file = self.file.lock().unwrap();
+        file.rewind().unwrap();
+        file.write_all(bytes).unwrap();
+        file.set_len(bytes.len() as u64).unwrap();
+        *self.since.lock().unwrap() = Instant::now();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The resident memory of this process in bytes; 0 where `/proc` does not tell.
+fn memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
