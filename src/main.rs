@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use burnish::cli::{Cli, Failure, check_command, run};
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
+use burnish::util::contained::is_contained;
+use burnish::util::limited_memory::LimitedMemory;
 use burnish::util::{secret, terminal};
 use clap::Parser;
 use tracing_subscriber::layer::SubscriberExt;
@@ -14,7 +16,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 // burn allocates and frees an activation per operation; the system's allocator returns the pages each time.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     secret::remember_environment();
@@ -53,6 +55,9 @@ fn log_to(output: &Output) {
     tracing_subscriber::registry().with(filter).with(shown).with(written).init();
     let log = output.log.clone();
     std::panic::set_hook(Box::new(move |panic| {
+        if is_contained() {
+            return;
+        }
         let backtrace = Backtrace::capture();
         let shown = backtrace.status() == BacktraceStatus::Captured;
         let text = if shown { format!("{panic}\n{backtrace}") } else { panic.to_string() };

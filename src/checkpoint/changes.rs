@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::fates::ChangeEffect::{Free, Refused, Validation};
 use super::fates::{CheckpointPart, fate};
 use crate::config::Tree;
 use crate::config::compat::inline;
 use crate::config::diff::{Difference, diff};
+use crate::util::foreign;
 
 /// The file of the resolved configuration in a checkpoint.
 pub const CONFIG_FILE: &str = "config.yaml";
@@ -38,11 +39,11 @@ impl Changes {
 /// If a change does not fit one of the `loaded` parts; the message says what to do.
 pub fn check_changes(folder: &Path, now: &Tree, loaded: &[CheckpointPart]) -> Result<Changes> {
     let path = folder.join(CONFIG_FILE);
-    if !path.exists() {
+    if !foreign::is_there(&path)? {
         tracing::warn!("{} is not there: whether settings have changed since is not known", path.display());
         return Ok(Changes::default());
     }
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = foreign::read_text(&path, foreign::SETTINGS)?;
     let saved = Tree::parse(&path.display().to_string(), text)?;
     let (refused, changes) = sort(&saved, now, loaded);
     if !refused.is_empty() {

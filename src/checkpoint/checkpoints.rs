@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::folder::{BEST_FILE, STEP_PREFIX, TRACKER_FILE, step_of};
 use super::manifest::Manifest;
+use crate::util::foreign;
 use crate::util::fs::{AtomicDir, remove_dir, sweep, write_atomic};
 use crate::util::lock::lock;
 
@@ -86,7 +87,7 @@ impl Checkpoints {
     /// Writes this step into [`BEST_FILE`], or removes the file.
     pub fn name_best(&self, best: Option<u64>) -> Result<()> {
         let path = self.dir.join(BEST_FILE);
-        let named = fs::read_to_string(&path).ok();
+        let named = foreign::read_text(&path, foreign::WORD).ok();
         match best.map(|step| step.to_string()) {
             best if best == named => Ok(()),
             Some(step) => write_atomic(&path, step.as_bytes()),
@@ -177,7 +178,8 @@ pub struct Listed {
 /// none.
 pub fn inside(path: &Path) -> Option<String> {
     let saved = Checkpoints::look(path).list().ok().filter(|saved| !saved.is_empty())?;
-    let named = |file: &str| fs::read_to_string(path.join(file)).ok().and_then(|step| step.trim().parse::<u64>().ok());
+    let named =
+        |file: &str| foreign::read_text(&path.join(file), foreign::WORD).ok().and_then(|step| step.trim().parse::<u64>().ok());
     let (latest, best) = (named(TRACKER_FILE), named(BEST_FILE));
     let name = |saved: &Listed| {
         let notes = [

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::step_of;
 use crate::util::crc;
+use crate::util::foreign::{self, is_inside};
 use crate::util::fs::files_under;
 
 const FILE_NAME: &str = "manifest.json";
@@ -65,9 +66,12 @@ impl Manifest {
     /// Reads the manifest of `dir`. If `dir` has the name of a checkpoint, it must be that of the manifest's step.
     pub(super) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE_NAME);
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("{} is not a complete checkpoint: cannot read {FILE_NAME}", dir.display()))?;
+        let text = foreign::read_text(&path, foreign::SETTINGS)
+            .with_context(|| format!("{} is not a complete checkpoint", dir.display()))?;
         let manifest: Self = serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
+        if let Some(outside) = manifest.files.iter().find(|file| !is_inside(&file.path)) {
+            bail!("{} is damaged: it names {:?}, which is not a file of this folder", path.display(), outside.path);
+        }
         if let Ok(step) = step_of(dir)
             && step != manifest.step
         {
@@ -78,13 +82,14 @@ impl Manifest {
 
     /// The size of all files together, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
 
     /// Makes the quick check: every file exists and has its full size.
     pub(super) fn check_sizes(&self, dir: &Path) -> Result<()> {
         for file in &self.files {
             let path = dir.join(&file.path);
+            check_own(dir, &file.path)?;
             let bytes = fs::metadata(&path).with_context(|| format!("{} is missing", path.display()))?.len();
             if bytes != file.bytes {
                 bail!("{} is damaged: it has {bytes} bytes, not {}", path.display(), file.bytes);
@@ -97,6 +102,7 @@ impl Manifest {
     pub(super) fn check_contents(&self, dir: &Path) -> Result<()> {
         for file in &self.files {
             let path = dir.join(&file.path);
+            check_own(dir, &file.path)?;
             let (_, crc32) = checksum(&path).with_context(|| format!("cannot read {}", path.display()))?;
             if crc32 != file.crc32 {
                 bail!("{} is damaged: its CRC-32 is {crc32}, not {}", path.display(), file.crc32);
@@ -104,6 +110,21 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// Refuses anything but a plain file at a path below `dir` without links: a checkpoint holds its own files.
+fn check_own(dir: &Path, name: &str) -> Result<()> {
+    let mut path = dir.to_path_buf();
+    for part in Path::new(name) {
+        path.push(part);
+        if path.is_symlink() {
+            bail!("{} is a link: a checkpoint holds its files itself; copy the file here", path.display());
+        }
+    }
+    if !foreign::is_there(&path)? {
+        bail!("{} is missing", path.display());
+    }
+    Ok(())
 }
 
 /// Size and CRC-32 of a file.

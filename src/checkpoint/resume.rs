@@ -1,13 +1,12 @@
 //! The choice of the checkpoint to resume from.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::checkpoints::{Checkpoints, inside, verify};
 use super::folder::{TRACKER_FILE, step_of};
+use crate::util::foreign;
 
 /// The values of `trainer.resume_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ impl Checkpoints {
     /// The folder of the checkpoint that a run would resume from, without verifying it: the one that the tracker file names, or
     /// else the one saved last.
     pub fn newest(&self) -> Option<PathBuf> {
-        let tracked = fs::read_to_string(self.dir.join(TRACKER_FILE)).ok();
+        let tracked = foreign::read_text(&self.dir.join(TRACKER_FILE), foreign::WORD).ok();
         let tracked = tracked.and_then(|text| Some(self.path(text.trim().parse().ok()?))).filter(|dir| dir.is_dir());
         tracked.or_else(|| Some(self.newest_first().ok()?.into_iter().next()?.dir))
     }
@@ -61,21 +60,17 @@ impl Checkpoints {
     pub fn latest(&mut self) -> Result<Option<(u64, PathBuf)>> {
         let tracker = self.dir.join(TRACKER_FILE);
         let mut problems = Vec::new();
-        let tracked = match fs::read_to_string(&tracker) {
-            Ok(text) => {
+        let tracked = match foreign::is_there(&tracker)? {
+            true => {
+                let text = String::from_utf8(foreign::read(&tracker, foreign::WORD)?).unwrap_or_default();
                 let step = text.trim().parse::<u64>().ok();
                 problems.extend(step.is_none().then(|| format!("{} does not hold a step", tracker.display())));
                 step
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            false => {
                 problems.push(format!("{} does not exist", tracker.display()));
                 None
             }
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                problems.push(format!("{} does not hold a step", tracker.display()));
-                None
-            }
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", tracker.display())),
         };
         let known = self.newest_first()?.into_iter().map(|saved| saved.step);
         let mut steps: Vec<u64> = tracked.into_iter().chain(known).collect();

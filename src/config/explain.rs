@@ -117,7 +117,7 @@ fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
 }
 
 /// Explains a mapping: its meaning and its keys.
-fn section(key: &str, entries: &[(String, Node)], defaults: &Node) -> String {
+fn section<'a>(key: &str, entries: impl IntoIterator<Item = (&'a String, &'a Node)>, defaults: &Node) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     let meaning = defaults.get(key).map_or(String::new(), |node| meaning_of_mapping(name, node));
     let mut text = format!("{key}\n{meaning}\n\n");

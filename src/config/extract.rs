@@ -4,7 +4,7 @@
 use super::comment::Comment;
 use crate::hydra::scalar;
 use crate::hydra::suggest::{self, unknown_key};
-use crate::hydra::{Node, Origin, Problem, Value};
+use crate::hydra::{Node, Origin, Problem, Value, below};
 use figment::error::Kind;
 use figment::value::{Dict, Map, Value as FigmentValue};
 use figment::{Error, Figment, Metadata, Profile, Provider};
@@ -40,9 +40,25 @@ pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<
             Err(error) => error,
         };
         let key = error.path.join(".");
+        if let Kind::UnknownField(_, expected) = &error.kind {
+            let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
+            // All that are unknown here at once: a file may have any number of them.
+            let unknown = unknown_below(&tree, parent, expected);
+            for name in unknown.iter().take(MOST_UNKNOWN) {
+                problems.push(explain(&error, name, &tree, defaults));
+            }
+            if let Some(name) = unknown.get(MOST_UNKNOWN) {
+                let message = format!("no such key `{name}`, and {} more beside it", unknown.len() - MOST_UNKNOWN - 1);
+                problems.extend(tree.get(name).map(|node| Problem::new(name, message).at(&node.origin.at_key())));
+            }
+            match tree.get_mut(parent).map(|node| &mut node.value) {
+                Some(Value::Map(entries)) if !unknown.is_empty() => entries.retain(|name, _| expected.contains(&name.as_str())),
+                _ => return Err(without_followers(problems, resolved)),
+            }
+            continue;
+        }
         problems.push(explain(&error, &key, &tree, defaults));
         let repaired = match (&error.kind, defaults.get(&key)) {
-            (Kind::UnknownField(..), _) => tree.remove(&key).is_some(),
             (_, Some(default)) if tree.get(&key) != Some(default) => tree.put(&key, default.clone()).is_some(),
             _ => replace_list(&mut tree, &key, defaults),
         };
@@ -50,6 +66,17 @@ pub fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> Result<
             return Err(without_followers(problems, resolved));
         }
     }
+}
+
+/// The most unknown keys of a mapping that are reported one by one.
+const MOST_UNKNOWN: usize = 50;
+
+/// The keys of a mapping that are not expected, in the order in which they are extracted.
+fn unknown_below(tree: &Node, parent: &str, expected: &[&str]) -> Vec<String> {
+    let Some(Value::Map(entries)) = tree.get(parent).map(|node| &node.value) else { return vec![] };
+    let mut unknown: Vec<&String> = entries.keys().filter(|name| !expected.contains(&name.as_str())).collect();
+    unknown.sort();
+    unknown.into_iter().map(|name| below(parent, name)).collect()
 }
 
 /// Removes the problems of keys that only refer to another key whose wrong value is reported itself.

@@ -2,6 +2,7 @@
 //! and nothing is rounded.
 
 use super::schema::PpoConfig;
+use crate::util::sizes::{Named, largest, product};
 use std::fmt;
 
 /// The size of the micro-batches into which a mini-batch is cut for the device; the last one may be smaller. Gradients do not depend
@@ -57,6 +58,13 @@ impl BatchPlan {
         let (train, samples) = (config.data.train_batch_size, config.actor_rollout_ref.rollout.n);
         at_least_one(TRAIN, train)?;
         at_least_one("actor_rollout_ref.rollout.n", samples)?;
+        let response = ("`data.max_response_length`", config.data.max_response_length);
+        let samples_each = ("`actor_rollout_ref.rollout.n`", samples);
+        let trajectories = countable(&[("`data.train_batch_size`", train), samples_each], "trajectories", MOST_TRAJECTORIES)?;
+        countable(&[("`data.train_batch_size`", train), samples_each, response], "tokens of a step", MOST_TOKENS)?;
+        if let Some(drawn) = config.data.gen_batch_size {
+            countable(&[("`data.gen_batch_size`", drawn), samples_each, response], "tokens of a step", MOST_TOKENS)?;
+        }
         let (actor, critic) = (&config.actor_rollout_ref.actor, &config.critic);
         let actor = Sizes {
             group: "actor_rollout_ref.actor",
@@ -75,7 +83,7 @@ impl BatchPlan {
         Ok(Self {
             prompts_per_step: train,
             samples_per_prompt: samples,
-            trajectories_per_step: train * samples,
+            trajectories_per_step: trajectories,
             actor: actor.plan(train, samples)?,
             critic: critic.map(|critic| critic.plan(train, samples)).transpose()?,
         })
@@ -118,14 +126,25 @@ impl Sizes {
             }
         };
         let mini_batches = train / self.mini;
-        Ok(UpdatePlan {
-            mini_batch_trajectories,
-            mini_batches,
-            micro_batch,
-            epochs: self.epochs,
-            updates_per_step: mini_batches * self.epochs,
-        })
+        let epochs = key("ppo_epochs");
+        let updates = [("mini-batches", mini_batches), (epochs.as_str(), self.epochs)];
+        let updates_per_step = countable(&updates, "updates of a step", MOST_UPDATES)?;
+        Ok(UpdatePlan { mini_batch_trajectories, mini_batches, micro_batch, epochs: self.epochs, updates_per_step })
     }
+}
+
+/// The most trajectories, tokens and updates of a step: more than any machine holds, and few enough that numbers made of them do not
+/// overflow.
+const MOST_TRAJECTORIES: usize = 1 << 36;
+pub const MOST_TOKENS: usize = 1 << 40;
+const MOST_UPDATES: usize = 1 << 24;
+
+/// The product of some settings.
+fn countable(sizes: &[Named], things: &str, most: usize) -> Result<usize, PlanError> {
+    product(sizes, things, 4, most).map_err(|message| {
+        let key = largest(sizes).trim_matches('`').to_owned();
+        PlanError { help: format!("lower {key}"), key, message }
+    })
 }
 
 fn at_least_one(key: &str, size: usize) -> Result<(), PlanError> {
@@ -141,11 +160,19 @@ fn divides(key: &str, size: usize, whole_key: &str, whole: usize, written: &str)
     if size != 0 && whole.is_multiple_of(size) {
         return Ok(());
     }
-    let nearest =
-        (1..=whole).filter(|candidate| whole.is_multiple_of(*candidate)).min_by_key(|candidate| candidate.abs_diff(size));
     let message = format!("`{key}` is {size}, which does not divide `{whole_key}` ({written})");
-    Err(PlanError { key: key.to_owned(), message, help: format!("the nearest size that does is {key}={}", nearest.unwrap_or(1)) })
+    Err(PlanError { key: key.to_owned(), message, help: format!("the nearest size that does is {key}={}", nearest(size, whole)) })
 }
+
+/// The divisor of `whole` that is nearest to `size`; of two as near, the smaller.
+fn nearest(size: usize, whole: usize) -> usize {
+    let small = (1..=MOST_TRIED).take_while(|small| small.checked_mul(*small).is_some_and(|square| square <= whole));
+    let divisors = small.filter(|small| whole.is_multiple_of(*small)).flat_map(|small| [small, whole / small]);
+    divisors.min_by_key(|divisor| (divisor.abs_diff(size), *divisor)).unwrap_or(1)
+}
+
+/// The largest number that is tried as a divisor: the root of the most trajectories.
+const MOST_TRIED: usize = 1 << 20;
 
 fn count(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

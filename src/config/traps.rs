@@ -28,9 +28,12 @@ pub fn find(settings: &Node, defaults: &Node) -> Vec<Problem> {
 
 /// Returns the problem of a threshold such as `0.5_2`, which YAML and Hydra read as the number 0.52.
 fn range_read_as_number(key: &str, node: &Node) -> Option<Problem> {
+    if !key.ends_with("_threshold") {
+        return None;
+    }
     let written = node.origin.written().trim_start();
     let end = written.find(|c: char| !(c.is_ascii_digit() || ['.', '_'].contains(&c))).unwrap_or(written.len());
-    let range = Some(&written[..end]).filter(|text| key.ends_with("_threshold") && text.contains('_'))?;
+    let range = Some(&written[..end]).filter(|text| text.contains('_'))?;
     let message = format!("`{key}` is the number {}: that is how YAML reads `{range}`", node.value.to_yaml());
     Some(Problem::new(key, message).at(&node.origin).help(format!("for the range write \"'{range}'\" in quotes, or {range}.0")))
 }

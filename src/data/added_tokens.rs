@@ -1,13 +1,14 @@
 //! Reads the special and added tokens that a tokenizer's folder names beside tokenizer.json, exactly as transformers 5.23 does
 //! (`PreTrainedTokenizerBase._from_pretrained`, `TokenizersBackend.__init__`): the same tokens are special.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 use tokenizers::AddedToken;
+
+use crate::util::foreign;
 
 /// The names that every tokenizer may give a token; other names that end in `_token` belong to a single model.
 const NAMES: &[&str] = &["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
@@ -22,7 +23,7 @@ const SPECIAL_TOKENS_MAP: &str = "special_tokens_map.json";
 const ADDED_TOKENS: &str = "added_tokens.json";
 
 /// A token as it is written in a file: text, which means a special token, or all of its flags.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Token {
     Text(String),
     Full { content: String, single_word: bool, lstrip: bool, rstrip: bool, normalized: Option<bool>, special: bool },
@@ -182,13 +183,15 @@ impl SpecialTokens {
     pub fn add_to(&self, inner: &mut tokenizers::Tokenizer) -> Result<Vec<(String, u32)>> {
         let mut adding: Vec<&Token> = self.added.values().collect();
         let known: Vec<String> = inner.get_added_tokens_decoder().into_values().map(|token| token.content).collect();
-        let listed: Vec<&str> = known.iter().map(String::as_str).chain(adding.iter().map(|token| token.content())).collect();
+        let listed: HashSet<&str> = known.iter().map(String::as_str).chain(adding.iter().map(|token| token.content())).collect();
+        let mut more: HashSet<&Token> = HashSet::new();
         for token in self.named.iter().map(|(_, token)| token).chain(&self.extra) {
-            if !listed.contains(&token.content()) && !adding.contains(&token) {
+            if !listed.contains(token.content()) && more.insert(token) {
                 adding.push(token);
             }
         }
-        let is_named = |token: &Token| self.named.iter().any(|(_, named)| named.content() == token.content());
+        let named: HashSet<&str> = self.named.iter().map(|(_, token)| token.content()).collect();
+        let is_named = |token: &Token| named.contains(token.content());
         let unknown: Vec<&str> = adding
             .iter()
             .map(|token| token.content())
@@ -238,9 +241,9 @@ fn decoded(decoder: &Value) -> Result<Vec<(u64, Token)>> {
 
 /// Reads the JSON object in a file; empty if the file does not exist.
 pub(super) fn read_object(path: &Path) -> Result<Map<String, Value>> {
-    if !path.is_file() {
+    if !foreign::is_there(path)? {
         return Ok(Map::new());
     }
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = foreign::read_text(path, foreign::SETTINGS)?;
     serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))
 }

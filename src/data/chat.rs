@@ -1,7 +1,7 @@
 //! Chat templates: the Jinja template that comes with a model turns a conversation into text.
 
-use std::sync::{LazyLock, Once};
-use std::thread;
+use std::sync::{Arc, LazyLock, Once};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use minijinja::syntax::SyntaxConfig;
@@ -11,13 +11,12 @@ use serde_json::Map;
 
 use super::date::TemplateDate;
 use super::template_functions::{raise_exception, strftime_now, tojson};
+use super::template_limits::{FUEL, Taken};
 use super::template_python::follow_python;
+use crate::util::contained::{Limits, contained};
 
 /// The template of a tokenizer that has none: the contents of the messages, each followed by a newline.
 pub const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
-
-/// The number of instructions after which a template is stopped; real ones take some thousands.
-const FUEL: u64 = 5_000_000;
 
 /// The largest size of a template in bytes; real ones have some ten thousand.
 const MOST_BYTES: usize = 1 << 20;
@@ -27,12 +26,17 @@ const LONGEST_TAG: usize = 10_000;
 /// most one level for each byte. Stack that is not used takes no memory.
 const STACK_PER_BYTE: usize = 1 << 10;
 const LEAST_STACK: usize = 4 << 20;
+/// The bounds of memory and time of compiling a template.
+const COMPILING: (usize, Duration) = (1 << 30, Duration::from_secs(10));
 
 const NAME: &str = "chat_template";
 
 /// A compiled template with the special tokens it may use.
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    environment: Arc<Environment<'static>>,
+    taken: Taken,
+    /// The template in words, with its file.
+    named: String,
     special_tokens: Map<String, serde_json::Value>,
     is_default: bool,
     warned: Once,
@@ -49,14 +53,25 @@ impl ChatTemplate {
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
         let text = without_generation_tags(source.unwrap_or(DEFAULT_TEMPLATE));
-        let environment = compiled(environment, text)?;
-        let template = Self { environment, special_tokens, is_default: source.is_none(), warned: Once::new() };
+        let template = Self {
+            environment: compiled(environment, text)?.into(),
+            taken: Taken::default(),
+            named: "the chat template".to_owned(),
+            special_tokens,
+            is_default: source.is_none(),
+            warned: Once::new(),
+        };
         Ok(template.with_date(TemplateDate::today()))
+    }
+
+    /// Returns the template with the place it was read from, which errors name.
+    pub fn read_from(self, place: &str) -> Self {
+        Self { named: format!("the chat template in {place}"), ..self }
     }
 
     /// Returns the template with another date; by default it is the date on which it was compiled.
     pub fn with_date(mut self, date: TemplateDate) -> Self {
-        self.environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
+        Arc::make_mut(&mut self.environment).add_function("strftime_now", move |format: String| strftime_now(&date, &format));
         self
     }
 
@@ -86,7 +101,7 @@ impl ChatTemplate {
         ];
         let more = self.special_tokens.iter().chain(kwargs).map(|(name, value)| (name.as_str(), to_template(value)));
         let context = Value::from_pairs(fixed.into_iter().chain(more));
-        self.environment.get_template(NAME)?.render(context).context("the chat template failed")
+        self.taken.render(&self.environment, NAME, context).with_context(|| format!("{} failed", self.named))
     }
 }
 
@@ -96,12 +111,10 @@ fn compiled(mut environment: Environment<'static>, text: String) -> Result<Envir
         let start: String = tag.chars().take(40).collect();
         bail!("the chat template has a tag of more than {LONGEST_TAG} bytes, which begins {start}");
     }
-    let stack = LEAST_STACK + text.len() * STACK_PER_BYTE;
+    let (memory, time) = COMPILING;
+    let limits = Limits { memory, time: Some(time), stack: (LEAST_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
     let compile = move || environment.add_template_owned(NAME, text).map(|()| environment);
-    let thread = thread::Builder::new().name("chat template".to_owned()).stack_size(stack).spawn(compile);
-    let compiled = thread.context("no thread to read the chat template")?.join();
-    let Ok(compiled) = compiled else { bail!("reading the chat template failed") };
-    compiled.context("the chat template is not valid Jinja")
+    contained(limits, compile).context("the chat template")?.context("the chat template is not valid Jinja")
 }
 
 /// The first tag that is longer than [`LONGEST_TAG`], with the text that follows it.
@@ -188,6 +201,8 @@ fn to_template(value: &serde_json::Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use serde_json::json;
 
     use super::*;
@@ -250,6 +265,45 @@ mod tests {
         assert!(long.contains("a tag of more than 10000 bytes, which begins {{ 1+1+"), "{long}");
         let quoted = format!("{{{{ '{}' }}}}", "1+".repeat(MANY));
         assert!(ChatTemplate::new(Some(&quoted), Map::new()).is_ok());
+    }
+
+    /// Whatever a template computes, it is stopped in time, before it takes all memory, and without a crash.
+    #[test]
+    fn no_template_takes_all_memory_or_time() {
+        let grow = |start: &str, step: &str, end: &str| {
+            format!(
+                "{{% set n = namespace(s={start}) %}}{{% for i in range(60) %}}{{% set n.s = {step} %}}{{% endfor %}}{{{{ {end} }}}}"
+            )
+        };
+        let memory = "more than 256 MiB";
+        let cases = [
+            (grow("'x'", "n.s ~ n.s", "n.s|length"), memory),
+            (grow("'x'", "n.s + n.s", "n.s|length"), memory),
+            (grow("'xxxx'", "n.s|replace('x', 'xxxxxxxxxx')", "1"), memory),
+            (grow("'xxxx'", "n.s.replace('x', 'xxxxxxxxxx')", "1"), memory),
+            (grow("'xxxx'", "n.s|list|join(n.s)", "1"), memory),
+            (grow("[]", "n.s + ['x' * 10**7 ~ i]", "1"), memory),
+            ("{{ [[1]]|tojson(indent=10**9) }}".to_owned(), memory),
+            ("{{ [[1]]|tojson(indent=10**18) }}".to_owned(), memory),
+            ("{{ '%1000000000d'|format(1) }}".to_owned(), memory),
+            (grow("[1]", "[n.s, n.s]", "n.s|tojson"), ""),
+            ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}".to_owned(), "instructions"),
+        ];
+        let messages = json!([{"role": "user", "content": "x"}]);
+        let rendered = |(source, expected): &(String, &str)| {
+            let template = ChatTemplate::new(Some(source), Map::new()).unwrap().read_from("F");
+            let error = || format!("{:#}", template.render(&messages, true, &Map::new()).map(|_| ()).unwrap_err());
+            let first = error();
+            assert!(
+                first.starts_with("the chat template in F failed: it takes") && first.contains(expected),
+                "{source}: {first}"
+            );
+            // It is not tried again for the next row.
+            assert_eq!(error(), first);
+        };
+        thread::scope(|scope| cases.iter().for_each(|case| _ = scope.spawn(|| rendered(case))));
+        let long = ChatTemplate::new(Some("{{ raise_exception('x' * 10**7) }}"), Map::new()).unwrap();
+        assert!(format!("{:#}", long.render(&messages, true, &Map::new()).unwrap_err()).len() < 3000);
     }
 
     fn made_error(template: &str) -> String {

@@ -8,6 +8,7 @@ use arrow::array::{
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{Field, FieldRef};
+use indexmap::IndexSet;
 use serde_json::Value;
 
 /// Makes the column of these values, which are of one kind or null. Integers mixed with other numbers become floating point.
@@ -54,12 +55,8 @@ fn list(values: &[Option<&Value>]) -> Result<ArrayRef> {
 }
 
 fn structure(values: &[Option<&Value>]) -> Result<ArrayRef> {
-    let mut names: Vec<&String> = Vec::new();
-    for name in values.iter().flatten().filter_map(|value| value.as_object()).flat_map(|map| map.keys()) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names: IndexSet<&String> =
+        values.iter().flatten().filter_map(|value| value.as_object()).flat_map(|map| map.keys()).collect();
     if names.is_empty() {
         // Parquet has no structs without fields.
         return Ok(Arc::new(NullArray::new(values.len())));

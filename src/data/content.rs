@@ -1,7 +1,11 @@
 //! Conversations in the form that a chat template takes: messages without null fields, with contents that are text or parts of
 //! text.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use anyhow::{Result, bail};
+use regex::{Match, Regex};
 use serde_json::{Map, Value, json};
 
 /// Returns the messages as transformers passes them to a template, without fields that are null. Parts of a content that are not
@@ -98,6 +102,18 @@ pub fn marked(messages: &[Value]) -> (Vec<Value>, Vec<Vec<String>>) {
         }
     }
     (out, marks)
+}
+
+/// The marks of [`marked`] that are in a rendering, and those that are in it between quotes.
+pub fn marks_in(text: &str) -> (HashSet<&str>, HashSet<&str>) {
+    static MARK: LazyLock<Regex> = LazyLock::new(|| Regex::new("part[0-9]+of[0-9]+here").expect("a constant pattern"));
+    let marks = || MARK.find_iter(text);
+    let is_quoted = |mark: &Match| {
+        let around = (text[..mark.start()].chars().next_back(), text[mark.end()..].chars().next());
+        matches!(around, (Some('"'), Some('"')) | (Some('\''), Some('\'')))
+    };
+    let quoted = marks().filter(is_quoted).map(|mark| mark.as_str()).collect();
+    (marks().map(|mark| mark.as_str()).collect(), quoted)
 }
 
 /// Refuses text that is a conversation serialised as JSON or by Python's `str`.

@@ -155,7 +155,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let mut rows = rows.map_err(|error| with_remedies(error, &settings))?;
     let total = rows.len();
     if needs.columns {
-        fill_columns(&mut rows);
+        fill_columns(&mut rows)?;
     }
     let read = |(index, row): (usize, &Row)| read_prompt(row, index, tokenizer, options).with_context(|| row.place());
     // All results are collected before the first error is looked for, so that the same file always gives the same error.

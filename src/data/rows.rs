@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes as t;
 use arrow::datatypes::DataType;
@@ -15,7 +15,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
 use super::missing::MissingColumns;
+use crate::util::contained::{Limits, contained};
 use crate::util::exact_json::{Exact, may_exceed_64_bits};
+use crate::util::machine;
 
 /// The columns that verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`) read images, videos and sounds from.
 pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
@@ -63,13 +65,51 @@ pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Res
 }
 
 /// Gives every row every column that any row has, with null for a missing one: rows of JSON are then like those of tables.
-pub fn fill_columns(rows: &mut [Row]) {
+///
+/// # Errors
+/// If that were too many: rows of JSON may each have columns of their own.
+pub fn fill_columns(rows: &mut [Row]) -> Result<()> {
     let known: BTreeSet<String> = rows.iter().flat_map(|row| row.values.keys().cloned()).collect();
+    let cells = rows.len().saturating_mul(known.len());
+    ensure!(cells <= MOST_CELLS, "{} rows have {} different columns: each row would get all of them", rows.len(), known.len());
     for row in rows.iter_mut().filter(|row| row.values.len() < known.len()) {
         for name in &known {
             row.values.entry(name.clone()).or_insert(Value::Null);
         }
     }
+    Ok(())
+}
+
+/// The most values of all rows together that [`fill_columns`] makes.
+const MOST_CELLS: usize = 100_000_000;
+
+/// The columns that are read.
+struct Wanted {
+    names: Vec<String>,
+    every: bool,
+}
+
+impl Wanted {
+    fn of(required: &[&str], optional: &[&str]) -> Self {
+        let names = required.iter().chain(optional).map(|name| (*name).to_owned()).collect();
+        Self { names, every: optional == EVERY_COLUMN }
+    }
+
+    fn has(&self, column: &str) -> bool {
+        self.every || self.names.iter().any(|name| name == column)
+    }
+}
+
+/// The memory that the rows of a file may take, and how much of it for each byte of the file. A few kilobytes of parquet can say
+/// that one long text is in every row.
+const LEAST_MEMORY: usize = 4 << 30;
+const MEMORY_PER_BYTE: usize = 100;
+
+/// The bounds of reading a data file: never all memory of the machine.
+pub(super) fn limits(file: &File) -> Limits {
+    let size = file.metadata().map_or(0, |metadata| metadata.len()) as usize;
+    let most = machine::memory().map_or(usize::MAX, |most| usize::try_from(most / 4 * 3).unwrap_or(usize::MAX));
+    Limits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(most), ..Limits::READING }
 }
 
 fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Columns>> {
@@ -84,10 +124,12 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Co
         std::io::ErrorKind::NotFound => anyhow!("{}: no such file", path.display()),
         _ => anyhow!("cannot open {}: {e}", path.display()),
     })?;
+    let wanted = Wanted::of(required, optional);
     let read = match extension {
-        "parquet" => read_parquet(file, required, optional),
-        _ => read_json(file, |column| optional == EVERY_COLUMN || required.iter().chain(optional).any(|name| *name == column)),
+        "parquet" => contained(limits(&file), move || read_parquet(file, &wanted)),
+        _ => contained(limits(&file), move || read_json(file, &wanted)),
     };
+    let read = read.map_err(Error::from).and_then(|read| read);
     let (rows, known) = read.with_context(|| format!("cannot read {}", path.display()))?;
     let missing: Vec<&str> = required.iter().filter(|name| !known.iter().any(|known| known == *name)).copied().collect();
     match missing.is_empty() || rows.is_empty() {
@@ -97,7 +139,7 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Co
 }
 
 /// Reads JSON lines, or one array of objects.
-fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Columns>, Vec<String>)> {
+fn read_json(mut file: File, wanted: &Wanted) -> Result<(Vec<Columns>, Vec<String>)> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let rows: Vec<Columns> = if text.trim_start().starts_with('[') {
@@ -115,7 +157,7 @@ fn read_json(mut file: File, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Co
         }
     };
     if may_exceed_64_bits(&text) {
-        check_integers(&text, is_wanted)?;
+        check_integers(&text, |column| wanted.has(column))?;
     }
     let known: BTreeSet<&String> = rows.iter().flat_map(Columns::keys).collect();
     let known = known.into_iter().cloned().collect();
@@ -151,12 +193,10 @@ fn check_integers(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
 }
 
 /// Returns the rows with only the wanted columns, and the names of all columns.
-fn read_parquet(file: File, required: &[&str], optional: &[&str]) -> Result<(Vec<Columns>, Vec<String>)> {
+fn read_parquet(file: File, wanted: &Wanted) -> Result<(Vec<Columns>, Vec<String>)> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
     let known: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let wanted =
-        (0..known.len()).filter(|i| optional == EVERY_COLUMN || required.iter().chain(optional).any(|name| *name == known[*i]));
-    let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+    let mask = ProjectionMask::roots(builder.parquet_schema(), (0..known.len()).filter(|i| wanted.has(&known[*i])));
     let mut rows = Vec::new();
     for batch in builder.with_projection(mask).build()? {
         append_batch(&batch?, &mut rows)?;

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use indexmap::IndexSet;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -15,7 +16,9 @@ use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 use super::columns::{field, to_arrow};
-use super::rows::{EVERY_COLUMN, read_rows};
+use super::rows::{EVERY_COLUMN, limits, read_rows};
+use crate::util::contained::contained;
+use crate::util::foreign;
 use crate::util::fs::write_atomic;
 
 /// All rows of some files.
@@ -38,11 +41,13 @@ impl Table {
     fn from_parquet(files: &[PathBuf]) -> Result<Self> {
         let mut table = Self { fields: Vec::new(), batches: Vec::new() };
         for path in files {
-            let read = || -> Result<(SchemaRef, Vec<RecordBatch>)> {
-                let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
+            let file = foreign::open(path)?;
+            let read = move |file: File| -> Result<(SchemaRef, Vec<RecordBatch>)> {
+                let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
                 Ok((builder.schema().clone(), builder.build()?.collect::<Result<_, _>>()?))
             };
-            let (schema, batches) = read().with_context(|| format!("cannot read {}", path.display()))?;
+            let read = contained(limits(&file), move || read(file)).map_err(Error::from).and_then(|read| read);
+            let (schema, batches) = read.with_context(|| format!("cannot read {}", path.display()))?;
             let fields: Vec<FieldRef> = schema.fields().iter().cloned().collect();
             if table.fields.is_empty() {
                 table.fields = fields;
@@ -56,12 +61,7 @@ impl Table {
 
     fn from_json(files: &[PathBuf]) -> Result<Self> {
         let rows = read_rows(files, &[], EVERY_COLUMN)?;
-        let mut names: Vec<&String> = Vec::new();
-        for name in rows.iter().flat_map(|row| row.values.keys()) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let names: IndexSet<&String> = rows.iter().flat_map(|row| row.values.keys()).collect();
         let column = |name: &&String| -> Result<(FieldRef, ArrayRef)> {
             let values: Vec<Option<&Value>> = rows.iter().map(|row| row.values.get(name.as_str())).collect();
             let column = to_arrow(&values).with_context(|| format!("column \"{name}\" has no type"))?;

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use serde_json::{Map, Value};
 
+use super::added_tokens::TOKENIZER_CONFIG;
 use super::chat::ChatTemplate;
 use super::content;
 use super::date::TemplateDate;
+use crate::util::foreign;
 
 /// The file of a chat template; it takes precedence over templates in tokenizer_config.json.
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
@@ -46,13 +48,14 @@ impl ChatTemplates {
     pub fn read(folder: &Path, config: &Map<String, Value>, tokens: &Map<String, Value>) -> Result<Self> {
         let mut sources = BTreeMap::new();
         for (name, path) in template_files(folder)? {
-            let source = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            sources.insert(name, source);
+            sources.insert(name, (foreign::read_text(&path, foreign::SETTINGS)?, path));
         }
         if sources.is_empty() {
-            sources = in_config(config).with_context(|| {
-                format!("{}: chat_template must be text, a list of named templates or an object of them", folder.display())
+            let path = folder.join(TOKENIZER_CONFIG);
+            let named = in_config(config).with_context(|| {
+                format!("{}: chat_template must be text, a list of named templates or an object of them", path.display())
             })?;
+            sources = named.into_iter().map(|(name, source)| (name, (source, path.clone()))).collect();
         }
         if sources.is_empty() {
             if folder.join(OF_PROCESSOR).is_file() {
@@ -64,8 +67,10 @@ impl ChatTemplates {
             return Self::one(None, tokens.clone());
         }
         let compiled = |name: &str| {
-            let compile = |source: &String| {
-                ChatTemplate::new(Some(source), tokens.clone()).with_context(|| format!("the chat template \"{name}\""))
+            let compile = |(source, path): &(String, PathBuf)| {
+                let template = ChatTemplate::new(Some(source), tokens.clone());
+                let place = path.display().to_string();
+                Ok::<_, Error>(template.with_context(|| format!("{place}: the chat template \"{name}\""))?.read_from(&place))
             };
             sources.get(name).map(compile).transpose()
         };
@@ -99,11 +104,12 @@ impl ChatTemplates {
                 .map(|text| (joins, text))
         };
         let (joins, written) = joins.into_iter().find_map(attempt).unwrap_or((joins[2], String::new()));
+        let (printed, quoted) = content::marks_in(&written);
         // A quoted text shows that the template has printed the list of parts.
-        let quoted = |mark: &str| ['"', '\''].iter().any(|quote| written.contains(&format!("{quote}{mark}{quote}")));
-        let is_written = |marks: &[String]| marks.iter().all(|mark| written.contains(mark.as_str()) && !quoted(mark));
+        let is_written = |marks: &[String]| marks.iter().all(|mark| printed.contains(&**mark) && !quoted.contains(&**mark));
         let as_text = render(marked.iter().map(content::joined).collect()).unwrap_or_default();
-        let is_text = |marks: &[String]| marks.iter().all(|mark| as_text.contains(mark.as_str()));
+        let (joined, _) = content::marks_in(&as_text);
+        let is_text = |marks: &[String]| marks.iter().all(|mark| joined.contains(&**mark));
         // Parts that the template changes, so that neither form is found, are passed as transformers passes them.
         let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) && is_text(marks) {
             true => content::joined(message),
@@ -133,11 +139,14 @@ pub fn template_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
         for entry in fs::read_dir(&more).with_context(|| format!("cannot read {}", more.display()))? {
             let path = entry.with_context(|| format!("cannot read {}", more.display()))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jinja"));
-            files.extend(name.filter(|_| path.is_file()).map(|name| (name.to_owned(), path.clone())));
+            let Some(name) = name.filter(|_| !path.is_dir()) else { continue };
+            if foreign::is_there(&path)? {
+                files.push((name.to_owned(), path.clone()));
+            }
         }
     }
     let main = folder.join(CHAT_TEMPLATE);
-    if main.is_file() && files.iter().all(|(name, _)| name != DEFAULT) {
+    if foreign::is_there(&main)? && files.iter().all(|(name, _)| name != DEFAULT) {
         files.push((DEFAULT.to_owned(), main));
     }
     files.sort();

@@ -8,8 +8,11 @@ use serde_json::{Map, Value};
 
 use super::added_tokens::{SpecialTokens, read_object};
 use super::date::TemplateDate;
+use super::growth;
 pub use super::templates::CHAT_TEMPLATE;
 use super::templates::{ChatTemplates, MORE_TEMPLATES};
+use crate::util::contained::{Limits, contained};
+use crate::util::foreign;
 use crate::util::model_below::{how_to_download, models_below};
 
 pub use super::added_tokens::TOKENIZER_CONFIG;
@@ -31,6 +34,10 @@ const FILES: &[&str] = &[
     "chat_template.json",
     GENERATION_CONFIG,
 ];
+
+/// The memory that reading a tokenizer.json may take: some ten bytes for each of the file's, and some for its automata.
+const LEAST_MEMORY: usize = 256 << 20;
+const MEMORY_PER_BYTE: usize = 64;
 
 /// Texts that mark the end of text, tried where no file names one.
 const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"];
@@ -63,15 +70,17 @@ impl Tokenizer {
     /// Reads a folder; a given chat template replaces its own.
     pub fn load_with_template(folder: &Path, template: Option<&str>) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        if !path.is_file() {
+        if !foreign::is_there(&path)? {
             if !folder.is_dir() {
                 let what = if folder.exists() { "it is a file, not a folder" } else { "no such folder" };
                 bail!("{}: {what}{}", folder.display(), how_to_download(folder));
             }
             bail!("the tokenizer folder {} has no tokenizer.json{}", folder.display(), models_below(folder));
         }
-        let mut inner = tokenizers::Tokenizer::from_file(&path).map_err(|e| anyhow!("{}: {e}", path.display()))?;
+        let mut inner = read(&path).with_context(|| path.display().to_string())?;
         inner.with_padding(None).with_truncation(None).map_err(|e| anyhow!("{}: {e}", path.display()))?;
+
+        growth::check(&inner).with_context(|| path.display().to_string())?;
 
         let config = read_object(&folder.join(TOKENIZER_CONFIG))?;
         let is_set = |key: &str| config.get(key).is_some_and(|value| *value == true);
@@ -138,7 +147,7 @@ impl Tokenizer {
     pub fn with_ends_of(mut self, model: &Path) -> Result<Self> {
         let path = model.join(GENERATION_CONFIG);
         let has_own = self.files.iter().any(|file| file.ends_with(GENERATION_CONFIG));
-        if path.is_file() && !has_own {
+        if !has_own && foreign::is_there(&path)? {
             self.end_at(&known_ends(&path, self.vocab_size)?);
             self.files.push(path);
         }
@@ -243,6 +252,14 @@ impl Tokenizer {
     }
 }
 
+/// Reads a tokenizer.json.
+fn read(path: &Path) -> Result<tokenizers::Tokenizer> {
+    let bytes = foreign::read(path, foreign::TOKENIZER)?;
+    let limits = Limits { memory: LEAST_MEMORY + bytes.len().saturating_mul(MEMORY_PER_BYTE), ..Limits::READING };
+    let parsed = contained(limits, move || tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| anyhow!("{error}")));
+    parsed?
+}
+
 /// The tokens that a model's files name as ends of text.
 fn ends_of_model(folder: &Path, vocab_size: usize, special: &BTreeSet<u32>) -> Result<Vec<u32>> {
     let ends = known_ends(&folder.join(GENERATION_CONFIG), vocab_size)?;
@@ -283,9 +300,14 @@ fn eos_token_id(path: &Path) -> Result<Vec<u32>> {
     .with_context(|| format!("{}: eos_token_id must be a token id or a list of them", path.display()))
 }
 
+/// The most tokens that a message lists.
+const MOST_LISTED: usize = 20;
+
 /// Lists tokens and their ids.
 fn list(tokens: &[(String, u32)]) -> String {
-    tokens.iter().map(|(text, id)| format!("{text:?} is {id}")).collect::<Vec<_>>().join(", ")
+    let more = tokens.len().saturating_sub(MOST_LISTED);
+    let listed = tokens.iter().take(MOST_LISTED).map(|(text, id)| format!("{text:?} is {id}"));
+    listed.chain((more > 0).then(|| format!("and {more} more"))).collect::<Vec<_>>().join(", ")
 }
 
 /// Removes the spaces that tokenizers of words leave (transformers' `clean_up_tokenization`).

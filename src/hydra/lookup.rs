@@ -5,6 +5,8 @@ use super::library::{BUILT_IN, Library, Pack};
 use super::provenance::Source;
 use super::request::Request;
 use super::suggest;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -143,9 +145,18 @@ fn without_extension(name: &str) -> &str {
     name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name)
 }
 
+/// The largest size of a configuration file.
+const MOST_BYTES: u64 = 64 << 20;
+
 fn read(path: &Path) -> Result<Arc<Source>, Problem> {
     let name = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    // A configuration may come through a pipe, as of `<(…)`, but it has an end.
+    let read = || {
+        let mut text = String::new();
+        File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > MOST_BYTES { Err(std::io::Error::other("it has more than 64 MiB")) } else { Ok(text) }
+    };
+    match read() {
         Ok(text) => Ok(Arc::new(Source { name, text })),
         Err(error) => Err(Problem::new("", format!("cannot read {name}: {error}"))),
     }

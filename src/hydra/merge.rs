@@ -3,7 +3,7 @@
 use super::error::Problem;
 use super::interpolation;
 use super::suggest::unknown_key;
-use super::tree::{Map, Node, Value, below};
+use super::tree::{Node, Value, below};
 
 /// The treatment of new keys in a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +30,9 @@ fn lay(under: &mut Node, over: Node, key: &str, keys: Keys, known: &[String]) ->
         (Value::Map(map), Value::Map(entries)) => {
             for (name, node) in entries {
                 let key = below(key, &name);
-                match position(map, &name) {
-                    Some(index) => lay(&mut map[index].1, node, &key, keys, known)?,
-                    None if keys == Keys::MayBeNew => map.push((name, node)),
+                match map.get_mut(&name) {
+                    Some(under) => lay(under, node, &key, keys, known)?,
+                    None if keys == Keys::MayBeNew => _ = map.insert(name, node),
                     None => return Err(unknown_key(&key, known, true).at(&node.origin)),
                 }
             }
@@ -48,16 +48,12 @@ fn lay(under: &mut Node, over: Node, key: &str, keys: Keys, known: &[String]) ->
     Ok(())
 }
 
-fn position(map: &Map, name: &str) -> Option<usize> {
-    map.iter().position(|(key, _)| key == name)
-}
-
 /// True if `over` is a mapping or list and `under` is an interpolation.
 fn follows_under(under: &Node, over: &Node) -> bool {
     match (&under.value, &over.value) {
         (Value::Text(text), Value::Map(_) | Value::List(_)) => text.contains("${"),
         (Value::Map(map), Value::Map(entries)) => {
-            entries.iter().any(|(name, node)| position(map, name).is_some_and(|index| follows_under(&map[index].1, node)))
+            entries.iter().any(|(name, node)| map.get(name).is_some_and(|under| follows_under(under, node)))
         }
         _ => false,
     }

@@ -158,7 +158,7 @@ impl Override {
                 return Err(unknown_key(&self.key, &root.keys(), true).at(&self.origin));
             }
             if !is_container {
-                self.place_one(root, &path, part, Node::new(Value::Map(vec![]), self.origin.clone()), keys)?;
+                self.place_one(root, &path, part, Node::new(Value::Map(Default::default()), self.origin.clone()), keys)?;
             }
             path = key;
         }
@@ -185,7 +185,7 @@ impl Override {
                 Err(self.problem(message).help(format!("give the whole list: {parent}=[a,b]")))
             }
             Value::Map(map) if keys == Keys::MayBeNew => {
-                map.push((name.to_string(), node));
+                map.insert(name.to_string(), node);
                 Ok(())
             }
             _ => Err(unknown_key(&self.key, &root.keys(), true).at(&self.origin)),

@@ -1,9 +1,10 @@
 //! The untyped configuration: a tree of values that know where they were written.
 
 use super::provenance::Origin;
+use indexmap::IndexMap;
 
-/// A mapping; keys keep the order in which they were first written.
-pub type Map = Vec<(String, Node)>;
+/// A mapping; keys keep the order in which they were first written. It finds a key among many at once.
+pub type Map = IndexMap<String, Node>;
 
 /// A value and where it was written.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,8 +47,7 @@ impl Value {
             (Self::Float(a), Self::Float(b)) => a == b || a.is_nan() && b.is_nan(),
             (Self::List(a), Self::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.value.same(&b.value)),
             (Self::Map(a), Self::Map(b)) => {
-                let in_b = |key: &str| b.iter().find(|(known, _)| known == key).map(|(_, node)| &node.value);
-                a.len() == b.len() && a.iter().all(|(key, node)| in_b(key).is_some_and(|value| node.value.same(value)))
+                a.len() == b.len() && a.iter().all(|(key, node)| b.get(key).is_some_and(|other| node.value.same(&other.value)))
             }
             _ => self == other,
         }
@@ -62,7 +62,7 @@ impl Node {
     /// Returns the child under a key of a mapping or an index of a list.
     pub fn child(&self, name: &str) -> Option<&Node> {
         match &self.value {
-            Value::Map(map) => map.iter().find(|(key, _)| key == name).map(|(_, node)| node),
+            Value::Map(map) => map.get(name),
             Value::List(items) => name.parse::<usize>().ok().and_then(|index| items.get(index)),
             _ => None,
         }
@@ -70,7 +70,7 @@ impl Node {
 
     pub fn child_mut(&mut self, name: &str) -> Option<&mut Node> {
         match &mut self.value {
-            Value::Map(map) => map.iter_mut().find(|(key, _)| key == name).map(|(_, node)| node),
+            Value::Map(map) => map.get_mut(name),
             Value::List(items) => name.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
             _ => None,
         }
@@ -92,13 +92,13 @@ impl Node {
         for segment in segments(parent) {
             if at.child(segment).is_none() {
                 let Value::Map(map) = &mut at.value else { return None };
-                map.push((segment.to_string(), Node::new(Value::Map(vec![]), node.origin.clone())));
+                map.insert(segment.to_string(), Node::new(Value::Map(Map::new()), node.origin.clone()));
             }
             at = at.child_mut(segment)?;
         }
         match (at.child(last).is_some(), &mut at.value) {
             (true, _) => *at.child_mut(last)? = node,
-            (false, Value::Map(map)) => map.push((last.to_string(), node)),
+            (false, Value::Map(map)) => _ = map.insert(last.to_string(), node),
             (false, _) => return None,
         }
         Some(())
@@ -108,8 +108,7 @@ impl Node {
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
         let Value::Map(map) = &mut self.get_mut(parent)?.value else { return None };
-        let index = map.iter().position(|(name, _)| name == last)?;
-        Some(map.remove(index).1)
+        map.shift_remove(last)
     }
 
     /// Calls `visit` with the dotted key of every node below this one, parents first.

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// The maximum number of values of a document once its aliases are replaced by their values.
 const MOST_NODES: usize = 1_000_000;
+/// The most bytes of text of a document once its aliases are replaced by their values.
+const MOST_TEXT: usize = 64 << 20;
 
 /// Reads one YAML document; an empty one is an empty mapping.
 ///
@@ -21,7 +23,8 @@ const MOST_NODES: usize = 1_000_000;
 pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
     // Before the first message that could quote a line.
     secret::remember_in(&source.text);
-    let mut reader = Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new(), nodes: 0, depth: 0 };
+    let mut reader =
+        Reader { source, parser: Parser::new_from_str(&source.text), anchors: HashMap::new(), nodes: 0, text: 0, depth: 0 };
     let mut root = None;
     loop {
         let (event, span) = reader.next()?;
@@ -33,7 +36,7 @@ pub fn parse(source: &Arc<Source>) -> Result<Node, Problem> {
         }
     }
     let start = Mark { line: 1, column: 1 };
-    let empty = || Node::new(Value::Map(vec![]), Origin::File { source: source.clone(), key: start, value: start });
+    let empty = || Node::new(Value::Map(Map::new()), Origin::File { source: source.clone(), key: start, value: start });
     Ok(root.filter(|node| node.value != Value::Null).unwrap_or_else(empty))
 }
 
@@ -43,6 +46,8 @@ struct Reader<'a> {
     anchors: HashMap<usize, Anchored>,
     /// The number of values that were read so far.
     nodes: usize,
+    /// The bytes of text that were read so far.
+    text: usize,
     /// The number of lists and mappings that are open.
     depth: usize,
 }
@@ -52,6 +57,8 @@ struct Anchored {
     node: Node,
     /// The number of values in the node, itself included.
     nodes: usize,
+    /// The bytes of text in the node.
+    text: usize,
     /// The nesting depth of the node.
     height: usize,
 }
@@ -74,13 +81,14 @@ impl<'a> Reader<'a> {
     /// Reads the node that starts with `event`. `key` is the place of its key, if it has one.
     fn node(&mut self, event: Event<'a>, span: Span, key: Option<Mark>) -> Result<Node, Problem> {
         let at = mark(span.start);
-        let before = self.nodes;
+        let before = (self.nodes, self.text);
         self.nodes += 1;
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if tag.is_some() {
                     return Err(self.problem(at, "tags (`!…`) have no meaning here"));
                 }
+                self.text += text.len();
                 let plain = style == ScalarStyle::Plain;
                 let value = if plain { scalar::read_yaml(&text) } else { Ok(Value::Text(text.into_owned())) };
                 let value = value.and_then(|value| match interpolation::check(&value) {
@@ -102,13 +110,18 @@ impl<'a> Reader<'a> {
                 if self.nodes > MOST_NODES {
                     return Err(self.problem(at, "with this alias the file would hold more than 1,000,000 values"));
                 }
+                self.text += known.text;
+                if self.text > MOST_TEXT {
+                    return Err(self.problem(at, "with this alias the file would hold more than 64 MiB of text"));
+                }
                 (known.node.value.clone(), 0)
             }
             _ => return Err(self.problem(at, "expected a value here")),
         };
         let node = Node::new(value, Origin::File { source: self.source.clone(), key: key.unwrap_or(at), value: at });
         if anchor != 0 {
-            let anchored = Anchored { node: node.clone(), nodes: self.nodes - before, height: height(&node) };
+            let (nodes, text) = (self.nodes - before.0, self.text - before.1);
+            let anchored = Anchored { node: node.clone(), nodes, text, height: height(&node) };
             self.anchors.insert(anchor, anchored);
         }
         Ok(node)
@@ -136,7 +149,7 @@ impl<'a> Reader<'a> {
     }
 
     fn entries(&mut self) -> Result<Map, Problem> {
-        let mut map: Map = vec![];
+        let mut map = Map::new();
         let mut merged: Vec<Node> = vec![];
         loop {
             let (event, span) = self.next()?;
@@ -151,13 +164,13 @@ impl<'a> Reader<'a> {
             };
             let (event, span) = self.next()?;
             let node = self.node(event, span, Some(at))?;
-            match map.iter().find(|(key, _)| *key == name) {
+            match map.get(&name) {
                 _ if name == "<<" => merged.push(node),
-                Some((_, first)) => {
+                Some(first) => {
                     let message = format!("the key `{name}` is here twice; first at {}", first.origin.at_key());
                     return Err(self.problem(at, &message));
                 }
-                None => map.push((name, node)),
+                None => _ = map.insert(name, node),
             }
         }
         Ok(with_merge_keys(map, merged))
@@ -184,9 +197,7 @@ fn with_merge_keys(mut map: Map, merged: Vec<Node>) -> Map {
         for source in sources {
             let Value::Map(entries) = source.value else { continue };
             for (key, node) in entries {
-                if !map.iter().any(|(known, _)| *known == key) {
-                    map.push((key, node));
-                }
+                map.entry(key).or_insert(node);
             }
         }
     }

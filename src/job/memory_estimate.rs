@@ -2,27 +2,37 @@
 
 use std::fmt::{self, Display};
 
+use anyhow::Result;
+
 use super::clock::resident_gib;
 use crate::config::schema::Device;
 use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
-use crate::model::memory::{BYTES, Widest};
+use crate::model::memory::{BYTES, Numbers, Widest};
+use crate::util::machine::{amount, check_fits};
 
 /// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
 pub struct MemoryEstimate {
     decoder: DecoderConfig,
     /// Numbers that are trained.
-    trained: usize,
+    trained: Numbers,
     /// The numbers that adapters keep of each row for the backward pass.
-    inner: usize,
+    inner: Numbers,
     on_cpu: bool,
     held: Vec<Item>,
     phases: Vec<(&'static str, Vec<Item>)>,
 }
 
+/// Bytes of a trajectory beside its tokens.
+const TRAJECTORY: Numbers = 400;
+/// Bytes of a token, or of a number for it.
+const TOKEN: Numbers = 4;
+/// Numbers for each token of a response: itself, log-probabilities, masks, advantages.
+const COLUMNS: Numbers = 8;
+
 struct Item {
     name: &'static str,
-    bytes: usize,
+    bytes: Numbers,
     note: String,
 }
 
@@ -30,24 +40,24 @@ impl MemoryEstimate {
     /// Weights, and what this process holds already.
     pub fn new(decoder: DecoderConfig, adapter: Option<&PeftAdapter>, device: Device) -> Self {
         let on_cpu = device == Device::Cpu;
-        let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters);
-        let inner = adapter.map_or(0, |adapter| adapter.rank * adapter.factors.len());
+        let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters) as Numbers;
+        let inner = adapter.map_or(0, |adapter| adapter.rank as Numbers * adapter.factors.len() as Numbers);
         let mut memory = Self { decoder, trained, inner, on_cpu, held: vec![], phases: vec![] };
         if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
             memory.held.push(Item {
                 name: "process so far",
-                bytes: (gib * GIB) as usize,
+                bytes: (gib * GIB) as Numbers,
                 note: "program, tokenizer and data".into(),
             });
         }
-        memory.hold("weights", memory.decoder.num_parameters(), "");
+        memory.hold("weights", memory.decoder.num_parameters() as Numbers, "");
         if adapter.is_some() {
             memory.hold("adapters", trained, "which alone are trained");
         }
         memory
     }
 
-    fn hold(&mut self, name: &'static str, numbers: usize, note: &str) {
+    fn hold(&mut self, name: &'static str, numbers: Numbers, note: &str) {
         self.held.push(Item { name, bytes: numbers * BYTES, note: note.to_owned() });
     }
 
@@ -58,7 +68,7 @@ impl MemoryEstimate {
 
     /// A frozen copy of the initial weights.
     pub fn reference(&mut self) {
-        self.hold("reference model", self.decoder.num_parameters(), "shared with the weights until the first update");
+        self.hold("reference model", self.decoder.num_parameters() as Numbers, "shared with the weights until the first update");
     }
 
     /// Beside the policy, a critic with its own weights, optimizer and phases.
@@ -78,9 +88,34 @@ impl MemoryEstimate {
 
     /// A reward model and its forward pass.
     pub fn reward_model(&mut self, decoder: &DecoderConfig, widest: Widest) {
-        self.hold("reward model", decoder.num_parameters(), "");
+        self.hold("reward model", decoder.num_parameters() as Numbers, "");
         let note = format!("{} tokens", widest.rows);
         self.phases.push(("reward", vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
+    }
+
+    /// The texts of a step, of up to so many tokens of prompt and response: their tokens, and the columns of numbers for each token
+    /// of a response.
+    pub fn trajectories(&mut self, count: usize, (prompt, response): (usize, usize)) {
+        let [count, prompt, response] = [count, prompt, response].map(|size| size as Numbers);
+        let bytes = count * (TRAJECTORY + TOKEN * prompt + COLUMNS * TOKEN * response);
+        let note = format!("{count} × {} tokens", prompt + response);
+        self.held.push(Item { name: "trajectories", bytes, note });
+    }
+
+    /// Refuses to start what cannot fit into this machine: what a run holds throughout. On a GPU its memory is not known here.
+    ///
+    /// # Errors
+    /// If it does not fit; the message has the parts.
+    pub fn check_fits(&self) -> Result<()> {
+        if !self.on_cpu {
+            return Ok(());
+        }
+        let bytes = self.held.iter().map(|part| part.bytes).sum();
+        let parts = || {
+            let parts: Vec<String> = self.held.iter().map(|part| format!("{} {}", part.name, amount(part.bytes))).collect();
+            format!("the run does not fit into memory: it holds {} throughout (--dry-run has all parts)", parts.join(", "))
+        };
+        check_fits(bytes, parts)
     }
 
     /// Generation of so many sequences side by side, of so many prompts, of up to so many tokens of prompt and response.
@@ -111,8 +146,8 @@ impl MemoryEstimate {
         let chunk = d.vocabulary_chunk(widest, self.on_cpu);
         let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
         let gradients = self.trained * if several { 2 } else { 1 };
-        let blocks = if checkpointing { d.num_hidden_layers } else { 1 };
-        let activations = d.activations(widest, checkpointing) + widest.rows * self.inner / blocks;
+        let blocks = if checkpointing { d.num_hidden_layers.max(1) as Numbers } else { 1 };
+        let activations = d.activations(widest, checkpointing) + widest.rows as Numbers * self.inner / blocks;
         let which = if several { "of a micro-batch, and their sum" } else { "" };
         self.phases.push((
             "update",
@@ -134,15 +169,15 @@ impl MemoryEstimate {
     }
 
     /// The most that is held at once, and the phase that holds it.
-    pub fn peak(&self) -> (usize, &'static str) {
-        let total = |parts: &[Item]| parts.iter().map(|part| part.bytes).sum::<usize>();
+    pub fn peak(&self) -> (Numbers, &'static str) {
+        let total = |parts: &[Item]| parts.iter().map(|part| part.bytes).sum::<Numbers>();
         let phases = self.phases.iter().map(|(name, parts)| (total(parts), *name));
         let (bytes, name) = phases.max_by_key(|(bytes, _)| *bytes).unwrap_or((0, "start"));
         (total(&self.held) + bytes, name)
     }
 }
 
-fn part(name: &'static str, numbers: usize, note: String) -> Item {
+fn part(name: &'static str, numbers: Numbers, note: String) -> Item {
     Item { name, bytes: numbers * BYTES, note }
 }
 

@@ -6,6 +6,7 @@ use crate::checkpoint::{CONFIG_FILE, Checkpoints};
 use crate::config::schema::{ResumeKeys, ResumeMode};
 use crate::config::{Tree, Value};
 use crate::data::{TemplateDate, Tokenizer};
+use crate::util::foreign;
 
 /// The key, of every kind of configuration that has it.
 pub const KEY: &str = "data.chat_template_date";
@@ -41,7 +42,7 @@ fn saved_date(resuming: &ResumeKeys) -> Option<String> {
         ResumeMode::Auto => Checkpoints::look(&resuming.dir).newest()?,
         ResumeMode::ResumePath => resuming.from.as_ref()?.as_path().to_owned(),
     };
-    let text = std::fs::read_to_string(folder.join(CONFIG_FILE)).ok()?;
+    let text = foreign::read_text(&folder.join(CONFIG_FILE), foreign::SETTINGS).ok()?;
     match Tree::parse(CONFIG_FILE, text).ok()?.value(KEY)? {
         Value::Text(date) => Some(date.clone()).filter(|date| TemplateDate::parse(date).is_ok()),
         _ => None,

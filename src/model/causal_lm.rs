@@ -11,10 +11,12 @@ use super::config::{DecoderConfig, HeadKind, Positions};
 use super::decoder::{Decoder, Pass};
 use super::hf_config::HfConfig;
 use super::lora::Adapted;
+use super::memory::{BYTES, Numbers};
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
 use super::tensor_files::{Deferred, write_safetensors};
 use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
+use crate::util::machine::check_fits;
 
 /// The source of the initial weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,6 +70,9 @@ impl CausalLm {
                 dropouts.join(", ")
             );
         }
+        check_fits(config.num_parameters() as Numbers * BYTES, || {
+            format!("{}/config.json: a model of {} parameters in float32", folder.display(), config.num_parameters())
+        })?;
         let net = match init {
             Init::Pretrained => WeightFiles::open(folder)?.build(&config, fresh_head, device)?,
             Init::Random { seed } => {

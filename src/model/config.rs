@@ -157,7 +157,7 @@ impl HfReader<'_> {
                 rope.partial
             );
         }
-        let shape = self.shape(hidden, heads, kv_heads, self.usize("intermediate_size")?, self.usize("num_hidden_layers")?)?;
+        let shape = self.shape(hidden, heads, kv_heads, self.usize("intermediate_size")?, self.layers("num_hidden_layers")?)?;
         Ok(DecoderConfig {
             head_dim: self.head_dim()?,
             norm_eps: self.f64_or("rms_norm_eps", 1e-6)?,

@@ -11,6 +11,7 @@ use super::config::{DecoderConfig, Positions};
 use super::families::FAMILIES;
 use super::hf_reader::{DROPOUTS, HfReader};
 
+use crate::util::foreign;
 use crate::util::model_below::models_below;
 
 /// A parsed config.json.
@@ -28,9 +29,8 @@ pub enum Classifier {
 impl HfConfig {
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
-        let text = std::fs::read_to_string(&path).with_context(|| {
-            format!("no model at {}{}: cannot read {}", folder.display(), models_below(folder), path.display())
-        })?;
+        let text = foreign::read_text(&path, foreign::SETTINGS)
+            .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
         Ok(Self { json })
     }
@@ -68,6 +68,7 @@ impl HfConfig {
             config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
         }
         check(&config)?;
+        config.check_size()?;
         Ok(config)
     }
 
@@ -106,8 +107,11 @@ fn check(config: &DecoderConfig) -> Result<()> {
     }
     if let Positions::Rotary(rope) = &config.positions {
         let rotated = rope.rotated(config.head_dim);
-        if rotated == 0 || !rotated.is_multiple_of(2) {
-            bail!("config.json: {rotated} of the head's {} dimensions rotate; it must be an even number", config.head_dim);
+        if rotated == 0 || rotated > config.head_dim || !rotated.is_multiple_of(2) {
+            bail!(
+                "config.json: {rotated} of the head's {} dimensions rotate; it must be an even number of them, and not 0",
+                config.head_dim
+            );
         }
     }
     Ok(())

@@ -68,6 +68,11 @@ const WITHOUT_EFFECT_PREFIXES: &[&str] = &["_", "summary_"];
 /// be the one that is trained.
 pub(super) const DROPOUTS: &[&str] = &["attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"];
 
+/// The largest size in a config.json. The product of three such sizes fits a `u128`.
+const MOST: usize = 1 << 40;
+/// The most layers; the largest models have some hundred.
+const MOST_LAYERS: usize = 1 << 16;
+
 /// Gives access to config.json with errors that name the key, and remembers which keys were read.
 pub struct HfReader<'a> {
     json: &'a Map<String, Value>,
@@ -91,10 +96,25 @@ impl<'a> HfReader<'a> {
         self.read.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }
 
+    /// A whole number of at most [`MOST`].
     pub fn usize(&self, key: &str) -> Result<usize> {
-        let value = self.get(key).with_context(|| format!("`{key}` is missing"))?;
-        value.as_u64().map(|v| v as usize).with_context(|| format!("`{key}` must be a whole number, not {value}"))
+        self.at_most(key, MOST)
     }
+
+    /// The number of layers, for each of which something is kept from here on.
+    pub fn layers(&self, key: &str) -> Result<usize> {
+        self.at_most(key, MOST_LAYERS)
+    }
+
+    fn at_most(&self, key: &str, most: usize) -> Result<usize> {
+        let value = self.get(key).with_context(|| format!("`{key}` is missing"))?;
+        let whole = value.as_u64().with_context(|| format!("`{key}` must be a whole number, not {value}"))?;
+        usize::try_from(whole)
+            .ok()
+            .filter(|whole| *whole <= most)
+            .with_context(|| format!("`{key}` is {whole}, and at most {most}"))
+    }
+
     pub fn usize_or(&self, key: &str, default: usize) -> Result<usize> {
         if self.get(key).is_none() { Ok(default) } else { self.usize(key) }
     }

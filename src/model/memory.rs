@@ -3,11 +3,21 @@
 //! The counts follow the code: what the operations of [`super::ops`] keep for their backward passes, what a block holds while it
 //! runs, and one chunk of the head. They leave out what is small: rotations, indices, log-sums of attention.
 
+use anyhow::{Result, bail};
+
 use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
 use super::ops::{BLOCK, head};
+use crate::util::machine::amount;
+use crate::util::sizes::largest;
+
+/// A count of numbers. The sizes of a model and the lengths of a batch are each within 2^64, so that no product of them overflows.
+pub type Numbers = u128;
 
 /// Bytes of an f32.
-pub const BYTES: usize = 4;
+pub const BYTES: Numbers = 4;
+
+/// The most parameters of a model; the largest published ones have 2^41.
+const MOST_PARAMETERS: Numbers = 1 << 46;
 
 /// The largest batch that a pass sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,12 +30,53 @@ pub struct Widest {
     pub longest: usize,
 }
 
+impl Widest {
+    fn rows(self) -> Numbers {
+        self.rows as Numbers
+    }
+
+    fn predicted(self) -> Numbers {
+        self.predicted as Numbers
+    }
+}
+
 impl DecoderConfig {
     /// The number of parameters of the network.
     pub fn num_parameters(&self) -> usize {
-        let (h, i, q, kv) = (self.hidden_size, self.intermediate_size, self.queries(), self.keys());
-        let bias = |has: bool, count: usize| if has { count } else { 0 };
-        let qk_norms = if self.qk_norm { 2 * self.head_dim } else { 0 };
+        usize::try_from(self.parameters()).unwrap_or(usize::MAX)
+    }
+
+    /// Refuses sizes that no model has.
+    ///
+    /// # Errors
+    /// If there would be too many parameters: how many, the memory that they would take, and the largest size.
+    pub fn check_size(&self) -> Result<()> {
+        let parameters = self.parameters();
+        if parameters <= MOST_PARAMETERS {
+            return Ok(());
+        }
+        let sizes = [
+            ("the vocabulary", self.vocab_size),
+            ("the hidden size", self.hidden_size),
+            ("the intermediate size", self.intermediate_size),
+            ("the number of layers", self.num_hidden_layers),
+            ("the number of attention heads", self.num_attention_heads),
+            ("the number of heads of keys and values", self.num_key_value_heads),
+            ("the size of a head", self.head_dim),
+            ("the number of positions", if self.positions == Positions::Learned { self.max_position_embeddings } else { 0 }),
+        ];
+        let largest = largest(&sizes);
+        let size = sizes.iter().find(|(name, _)| *name == largest).map_or(0, |(_, size)| *size);
+        bail!(
+            "config.json: the model would have {parameters} parameters, which take {} as float32; {largest} is {size}",
+            amount(parameters * BYTES)
+        )
+    }
+
+    fn parameters(&self) -> Numbers {
+        let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
+        let bias = |has: bool, count: Numbers| if has { count } else { 0 };
+        let qk_norms = if self.qk_norm { 2 * self.head_dim as Numbers } else { 0 };
         let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h) + qk_norms;
         let into = if self.gated { 2 } else { 1 };
         let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
@@ -34,18 +85,38 @@ impl DecoderConfig {
         let head = match self.head {
             HeadKind::Scalar { bias: has, .. } => h + bias(has, 1),
             HeadKind::Language if self.tie_word_embeddings => 0,
-            HeadKind::Language => self.vocab_size * h,
+            HeadKind::Language => self.vocabulary() * h,
         };
-        let positions = if self.positions == Positions::Learned { self.max_position_embeddings * h } else { 0 };
-        self.vocab_size * h + head + positions + self.num_hidden_layers * (attention + mlp + norms) + norm
+        let positions = if self.positions == Positions::Learned { self.max_position_embeddings as Numbers * h } else { 0 };
+        self.vocabulary() * h + head + positions + self.layers() * (attention + mlp + norms) + norm
     }
 
-    fn queries(&self) -> usize {
-        self.num_attention_heads * self.head_dim
+    fn hidden(&self) -> Numbers {
+        self.hidden_size as Numbers
     }
 
-    fn keys(&self) -> usize {
-        self.num_key_value_heads * self.head_dim
+    fn intermediate(&self) -> Numbers {
+        self.intermediate_size as Numbers
+    }
+
+    fn vocabulary(&self) -> Numbers {
+        self.vocab_size as Numbers
+    }
+
+    fn layers(&self) -> Numbers {
+        self.num_hidden_layers as Numbers
+    }
+
+    fn heads(&self) -> Numbers {
+        self.num_attention_heads as Numbers
+    }
+
+    fn queries(&self) -> Numbers {
+        self.heads() * self.head_dim as Numbers
+    }
+
+    fn keys(&self) -> Numbers {
+        self.num_key_value_heads as Numbers * self.head_dim as Numbers
     }
 
     /// The numbers that a forward pass keeps for its backward pass. Per row and layer: the inputs of two norms and of the
@@ -53,72 +124,75 @@ impl DecoderConfig {
     /// rotated keys and values (2 kv), gate, up and their product (3 i, 2 i without a gate), log-sums (one per head). To these
     /// come the input of the last norm, its output, and the rows that predict a token. With gradient checkpointing, a pass keeps
     /// the input of each block and all of one block.
-    pub fn activations(&self, widest: Widest, checkpointing: bool) -> usize {
-        let (h, i, q, kv) = (self.hidden_size, self.intermediate_size, self.queries(), self.keys());
+    pub fn activations(&self, widest: Widest, checkpointing: bool) -> Numbers {
+        let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
         let mlp = if self.gated { 3 * i } else { 2 * i };
-        let layer = norms + 2 * q + 2 * kv + mlp + self.num_attention_heads;
-        let layers = if checkpointing { self.num_hidden_layers * h + layer } else { self.num_hidden_layers * layer };
-        widest.rows * (layers + 2 * h) + widest.predicted * h
+        let layer = norms + 2 * q + 2 * kv + mlp + self.heads();
+        let layers = if checkpointing { self.layers() * h + layer } else { self.layers() * layer };
+        widest.rows() * (layers + 2 * h) + widest.predicted() * h
     }
 
     /// The numbers that a backward pass holds beside [`activations`](Self::activations) and gradients, at its widest point: the
     /// last block's MLP, or the head.
-    pub fn backward(&self, widest: Widest, on_cpu: bool) -> usize {
-        let (h, i) = (self.hidden_size, self.intermediate_size);
-        let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted * h;
-        let mlp = widest.rows * (2 * i + 5 * h);
+    pub fn backward(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        let (h, i) = (self.hidden(), self.intermediate());
+        let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted() * h;
+        let mlp = widest.rows() * (2 * i + 5 * h);
         head.max(mlp).max(self.scores(widest, on_cpu))
     }
 
     /// The numbers that a forward pass without gradients holds at its widest point: a block's MLP, or the head.
-    pub fn forward(&self, widest: Widest, on_cpu: bool) -> usize {
-        let (h, i) = (self.hidden_size, self.intermediate_size);
-        let mlp = widest.rows * (3 * i + 2 * h);
-        let head = widest.rows * h + 2 * widest.predicted * h + self.vocabulary_chunk(widest, on_cpu);
+    pub fn forward(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        let (h, i) = (self.hidden(), self.intermediate());
+        let mlp = widest.rows() * (3 * i + 2 * h);
+        let head = widest.rows() * h + 2 * widest.predicted() * h + self.vocabulary_chunk(widest, on_cpu);
         mlp.max(head).max(self.scores(widest, on_cpu))
     }
 
     /// Numbers of one tile of logits, or of this many copies of the logits of one chunk of tokens.
-    fn logits(&self, widest: Widest, copies: Option<usize>) -> usize {
+    fn logits(&self, widest: Widest, copies: Option<Numbers>) -> Numbers {
         if self.head != HeadKind::Language {
-            return widest.predicted;
+            return widest.predicted();
         }
         let (rows, columns) = head::tile(widest.predicted, self.vocab_size);
-        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::CHUNK) * self.vocab_size)
+        let (rows, columns) = (rows as Numbers, columns as Numbers);
+        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::CHUNK) as Numbers * self.vocabulary())
     }
 
     /// Logits of one tile, or of one chunk of tokens. The composed head has their logarithms, the probabilities and their
     /// products beside them.
-    pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> usize {
+    pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
         self.logits(widest, if on_cpu { None } else { Some(5) })
     }
 
     /// The numbers that the divergence from a reference of this shape adds to the head: the rows that predict a token, and one
     /// tile of logits. The composed head holds their logarithms, the ratios and their products instead of the tile.
-    pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> usize {
-        self.logits(widest, if on_cpu { None } else { Some(3) }) + widest.predicted * self.hidden_size
+    pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        self.logits(widest, if on_cpu { None } else { Some(3) }) + widest.predicted() * self.hidden()
     }
 
     /// Attention scores, which only the composed operation holds: scores, their exponentials, and both gradients.
-    fn scores(&self, widest: Widest, on_cpu: bool) -> usize {
-        if on_cpu { 0 } else { 4 * widest.rows * widest.longest * self.num_attention_heads }
+    fn scores(&self, widest: Widest, on_cpu: bool) -> Numbers {
+        if on_cpu { 0 } else { 4 * widest.rows() * widest.longest as Numbers * self.heads() }
     }
 
     /// Keys and values of `slots` sequences side by side that belong to `prompts` prompts, and the quarter by which the cache
     /// grows. In the worst case these are the last responses of all prompts.
-    pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> usize {
+    pub fn kv_cache(&self, slots: usize, prompts: usize, prompt: usize, response: usize) -> Numbers {
         // The beginning of a response shares a block with the end of its prompt, which each response has for itself.
-        let blocks = slots.min(prompts) * prompt.div_ceil(BLOCK) + slots * (response + BLOCK).div_ceil(BLOCK);
-        2 * self.num_hidden_layers * (blocks * BLOCK * 5 / 4) * self.keys()
+        let [slots, prompts, prompt, response] = [slots, prompts, prompt, response].map(|count| count as Numbers);
+        let block = BLOCK as Numbers;
+        let blocks = slots.min(prompts) * prompt.div_ceil(block) + slots * (response + block).div_ceil(block);
+        2 * self.layers() * (blocks * block * 5 / 4) * self.keys()
     }
 
     /// The numbers that generation holds beside the cache: the logits of every sequence, on a GPU twice more, or one prefill pass
     /// over prompts of `prompt` tokens; and a bfloat16 copy of the parameters where products are computed in bfloat16.
-    pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> usize {
+    pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> Numbers {
         let copies = if on_cpu { 1 } else { 3 };
         let widest = Widest { rows: prefill, predicted: 0, longest: prompt };
-        let narrow = if bfloat16 { self.num_parameters() / 2 } else { 0 };
-        copies * slots * self.vocab_size + self.forward(widest, on_cpu) + narrow
+        let narrow = if bfloat16 { self.parameters() / 2 } else { 0 };
+        copies * slots as Numbers * self.vocabulary() + self.forward(widest, on_cpu) + narrow
     }
 }

@@ -2,7 +2,6 @@
 //! layout of the model's family, into a network; and lists a network's tensors in that form, for [`super::tensor_files`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +16,8 @@ use super::decoder::Decoder;
 use super::naming::Place;
 use super::ops::to_host;
 use super::tensor_files::Deferred;
+use crate::util::contained::caught;
+use crate::util::foreign::{self, is_inside};
 
 /// Initial values of the parameters of a head that files do not have, by name and shape.
 pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
@@ -50,15 +51,18 @@ impl WeightFiles {
     /// Opens `model.safetensors`, or the shards that `model.safetensors.index.json` names.
     pub fn open(folder: &Path) -> Result<Self> {
         let (single, index) = (folder.join(SINGLE), folder.join(INDEX));
-        let names = if single.exists() {
+        let names = if foreign::is_there(&single)? {
             vec![single]
-        } else if index.exists() {
-            let text = std::fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
+        } else if foreign::is_there(&index)? {
+            let text = foreign::read_text(&index, foreign::SETTINGS)?;
             let json: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{}", index.display()))?;
             let map = json["weight_map"].as_object().with_context(|| format!("{} has no weight_map", index.display()))?;
             let mut shards: Vec<&str> = map.values().filter_map(|v| v.as_str()).collect();
             shards.sort_unstable();
             shards.dedup();
+            if let Some(outside) = shards.iter().find(|name| !is_inside(name)) {
+                bail!("{}: weight_map names {outside:?}: shards are files in this folder", index.display());
+            }
             shards.iter().map(|s| folder.join(s)).collect()
         } else if let Some(shard) = shards(folder).first() {
             bail!("{} holds {shard} and no {INDEX}, which lists the shards and what is in them: copy it too", folder.display());
@@ -76,7 +80,7 @@ impl WeightFiles {
             );
         };
         let maps = names.into_iter().map(|path| {
-            let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+            let file = foreign::open(&path)?;
             // SAFETY: the map is read once at start-up; changing a checkpoint while it loads is as undefined as in any loader.
             let map = unsafe { Mmap::map(&file) }.with_context(|| format!("cannot map {}", path.display()))?;
             Ok((path, map))
@@ -88,7 +92,8 @@ impl WeightFiles {
     pub fn tensors(&self) -> Result<BTreeMap<String, TensorView<'_>>> {
         let mut all = BTreeMap::new();
         for (path, map) in &self.maps {
-            let parsed = SafeTensors::deserialize(map).with_context(|| format!("{} is damaged", path.display()))?;
+            let parsed = caught(|| SafeTensors::deserialize(map)).with_context(|| path.display().to_string())?;
+            let parsed = parsed.with_context(|| format!("{} is damaged", path.display()))?;
             all.extend(parsed.tensors());
         }
         Ok(all)
@@ -144,8 +149,9 @@ pub fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, paramete
 
 /// Reads every tensor of one safetensors file, as f32.
 pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let parsed = SafeTensors::deserialize(&bytes).with_context(|| format!("{} is damaged", path.display()))?;
+    let bytes = foreign::read(path, u64::MAX - 1)?;
+    let parsed = caught(|| SafeTensors::deserialize(&bytes)).with_context(|| path.display().to_string())?;
+    let parsed = parsed.with_context(|| format!("{} is damaged", path.display()))?;
     let read = |(name, view)| {
         let values = to_f32(&view).with_context(|| format!("{}: tensor `{name}`", path.display()))?;
         Ok((name, values))

@@ -50,7 +50,7 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
         bail!("data.path: no rows to score");
     }
     if needs.columns {
-        fill_columns(&mut rows);
+        fill_columns(&mut rows)?;
     }
     // All rows are read before the first error is returned, so that the same file always gives the same error.
     let answered: Vec<Result<Answered>> =

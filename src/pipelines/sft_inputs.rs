@@ -52,7 +52,7 @@ impl Inputs {
             .context("data.train_batch_size")?;
         let total_steps = match config.trainer.total_training_steps {
             Some(steps) => steps as u64,
-            None => sampler.batches_per_epoch() * config.trainer.total_epochs as u64,
+            None => sampler.batches_per_epoch().saturating_mul(config.trainer.total_epochs as u64),
         };
         Ok(Self { tokenizer, train, val, sampler, total_steps })
     }

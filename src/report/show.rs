@@ -10,6 +10,7 @@ use super::record::RecordedRun;
 use super::series::{Series, read_end};
 use crate::checkpoint::{BEST_FILE, TRACKER_FILE};
 use crate::run::RunInfo;
+use crate::util::foreign;
 use crate::util::shell::command_line;
 use crate::util::strftime::strftime;
 use crate::util::time::{human, unix_time};
@@ -81,7 +82,9 @@ fn resume(info: &RunInfo) -> String {
 }
 
 fn checkpoints(record: &RecordedRun) -> Vec<[String; 2]> {
-    let named = |file: &str| fs::read_to_string(record.dir.join(file)).ok().and_then(|step| step.trim().parse::<u64>().ok());
+    let named = |file: &str| {
+        foreign::read_text(&record.dir.join(file), foreign::WORD).ok().and_then(|step| step.trim().parse::<u64>().ok())
+    };
     let (latest, best) = (named(TRACKER_FILE), named(BEST_FILE));
     let row = |checkpoint: &crate::checkpoint::Listed| {
         let notes = [(latest == Some(checkpoint.step), ", the latest"), (best == Some(checkpoint.step), ", the best")];

@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::util::foreign;
 use crate::util::fs::{read_json, write_atomic};
 use crate::util::secret::hide;
 use crate::util::time::unix_time;
@@ -194,7 +195,7 @@ impl RunInfo {
             Err(_) if !dir.join(INFO).exists() => return Found::default(),
             Err(error) => error,
         };
-        let (info, lost) = fs::read(dir.join(INFO)).ok().and_then(|text| Self::salvage(&text)).unzip();
+        let (info, lost) = foreign::read(&dir.join(INFO), foreign::SETTINGS).ok().and_then(|text| Self::salvage(&text)).unzip();
         let lost = lost.unwrap_or_default();
         let left_out = if info.is_some() { lost.join(", ") } else { "all of it".to_owned() };
         let state = info.as_ref().filter(|_| !lost.contains(&"state".to_owned())).map(|info| info.state);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
+use crate::util::foreign;
 use crate::util::printable::printable;
 use crate::util::secret::hide;
 
@@ -40,6 +41,7 @@ impl LogFile {
     /// If the file cannot be written.
     pub fn open(&self, dir: &Path, is_resumed: bool) -> Result<()> {
         let path = dir.join(LOG);
+        foreign::is_there(&path)?;
         let open = || -> io::Result<File> {
             let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
             if !is_resumed {

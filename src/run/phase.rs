@@ -1,12 +1,14 @@
 //! phase.json: the step and the phase that a run is in. It is overwritten in place, since it changes many times a step: this
 //! takes a few microseconds, where replacing a file would take as long as a short step.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+
+use crate::util::foreign;
 
 /// The file, in the folder of the run.
 pub const PHASE: &str = "phase.json";
@@ -26,7 +28,7 @@ pub struct Phase {
 impl Phase {
     /// Reads the position of the run in this folder, if it is known.
     pub fn read(dir: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(dir.join(PHASE)).ok()?).ok()
+        serde_json::from_slice(&foreign::read(&dir.join(PHASE), foreign::WORD).ok()?).ok()
     }
 }
 
@@ -40,6 +42,7 @@ const WIDTH: usize = 127;
 impl PhaseFile {
     pub fn create(dir: &Path) -> Result<Self> {
         let path = dir.join(PHASE);
+        foreign::is_there(&path)?;
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         Ok(Self(file.with_context(|| format!("cannot write {}", path.display()))?))
     }

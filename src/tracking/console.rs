@@ -3,7 +3,7 @@
 //! All other metrics are in the metrics file. Colours are used if standard output is a terminal and NO_COLOR is unset. On a terminal
 //! the line of a step fits into its width: the least important numbers are left out.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use comfy_table::ContentArrangement;
@@ -116,7 +116,7 @@ impl Console {
         let (before, since) = self.start;
         let done = step.checked_sub(before).filter(|done| *done > 0)?;
         let steps = self.total_steps.checked_sub(step).filter(|left| *left > 0)?;
-        Some(human(since.elapsed().mul_f64(steps as f64 / done as f64)))
+        Duration::try_from_secs_f64(since.elapsed().as_secs_f64() * steps as f64 / done as f64).ok().map(human)
     }
 }
 

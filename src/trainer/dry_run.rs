@@ -73,7 +73,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     let decoder = inputs.decoder(config)?;
     let (response, plan) = (config.data.max_response_length, inputs.plan);
     let prompt = longest_trained(inputs, config.algorithm.filter_groups.enable);
-    let longest = prompt + response;
+    let longest = prompt.saturating_add(response);
     // A prompt goes through the trunk once for its responses in a micro-batch, which shuffling may part.
     let together = if parts.actor.shuffle { 1 } else { plan.samples_per_prompt };
     let widest = |sequences: usize| {
@@ -84,7 +84,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     };
     let micro_batch = |update: &UpdatePlan| match update.micro_batch {
         MicroBatch::Trajectories(count) => count.min(update.mini_batch_trajectories),
-        MicroBatch::Tokens(budget) => (budget / longest).clamp(1, update.mini_batch_trajectories),
+        MicroBatch::Tokens(budget) => (budget / longest.max(1)).clamp(1, update.mini_batch_trajectories),
     };
     let micro = micro_batch(&plan.actor);
     let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
@@ -97,6 +97,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     let samples = if sampled >= validated { plan.samples_per_prompt } else { parts.rollout.val_kwargs.n };
     let prompts = slots.min(sampled.max(validated) / samples);
     let bfloat16 = parts.model.dtype.is_bfloat16(trainer.device);
+    memory.trajectories(sampled.max(validated), (inputs.longest_prompt(), response));
     memory.generation(slots, prompts, (inputs.longest_prompt(), response), parts.rollout.max_num_batched_tokens, bfloat16);
     let sequences = |by_tokens: bool, tokens: usize, count: Option<usize>| match by_tokens {
         true => (tokens / longest).min(plan.trajectories_per_step),

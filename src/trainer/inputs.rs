@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use rayon::prelude::*;
 
 use super::sampling::{reward_model, scoring};
+use crate::config::plan::MOST_TOKENS;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::job::models::check_model;
@@ -16,6 +17,7 @@ use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::reward::{Rewards, ScoreInput};
 use crate::util::interrupt::Interrupt;
+use crate::util::sizes::product;
 
 pub struct Inputs {
     pub plan: BatchPlan,
@@ -66,6 +68,14 @@ impl Inputs {
             };
             check_rows(&rewards, prompts.par_iter().map(failure).collect()).context(key)?;
         }
+        if config.trainer.validates() {
+            let validation = [
+                ("`data.val_files` rows", val.len()),
+                ("`actor_rollout_ref.rollout.val_kwargs.n`", config.actor_rollout_ref.rollout.val_kwargs.n),
+                ("`data.max_response_length`", config.data.max_response_length),
+            ];
+            product(&validation, "tokens of a validation", 4, MOST_TOKENS).map_err(Error::msg)?;
+        }
         let seed = config.data.seed.unwrap_or(config.trainer.seed);
         let is_filtered = config.algorithm.filter_groups.enable;
         let (size, key) = match config.data.gen_batch_size.filter(|_| is_filtered) {
@@ -77,7 +87,7 @@ impl Inputs {
         let steps_per_epoch = (train.len() / config.data.train_batch_size) as u64;
         let total_steps = match config.trainer.total_training_steps {
             Some(steps) => steps as u64,
-            None => steps_per_epoch * config.trainer.total_epochs as u64,
+            None => steps_per_epoch.saturating_mul(config.trainer.total_epochs as u64),
         };
         ensure!(
             total_steps > 0,
@@ -111,9 +121,10 @@ impl Inputs {
     fn longest(&self, config: &PpoConfig) -> (usize, &'static str) {
         match config.actor_rollout_ref.rollout.max_model_len {
             Some(longest) => (longest, "actor_rollout_ref.rollout.max_model_len"),
-            None => {
-                (self.longest_prompt() + config.data.max_response_length, "data.max_prompt_length or data.max_response_length")
-            }
+            None => (
+                self.longest_prompt().saturating_add(config.data.max_response_length),
+                "data.max_prompt_length or data.max_response_length",
+            ),
         }
     }
 

@@ -34,11 +34,13 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     let device = open_device(config.trainer.device)?;
     let inputs = Inputs::read(&config, &interrupt)?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
+    let memory = dry_run::estimate(&config, &inputs)?.memory;
+    memory.check_fits()?;
+    let (needed, phase) = memory.peak();
     let critic = match inputs.plan.critic {
         Some(_) => Some(load_critic(&config, &inputs, &device)?),
         None => None,
     };
-    let (needed, phase) = dry_run::estimate(&config, &inputs)?.memory.peak();
     unused_options::warn(&loaded.tree, &config, &inputs)?;
     let model = load_model(&config, &device)?;
     let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::foreign;
+
 /// Copies a file, or a folder and the files directly in it, into `folder`, under its own name. Folders inside a folder are left
 /// out.
 pub fn copy_into(path: &Path, folder: &Path) -> Result<()> {
@@ -12,6 +14,7 @@ pub fn copy_into(path: &Path, folder: &Path) -> Result<()> {
     let to = folder.join(name);
     let cannot = || format!("cannot copy {} to {}", path.display(), to.display());
     if !path.is_dir() {
+        foreign::is_there(path)?;
         return fs::copy(path, &to).map(drop).with_context(cannot);
     }
     fs::create_dir_all(&to).with_context(cannot)?;

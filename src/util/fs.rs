@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::foreign;
 use super::output::{Place, end_of_links, keep_access};
 
 const STAGED: &str = ".tmp-";
@@ -74,7 +75,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 
 /// Reads what [`write_json`] wrote.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = foreign::read(path, foreign::SETTINGS)?;
     serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::foreign;
+
 const FILE: &str = ".lock";
 /// The number of tries to take a lock that is held: [`is_locked`] holds it for an instant.
 const TRIES: usize = 5;
@@ -22,6 +24,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// If another process holds the lock, or the folder cannot be written.
 pub fn lock(dir: &Path) -> Result<Option<File>> {
     let path = dir.join(FILE);
+    foreign::is_there(&path)?;
     let cannot = || format!("cannot write {}", path.display());
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).with_context(cannot)?;
     let attempts = (1..TRIES).map(|_| file.try_lock()).find(|attempt| {
@@ -82,10 +85,11 @@ fn name_of(process: u32) -> Option<String> {
 
 /// True if a live process holds the lock of a folder; `None` if this cannot be determined.
 pub fn is_locked(dir: &Path) -> Option<bool> {
-    let file = match File::open(dir.join(FILE)) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(false),
-        file => file.ok()?,
-    };
+    let path = dir.join(FILE);
+    if !foreign::is_there(&path).ok()? {
+        return Some(false);
+    }
+    let file = File::open(path).ok()?;
     // The lock is shared, so that processes that only check never see each other.
     match file.try_lock_shared() {
         Ok(()) => Some(false),

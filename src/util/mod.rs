@@ -1,15 +1,19 @@
 //! Small tools for the rest of the crate: files that are never half-written, named random streams, checksums, signals.
 
 pub mod choice;
+pub mod contained;
 pub mod copy;
 pub mod crc;
 pub mod exact_json;
 pub mod excerpt;
+pub mod foreign;
 pub mod fs;
 pub mod interrupt;
 pub mod json_number;
 pub mod jsonl;
+pub mod limited_memory;
 pub mod lock;
+pub mod machine;
 pub mod model_below;
 pub mod number;
 pub mod output;
@@ -21,6 +25,7 @@ pub mod python_value;
 pub mod rng;
 pub mod secret;
 pub mod shell;
+pub mod sizes;
 pub mod strftime;
 pub mod suggest;
 pub mod terminal;

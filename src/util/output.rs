@@ -6,6 +6,10 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
 /// The longest chain of links that Linux follows.
 const MOST_LINKS: usize = 40;
@@ -47,13 +51,17 @@ impl Place {
 }
 
 impl Stream {
-    /// Opens the stream for writing. Opening a named pipe waits for a reader.
+    /// Opens the stream for writing. Opening a named pipe waits a while for a reader.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or nobody reads the pipe.
     pub fn open(self) -> io::Result<File> {
         match self {
             Self::Own(file) => {
                 io::stdout().flush()?;
                 Ok(file)
             }
+            Self::Other(path, kind) if kind.is_fifo() => open_pipe(&path),
             Self::Other(path, _) => OpenOptions::new().write(true).open(path),
         }
     }
@@ -63,6 +71,29 @@ impl Stream {
         match &self {
             Self::Other(_, kind) if kind.is_fifo() => Ok(()),
             _ => self.open().map(drop),
+        }
+    }
+}
+
+/// The time that a named pipe is given to find a reader, and the pause between two looks.
+const WAIT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Opens a named pipe for writing: without a reader this would wait for ever.
+fn open_pipe(path: &Path) -> io::Result<File> {
+    let start = Instant::now();
+    loop {
+        match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::NXIO) if start.elapsed() < WAIT => std::thread::sleep(PAUSE),
+            Err(Errno::NXIO) => {
+                return Err(io::Error::new(ErrorKind::InvalidData, "it is a named pipe, and nobody reads it"));
+            }
+            opened => {
+                let pipe = opened?;
+                // What is written may wait for the reader.
+                fcntl_setfl(&pipe, fcntl_getfl(&pipe)? - OFlags::NONBLOCK)?;
+                return Ok(pipe.into());
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod end_to_end;
 mod files;
 mod generation;
 mod golden_runs;
+mod hostile;
 mod hostile_requests;
 mod improve;
 mod inspect;

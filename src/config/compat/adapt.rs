@@ -262,7 +262,7 @@ impl<'a> Verl<'a> {
                 });
             }
         });
-        let mut rest = Node::new(Value::Map(vec![]), one.origin.clone());
+        let mut rest = Node::new(Value::Map(Default::default()), one.origin.clone());
         rest.put(&one.key, value);
         others.iter().for_each(|other| remove(&mut rest, &other.key));
         let rest = rest.get(&one.key).cloned().map(|value| Override { value: Some(value), ..one });

@@ -24,8 +24,9 @@ pub struct Aside {
 /// unresolved, so that a key that merely refers to another one is not reported.
 pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
     let mut sorter = Sorter { kind, defaults, aside: vec![], ignored: vec![] };
-    let mut settings = sorter.settings("", written).unwrap_or_else(|| Node { value: Value::Map(vec![]), ..written.clone() });
-    let mut others = Node { value: Value::Map(vec![]), ..written.clone() };
+    let mut settings =
+        sorter.settings("", written).unwrap_or_else(|| Node { value: Value::Map(Default::default()), ..written.clone() });
+    let mut others = Node { value: Value::Map(Default::default()), ..written.clone() };
     for (key, node, _) in &sorter.aside {
         others.put(key, node.clone());
     }
@@ -91,10 +92,14 @@ impl Sorter<'_> {
                 let mut kept: Vec<(String, Node)> = kept.collect();
                 // The keys are in the order of the defaults, whatever the order of the files.
                 let known =
-                    self.defaults.get(key).map_or(&[][..], |node| if let Value::Map(map) = &node.value { map } else { &[] });
-                kept.sort_by_key(|(name, _)| known.iter().position(|(other, _)| other == name).unwrap_or(known.len()));
+                    self.defaults.get(key).and_then(|node| if let Value::Map(map) = &node.value { Some(map) } else { None });
+                kept.sort_by_key(|(name, _)| known.and_then(|known| known.get_index_of(name)).unwrap_or(usize::MAX));
                 let is_setting = !kept.is_empty() || self.defaults.get(key).is_some();
-                is_setting.then(|| Node { value: Value::Map(kept), ..node.clone() })
+                is_setting.then(|| Node {
+                    value: Value::Map(kept.into_iter().collect()),
+                    origin: node.origin.clone(),
+                    through: node.through.clone(),
+                })
             }
             _ => {
                 let Some(row) = row(self.kind, key, self.defaults) else { return Some(self.available(key, node)) };

@@ -229,7 +229,7 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
     let aside = set_aside(converted.kind, &root, defaults);
     converted.renamed = verl.renamed().into_iter().chain(aside.renamed).filter(|one| !groups::is_from(&one.origin)).collect();
     converted.refused = aside.problems;
-    let mut settings = Node::new(Value::Map(vec![]), root.origin.clone());
+    let mut settings = Node::new(Value::Map(Default::default()), root.origin.clone());
     leaves("", &aside.settings, &mut |key, node| {
         if matches!(node.origin, Origin::Override(_)) && row(converted.kind, key, defaults).is_none() {
             // The run itself reports which values it replaces.

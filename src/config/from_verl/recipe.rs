@@ -17,7 +17,7 @@ pub fn write(converted: &Converted, settings: &Node) -> String {
         text.push_str(&if list.is_empty() { lines } else { format!("#\n# {title}\n{lines}") });
     }
     text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n", converted.preset));
-    if settings.value != Value::Map(vec![]) {
+    if settings.value != Value::Map(Default::default()) {
         text.push_str(&format!("\n{}\n", settings.value.to_yaml()));
     }
     text

@@ -93,7 +93,7 @@ fn read(item: &Node) -> Option<DefaultsEntry> {
             Some(entry(Target::File(path), package, false, &item.origin))
         }
         Value::Map(map) => {
-            let [(key, node)] = map.as_slice() else { return None };
+            let (Some((key, node)), 1) = (map.first(), map.len()) else { return None };
             let mut words = key.split_whitespace().rev();
             let (group, package) = split(words.next()?);
             let keywords: Vec<&str> = words.collect();

@@ -20,7 +20,7 @@ pub fn compose(
     adapt: &dyn Adapt,
 ) -> Result<(Node, Vec<Ignored>), Problem> {
     let primary_source = primary.source.clone();
-    let mut root = Node::new(Value::Map(vec![]), primary.body.origin.clone());
+    let mut root = Node::new(Value::Map(Default::default()), primary.body.origin.clone());
     let (list, hydra) = layers::layers(primary, search, groups)?;
     let mut ignored: Vec<Ignored> =
         hydra.into_iter().map(|(group, options)| Ignored::hydra(group, &Value::Text(options.shown()))).collect();
@@ -57,7 +57,7 @@ fn laid_at(package: &str, body: Node) -> Node {
     if package.is_empty() {
         return body;
     }
-    let mut nested = Node::new(Value::Map(vec![]), body.origin.clone());
+    let mut nested = Node::new(Value::Map(Default::default()), body.origin.clone());
     nested.put(package, body);
     nested
 }

@@ -74,14 +74,15 @@ impl ValueParser<'_> {
     }
 
     fn dict(&mut self) -> Result<Value, Fault> {
-        let mut map: Map = vec![];
+        let mut map = Map::new();
         self.sequence('}', "this mapping has no closing `}`", |parser| {
             let key = parser.key()?;
             parser.skip_spaces();
             parser.not_empty()?;
             let value = parser.element()?;
-            map.retain(|(known, _)| *known != key);
-            map.push((key, value));
+            // The last value of a key counts, and its place.
+            map.shift_remove(&key);
+            map.insert(key, value);
             Ok(())
         })?;
         Ok(Value::Map(map))

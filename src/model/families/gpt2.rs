@@ -30,7 +30,7 @@ pub const FAMILY: Family = Family {
             attention_scale: unscaled.then_some(1.0),
             tie_word_embeddings: config.bool_or("tie_word_embeddings", true)?,
             naming: &NAMING,
-            ..config.shape(hidden_size, heads, heads, intermediate, config.usize("n_layer")?)?
+            ..config.shape(hidden_size, heads, heads, intermediate, config.layers("n_layer")?)?
         })
     },
 };

@@ -25,7 +25,7 @@ pub const FAMILY: Family = Family {
             residual: if parallel { Residual::Parallel } else { Residual::Sequential },
             positions: Positions::Rotary(RopeConfig::read(config, "rotary_emb_base", "rotary_pct", 0.25)?),
             naming: &NAMING,
-            ..config.shape(hidden_size, heads, heads, config.usize("intermediate_size")?, config.usize("num_hidden_layers")?)?
+            ..config.shape(hidden_size, heads, heads, config.usize("intermediate_size")?, config.layers("num_hidden_layers")?)?
         })
     },
 };

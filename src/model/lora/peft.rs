@@ -13,6 +13,7 @@ use super::targets::linears;
 use crate::model::config::DecoderConfig;
 use crate::model::tensor_files::{Deferred, write_safetensors};
 use crate::model::weights::{WeightFiles, found, to_f32};
+use crate::util::foreign;
 use crate::util::fs::write_json;
 
 pub const CONFIG: &str = "adapter_config.json";
@@ -86,7 +87,7 @@ impl PeftAdapter {
     /// If the folder holds no LoRA adapter, or the adapter uses something beyond LoRA, which is named.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(CONFIG);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("no adapter: cannot read {}", path.display()))?;
+        let text = foreign::read_text(&path, foreign::SETTINGS).context("no adapter")?;
         let config: Map<String, Value> =
             serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
         let mut adapter = Self::of_config(&config).with_context(|| format!("{}", path.display()))?;
@@ -97,7 +98,7 @@ impl PeftAdapter {
                 folder.display()
             );
         }
-        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = foreign::read(&path, u64::MAX - 1)?;
         adapter.read_tensors(&bytes).with_context(|| format!("{}", path.display()))?;
         Ok(adapter)
     }

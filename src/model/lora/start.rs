@@ -9,6 +9,8 @@ use super::peft::{self, Factors, PeftAdapter};
 use super::settings::LoraSettings;
 use super::targets::{self, Target};
 use crate::model::config::DecoderConfig;
+use crate::model::memory::{BYTES, Numbers};
+use crate::util::machine::check_fits;
 use crate::util::rng::Stream;
 
 impl LoraSettings {
@@ -32,6 +34,10 @@ impl LoraSettings {
             return Ok(None);
         }
         let targets = targets::select(config, self)?;
+        let sides = targets.iter().map(|target| target.input as Numbers + target.output as Numbers).sum::<Numbers>();
+        check_fits(sides * self.rank as Numbers * BYTES, || {
+            format!("{}.lora_rank={}: adapters of this rank on {} matrices", self.group, self.rank, targets.len())
+        })?;
         let factors = targets.into_iter().map(|target| (target.path.clone(), fresh(&target, self.rank, seed))).collect();
         let (rank, alpha, base) = (self.rank, self.alpha, peft::absolute(base));
         Ok(Some(PeftAdapter { rank, alpha, base, transposed: config.naming.transposed, factors, saved: BTreeMap::new() }))

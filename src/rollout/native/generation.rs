@@ -86,7 +86,7 @@ impl<'a> Generation<'a> {
                 self.prefill(free.div_ceil(self.request.n));
             }
             let (request, cache, budgets) = (self.request, &mut self.cache, &self.budgets);
-            let mut admitted: Vec<(Running, &[f32])> = Vec::with_capacity(free);
+            let mut admitted: Vec<(Running, &[f32])> = Vec::new();
             for Prefilled { prompt, logits, table, admitted: done } in &mut self.ready {
                 let samples = *done..request.n.min(*done + free - admitted.len());
                 *done = samples.end;

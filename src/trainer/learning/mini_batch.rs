@@ -21,7 +21,7 @@ pub struct MiniBatch {
 /// others. Where none is left they all stay.
 pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Option<(&str, u64)>, step: u64) -> Vec<MiniBatch> {
     let is_trained = |&i: &usize| mask[batch.tokens(i)].iter().any(|&m| m != 0.0);
-    let mut updates = Vec::with_capacity(plan.updates_per_step);
+    let mut updates = Vec::new();
     for epoch in 0..plan.epochs {
         let mut order: Vec<usize> = (0..batch.len()).collect();
         if let Some((purpose, seed)) = shuffle {

@@ -228,7 +228,7 @@ fn a_null_is_the_same_in_a_file_and_as_an_override() {
         let tree = built_in(kind);
         let is_unset = |key: &str| NULL_IS_UNSET.iter().any(|pattern| fits_key(pattern, key));
         let verls_null = |key: &str| editions::keys().any(|one| one.key == key && one.defaults.contains(&Some("null")));
-        let mut nulls = Node::new(Value::Map(vec![]), tree.root().origin.clone());
+        let mut nulls = Node::new(Value::Map(Default::default()), tree.root().origin.clone());
         let mut keys = vec![];
         leaves("", tree.root(), &mut |key, default| {
             if row(kind, key, tree.root()).is_none() && (is_unset(key) || verls_null(key)) {

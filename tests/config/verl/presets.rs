@@ -187,7 +187,7 @@ fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     }
     let own = resolve(kind, &Request::default()).unwrap().tree;
     let written = built_in(kind);
-    let mut differing = Node::new(Value::Map(vec![]), written.root().origin.clone());
+    let mut differing = Node::new(Value::Map(Default::default()), written.root().origin.clone());
     for (key, (_, value)) in expected(edition, config, kind) {
         // A setting that follows another one in both needs no line.
         let follows = matches!(written.value(&key), Some(Value::Text(text)) if text.contains("${"));

@@ -1,0 +1,188 @@
+//! Work on input of others, such as the files of a model, on a thread of its own: memory, time and stack are bounded, and a panic
+//! in a dependency becomes an error.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::limited_memory::limit;
+
+/// The bounds of work.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The bytes that it may take beside what it is given. They are counted where
+    /// [`LimitedMemory`](super::limited_memory::LimitedMemory) is the global allocator, and on the work's own thread.
+    pub memory: usize,
+    /// The time that it may take; `None` without a bound.
+    pub time: Option<Duration>,
+    /// The bytes of its stack. What is not used takes no memory.
+    pub stack: usize,
+}
+
+impl Limits {
+    /// The bounds of parsing a file: its time grows with its size, so there is none.
+    pub const READING: Self = Self { memory: usize::MAX, time: None, stack: 64 << 20 };
+}
+
+/// The reason why work did not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// It asked for more memory than these bytes.
+    Memory(usize),
+    Time(Duration),
+    /// It panicked, with this message.
+    Panic(String),
+    /// There was no thread for it.
+    NoThread(String),
+}
+
+impl std::error::Error for Excess {}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Memory(bytes) => write!(f, "it takes more than {} MiB of memory", bytes >> 20),
+            Self::Time(time) => write!(f, "it takes longer than {} seconds", time.as_secs_f64()),
+            Self::Panic(message) => write!(f, "it cannot be read, and is probably damaged: {message}"),
+            Self::NoThread(message) => write!(f, "there is no thread to read it: {message}"),
+        }
+    }
+}
+
+/// The interval at which a waiting thread looks whether the memory was exceeded.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs `work` on another thread and waits for it.
+///
+/// # Errors
+/// If the work panics, or exceeds its limits: then its thread goes on until the process ends, or waits for that, and keeps what it
+/// has taken.
+pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Excess> {
+    let exceeded = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = sync_channel(1);
+    let flag = exceeded.clone();
+    let run = move || {
+        let bounds = limit(limits.memory, flag);
+        CONTAINED.set(true);
+        let result = catch_unwind(AssertUnwindSafe(work));
+        // From here on memory is not the work's: what printed a panic may have kept some.
+        drop(bounds);
+        let result = result.map_err(|panic| Excess::Panic(message(&*panic)));
+        // Whoever waited may have given up.
+        _ = sender.send(result);
+    };
+    let worker = Worker::of(limits.stack)?;
+    worker.start(Box::new(run))?;
+    let start = Instant::now();
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(result) => {
+                worker.rest();
+                return result;
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(Excess::Panic("its thread ended".to_owned())),
+            Err(RecvTimeoutError::Timeout) if exceeded.load(Ordering::Acquire) => return Err(Excess::Memory(limits.memory)),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(time) = limits.time.filter(|time| start.elapsed() > *time) {
+                    return Err(Excess::Time(time));
+                }
+            }
+        }
+    }
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// A thread that waits for work. One that did its work is used again: a template is rendered for every row.
+struct Worker {
+    stack: usize,
+    work: SyncSender<Work>,
+}
+
+static RESTING: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
+
+impl Worker {
+    fn of(stack: usize) -> Result<Self, Excess> {
+        let mut resting = RESTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = resting.iter().position(|worker| worker.stack == stack) {
+            return Ok(resting.swap_remove(at));
+        }
+        drop(resting);
+        let (sender, receiver) = sync_channel::<Work>(1);
+        let run = move || receiver.into_iter().for_each(|work| work());
+        let spawned = thread::Builder::new().name("contained".to_owned()).stack_size(stack).spawn(run);
+        spawned.map_err(|error| Excess::NoThread(error.to_string()))?;
+        Ok(Self { stack, work: sender })
+    }
+
+    fn start(&self, work: Work) -> Result<(), Excess> {
+        self.work.send(work).map_err(|_| Excess::Panic("its thread ended".to_owned()))
+    }
+
+    /// Lets another use it.
+    fn rest(self) {
+        RESTING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+    }
+}
+
+/// Runs work that borrows what it reads, and turns its panic into an error; nothing else is bounded.
+///
+/// # Errors
+/// If the work panics.
+pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Excess> {
+    let before = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Excess::Panic(message(&*panic)));
+    CONTAINED.set(before);
+    result
+}
+
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True in [`contained`] and [`caught`] work: its panic becomes an error, so that nobody need print it.
+pub fn is_contained() -> bool {
+    CONTAINED.get()
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::limited_memory::LimitedMemory;
+
+    #[global_allocator]
+    static ALLOCATOR: LimitedMemory<std::alloc::System> = LimitedMemory(std::alloc::System);
+
+    const LIMITS: Limits = Limits { memory: 8 << 20, time: Some(Duration::from_millis(200)), stack: 1 << 20 };
+
+    #[test]
+    fn what_exceeds_a_limit_is_an_error_and_the_process_goes_on() {
+        assert_eq!(contained(LIMITS, || vec![1_u8; 7 << 20].len()), Ok(7 << 20));
+        // Memory that is freed can be taken again.
+        assert_eq!(contained(LIMITS, || (0..100).map(|_| vec![1_u8; 7 << 20].len()).sum()), Ok(700_usize << 20));
+        assert_eq!(contained(LIMITS, || vec![1_u8; 9 << 20].len()), Err(Excess::Memory(8 << 20)));
+        let doubled = || (0..60).fold(vec![1_u8], |bytes, _| [&bytes[..], &bytes].concat()).len();
+        assert_eq!(contained(LIMITS, doubled), Err(Excess::Memory(8 << 20)));
+        let endless = || {
+            while std::hint::black_box(true) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        assert_eq!(contained(LIMITS, endless), Err(Excess::Time(Duration::from_millis(200))));
+        let failing = || -> usize { panic!("index {}", 7) };
+        assert_eq!(contained(LIMITS, failing), Err(Excess::Panic("index 7".to_owned())));
+        assert_eq!(caught(|| -> usize { panic!("index {}", 8) }), Err(Excess::Panic("index 8".to_owned())));
+        assert!(!is_contained());
+    }
+}

@@ -1,0 +1,117 @@
+//! Files that others may have put there: in the folder of a model, a checkpoint or a run. Only plain files are opened, since a named
+//! pipe would be waited for without an end, and a device may never end. Links are followed: models in the cache of Hugging Face
+//! consist of them.
+
+use std::fs::{self, File, FileType};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Component, Path};
+
+use anyhow::{Context, Result, bail};
+
+/// The largest size of a file of settings, such as config.json, in bytes.
+pub const SETTINGS: u64 = 64 << 20;
+/// The largest size of a tokenizer.json, in bytes; large ones have some ten million.
+pub const TOKENIZER: u64 = 1 << 30;
+/// The largest size of a file that holds one number or name, in bytes.
+pub const WORD: u64 = 1 << 12;
+
+/// True if there is a plain file, false if there is nothing.
+///
+/// # Errors
+/// If there is something else, or nobody can tell.
+pub fn is_there(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(there) if there.is_file() => Ok(true),
+        Ok(there) => bail!("{} is {}, not a file", path.display(), kind(there.file_type())),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Opens a plain file.
+///
+/// # Errors
+/// If there is none, or it cannot be opened.
+pub fn open(path: &Path) -> Result<File> {
+    is_there(path)?;
+    File::open(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Reads a plain file of at most so many bytes.
+///
+/// # Errors
+/// If there is none, it is larger, or it cannot be read.
+pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.len() as u64 > most {
+        bail!("{} has more than {most} bytes, which is more than such a file may have", path.display());
+    }
+    Ok(bytes)
+}
+
+/// Reads a plain file of text, as [`read`] does.
+///
+/// # Errors
+/// The errors of [`read`], and if the text is not UTF-8.
+pub fn read_text(path: &Path, most: u64) -> Result<String> {
+    String::from_utf8(read(path, most)?).map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))
+}
+
+/// True if the name of a file leads to nowhere but the inside of the folder that it is joined to.
+pub fn is_inside(name: &str) -> bool {
+    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The kind of a file in words.
+fn kind(file: FileType) -> &'static str {
+    match file {
+        file if file.is_dir() => "a folder",
+        file if file.is_fifo() => "a named pipe",
+        file if file.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_plain_files_are_opened_and_none_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        // A model in the cache of Hugging Face: links out of its folder, to plain files.
+        fs::create_dir_all(at("blobs")).unwrap();
+        fs::create_dir_all(at("snapshots/1")).unwrap();
+        fs::write(at("blobs/abc"), "text").unwrap();
+        symlink("../../blobs/abc", at("snapshots/1/config.json")).unwrap();
+        assert_eq!(read_text(&at("snapshots/1/config.json"), 4).unwrap(), "text");
+        assert!(read_text(&at("blobs/abc"), 3).unwrap_err().to_string().contains("more than 3 bytes"));
+
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        symlink("pipe", at("to-pipe")).unwrap();
+        symlink("/dev/zero", at("zero")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        symlink("none", at("dangling")).unwrap();
+        for (name, says) in [
+            ("pipe", "is a named pipe, not a file"),
+            ("to-pipe", "is a named pipe, not a file"),
+            ("zero", "is a device, not a file"),
+            ("blobs", "is a folder, not a file"),
+            ("loop", "cannot read"),
+        ] {
+            for error in [is_there(&at(name)).map(|_| ()).unwrap_err(), read(&at(name), 9).map(|_| ()).unwrap_err()] {
+                assert!(error.to_string().contains(says) && error.to_string().contains(name), "{name}: {error}");
+            }
+        }
+        assert!(["a", "a/b", "a/b.c"].into_iter().all(is_inside));
+        assert!(!["", "/a", "../a", "a/../../b", "./a", "..", "a/.."].into_iter().any(is_inside));
+        for name in ["none", "dangling", "blobs/abc/below"] {
+            assert!(!is_there(&at(name)).unwrap() && read(&at(name), 9).is_err());
+        }
+    }
+}

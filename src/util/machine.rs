@@ -1,0 +1,69 @@
+//! The memory of this machine, and the refusal of what cannot fit into it.
+
+use std::fs;
+
+use anyhow::{Result, bail};
+use rustix::process::{Resource, getrlimit};
+
+/// The bytes that this process could have at most: memory and swap of the machine, or less where a container or `ulimit -v` sets a
+/// limit. `None` where nothing says.
+pub fn memory() -> Option<u128> {
+    let machine = field("MemTotal").map(|total| total + field("SwapTotal").unwrap_or(0));
+    let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let container = container.iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
+    let limit = getrlimit(Resource::As).current.map(u128::from);
+    [machine, container, limit].into_iter().flatten().min()
+}
+
+/// A field of /proc/meminfo, in bytes.
+fn field(name: &str) -> Option<u128> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u128>().ok()? << 10)
+}
+
+/// Refuses to take more memory than there is; where that is not known, only what no machine has. `what` takes it, in words.
+///
+/// # Errors
+/// If it cannot fit; the message has both numbers.
+pub fn check_fits(bytes: u128, what: impl FnOnce() -> String) -> Result<()> {
+    match memory() {
+        Some(most) if bytes > most => bail!("{}: that is {}, and this machine has {}", what(), amount(bytes), amount(most)),
+        None if bytes > NO_MACHINE => bail!("{}: that is {}", what(), amount(bytes)),
+        None if bytes > WORTH_SAYING => tracing::info!("{}: the memory of this machine is not known", what()),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// More memory than any machine has.
+const NO_MACHINE: u128 = 1 << 46;
+const WORTH_SAYING: u128 = 1 << 32;
+
+/// Bytes in words.
+pub fn amount(bytes: u128) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        (value, unit) = (value / 1024.0, unit + 1);
+    }
+    if value < 10.0 { format!("{value:.1} {}", units[unit]) } else { format!("{value:.0} {}", units[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_fit_is_refused_with_both_numbers() {
+        assert_eq!(
+            [3 << 20, 10 << 30, 5000 << 40, u128::MAX].map(amount),
+            ["3.0 MiB", "10 GiB", "4.9 PiB", "281474976710656 YiB"]
+        );
+        let most = memory().expect("Linux says how much there is");
+        assert!(most > 1 << 28 && check_fits(most / 2, String::new).is_ok());
+        let error = check_fits(1 << 70, || "`n`=7".to_owned()).unwrap_err().to_string();
+        assert!(error.starts_with("`n`=7: that is 1.0 ZiB, and this machine has "), "{error}");
+    }
+}

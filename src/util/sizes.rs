@@ -1,0 +1,45 @@
+//! Products of sizes that come from settings and files, by checked arithmetic.
+
+use super::machine::amount;
+
+/// A size with the key that sets it, or with words.
+pub type Named<'a> = (&'a str, usize);
+
+/// The product of some sizes, which are the number of `things`, each of so many `bytes` at least.
+///
+/// # Errors
+/// If there are more than `most`: the sizes with their keys, and the memory that they would take.
+pub fn product(sizes: &[Named], things: &str, bytes: usize, most: usize) -> Result<usize, String> {
+    let whole = sizes.iter().try_fold(1_u128, |product, (_, size)| product.checked_mul(*size as u128));
+    if let Some(whole) = whole.and_then(|whole| usize::try_from(whole).ok()).filter(|whole| *whole <= most) {
+        return Ok(whole);
+    }
+    let sizes: Vec<String> = sizes.iter().map(|(key, size)| format!("{key} {size}")).collect();
+    let takes = whole.map_or("more than can be counted".to_owned(), |whole| {
+        format!("{whole}, which would take at least {} of memory", amount(whole.saturating_mul(bytes as u128)))
+    });
+    Err(format!("the number of {things} is {} = {takes}; at most {most} are possible", sizes.join(" × ")))
+}
+
+/// The key of the largest size.
+pub fn largest<'a>(sizes: &[Named<'a>]) -> &'a str {
+    sizes.iter().max_by_key(|(_, size)| *size).map_or("", |(key, _)| key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_that_is_too_large_names_its_factors_and_its_memory() {
+        let of = |sizes: &[Named]| product(sizes, "tokens", 4, 1 << 40);
+        assert_eq!(of(&[("`a`", 1 << 20), ("`b`", 1 << 20)]), Ok(1 << 40));
+        assert_eq!(
+            of(&[("`a`", 1 << 20), ("`b`", (1 << 20) + 1)]).unwrap_err(),
+            "the number of tokens is `a` 1048576 × `b` 1048577 = 1099512676352, which would take at least 4.0 TiB of memory; at most \
+             1099511627776 are possible"
+        );
+        assert!(of(&[("`a`", usize::MAX); 3]).unwrap_err().contains("= more than can be counted;"));
+        assert_eq!(largest(&[("a", 1), ("b", 7), ("c", 2)]), "b");
+    }
+}
