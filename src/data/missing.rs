@@ -72,7 +72,7 @@ const ALIKE: &[(&str, &[&str])] = &[
 
 const GROUND_TRUTHS: &[&str] = &["ground_truth", "answer", "solution", "label", "target", "final_answer"];
 
-/// Adds to an error of [`MissingColumns`] a line for each column that a setting can name or that can be made of another one.
+/// Adds to an error of `MissingColumns` a line for each column that a setting can name or that can be made of another one.
 /// `settings`: each setting, with the column that it names. Other errors stay as they are.
 pub fn with_remedies(error: Error, settings: &[(&str, &str)]) -> Error {
     let Some(lacking) = error.downcast_ref::<MissingColumns>() else { return error };

@@ -96,7 +96,7 @@ impl<'a> HfReader<'a> {
         self.read.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }
 
-    /// A whole number of at most [`MOST`].
+    /// A whole number of at most `MOST`.
     pub fn usize(&self, key: &str) -> Result<usize> {
         self.at_most(key, MOST)
     }

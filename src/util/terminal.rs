@@ -18,7 +18,7 @@ pub fn print(text: &str) -> io::Result<()> {
 /// Prints text that has colours of ours, and whose other parts are printable.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_styled(text: &str) -> io::Result<()> {
     write(&printable_styled(&hide(text)))
 }
@@ -26,7 +26,7 @@ pub fn print_styled(text: &str) -> io::Result<()> {
 /// Prints text that a program may read, such as YAML or JSON: it is left as it is, except on a terminal.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_data(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { print(text) } else { write(&hide(text)) }
 }

@@ -23,8 +23,13 @@ use std::path::{Path, PathBuf};
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
+use burnish::util::limited_memory::LimitedMemory;
 use edits::{Edits, edits};
 use watch::Watch;
+
+/// As in the program: without it, nothing bounds the memory of a template.
+#[global_allocator]
+static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
 /// A reader that is fuzzed.
 struct Target {
@@ -61,6 +66,9 @@ targets! {
     data::parquet
     data::json_lines
     rewards::scorers
+    rewards::remote_replies
+    rewards::sandbox_replies
+    rewards::request_bodies
 }
 
 fn fuzz(target: &Target) {

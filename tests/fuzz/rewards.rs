@@ -1,8 +1,12 @@
-//! Rewards: what a model wrote, read by every scorer and function that runs in this process.
+//! Rewards: what a model wrote, read by every scorer and function that runs in this process; the replies of servers that score; and
+//! the requests that `serve-rm` answers.
 
 use std::sync::LazyLock;
 
+use burnish::pipelines::serve_rm::queries;
 use burnish::reward::math_verify::MathVerify;
+use burnish::reward::remote::read_answer;
+use burnish::reward::sandbox::verdict;
 use burnish::reward::{FUNCTIONS, SCORERS, ScoreInput, Services};
 use serde_json::{Value, json};
 
@@ -93,5 +97,80 @@ pub fn scorers() -> Target {
                 }
             }
         },
+    }
+}
+
+const JSON_WORDS: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "null",
+    "true",
+    "NaN",
+    "-Infinity",
+    "\\u0000",
+    "\\ud800",
+    "\"rewards\": ",
+    "\"extra_logs\": ",
+    "\"query\": ",
+    "\"status\": ",
+    "1e999",
+    "\u{1b}[2J",
+    "é",
+];
+
+pub fn remote_replies() -> Target {
+    Target {
+        name: "remote_replies",
+        seeds: || {
+            let replies = [
+                json!({"rewards": [0.5], "scores": [1], "extra_logs": {"acc": [true], "why": ["text"], "n": 3}}),
+                json!({"rewards": null, "scores": null}),
+                json!({"rewards": [[-1.5]]}),
+            ];
+            replies.map(|reply| reply.to_string().into_bytes()).to_vec()
+        },
+        words: JSON_WORDS,
+        cases: 2_000,
+        read: |input, _| drop(read_answer(input)),
+    }
+}
+
+pub fn sandbox_replies() -> Target {
+    Target {
+        name: "sandbox_replies",
+        seeds: || {
+            let run = json!({"status": "Finished", "return_code": 0, "stdout": "4\n", "stderr": "", "execution_time": 0.1});
+            let replies = [
+                json!({"status": "Success", "compile_result": null, "run_result": run}),
+                json!({"status": "Failed", "compile_result": {"status": "Error", "return_code": 1}, "run_result": null}),
+                json!({"status": "SandboxError", "message": "no room"}),
+            ];
+            replies.map(|reply| reply.to_string().into_bytes()).to_vec()
+        },
+        words: JSON_WORDS,
+        cases: 2_000,
+        read: |input, _| {
+            if let Ok(reply) = serde_json::from_slice::<Value>(input) {
+                _ = verdict(&reply, Some("4"));
+            }
+        },
+    }
+}
+
+pub fn request_bodies() -> Target {
+    Target {
+        name: "request_bodies",
+        seeds: || {
+            let bodies = [json!({"query": ["1+1=2", "é"], "prompts": null, "labels": [{"x": 1}, null]}), json!({"query": []})];
+            bodies.map(|body| body.to_string().into_bytes()).to_vec()
+        },
+        words: JSON_WORDS,
+        cases: 2_000,
+        read: |input, _| drop(queries(input, 64).map_err(|refusal| refusal.response())),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::table::{EVALUATION, EVERYWHERE, Fate, GENERATION, GENERATION_ENGINE, RL, RL_ENGINE, SFT};
 
-/// A kind of configuration. A new one is a variant and a line of [`KINDS`], in the same order.
+/// A kind of configuration. A new one is a variant and a line of `KINDS`, in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Rl,

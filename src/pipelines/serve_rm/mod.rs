@@ -8,4 +8,5 @@ mod server;
 mod service;
 mod texts;
 
+pub use request::queries;
 pub use server::{Options, Server};

@@ -11,4 +11,5 @@ mod judge;
 #[cfg(test)]
 mod tests;
 
+pub use answer::read as read_answer;
 pub use judge::{Remote, RemoteOptions};

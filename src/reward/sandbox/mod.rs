@@ -16,3 +16,4 @@ mod verdict;
 
 pub use self::scorer::{check, score};
 pub use self::service::{Sandbox, SandboxOptions};
+pub use self::verdict::{Verdict, of as verdict};
