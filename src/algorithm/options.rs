@@ -2,7 +2,7 @@
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Setting {
+pub enum OptionValue {
     /// `null`.
     Unset,
     Bool(bool),
@@ -10,19 +10,19 @@ pub enum Setting {
     Text(String),
 }
 
-impl From<f64> for Setting {
+impl From<f64> for OptionValue {
     fn from(number: f64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<bool> for Setting {
+impl From<bool> for OptionValue {
     fn from(on: bool) -> Self {
         Self::Bool(on)
     }
 }
 
-impl From<&str> for Setting {
+impl From<&str> for OptionValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
@@ -30,26 +30,26 @@ impl From<&str> for Setting {
 
 /// The settings of one entry. Reading a setting that the entry does not declare panics, so that `reads` is complete.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options(Vec<(&'static str, Setting)>);
+pub struct Options(Vec<(&'static str, OptionValue)>);
 
 impl Options {
     /// Creates the settings of these keys, whose values `of` returns.
     ///
     /// # Errors
     /// If `of` fails.
-    pub fn read<E>(keys: &[&'static str], of: impl Fn(&str) -> Result<Setting, E>) -> Result<Self, E> {
+    pub fn read<E>(keys: &[&'static str], of: impl Fn(&str) -> Result<OptionValue, E>) -> Result<Self, E> {
         keys.iter().map(|key| Ok((*key, of(key)?))).collect::<Result<_, E>>().map(Self)
     }
 
     /// Returns the settings with another value of one of them; unchanged if the entry does not read it.
-    pub fn with(mut self, name: &str, value: impl Into<Setting>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<OptionValue>) -> Self {
         if let Some((_, setting)) = self.0.iter_mut().find(|(key, _)| is_named(key, name)) {
             *setting = value.into();
         }
         self
     }
 
-    fn get(&self, name: &str) -> &Setting {
+    fn get(&self, name: &str) -> &OptionValue {
         let found = self.0.iter().find(|(key, _)| is_named(key, name));
         found.map(|(_, setting)| setting).unwrap_or_else(|| panic!("an entry reads `{name}`, which its `reads` does not name"))
     }
@@ -68,8 +68,8 @@ impl Options {
     /// If the entry does not declare the setting, or it is neither a number nor null.
     pub fn optional(&self, name: &str) -> Option<f64> {
         match self.get(name) {
-            Setting::Number(number) => Some(*number),
-            Setting::Unset => None,
+            OptionValue::Number(number) => Some(*number),
+            OptionValue::Unset => None,
             other => panic!("`{name}` is no number: {other:?}"),
         }
     }
@@ -80,7 +80,7 @@ impl Options {
     /// If the entry does not declare the setting, or it is not a bool.
     pub fn is_on(&self, name: &str) -> bool {
         match self.get(name) {
-            Setting::Bool(on) => *on,
+            OptionValue::Bool(on) => *on,
             other => panic!("`{name}` is neither true nor false: {other:?}"),
         }
     }
@@ -91,7 +91,7 @@ impl Options {
     /// If the entry does not declare the setting, or it is not text.
     pub fn word(&self, name: &str) -> &str {
         match self.get(name) {
-            Setting::Text(word) => word,
+            OptionValue::Text(word) => word,
             other => panic!("`{name}` is no word: {other:?}"),
         }
     }
@@ -110,14 +110,14 @@ impl Options {
             ("algorithm.", include_str!("../../config/algorithm/default.yaml")),
             ("actor_rollout_ref.actor.", include_str!("../../config/actor/dp_actor.yaml")),
         ];
-        let value = |key: &str| -> Result<Setting, String> {
+        let value = |key: &str| -> Result<OptionValue, String> {
             let (_, text) = files.iter().find(|(section, _)| key.starts_with(section)).ok_or(key)?;
             let of = |line: &str| line.trim().split_once(": ").filter(|(name, _)| is_named(key, name)).map(|(_, v)| v.to_owned());
             let value = text.lines().find_map(of).ok_or_else(|| format!("{key} is not in the YAML"))?;
             Ok(match value.as_str() {
-                "null" => Setting::Unset,
-                "true" | "false" => Setting::Bool(value == "true"),
-                _ => value.parse().map_or(Setting::Text(value), Setting::Number),
+                "null" => OptionValue::Unset,
+                "true" | "false" => OptionValue::Bool(value == "true"),
+                _ => value.parse().map_or(OptionValue::Text(value), OptionValue::Number),
             })
         };
         Self::read(keys, value).unwrap()

@@ -14,7 +14,7 @@ use serde::de::value::Error;
 use super::failure::Failure;
 use super::print::print;
 use crate::config::schema::{Device, Dtype};
-use crate::pipelines::serve_rm::{Options, Server};
+use crate::pipelines::serve_rm::{Server, ServerOptions};
 use crate::server::Limits;
 use crate::util::secret::remember;
 
@@ -74,7 +74,7 @@ pub fn run(args: &ServeRmArgs) -> Result<(), Failure> {
 fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
     let token = args.token_env.as_deref().map(token).transpose()?;
     let open = token.is_none();
-    let server = Server::new(Options {
+    let server = Server::new(ServerOptions {
         model: args.model.clone(),
         host: args.host.clone(),
         port: args.port,

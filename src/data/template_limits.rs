@@ -29,7 +29,7 @@ const FREE: Duration = Duration::from_millis(20);
 /// The time that all renderings may take together beyond [`FREE`].
 const SLOW: Duration = Duration::from_secs(5);
 
-/// What the renderings of a template have taken so far.
+/// The instructions and the time that the renderings of a template have taken so far.
 #[derive(Default)]
 pub struct Taken {
     /// Microseconds beyond [`FREE`].

@@ -135,7 +135,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::run::{BestSoFar, RunInfo, Setting, State};
+    use crate::run::{BestSoFar, RecordedSetting, RunInfo, State};
 
     fn data(gather: &mut Gather) -> (Value, Data) {
         let data = gather.data(false).unwrap();
@@ -152,7 +152,7 @@ mod tests {
             step: 2,
             total_steps: 8,
             best: Some(BestSoFar { metric: "acc".into(), value: 0.5, step: 1 }),
-            config: vec![Setting { key: "data.seed".into(), value: json!(7), from: "x.yaml:3".into() }],
+            config: vec![RecordedSetting { key: "data.seed".into(), value: json!(7), from: "x.yaml:3".into() }],
             command: vec!["trainer".into(), "a=b c".into()],
             ..RunInfo::new("sft", "p", "e")
         };

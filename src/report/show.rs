@@ -150,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::run::{Setting, State};
+    use crate::run::{RecordedSetting, State};
     use crate::util::fs::write_atomic;
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
             total_steps: 9,
             started: 1.0,
             command: vec!["trainer".into(), RESUME.to_owned() + "=disable"],
-            config: vec![Setting { key: RESUME.into(), value: json!("disable"), from: "x".into() }],
+            config: vec![RecordedSetting { key: RESUME.into(), value: json!("disable"), from: "x".into() }],
             ..RunInfo::new("ppo", "p", "e")
         };
         info.write(dir.path()).unwrap();

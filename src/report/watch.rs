@@ -23,7 +23,7 @@ use super::page::page;
 use super::record::RecordedRun;
 use crate::checkpoint::TRACKER_FILE;
 use crate::run::{INFO, PHASE, SAMPLES};
-use crate::server::{Hosts, Limits, Refusal, Response, Site, serve};
+use crate::server::{Hosts, HttpResponse, Limits, Refusal, Site, serve};
 use crate::util::interrupt::Interrupt;
 use crate::util::lock::is_locked;
 
@@ -85,7 +85,7 @@ impl Site for Pages {
         Ok(())
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, _: Bytes) -> Result<Response, Refusal> {
+    async fn answer(self: Arc<Self>, head: Parts, _: Bytes) -> Result<HttpResponse, Refusal> {
         let answer = spawn_blocking(move || {
             let mut view = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             view.answer(head.uri.path(), &head.headers)
@@ -140,13 +140,13 @@ impl View {
 
     /// # Errors
     /// If the files of the runs cannot be read.
-    fn answer(&mut self, path: &str, headers: &HeaderMap) -> Result<Response> {
+    fn answer(&mut self, path: &str, headers: &HeaderMap) -> Result<HttpResponse> {
         self.refresh()?;
         // The process id is part of the version: a restarted server counts from 0 again.
         let version = format!("\"{}-{}\"", std::process::id(), self.version);
         let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == version.as_bytes());
         let body = if is_known { Bytes::new() } else { self.body(path) };
-        let mut response = Response::new(Full::new(body));
+        let mut response = HttpResponse::new(Full::new(body));
         if is_known {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         }

@@ -15,7 +15,7 @@ pub struct Function {
     pub name: &'static str,
     pub doc: &'static str,
     /// The numbers that `reward.function_kwargs` can set.
-    pub settings: &'static [Setting],
+    pub settings: &'static [FunctionSetting],
     /// The services that the function uses.
     pub needs: &'static [Service],
     /// The check of a row, as in [`super::Scorer::check`].
@@ -25,7 +25,7 @@ pub struct Function {
 
 /// A number that a function reads by [`ScoreInput::setting`].
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct FunctionSetting {
     pub name: &'static str,
     /// The default; `None` if the setting is required.
     pub default: Option<f64>,
@@ -51,7 +51,7 @@ impl Function {
                 bail!("the setting \"{name}\" of the reward function \"{}\" is {value}", self.name);
             }
         }
-        let value = |setting: &Setting| {
+        let value = |setting: &FunctionSetting| {
             let value = given.get(setting.name).copied().or(setting.default);
             let key = || format!("reward.function_kwargs.{}.{}", self.name, setting.name);
             let missing = || format!("the reward function \"{}\" needs a number: write +{}=NUMBER", self.name, key());

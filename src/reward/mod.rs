@@ -46,7 +46,7 @@ mod tests;
 mod think_format;
 
 pub use ask::PendingScores;
-pub use function::{Function, Setting};
+pub use function::{Function, FunctionSetting};
 pub use functions::{FUNCTIONS, function, function_names};
 pub use plan::RewardOptions;
 pub use reward_function::{OnError, Reward, Runs};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, ensure};
 
-use super::function::{Function, Setting};
+use super::function::{Function, FunctionSetting};
 use super::score::Score;
 use super::score_input::ScoreInput;
 
@@ -15,8 +15,8 @@ pub const FUNCTION: Function = Function {
           Paper: Yeo et al. 2025, Demystifying Long Chain-of-Thought Reasoning, arXiv:2502.03373, appendix C.2.\n\
           TRL: get_repetition_penalty_reward(ngram_size=3, max_penalty=-1.0).",
     settings: &[
-        Setting { name: "ngram_size", default: Some(3.0), least: Some(1) },
-        Setting { name: "max_penalty", default: Some(-1.0), least: None },
+        FunctionSetting { name: "ngram_size", default: Some(3.0), least: Some(1) },
+        FunctionSetting { name: "max_penalty", default: Some(-1.0), least: None },
     ],
     needs: &[],
     check: |input| tokens(input).map(drop),

@@ -85,7 +85,7 @@ impl<'a> ScoreInput<'a> {
         setting.map(|(_, value)| *value).with_context(|| format!("the function has no setting `{name}`"))
     }
 
-    /// A setting that counts something, one with [`Setting::least`](super::Setting::least).
+    /// A setting that counts something, one with [`FunctionSetting::least`](super::FunctionSetting::least).
     ///
     /// # Errors
     /// As for [`Self::setting`].

@@ -63,9 +63,9 @@ impl Default for Sampling {
     }
 }
 
-/// Changes to the logits of single tokens.
+/// LogitChanges to the logits of single tokens.
 #[derive(Clone, Copy, Default)]
-pub struct Changes<'a> {
+pub struct LogitChanges<'a> {
     /// The tokens under the repetition penalty, each once.
     pub repeated: &'a [u32],
     /// The tokens that may not be drawn.
@@ -87,7 +87,7 @@ pub struct Drawn {
 }
 
 /// Returns the token for the uniform number `u` in [0, 1). `logits` is scratch. Greedy picks the first of equal maxima.
-pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: Changes, u: impl FnOnce() -> f64) -> Drawn {
+pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: LogitChanges, u: impl FnOnce() -> f64) -> Drawn {
     let greedy = sampling.temperature <= 0.0;
     let raw = sampling.logprobs == Logprobs::Raw;
     let scale = if greedy { 1.0 } else { 1.0 / sampling.temperature };
@@ -268,7 +268,7 @@ mod tests {
 
     const LOGITS: [f32; 4] = [0.0, 1.0, 2.0, 3.0];
 
-    fn counts_of(sampling: Sampling, changes: Changes) -> [usize; 4] {
+    fn counts_of(sampling: Sampling, changes: LogitChanges) -> [usize; 4] {
         let mut counts = [0; 4];
         for i in 0..1000 {
             let Drawn { token, log_prob, .. } = sample(&mut LOGITS.clone(), &sampling, changes, || (i as f64 + 0.5) / 1000.0);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn counts(sampling: Sampling) -> [usize; 4] {
-        counts_of(sampling, Changes::default())
+        counts_of(sampling, LogitChanges::default())
     }
 
     #[test]
@@ -306,17 +306,17 @@ mod tests {
     fn penalised_and_forbidden_tokens() {
         let penalty = Sampling { repetition_penalty: 2.0, ..Sampling::default() };
         // Logits 0, 0.5, 2, 1.5: softmax is 0.069, 0.113, 0.508, 0.309.
-        let changes = Changes { repeated: &[1, 3], forbidden: &[] };
+        let changes = LogitChanges { repeated: &[1, 3], forbidden: &[] };
         let expected = [69, 113, 508, 309];
         let got = counts_of(penalty, changes);
         assert!(got.iter().zip(expected).all(|(a, b)| a.abs_diff(b) <= 1), "{got:?}");
-        let changes = Changes { repeated: &[], forbidden: &[3] };
+        let changes = LogitChanges { repeated: &[], forbidden: &[3] };
         assert_eq!(counts_of(Sampling::default(), changes)[3], 0);
         let greedy = Sampling { temperature: 0.0, ..penalty };
-        let changes = Changes { repeated: &[3], forbidden: &[2] };
+        let changes = LogitChanges { repeated: &[3], forbidden: &[2] };
         assert_eq!(sample(&mut LOGITS.clone(), &greedy, changes, || unreachable!()).token, 3);
         let Drawn { token, log_prob, .. } =
-            sample(&mut [-1.0, -1.5], &greedy, Changes { repeated: &[0], forbidden: &[] }, || unreachable!());
+            sample(&mut [-1.0, -1.5], &greedy, LogitChanges { repeated: &[0], forbidden: &[] }, || unreachable!());
         assert_eq!(token, 1, "a negative logit is multiplied");
         assert!((log_prob - (-1.5 - ((-1f32).exp() + (-1.5f32).exp()).ln())).abs() < 1e-6);
     }
@@ -329,7 +329,7 @@ mod tests {
             logits[token] = 0.0;
         }
         for (u, expected) in [(0.0, 3), (0.33, 3), (0.34, BLOCK), (0.66, BLOCK), (0.67, 3 * BLOCK + 1), (1.0, 3 * BLOCK + 1)] {
-            let drawn = sample(&mut logits.clone(), &Sampling::default(), Changes::default(), || u);
+            let drawn = sample(&mut logits.clone(), &Sampling::default(), LogitChanges::default(), || u);
             assert_eq!(drawn.token as usize, expected, "u = {u}");
             assert!((drawn.log_prob + 3f32.ln()).abs() < 1e-6);
         }
@@ -346,7 +346,7 @@ mod tests {
             let tensor = tensor_from_vec(logits.clone(), [rows, vocab], &burn::tensor::Device::flex());
             let drawn = sample_on_device(tensor, &sampling, &u);
             for ((row, got), u) in logits.chunks_exact(vocab).zip(drawn).zip(&u) {
-                let want = sample(&mut row.to_vec(), &sampling, Changes::default(), || *u);
+                let want = sample(&mut row.to_vec(), &sampling, LogitChanges::default(), || *u);
                 assert_eq!(got.token, want.token, "u = {u}");
                 assert!((got.log_prob - want.log_prob).abs() < 1e-5, "{got:?} for {want:?}");
                 assert!((got.rollout_log_prob - want.rollout_log_prob).abs() < 1e-5, "{got:?} for {want:?}");
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn greedy_is_the_first_maximum() {
         let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
-        let Drawn { token, log_prob, .. } = sample(&mut [1.0, 5.0, 5.0], &greedy, Changes::default(), || unreachable!());
+        let Drawn { token, log_prob, .. } = sample(&mut [1.0, 5.0, 5.0], &greedy, LogitChanges::default(), || unreachable!());
         assert_eq!(token, 1);
         assert!((log_prob - (5f32 - (1f32.exp() + 2.0 * 5f32.exp()).ln())).abs() < 1e-5);
     }

@@ -70,7 +70,7 @@ pub struct RunInfo {
     /// The best validation so far.
     pub best: Option<BestSoFar>,
     /// Every setting, with the place where it was written.
-    pub config: Vec<Setting>,
+    pub config: Vec<RecordedSetting>,
 }
 
 /// The readable parts of a record.
@@ -117,7 +117,7 @@ pub struct BestSoFar {
 
 /// One setting of the resolved configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct RecordedSetting {
     /// The dotted key of the setting.
     pub key: String,
     pub value: Value,
@@ -168,7 +168,7 @@ impl RunInfo {
 
     /// Adds every setting: its key, its value, and the place where it was written.
     pub fn with_settings(self, settings: Vec<(String, Value, String)>) -> Self {
-        let setting = |(key, value, from)| Setting { key, value: readable(value), from };
+        let setting = |(key, value, from)| RecordedSetting { key, value: readable(value), from };
         Self { config: settings.into_iter().map(setting).collect(), ..self }
     }
 

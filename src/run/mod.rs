@@ -19,7 +19,7 @@ mod sample;
 mod stage;
 mod watched;
 
-pub use info::{BestSoFar, Found, INFO, RunInfo, Setting, State};
+pub use info::{BestSoFar, Found, INFO, RecordedSetting, RunInfo, State};
 pub use log_file::{LOG, LogFile, LogLine};
 pub use output::Output;
 pub use phase::{PHASE, Phase};

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::hosts::Hosts;
 use super::limits::Limits;
-use super::refusal::{Refusal, Response};
+use super::refusal::{HttpResponse, Refusal};
 use super::request::Bodies;
 use super::site::Site;
 use super::wire::{Line, wire};
@@ -88,7 +88,7 @@ impl<S: Site> Shared<S> {
         line.say(format!("HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes());
     }
 
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> HttpResponse {
         let answer = tokio::select! {
             answer = self.received(request) => answer,
             () = self.stopped(GRACE) => Err(Refusal::busy("the server is stopping")),
@@ -99,7 +99,7 @@ impl<S: Site> Shared<S> {
         })
     }
 
-    async fn received(&self, request: Request<Incoming>) -> Result<Response, Refusal> {
+    async fn received(&self, request: Request<Incoming>) -> Result<HttpResponse, Refusal> {
         let (head, body) = request.into_parts();
         self.hosts.check(&head)?;
         self.site.admit(&head)?;

@@ -15,6 +15,6 @@ mod wire;
 
 pub use hosts::Hosts;
 pub use limits::Limits;
-pub use refusal::{Refusal, Response, json_response};
+pub use refusal::{HttpResponse, Refusal, json_response};
 pub use serve::serve;
 pub use site::Site;

@@ -7,7 +7,7 @@ use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFT
 use serde_json::{Value, json};
 
 /// An answer, whose body is in memory.
-pub type Response = hyper::Response<Full<Bytes>>;
+pub type HttpResponse = hyper::Response<Full<Bytes>>;
 
 /// An answer that says why a request is refused: `{"error": …}`.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,7 @@ impl Refusal {
         Self { header: Some((name, value)), ..self }
     }
 
-    pub fn response(self) -> Response {
+    pub fn response(self) -> HttpResponse {
         let mut response = json_response(self.status, &json!({"error": self.message}));
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -52,8 +52,8 @@ impl Refusal {
 }
 
 /// An answer in JSON.
-pub fn json_response(status: StatusCode, body: &Value) -> Response {
-    let mut response = Response::new(Full::new(Bytes::from(format!("{body}\n"))));
+pub fn json_response(status: StatusCode, body: &Value) -> HttpResponse {
+    let mut response = HttpResponse::new(Full::new(Bytes::from(format!("{body}\n"))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
 
-use super::refusal::{Refusal, Response};
+use super::refusal::{HttpResponse, Refusal};
 
 /// The addresses and answers of a command that listens.
 pub trait Site: Send + Sync + 'static {
@@ -17,7 +17,7 @@ pub trait Site: Send + Sync + 'static {
     fn admit(&self, head: &Parts) -> Result<(), Refusal>;
 
     /// Answers a request that was admitted. The future is dropped when its client leaves.
-    fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> impl Future<Output = Result<Response, Refusal>> + Send;
+    fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> impl Future<Output = Result<HttpResponse, Refusal>> + Send;
 
     /// Notes that a request was refused, by this site or by the server itself.
     fn refused(&self, refusal: &Refusal);

@@ -6,7 +6,7 @@ use figment::value::Value;
 use crate::algorithm::advantage::{self, Need};
 use crate::algorithm::kl;
 use crate::algorithm::loss::PolicyObjective;
-use crate::algorithm::options::{Options, Setting};
+use crate::algorithm::options::{OptionValue, Options};
 use crate::algorithm::pf_ppo::{self, Reweighting};
 use crate::algorithm::policy_loss::{self, LossOptions, PolicyLoss};
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShaping};
@@ -110,7 +110,7 @@ pub fn batch_shaping(config: &PpoConfig) -> RewardShaping {
 /// A name that no registry knows.
 pub fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
     let settings = Value::serialize(config)?;
-    let is_on = |switch: &str| matches!(setting(&settings, switch), Ok(Setting::Bool(true)));
+    let is_on = |switch: &str| matches!(setting(&settings, switch), Ok(OptionValue::Bool(true)));
     policy_loss::chosen(&config.actor_rollout_ref.actor.policy_loss.loss_mode, is_on).context("unknown loss_mode")
 }
 
@@ -124,13 +124,15 @@ pub fn options(config: &PpoConfig, keys: &[&'static str]) -> Result<Options> {
 }
 
 /// The value of a setting among all of them.
-fn setting(settings: &Value, key: &str) -> Result<Setting> {
+fn setting(settings: &Value, key: &str) -> Result<OptionValue> {
     let value = settings.find_ref(key).with_context(|| format!("there is no setting {key}"))?;
     Ok(match value {
-        Value::Empty(..) => Setting::Unset,
-        Value::Bool(_, on) => Setting::Bool(*on),
-        Value::Num(_, number) => Setting::Number(number.to_f64().or_else(|| Some(number.to_i128()? as f64)).context("a number")?),
-        Value::String(_, word) => Setting::Text(word.clone()),
+        Value::Empty(..) => OptionValue::Unset,
+        Value::Bool(_, on) => OptionValue::Bool(*on),
+        Value::Num(_, number) => {
+            OptionValue::Number(number.to_f64().or_else(|| Some(number.to_i128()? as f64)).context("a number")?)
+        }
+        Value::String(_, word) => OptionValue::Text(word.clone()),
         _ => bail!("{key} is neither a switch nor a number nor a word"),
     })
 }

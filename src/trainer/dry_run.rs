@@ -19,8 +19,8 @@ use crate::util::interrupt::Interrupt;
 /// Describes what a run of reinforcement learning would do.
 ///
 /// # Errors
-/// What a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the weights only
-/// the number is compared, not each name, shape and type; whether the run may write its files is not tried.
+/// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the
+/// weights only the number is compared, not each name, shape and type; whether the run may write its files is not tried.
 pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;

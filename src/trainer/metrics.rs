@@ -1,4 +1,4 @@
-//! What a batch was like (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin
+//! The metrics of a batch (verl's `compute_data_metrics` and `compute_variance_proxy_metrics`). The names begin
 //! with `critic/` even where there is no critic.
 
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ fn length(name: &str, values: &[f64], most: usize, metrics: &mut Metrics) {
     metrics.set(format!("{name}/clip_ratio"), clipped as f64 / values.len() as f64);
 }
 
-/// How noisy the gradient is: A²·W estimates the squared norm of a trajectory's, with W = Σ_t (1 − 2π_t + Σπ²) and A the mean of
+/// The noise of the gradient: A²·W estimates the squared norm of a trajectory's, with W = Σ_t (1 − 2π_t + Σπ²) and A the mean of
 /// its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared, as in verl.
 /// `actor/grad_norm` is of the mean gradient; a step that does not update the actor has none.
 pub fn variance_proxy(batch: &Batch, metrics: &mut Metrics) {

@@ -1,4 +1,4 @@
-//! Whether a run still learns from its scores. A run whose every advantage is 0 goes on and finishes like any other, with a loss of 0, a
+//! The watch over what a run learns from its scores. A run whose every advantage is 0 goes on and finishes like any other, with a loss of 0, a
 //! KL of 0 and no clipped token, which look like health: so it is said, once, when it has lasted, and again at the end.
 
 use super::batch::Batch;
@@ -46,7 +46,7 @@ impl Signal {
     }
 }
 
-/// Why a step that is done teaches nothing, or `None` where it does. KL terms and an entropy bonus may still move the policy.
+/// The reason why a step that is done teaches nothing, or `None` where it does. KL terms and an entropy bonus may still move the policy.
 pub fn missing(batch: &Batch, estimator: &Estimator, metrics: &Metrics) -> Option<&'static str> {
     let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
     let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));

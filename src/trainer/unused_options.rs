@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, ESTIMATORS};
     use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
-    use crate::algorithm::options::{Options, Setting};
+    use crate::algorithm::options::{OptionValue, Options};
     use crate::algorithm::policy_loss::{LossOptions, MiniBatch, POLICY_LOSSES, PolicyLoss};
     use crate::config::schema::Schema;
     use crate::config::{Choices, Request, complete, defaults, load};
@@ -257,17 +257,17 @@ mod tests {
             let name = key.rsplit('.').next().unwrap();
             let words = complete::values(written.root(), &Choices::default(), key);
             let words = words.iter().filter(|word| *word != "null").map(|word| match word.as_str() {
-                "true" | "false" => Setting::Bool(word == "true"),
-                word => word.parse().map_or(Setting::from(word), Setting::Number),
+                "true" | "false" => OptionValue::Bool(word == "true"),
+                word => word.parse().map_or(OptionValue::from(word), OptionValue::Number),
             });
-            let is_number = words.clone().all(|word| matches!(word, Setting::Number(_)));
-            let numbers = [0.0, 0.05, 0.5, 1.1, 1.5, 5.0].into_iter().filter(|_| is_number).map(Setting::Number);
+            let is_number = words.clone().all(|word| matches!(word, OptionValue::Number(_)));
+            let numbers = [0.0, 0.05, 0.5, 1.1, 1.5, 5.0].into_iter().filter(|_| is_number).map(OptionValue::Number);
             (*key, words.chain(numbers).map(|value| base.clone().with(name, value)).collect())
         };
         (base.clone(), reads.iter().map(changed).collect())
     }
 
-    /// What a loss says that it reads is what it reads: anything else is not among its options, and asking for it panics.
+    /// A loss reads what it says that it reads: anything else is not among its options, and asking for it panics.
     #[test]
     fn losses_read_the_settings_that_they_name() {
         for entry in POLICY_LOSSES {

@@ -135,7 +135,7 @@ mod tests {
         StepLog::open(&dir.path().join("new.jsonl"), Some(7)).unwrap();
     }
 
-    /// Where this user may make a device.
+    /// Runs where this user may make a device.
     #[test]
     fn a_device_is_written_into() {
         use std::os::unix::fs::FileTypeExt;

@@ -1,4 +1,4 @@
-//! What to say of a folder that holds no model: which folders below it do (a run or a checkpoint holds its model some folders below),
+//! The hint for a folder that holds no model: which folders below it do (a run or a checkpoint holds its model some folders below),
 //! and how the model of a name on the Hugging Face Hub becomes a folder.
 
 use std::cmp::Reverse;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use burnish::report::gather::Gather;
 use burnish::report::page::page;
-use burnish::run::{BestSoFar, RunInfo, Setting, State};
+use burnish::run::{BestSoFar, RecordedSetting, RunInfo, State};
 use serde_json::{Value, json};
 
 /// A run of 40 steps with validations, samples, settings, a metric that is sometimes not finite, and texts that look like HTML.
@@ -41,7 +41,11 @@ fn write_run(dir: &Path, experiment: &str, rate: f64) {
         ended: Some(1.8e9),
         metrics: dir.join("metrics.jsonl"),
         best: Some(BestSoFar { metric: "val-core/arithmetic/acc/mean@1".into(), value: 0.9, step: 40 }),
-        config: vec![Setting { key: "actor_rollout_ref.actor.optim.lr".into(), value: json!(rate), from: "command line".into() }],
+        config: vec![RecordedSetting {
+            key: "actor_rollout_ref.actor.optim.lr".into(),
+            value: json!(rate),
+            from: "command line".into(),
+        }],
         ..RunInfo::new("ppo", "arithmetic", experiment)
     };
     info.write(dir).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Init, Sequence};
-use burnish::rollout::sampling::{Changes, sample};
+use burnish::rollout::sampling::{LogitChanges, sample};
 use burnish::rollout::{
     Engine, Finish, GenerationProgress, GenerationRequest, Logprobs, NativeEngine, Response, Sampling, Stops,
 };
@@ -224,7 +224,7 @@ fn golden_log_probs_of_generation() {
             let expected = if logprobs == Logprobs::Raw { &case["raw_logprobs"] } else { processed };
             let mut found = vec![false; logits.len()];
             for draw in 0..2000 {
-                let changes = Changes { repeated: &repeated, forbidden: &forbidden };
+                let changes = LogitChanges { repeated: &repeated, forbidden: &forbidden };
                 let drawn = sample(&mut logits.clone(), &sampling, changes, || (f64::from(draw) + 0.5) / 2000.0);
                 let token = drawn.token as usize;
                 assert!(!processed[token].is_null(), "{token} is not kept: {case}");

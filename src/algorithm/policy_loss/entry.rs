@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use super::super::aggregate::{self, Aggregation};
 use super::super::column::{Segments, masked_sum};
-use super::super::options::{Options, Setting};
+use super::super::options::{OptionValue, Options};
 use super::super::rollout_correction::{BypassLoss, RolloutCorrection};
 use crate::util::choice::Refusal;
 
@@ -93,7 +93,7 @@ impl LossOptions {
     }
 
     /// Returns the settings with another value of one of them, see [`Options::with`].
-    pub fn with(self, name: &str, value: impl Into<Setting>) -> Self {
+    pub fn with(self, name: &str, value: impl Into<OptionValue>) -> Self {
         Self { settings: self.settings.with(name, value), ..self }
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::char_tokenizer::write_char_tokenizer;
-use super::{PrepareArgs, PrepareReport, Problem, write_parquet};
+use super::{MathProblem, PrepareArgs, PrepareReport, write_parquet};
 use crate::util::rng::Stream;
 
 pub const DATA_SOURCE: &str = "burnish/arithmetic";
@@ -73,7 +73,7 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
         let careless = Stream::new(options.seed, "careless", &[number as u64]).uniform() < options.careless;
         solve(pair / operands, op, pair % operands, careless)
     };
-    let problems: Vec<Problem> = numbers.iter().map(problem).collect();
+    let problems: Vec<MathProblem> = numbers.iter().map(problem).collect();
     let (test, train) = problems.split_at(options.test);
     let mut files = Vec::new();
     for (split, problems) in [("train", train), ("test", test)] {
@@ -86,7 +86,7 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
 }
 
 /// Returns the problem with its true result; the demonstration of a `careless` pupil forgets to carry (or borrow) a ten.
-fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
+fn solve(left: usize, op: char, right: usize, careless: bool) -> MathProblem {
     let (a, b) = (left as i128, right as i128);
     let result = match op {
         '+' => a + b,
@@ -100,7 +100,7 @@ fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
     };
     let question = format!("{left}{op}{right}=");
     let demonstration = if careless { result + forgotten } else { result };
-    Problem { prompt: question.clone(), ground_truth: result.to_string(), question, answer: demonstration.to_string() }
+    MathProblem { prompt: question.clone(), ground_truth: result.to_string(), question, answer: demonstration.to_string() }
 }
 
 /// Draws `k` different numbers of 0..n in random order: Fisher–Yates on an array that is stored only where it was changed.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result};
 use regex::Regex;
 
-use super::{PrepareReport, Problem, write_parquet};
+use super::{MathProblem, PrepareReport, write_parquet};
 use crate::data::rows::{Row, read_rows};
 
 pub const DATA_SOURCE: &str = "openai/gsm8k";
@@ -25,12 +25,12 @@ pub fn gsm8k(input: &Path, output: &Path) -> Result<PrepareReport> {
     Ok(PrepareReport { files })
 }
 
-fn problem(row: &Row) -> Result<Problem> {
+fn problem(row: &Row) -> Result<MathProblem> {
     static FINAL: LazyLock<Regex> = LazyLock::new(|| Regex::new("#### (-?[0-9.,]+)").expect("a constant pattern"));
     let text = |name| row.column(name)?.as_str().with_context(|| format!("{}: \"{name}\" must be text", row.place()));
     let (question, answer) = (text("question")?, text("answer")?);
     let number = FINAL.captures(answer).with_context(|| format!("{}: the answer has no \"#### NUMBER\"", row.place()))?;
-    Ok(Problem {
+    Ok(MathProblem {
         prompt: format!("{question} {INSTRUCTION}"),
         ground_truth: number[1].replace(',', ""),
         question: question.to_owned(),

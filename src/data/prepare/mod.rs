@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 
 use crate::util::suggest::did_you_mean;
 pub use preparer::{PrepareArgs, PrepareReport, Preparer};
-pub use schema::{Problem, write_parquet};
+pub use schema::{MathProblem, write_parquet};
 
 /// All data sets.
 pub static PREPARERS: &[Preparer] = &[

@@ -13,7 +13,7 @@ use crate::data::table::write_batches;
 /// One problem: `prompt` is the user's message, and the scorer compares with `ground_truth`; `question` and `answer` are the
 /// source's own texts, kept under `extra_info`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub struct MathProblem {
     pub prompt: String,
     pub ground_truth: String,
     pub question: String,
@@ -22,10 +22,10 @@ pub struct Problem {
 
 /// Writes `problems` with the columns data_source, prompt, ability, reward_model and extra_info {split, index, answer,
 /// question}. The file appears whole or not at all.
-pub fn write_parquet(path: &Path, data_source: &str, ability: &str, split: &str, problems: &[Problem]) -> Result<()> {
+pub fn write_parquet(path: &Path, data_source: &str, ability: &str, split: &str, problems: &[MathProblem]) -> Result<()> {
     let count = problems.len();
     let constant = |text: &str| -> ArrayRef { Arc::new(StringArray::from_iter_values((0..count).map(|_| text))) };
-    let text = |f: fn(&Problem) -> &String| -> ArrayRef { Arc::new(StringArray::from_iter_values(problems.iter().map(f))) };
+    let text = |f: fn(&MathProblem) -> &String| -> ArrayRef { Arc::new(StringArray::from_iter_values(problems.iter().map(f))) };
     let indices: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count as i64));
 
     let messages = structure(vec![("role", constant("user")), ("content", text(|p| &p.prompt))]);

@@ -28,20 +28,20 @@ pub enum Target {
     /// `- name`, `- /name`, `- name@package`.
     File(String),
     /// `- group: option`, `- group@package: option`.
-    Group { group: String, options: Options },
+    Group { group: String, options: GroupOptions },
     /// `- override group@package: option`: chooses another option for a group of an included file.
-    Choice { group: String, options: Options },
+    Choice { group: String, options: GroupOptions },
 }
 
 /// The options that are taken from a group.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Options {
+pub enum GroupOptions {
     Nothing,
     One(String),
     Several(Vec<String>),
 }
 
-impl Options {
+impl GroupOptions {
     /// Returns the options that a value names; `None` if it names none.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
@@ -100,7 +100,7 @@ fn read(item: &Node) -> Option<DefaultsEntry> {
             if group.is_empty() || keywords.iter().any(|word| !matches!(*word, "override" | "optional")) {
                 return None;
             }
-            let options = Options::from_value(&node.value)?;
+            let options = GroupOptions::from_value(&node.value)?;
             let target = match keywords.contains(&"override") {
                 true => Target::Choice { group, options },
                 false => Target::Group { group, options },
@@ -155,7 +155,7 @@ impl DefaultsEntry {
             Target::Own => None,
             Target::File(path) => Some(path.rsplit('/').next().unwrap_or(path)),
             Target::Group { options, .. } | Target::Choice { options, .. } => match options {
-                Options::One(name) => Some(name),
+                GroupOptions::One(name) => Some(name),
                 _ => None,
             },
         }

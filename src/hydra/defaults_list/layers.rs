@@ -2,7 +2,7 @@
 //!
 //! A list is followed from its end to its start, so that the `override` entries of a later file apply to the earlier ones.
 
-use super::entry::{DefaultsEntry, Options, Target};
+use super::entry::{DefaultsEntry, GroupOptions, Target};
 use super::file::File;
 use crate::hydra::error::Problem;
 use crate::hydra::interpolation;
@@ -25,7 +25,7 @@ pub struct Layer {
 /// The choice of another option for a group than its `defaults:` list gives.
 struct Choice {
     key: String,
-    options: Options,
+    options: GroupOptions,
     origin: Origin,
     used: bool,
 }
@@ -39,7 +39,7 @@ struct Deletion {
 }
 
 /// The groups and options that `defaults:` lists choose for Hydra itself, which does not run here.
-type ForHydra = Vec<(String, Options)>;
+type ForHydra = Vec<(String, GroupOptions)>;
 
 struct Layers<'a> {
     search: &'a SearchPath,
@@ -80,13 +80,14 @@ pub fn layers(primary: File, search: &SearchPath, groups: &[Override]) -> Result
 impl Layers<'_> {
     fn take_override(&mut self, one: &Override) -> Result<(), Problem> {
         let key = one.package.as_ref().map_or(one.key.clone(), |package| format!("{}@{package}", one.key));
-        let options = one.value.as_ref().and_then(|node| Options::from_value(&node.value)).filter(|o| *o != Options::Nothing);
+        let options =
+            one.value.as_ref().and_then(|node| GroupOptions::from_value(&node.value)).filter(|o| *o != GroupOptions::Nothing);
         let wrong = |message: String, help: &str| Err(Problem::new("", message).at(&one.origin).help(help));
         match (one.operation, options) {
             (Operation::Force, _) => {
                 wrong(format!("the group `{key}` cannot be forced"), "write + to add it, nothing in front to change it")
             }
-            (Operation::Delete, Some(Options::Several(_))) => {
+            (Operation::Delete, Some(GroupOptions::Several(_))) => {
                 wrong(format!("`~{key}` takes one option"), "write ~group or ~group=option")
             }
             (Operation::Delete, options) => {
@@ -162,7 +163,7 @@ impl Layers<'_> {
             self.choose(&mut entry);
             match &entry.target {
                 Target::Own => parts.push(Part::Done(vec![Layer { file: file.clone(), package: package.clone(), key: None }])),
-                Target::Group { group, options: Options::Several(names) } => {
+                Target::Group { group, options: GroupOptions::Several(names) } => {
                     for name in names.iter().rev() {
                         let target = Target::File(format!("{group}/{name}"));
                         parts.push(Part::Done(self.entry(DefaultsEntry { target, ..entry.clone() }, late)?));
@@ -285,7 +286,7 @@ impl Layers<'_> {
         })?;
         match &mut entry.target {
             Target::File(path) => *path = resolved,
-            Target::Group { options, .. } | Target::Choice { options, .. } => *options = Options::One(resolved),
+            Target::Group { options, .. } | Target::Choice { options, .. } => *options = GroupOptions::One(resolved),
             Target::Own => {}
         }
         Ok(entry)

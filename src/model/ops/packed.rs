@@ -33,12 +33,12 @@ impl Segment {
 }
 
 /// A shared beginning and its continuations: their gradients meet in the stem, so one task works on a whole tree.
-pub type Tree = Vec<Segment>;
+pub type Segments = Vec<Segment>;
 
 /// The layout of a micro-batch: rows 0..n, each in exactly one segment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packed {
-    pub trees: Vec<Tree>,
+    pub trees: Vec<Segments>,
     rows: usize,
     /// Values that backends have prepared for this layout.
     pub(super) prepared: Prepared,

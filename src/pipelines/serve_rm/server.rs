@@ -30,7 +30,7 @@ const TOKENIZING: usize = 4;
 const STACK: usize = 8 << 20;
 
 /// The options of the server.
-pub struct Options {
+pub struct ServerOptions {
     /// The folder of the reward model with its tokenizer.
     pub model: PathBuf,
     pub host: String,
@@ -58,7 +58,7 @@ pub struct Server {
     texts: Texts,
     listener: TcpListener,
     interrupt: Interrupt,
-    options: Options,
+    options: ServerOptions,
 }
 
 impl Server {
@@ -66,7 +66,7 @@ impl Server {
     ///
     /// # Errors
     /// If the folder holds no reward model, the address is taken, or the device is not available.
-    pub fn new(options: Options) -> Result<Self> {
+    pub fn new(options: ServerOptions) -> Result<Self> {
         let folder = options.model.as_path();
         let decoder = HfConfig::read(folder)?.scalar_decoder(false)?;
         let tokenizer = Tokenizer::load(folder)?;
@@ -127,7 +127,7 @@ impl Server {
 }
 
 /// The names by which clients may address the server.
-fn hosts(options: &Options) -> Hosts {
+fn hosts(options: &ServerOptions) -> Hosts {
     if options.token.is_some() {
         return Hosts::Any;
     }

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 
 use super::request::queries;
 use super::scoring::Job;
-use crate::server::{Refusal, Response, Site, json_response};
+use crate::server::{HttpResponse, Refusal, Site, json_response};
 
 const REWARD: &str = "/get_reward";
 const HEALTH: &str = "/health";
@@ -38,7 +38,7 @@ pub struct Service {
     pub counts: Counts,
 }
 
-/// What has been answered so far.
+/// The requests answered so far.
 #[derive(Default)]
 pub struct Counts {
     requests: AtomicU64,
@@ -59,7 +59,7 @@ impl Site for Service {
         }
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<Response, Refusal> {
+    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, Refusal> {
         if head.uri.path() == HEALTH {
             return Ok(json_response(StatusCode::OK, &self.health()));
         }

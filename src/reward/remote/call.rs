@@ -32,7 +32,7 @@ pub struct Call<'a> {
 }
 
 /// The reason why an attempt failed.
-pub struct Problem {
+pub struct FailedCall {
     pub failure: Failure,
     /// True if another attempt may succeed.
     pub passes: bool,
@@ -62,7 +62,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// If the run is interrupted, or no thread can be started.
-    pub fn post(&self, endpoint: &Endpoint, token: Option<&str>) -> Result<Result<Score, Problem>> {
+    pub fn post(&self, endpoint: &Endpoint, token: Option<&str>) -> Result<Result<Score, FailedCall>> {
         let reply = match self.reply(endpoint)? {
             Ok(reply) => reply,
             Err(problem) => return Ok(Err(problem)),
@@ -78,14 +78,14 @@ impl Call<'_> {
         };
         let failure =
             Failure { kind: FailureKind::Exception, message: format!("{wrong}status {status}, {}", quote(&reply.body, token)) };
-        Ok(Err(Problem { failure, passes: matches!(status, 408 | 429 | 500..) }))
+        Ok(Err(FailedCall { failure, passes: matches!(status, 408 | 429 | 500..) }))
     }
 
     /// Sends the request on a thread of its own and waits for it, because connecting, resolving a name and a server can block for
     /// any time.
-    fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, Problem>> {
+    fn reply(&self, endpoint: &Endpoint) -> Result<Result<Reply, FailedCall>> {
         self.interrupt.check()?;
-        let failed = |kind, message: String| Problem { failure: Failure { kind, message }, passes: true };
+        let failed = |kind, message: String| FailedCall { failure: Failure { kind, message }, passes: true };
         let late = || failed(FailureKind::Timeout, format!("no answer within {:?}", self.timeout));
         let (send, receive) = sync_channel(1);
         let (agent, url, body) = (self.agent.clone(), endpoint.url.clone(), self.body.clone());
@@ -100,7 +100,7 @@ impl Call<'_> {
                 Ok(Err(Error::Timeout(_))) => Err(late()),
                 // The next answer would be as long.
                 Ok(Err(error @ Error::BodyExceedsLimit(_))) => {
-                    Err(Problem { passes: false, ..failed(FailureKind::Exception, describe(&error)) })
+                    Err(FailedCall { passes: false, ..failed(FailureKind::Exception, describe(&error)) })
                 }
                 Ok(Err(error)) => Err(failed(FailureKind::Crash, describe(&error))),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => Err(late()),

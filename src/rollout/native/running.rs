@@ -1,7 +1,7 @@
 //! A sequence that is being generated.
 
 use crate::model::kv_cache::BlockTable;
-use crate::rollout::sampling::{Changes, Drawn, sample};
+use crate::rollout::sampling::{Drawn, LogitChanges, sample};
 use crate::rollout::{Finish, GenerationRequest, Response, Stops};
 use crate::util::rng::Stream;
 
@@ -57,7 +57,7 @@ impl Running {
     /// Draws the next token; `logits` is scratch.
     pub fn draw(&mut self, logits: &mut [f32], request: &GenerationRequest) {
         let forbidden = if self.forbids(request) { request.eos } else { &[] };
-        let changes = Changes { repeated: &self.repeated, forbidden };
+        let changes = LogitChanges { repeated: &self.repeated, forbidden };
         let drawn = sample(logits, &request.sampling, changes, || self.stream.uniform());
         self.push(drawn, request);
     }

@@ -76,7 +76,7 @@ fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cu
     all
 }
 
-/// How probabilities of generation and training differ (verl's `calculate_debug_metrics`), and, what verl leaves out, the
+/// The difference between the probabilities of generation and of training (verl's `calculate_debug_metrics`), and, what verl leaves out, the
 /// log-probabilities: of an unlikely token only these show a difference.
 fn probability_difference(rollout: &[f32], actor: &[f32], metrics: &mut Metrics) {
     let probs = |x: &[f32]| x.iter().map(|&x| f64::from(x).exp()).collect::<Vec<_>>();

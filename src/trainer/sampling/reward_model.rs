@@ -110,7 +110,7 @@ fn cut(config: &PpoConfig) -> Cut {
     }
 }
 
-/// How conversations are written for the reward model; `None` where it reads the tokens of the policy, whose vocabulary must then
+/// The way in which conversations are written for the reward model; `None` where it reads the tokens of the policy, whose vocabulary must then
 /// be its own.
 fn rewriting(
     config: &PpoConfig,
