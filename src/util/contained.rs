@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,6 +55,10 @@ impl fmt::Display for Excess {
     }
 }
 
+/// The time for which a thread looks for what it waits for before it sleeps. To render a template takes some microseconds, and to wake
+/// a thread some tens of them, for each row of the data.
+const AWAKE: Duration = Duration::from_micros(50);
+
 /// The interval at which a waiting thread looks whether the memory was exceeded.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -80,6 +84,10 @@ pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + S
     let worker = Worker::of(limits.stack)?;
     worker.start(Box::new(run))?;
     let start = Instant::now();
+    if let Some(result) = soon(&receiver) {
+        worker.rest();
+        return result;
+    }
     loop {
         match receiver.recv_timeout(LOOK) {
             Ok(result) => {
@@ -95,6 +103,18 @@ pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + S
             }
         }
     }
+}
+
+/// What a channel receives within [`AWAKE`]. Other threads have the processor meanwhile, where there is but one.
+fn soon<T>(receiver: &Receiver<T>) -> Option<T> {
+    let start = Instant::now();
+    while start.elapsed() < AWAKE {
+        if let Ok(received) = receiver.try_recv() {
+            return Some(received);
+        }
+        thread::yield_now();
+    }
+    None
 }
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -115,7 +135,11 @@ impl Worker {
         }
         drop(resting);
         let (sender, receiver) = sync_channel::<Work>(1);
-        let run = move || receiver.into_iter().for_each(|work| work());
+        let run = move || {
+            while let Some(work) = soon(&receiver).or_else(|| receiver.recv().ok()) {
+                work();
+            }
+        };
         let spawned = thread::Builder::new().name("contained".to_owned()).stack_size(stack).spawn(run);
         spawned.map_err(|error| Excess::NoThread(error.to_string()))?;
         Ok(Self { stack, work: sender })
