@@ -4,10 +4,11 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
+use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -105,14 +106,16 @@ pub fn contained<T: Send + 'static>(limits: Limits, work: impl FnOnce() -> T + S
     }
 }
 
-/// What a channel receives within [`AWAKE`]. Other threads have the processor meanwhile, where there is but one.
+/// What a channel receives within [`AWAKE`]; nothing on a single processor, which the sender needs.
 fn soon<T>(receiver: &Receiver<T>) -> Option<T> {
+    static SEVERAL: LazyLock<bool> =
+        LazyLock::new(|| thread::available_parallelism().is_ok_and(|processors| processors.get() > 1));
     let start = Instant::now();
-    while start.elapsed() < AWAKE {
+    while *SEVERAL && start.elapsed() < AWAKE {
         if let Ok(received) = receiver.try_recv() {
             return Some(received);
         }
-        thread::yield_now();
+        hint::spin_loop();
     }
     None
 }
