@@ -4,17 +4,26 @@ use clap::Args;
 
 use super::args::ConfigArgs;
 use super::failure::Failure;
+use super::print::print;
 use crate::config::schema::GenerationConfig;
 use crate::pipelines::generate::Generation;
+use crate::pipelines::generate_dry_run;
 use crate::tracking::Progress;
 
 #[derive(Args)]
 pub struct GenerateArgs {
+    /// Build and check everything but the weights, print the plan and the memory it would take, and stop
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     config: ConfigArgs,
 }
 
 pub fn run(args: &GenerateArgs, progress: Progress) -> Result<(), Failure> {
-    let generation = Generation::new(args.config.load::<GenerationConfig>()?, progress).map_err(Failure::setup)?;
+    let loaded = args.config.load::<GenerationConfig>()?;
+    if args.dry_run {
+        return print(&generate_dry_run::dry_run(loaded).map_err(Failure::setup)?);
+    }
+    let generation = Generation::new(loaded, progress).map_err(Failure::setup)?;
     generation.run().map_err(Failure::run)
 }

@@ -1,22 +1,17 @@
 //! `trainer generate`: generates responses to the prompts of a file. The output has the input's rows and the additional column
 //! `responses`.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use rayon::prelude::*;
+use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::generate_inputs::Inputs;
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
-use crate::data::prompts::warn_of_ends;
-use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
-use crate::data::{PromptText, Table, Tokenizer, Truncation, completes_stop, with_remedies};
+use crate::data::{Table, Tokenizer, completes_stop};
 use crate::job::generation::{native_engine, sampling};
-use crate::job::models::{check_model, open_device};
-use crate::job::template_date;
-use crate::job::unused_options::{UnusedOption, warn_of_unused};
+use crate::job::models::open_device;
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, GenerationRequest, Logprobs};
 use crate::tracking::Progress;
@@ -79,84 +74,14 @@ impl Generation {
     }
 
     /// Reads the prompts and the model, and reports every mistake before the first response is generated.
-    pub fn new(mut loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
-        let config = loaded.config;
-        let device = open_device(config.trainer.device)?;
-        warn_of_unused::<GenerationConfig>(&loaded.tree, &unused_options(&config))?;
-        let model = &config.model;
-        let folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
-        let tokenizer = Tokenizer::load_with_template(folder.as_path(), model.custom_chat_template.as_deref())
-            .context("model.tokenizer_path (by default model.path)")?
-            .with_ends_of(model.path.as_path())
-            .context("model.path")?;
-        let tokenizer = template_date::dated(tokenizer, config.data.chat_template_date.as_deref(), None)?;
-        let files: Vec<PathBuf> = config.data.path.iter().map(|file| file.as_path().to_owned()).collect();
-        for id in &config.rollout.stop_token_ids {
-            let known = tokenizer.vocab_size();
-            ensure!((*id as usize) < known, "rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}");
-        }
-        let prompts = prompts(&files, &tokenizer, &config).context("data.path")?;
-        template_date::note(tokenizer.date(), &mut loaded.tree);
-        let table = Table::read(&files).context("data.path")?;
+    pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
+        let device = open_device(loaded.config.trainer.device)?;
+        let inputs = Inputs::read(loaded)?;
+        inputs.memory().check_fits()?;
+        let Inputs { config, tokenizer, table, prompts, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
-        let model = CausalLm::load(model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
+        let model = CausalLm::load(config.model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
         let model = model.computing(config.model.dtype.is_bfloat16(config.trainer.device), false);
-        let (longest, shorten) = match config.rollout.max_model_len {
-            Some(longest) => (longest, "rollout.max_model_len"),
-            None => (
-                prompts.iter().map(Vec::len).max().unwrap_or(0) + config.rollout.response_length,
-                "rollout.prompt_length or rollout.response_length",
-            ),
-        };
-        check_model(&model.config, &tokenizer, longest, shorten)
-            .with_context(|| format!("the model in {} and the tokenizer in {folder}", config.model.path))?;
         Ok(Self { config, model, tokenizer, table, prompts, progress })
     }
-}
-
-/// The settings that have no effect in some configurations.
-fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
-    let rollout = &config.rollout;
-    let why = match rollout.do_sample {
-        true => "rollout.temperature=0 takes the likeliest token",
-        false => "rollout.do_sample=false takes the likeliest token",
-    };
-    let greedy = !rollout.do_sample || rollout.temperature == 0.0;
-    let never_stops = rollout.ignore_eos && rollout.stop.is_empty() && rollout.stop_token_ids.is_empty();
-    [
-        (!rollout.do_sample, "rollout.temperature", why),
-        (greedy, "rollout.top_k", why),
-        (greedy, "rollout.top_p", why),
-        (greedy, "rollout.min_p", why),
-        (greedy, "trainer.seed", why),
-        (never_stops, "rollout.min_tokens", "rollout.ignore_eos is true, and nothing else stops a response"),
-    ]
-}
-
-/// The token ids of every row's prompt.
-fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
-    let (data, max) = (&config.data, config.rollout.prompt_length);
-    let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
-    let rows = read_rows(files, &[&data.prompt_key], MEDIA_COLUMNS);
-    let rows = rows.map_err(|error| with_remedies(error, &[("data.prompt_key", &data.prompt_key)]))?;
-    if rows.is_empty() {
-        bail!("no rows to respond to");
-    }
-    let read = |row: &Row| PromptText::of(row, &data.prompt_key, tokenizer, &chat_kwargs).map(|prompt| prompt.ids);
-    let ids: Vec<Result<Vec<u32>>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
-    let ids = ids.into_iter().collect::<Result<Vec<_>>>()?;
-    let plain = rows.iter().zip(&ids).filter(|(row, _)| row.values[&data.prompt_key].is_string());
-    warn_of_ends(tokenizer, plain.map(|(_, ids)| ids.as_slice()));
-    let truncation = Truncation::from(data.truncation);
-    let cut = |(row, ids): (&Row, &Vec<u32>)| {
-        truncation.apply(ids, max).with_context(|| {
-            format!(
-                "{}: the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
-                 data.truncation=left, right or middle",
-                row.place(),
-                ids.len()
-            )
-        })
-    };
-    rows.iter().zip(&ids).map(cut).collect()
 }

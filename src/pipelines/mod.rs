@@ -3,6 +3,8 @@
 pub mod evaluate;
 pub mod export;
 pub mod generate;
+pub mod generate_dry_run;
+mod generate_inputs;
 pub mod serve_rm;
 pub mod sft;
 pub mod sft_dry_run;

@@ -14,6 +14,7 @@
 mod data;
 mod edits;
 mod models;
+mod requests;
 mod rewards;
 mod settings;
 mod watch;
@@ -65,10 +66,45 @@ targets! {
     models::manifests
     data::parquet
     data::json_lines
+    requests::requests
     rewards::scorers
     rewards::remote_replies
     rewards::sandbox_replies
     rewards::request_bodies
+}
+
+/// Every word of a target, repeated to a megabyte, in the middle of an input: where that takes quadratic time, it takes minutes, and
+/// the watch ends the test.
+#[test]
+fn words_may_be_repeated() {
+    const LENGTH: usize = 1 << 20;
+    // The number of seeds: all where each is another form of the grammar.
+    let targets = [
+        (settings::interpolations(), usize::MAX),
+        (settings::overrides(), usize::MAX),
+        (settings::yaml(), 2),
+        (settings::verl_scripts(), 2),
+        (models::config_json(), 1),
+        (models::tokenizer_json(), 1),
+        (models::chat_templates(), 1),
+        (models::manifests(), 1),
+        (data::json_lines(), 1),
+        (rewards::scorers(), 1),
+        (rewards::remote_replies(), 1),
+        (rewards::request_bodies(), 1),
+    ];
+    for (target, count) in targets {
+        let folder = tempfile::tempdir().unwrap();
+        let watch = Watch::start(target.name);
+        for seed in (target.seeds)().into_iter().take(count) {
+            let (before, behind) = seed.split_at(seed.len() / 2);
+            for word in target.words {
+                let input = [before, word.repeat(LENGTH / word.len()).as_bytes(), behind].concat();
+                watch.input(&input);
+                (target.read)(&input, folder.path());
+            }
+        }
+    }
 }
 
 fn fuzz(target: &Target) {

@@ -277,9 +277,17 @@ impl Parser<'_> {
         let mut text = String::new();
         let mut special = false;
         while let Some(c) = self.peek() {
-            let behind_spaces = self.rest().trim_start_matches([' ', '\t']);
             match c {
-                ' ' | '\t' if !whole && behind_spaces.starts_with([',', ']', '}']) => break,
+                ' ' | '\t' => {
+                    // All at once: for each space anew, the search for their end would take quadratic time.
+                    let behind = self.rest().trim_start_matches([' ', '\t']);
+                    if !whole && behind.starts_with([',', ']', '}']) {
+                        break;
+                    }
+                    let spaces = self.rest().len() - behind.len();
+                    text.push_str(&self.rest()[..spaces]);
+                    self.at += spaces;
+                }
                 ',' | ']' | '}' => break,
                 '$' if self.rest().starts_with("${") => {
                     if !text.is_empty() {
@@ -294,7 +302,7 @@ impl Parser<'_> {
                     special |= escaped.is_some();
                     self.at += 1 + usize::from(escaped.is_some());
                 }
-                c if in_word(c) || " \t:".contains(c) => {
+                c if in_word(c) || c == ':' => {
                     text.push(c);
                     self.at += 1;
                 }

@@ -20,10 +20,11 @@ use crate::util::json_number;
 use crate::util::rng::Stream;
 
 /// Hands `trainer.log_completions` responses of this step, drawn anew each time, to the trackers, at the first step of each of
-/// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`).
+/// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`), and at the last step.
 pub fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerConfig, at: &mut Context) -> Result<()> {
     let (most, times) = (config.log_completions, config.num_sample_generations as u64);
-    let due = |times: u64| (at.step - 1).is_multiple_of(at.total_steps().div_ceil(times).max(1));
+    let total = at.total_steps();
+    let due = |times: u64| (at.step - 1).is_multiple_of(total.div_ceil(times).max(1)) || at.step == total;
     if most == 0 || times == 0 || !due(times) {
         return Ok(());
     }

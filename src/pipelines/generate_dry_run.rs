@@ -1,0 +1,42 @@
+//! `trainer generate --dry-run`: reads and checks everything that a generation does, without weights and responses.
+
+use anyhow::{Context, Result};
+
+use super::generate_inputs::Inputs;
+use crate::config::Loaded;
+use crate::config::schema::{GenerationConfig, Init};
+use crate::job::dry_run::{check_weights, describe, names, report};
+use crate::job::models::open_device;
+
+/// Describes what a generation would do.
+///
+/// # Errors
+/// If a generation would be refused before its first response. Of the weights only the number is compared, not each name, shape
+/// and type; whether the file can be written is not tried.
+pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
+    open_device(loaded.config.trainer.device)?;
+    let inputs = Inputs::read(loaded)?;
+    let (data, rollout) = (&inputs.config.data, &inputs.config.rollout);
+    let model = &inputs.config.model.path;
+    check_weights(model, Init::Pretrained, &inputs.decoder).context("model.path")?;
+    let (prompts, batch) = (inputs.prompts.len(), data.batch_size);
+    let files: Vec<_> = data.path.iter().cloned().collect();
+    let lines = [
+        ("model", describe(model, &inputs.decoder, Init::Pretrained, None)),
+        ("device", inputs.config.trainer.device.to_string()),
+        ("tokenizer", format!("{}: {} tokens", inputs.tokenizer_folder(), inputs.tokenizer.vocab_size())),
+        ("prompts", format!("{prompts} from {}", names(&files))),
+        ("longest", format!("{} tokens of prompt, {} of response", inputs.longest_prompt(), rollout.response_length)),
+        (
+            "plan",
+            format!(
+                "{} batches of up to {batch} prompts × {} responses = {} responses",
+                prompts.div_ceil(batch),
+                data.n_samples,
+                prompts * data.n_samples
+            ),
+        ),
+        ("output", data.output_path.to_string()),
+    ];
+    Ok(report(&lines, &inputs.memory()))
+}
