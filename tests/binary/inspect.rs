@@ -210,11 +210,12 @@ fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
     assert!(report.contains("300, 24 per epoch, 12.500 epochs") && report.contains("activations"), "{report}");
     assert!(!sft.exists());
 
-    let output = format!("data.output_path={}", run.display());
+    let responses = folder.path().join("responses.parquet");
+    let output = format!("data.output_path={}", responses.display());
     let generation = ["generate", "--dry-run", "--config", "generation.yaml", "data.path=data/arithmetic/test.parquet", &output];
     let report = output_of(&generation);
     assert!(report.contains("512 from data/arithmetic/test.parquet") && report.contains("KV cache"), "{report}");
-    assert!(!run.with_extension("parquet").exists() && !report.contains("activations"), "{report}");
+    assert!(!responses.exists() && !report.contains("activations"), "{report}");
 }
 
 #[test]
