@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::failure::Failure;
-use super::{completions, config, data, eval, export, from_verl, generate, report, runs, serve_rm, sft, train};
+use super::{
+    completions, config, data, eval, export, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs, serve_rm,
+    sft, train,
+};
 use crate::run::Output;
 use crate::util::suggest::did_you_mean;
 
@@ -42,6 +45,10 @@ enum Command {
     Export(export::ExportArgs),
     /// Turn a command line or script of verl into a recipe
     FromVerl(from_verl::FromVerlArgs),
+    /// Turn a command line, script or YAML file of TRL into a recipe
+    FromTrl(from_peer::FromPeerArgs),
+    /// Turn a command line or script of OpenRLHF into a recipe
+    FromOpenrlhf(from_peer::FromPeerArgs),
     /// Look at a configuration without running it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -104,6 +111,8 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::FromVerl(args)) => from_verl::run(&args),
+        Some(Command::FromTrl(args)) => from_trl::run(&args),
+        Some(Command::FromOpenrlhf(args)) => from_openrlhf::run(&args),
         Some(Command::Config(command)) => config::run(command),
         Some(Command::Completions(args)) => completions::script(&args),
         Some(Command::Complete(args)) => completions::run(&args, &Cli::command()),

@@ -9,9 +9,12 @@ pub mod diff;
 pub mod docs;
 pub mod embedded;
 pub mod explain;
+pub mod from_openrlhf;
+pub mod from_trl;
 pub mod from_verl;
 pub mod json_schema;
 pub mod kinds;
+pub mod peers;
 pub mod plan;
 pub mod schema;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::common::trainer;
 
-const PAGES: &[&str] = &["docs/from-verl.md"];
+const PAGES: &[&str] = &["docs/from-verl.md", "docs/from-trl.md", "docs/from-openrlhf.md"];
 
 /// A block with the output that the program prints now.
 fn replayed(block: &str) -> String {

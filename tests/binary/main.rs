@@ -3,6 +3,7 @@
 mod common;
 mod console;
 mod control_characters;
+mod conversions;
 mod critic;
 mod end_to_end;
 mod files;

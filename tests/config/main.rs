@@ -1,6 +1,7 @@
-//! Settings: the files of defaults, Hydra's rules, keys and files written for verl, and the schemas for editors.
+//! Settings: the files of defaults, Hydra's rules, keys, files and commands written for others, and the schemas for editors.
 
 mod hydra;
+mod peers;
 mod schemas;
 mod settings;
 mod verl;

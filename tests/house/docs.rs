@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use burnish::algorithm::{advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, reward_shaping, rollout_correction};
+use burnish::config::from_openrlhf::OPENRLHF;
+use burnish::config::from_trl::TRL;
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
 use burnish::optim::schedule::SCHEDULES;
@@ -185,10 +187,17 @@ fn algorithms() -> String {
 fn generated_pages_are_up_to_date() {
     check("docs/config.md", &burnish::config::docs::page().unwrap());
     check("docs/algorithms.md", &algorithms());
-    // The end of the page is generated, the rest is written by hand.
-    let written = std::fs::read_to_string(root().join("docs/from-verl.md")).unwrap();
-    let (head, _) = written.split_once("writes what follows. -->\n\n").unwrap();
-    check("docs/from-verl.md", &format!("{head}writes what follows. -->\n\n{}", burnish::config::compat::page::page().unwrap()));
+    // The ends of these pages are generated, the rest is written by hand.
+    let ends = [
+        ("docs/from-verl.md", burnish::config::compat::page::page().unwrap()),
+        ("docs/from-trl.md", burnish::config::peers::page::page(&TRL)),
+        ("docs/from-openrlhf.md", burnish::config::peers::page::page(&OPENRLHF)),
+    ];
+    for (page, end) in ends {
+        let written = std::fs::read_to_string(root().join(page)).unwrap();
+        let (head, _) = written.split_once("writes what follows. -->\n\n").unwrap();
+        check(page, &format!("{head}writes what follows. -->\n\n{end}"));
+    }
 }
 
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -7,7 +7,7 @@ mod convert;
 mod converted;
 mod groups;
 mod recipe;
-mod shell;
+pub mod shell;
 
 pub use convert::convert;
 pub use converted::{Converted, Source};

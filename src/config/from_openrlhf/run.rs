@@ -1,0 +1,65 @@
+//! The run: validation, checkpoints, trackers, seeds, numbers.
+
+use super::super::peers::{Draft, int, list, text};
+use crate::hydra::Value;
+
+const SEED: &str = "train.seed seed";
+
+pub fn derive(draft: &mut Draft) {
+    draft.copy("trainer.seed", SEED);
+    draft.copy("data.seed", SEED);
+    validation(draft);
+    let keep = if draft.is_sft() { "trainer.max_ckpt_to_keep" } else { "trainer.max_actor_ckpt_to_keep" };
+    draft.copy(keep, "ckpt.max_num max_ckpt_num");
+    trackers(draft);
+    let name = "logger.wandb.run_name wandb_run_name";
+    let run = draft.values.text(name).filter(|name| name != "???");
+    let base = draft.values.text("ckpt.path ckpt_path").map(|path| path.rsplit('/').next().unwrap_or_default().to_string());
+    match (run, base) {
+        (Some(run), _) => draft.set("trainer.experiment_name", text(run), name),
+        (None, Some(base)) => draft.set("trainer.experiment_name", text(base), "ckpt.path ckpt_path"),
+        (None, None) => {}
+    }
+    let dtype = "ds.param_dtype param_dtype bf16";
+    match draft.values.get(dtype) {
+        Value::Bool(false) => draft.set("@model.dtype", text("float32"), dtype),
+        Value::Text(name) if name == "fp16" => draft.refuse(dtype, "float16 is not here: bf16"),
+        _ => {}
+    }
+    let modules = "ds.lora.target_modules target_modules";
+    let items = draft.values.items(modules);
+    if draft.values.count("ds.lora.rank lora_rank").is_some() && !items.is_empty() {
+        let value = if let [one] = items.as_slice() { one.clone() } else { list(items) };
+        draft.set("@model.target_modules", value, modules);
+    }
+    if !draft.is_sft() {
+        draft.set_because("trainer.log_completions", int(1), "OpenRLHF shows one sample of a step");
+    }
+}
+
+fn validation(draft: &mut Draft) {
+    let has = draft.values.text("eval.dataset eval_dataset").is_some();
+    let every = draft.values.number("eval.steps eval_steps").filter(|steps| has && *steps > 0.0);
+    draft.set("trainer.test_freq", int(every.unwrap_or(-1.0) as i64), "eval.steps eval_steps");
+    if draft.is_sft() {
+        return;
+    }
+    draft.set("trainer.val_before_train", Value::Bool(false), "");
+    if has {
+        draft.copy("actor_rollout_ref.rollout.val_kwargs.temperature", "eval.temperature eval_temperature");
+        draft.copy("actor_rollout_ref.rollout.val_kwargs.n", "eval.n_samples_per_prompt eval_n_samples_per_prompt");
+    }
+}
+
+fn trackers(draft: &mut Draft) {
+    let mut names = vec![text("console"), text("file")];
+    let options = [("logger.wandb.key use_wandb", "wandb"), ("logger.tensorboard_dir use_tensorboard", "tensorboard")];
+    let mut from = vec![];
+    for (option, tracker) in options {
+        if draft.values.is_given(option) {
+            names.push(text(tracker));
+            from.push(option);
+        }
+    }
+    draft.set("trainer.logger", list(names), &from.join(" "));
+}

@@ -1,0 +1,92 @@
+//! The optimizer and its schedule.
+
+use super::super::peers::{Draft, float, int, list, schedules, shape, text};
+use crate::hydra::{Value, inline};
+
+/// Sets optimizer and schedule; `updates`: the updates of a step, which transformers counts.
+pub fn derive(draft: &mut Draft, updates: f64) {
+    let mut sections = vec![("@optim", if draft.is_sft() { "optim.clip_grad" } else { "@actor.grad_clip" })];
+    if draft.trainer.name == "ppo" {
+        sections.push(("critic.optim", "critic.grad_clip"));
+    }
+    let name = draft.values.text("optim").unwrap_or_default();
+    if !name.is_empty() && !name.starts_with("adamw_torch") && !["adamw_hf", "adamw_apex_fused"].contains(&name.as_str()) {
+        draft.refuse("optim", "AdamW is built in, in float32");
+    }
+    for (section, clip) in sections {
+        let key = |name: &str| format!("{section}.{name}");
+        draft.copy(&key("lr"), "learning_rate");
+        draft.copy(&key("weight_decay"), "weight_decay");
+        let betas = [draft.values.get("adam_beta1"), draft.values.get("adam_beta2")];
+        draft.set(&key("betas"), list(betas), "adam_beta1 adam_beta2");
+        draft.copy(&key("eps"), "adam_epsilon");
+        clip_norm(draft, clip);
+        schedule(draft, section, updates);
+    }
+    if draft.values.number("weight_decay").unwrap_or(0.0) != 0.0 {
+        draft
+            .note("weight decay: transformers leaves biases and the weights of norms out, here all parameters decay, as in verl");
+    }
+}
+
+/// Sets the norm that gradients are clipped to. The original trainers read no such option.
+fn clip_norm(draft: &mut Draft, key: &str) {
+    if draft.values.has("response_length") && !draft.values.is_given("max_grad_norm") {
+        return draft.set_because(key, float(1e9), "TRL's original trainers clip no gradient");
+    }
+    match draft.values.number("max_grad_norm") {
+        Some(norm) if norm > 0.0 => draft.copy(key, "max_grad_norm"),
+        _ => draft.set(key, float(1e9), "max_grad_norm"),
+    }
+}
+
+fn schedule(draft: &mut Draft, section: &str, updates: f64) {
+    let key = |name: &str| format!("{section}.{name}");
+    let name = draft.values.text("lr_scheduler_type").unwrap_or_else(|| "linear".into());
+    let found = shape(&name);
+    if found.is_none() {
+        refuse_once(draft, "lr_scheduler_type", format!("there are {}", schedules()));
+    }
+    let (shape, warms_up) = found.unwrap_or(("linear", true));
+    draft.set(&key("lr_scheduler_type"), text(shape), "lr_scheduler_type");
+    if let Value::Map(options) = draft.values.get("lr_scheduler_kwargs") {
+        for (option, node) in options {
+            let lr = draft.values.number("learning_rate").filter(|lr| *lr > 0.0).unwrap_or(1.0);
+            let number = match node.value {
+                Value::Float(number) => number,
+                Value::Int(number) => number as f64,
+                _ => f64::NAN,
+            };
+            match (name.as_str(), option.as_str()) {
+                ("cosine", "num_cycles") => draft.set(&key("num_cycles"), float(number), "lr_scheduler_kwargs"),
+                ("cosine_with_min_lr", "min_lr_rate") => draft.set(&key("min_lr_ratio"), float(number), "lr_scheduler_kwargs"),
+                ("cosine_with_min_lr", "min_lr") => draft.set(&key("min_lr_ratio"), float(number / lr), "lr_scheduler_kwargs"),
+                _ => refuse_once(
+                    draft,
+                    "lr_scheduler_kwargs",
+                    format!("`{option}: {}` has no counterpart in {name}", inline(&node.value)),
+                ),
+            }
+        }
+    }
+    draft.set(&key("lr_warmup_steps"), int(-1), "");
+    draft.set(&key("lr_warmup_steps_ratio"), float(0.0), "");
+    if !warms_up {
+        return;
+    }
+    let (steps, ratio) = (draft.values.number("warmup_steps").unwrap_or(0.0), draft.values.number("warmup_ratio").unwrap_or(0.0));
+    if steps >= 1.0 {
+        draft.set(&key("lr_warmup_steps"), int((steps / updates).round().max(1.0) as i64), "warmup_steps");
+    } else if steps > 0.0 {
+        draft.set(&key("lr_warmup_steps_ratio"), float(steps), "warmup_steps");
+    } else if ratio > 0.0 {
+        draft.set(&key("lr_warmup_steps_ratio"), float(ratio), "warmup_ratio");
+    }
+}
+
+/// Refuses an option that several sections read.
+fn refuse_once(draft: &mut Draft, option: &str, reason: String) {
+    if draft.refused.iter().all(|one| one.reason != reason) {
+        draft.refuse(option, reason);
+    }
+}

@@ -1,0 +1,43 @@
+//! Files of rows that a command names as a data set.
+
+use super::draft::Draft;
+use super::value::{list, text};
+use crate::hydra::Value;
+
+/// The endings of files of rows.
+const ENDINGS: [&str; 3] = [".parquet", ".json", ".jsonl"];
+
+/// Returns the files of a split in a local folder: those named after it, or the only one. A file is itself. `None` if the data set
+/// is not on this machine, or the split is a part such as `train[:10%]`.
+pub fn of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
+    let files = (draft.files)(set)?;
+    let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();
+    let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_string();
+    let named: Vec<String> = rows.iter().filter(|file| name(file).starts_with(split)).cloned().collect();
+    let found = if named.is_empty() && rows.len() == 1 { rows } else { named };
+    (!found.is_empty() && !split.contains('[')).then_some(found)
+}
+
+/// Sets a key to the files of a split where they are on this machine, and leaves it to the user where they are not.
+pub fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
+    let Some(set) = set else {
+        let rows = if key.ends_with("val_files") { "validation" } else { "training" };
+        return draft.hole(key, format!("the {rows} rows ({}): the command names no data set", ENDINGS.join(", ")));
+    };
+    let mut files = vec![];
+    for one in set.split(',').map(str::trim) {
+        match of_split(draft, one, split) {
+            Some(found) => files.extend(found),
+            None => return draft.hole(key, format!("split {split} of {one}, as files ({})", ENDINGS.join(", "))),
+        }
+    }
+    draft.set(key, one_or_list(files), names);
+}
+
+/// Returns a single item as itself, several as a list.
+pub fn one_or_list(items: Vec<String>) -> Value {
+    match items.as_slice() {
+        [one] => text(one.clone()),
+        _ => list(items.into_iter().map(text)),
+    }
+}

@@ -1,0 +1,210 @@
+//! An option that a row calls a setting changes what is converted.
+
+use super::*;
+
+/// Words that let as many options as possible have an effect, of each command.
+const CONTEXTS: &[(&str, &str)] = &[
+    (
+        "grpo",
+        "trl grpo --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --reward_funcs accuracy_reward \
+         --per_device_train_batch_size 16 --num_generations 4 --use_peft --eval_strategy steps --use_vllm --beta 0.1 \
+         --sync_ref_model --log_completions --max_steps 1000 --eval_steps 20",
+    ),
+    (
+        "rloo",
+        "trl rloo --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --reward_funcs accuracy_reward \
+         --per_device_train_batch_size 16 --num_generations 4 --rloo_k 4 --use_peft --eval_strategy steps --sync_ref_model \
+         --log_completions --normalize_reward --eval_steps 20",
+    ),
+    (
+        "ppo",
+        "trl ppo --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps --eval_steps 20",
+    ),
+    (
+        "sft",
+        "trl sft --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps --eval_steps 20",
+    ),
+    (
+        "train_ppo_ray",
+        "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
+         --reward.model_name_or_path data/arithmetic/reward_model --reward_pretrain data/arithmetic/reward_model \
+         --data.prompt_dataset data/arithmetic --prompt_data data/arithmetic --eval.dataset data/arithmetic \
+         --eval_dataset data/arithmetic --rollout.n_samples_per_prompt 4 --n_samples_per_prompt 4 --ds.lora.rank 8 --lora_rank 8 \
+         --train.dynamic_batch_enable --use_dynamic_batch --eval.steps 10 --eval_steps 10 --algo.dynamic_filtering_enable \
+         --dynamic_filtering --algo.advantage.is_correction_enable --enable_vllm_is_correction --reward.overlong_buffer_len 4 \
+         --overlong_buffer_len 4 --algo.advantage.is_correction_level token",
+    ),
+    (
+        "train_ppo",
+        "deepspeed --module openrlhf.cli.train_ppo --pretrain data/arithmetic/model --reward_pretrain data/arithmetic/reward_model \
+         --prompt_data data/arithmetic --lora_rank 8",
+    ),
+    (
+        "train_sft",
+        "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
+         --data.dataset data/arithmetic --dataset data/arithmetic --data.output_key answer --output_key answer --ds.lora.rank 8 \
+         --lora_rank 8 --eval.dataset data/arithmetic --eval_dataset data/arithmetic --eval.steps 10 --eval_steps 10",
+    ),
+];
+
+/// Options whose effect needs other words before it, or whose value is no number: the option, those words, its value.
+const SAMPLES: &[(&str, &str, &str)] = &[
+    ("sapo_temperature_pos", "--loss_type sapo", "0.5"),
+    ("sapo_temperature_neg", "--loss_type sapo", "0.5"),
+    ("vespo_k_pos", "--loss_type vespo", "0.5"),
+    ("vespo_k_neg", "--loss_type vespo", "0.5"),
+    ("vespo_lambda_pos", "--loss_type vespo", "0.5"),
+    ("vespo_lambda_neg", "--loss_type vespo", "0.5"),
+    ("loss_type", "", "sapo"),
+    ("importance_sampling_level", "", "sequence"),
+    ("multi_objective_aggregation", "", "normalize_then_sum"),
+    ("scale_rewards", "", "none"),
+    ("vllm_importance_sampling_mode", "", "token_truncate"),
+    ("chat_template_kwargs", "", "{\"enable_thinking\":false}"),
+    ("generation_kwargs", "", "{\"top_k\":7}"),
+    ("lr_scheduler_kwargs", "--lr_scheduler_type cosine", "{\"num_cycles\":2}"),
+    ("lr_scheduler_type", "", "constant"),
+    ("optim", "", "sgd"),
+    ("report_to", "", "wandb"),
+    ("eval_strategy", "", "no"),
+    ("evaluation_strategy", "--eval_strategy no", "steps"),
+    ("save_strategy", "", "no"),
+    ("truncation_mode", "", "keep_end"),
+    ("dataset_train_split", "", "test"),
+    ("dataset_test_split", "", "train"),
+    ("dataset_config", "", "part"),
+    ("dataset_name", "", "some/set"),
+    ("datasets", "", "some/set"),
+    ("stop_token", "", "eos"),
+    ("kl_estimator", "", "k3"),
+    ("reward_funcs", "", "think_format_reward"),
+    ("generation_batch_size", "", "32"),
+    ("steps_per_generation", "", "2"),
+    ("num_generations", "", "8"),
+    ("rloo_k", "", "8"),
+    ("num_generations_eval", "", "3"),
+    ("eval_on_start", "", "true"),
+    ("max_steps", "", "300"),
+    ("completion_only_loss", "", "false"),
+    ("use_cpu", "", "true"),
+    ("use_vllm", "", "false"),
+    ("use_rslora", "", "true"),
+    ("no_cuda", "", "true"),
+    ("save_only_model", "", "true"),
+    ("bf16", "", "true"),
+    ("logging_steps", "", "3"),
+    // OpenRLHF.
+    ("algo.advantage.estimator", "", "group_norm"),
+    ("advantage_estimator", "", "rloo"),
+    ("actor.policy_loss_type", "", "gspo"),
+    ("policy_loss_type", "", "gspo"),
+    ("actor.loss_agg_mode", "", "seq-mean-token-mean"),
+    ("algo.kl.estimator", "", "k3"),
+    ("kl_estimator", "", "k3"),
+    ("algo.kl.unbiased_gradient", "--algo.kl.use_loss --algo.kl.estimator k3", ""),
+    ("algo.advantage.is_correction_type", "", "icepop"),
+    ("vllm_is_correction_type", "", "icepop"),
+    ("algo.advantage.is_correction_level", "", "seq"),
+    ("algo.advantage.is_correction_mode", "", "clip"),
+    ("algo.advantage.is_correction_gating", "", "tv"),
+    ("algo.advantage.is_correction_enable", "--algo.advantage.is_correction_type tis", "false"),
+    ("actor.lr_scheduler", "", "linear"),
+    ("critic.lr_scheduler", "", "linear"),
+    ("lr_scheduler", "", "linear"),
+    ("reward.remote_url", "", "http://localhost:5000"),
+    ("remote_rm_url", "", "http://localhost:5000"),
+    ("data.prompt_split", "", "test"),
+    ("prompt_split", "", "test"),
+    ("data.dataset_split", "", "test"),
+    ("dataset_split", "", "test"),
+    ("train_split", "", "test"),
+    ("eval.split", "", "test"),
+    ("eval_split", "", "train"),
+    ("ds.param_dtype", "", "fp16"),
+    ("param_dtype", "", "fp16"),
+    ("train.batch_size", "", "64"),
+    ("train_batch_size", "", "64"),
+    ("train.max_tokens_per_gpu", "", "99999"),
+    ("train_max_tokens_per_gpu", "", "99999"),
+    ("rollout.max_tokens_per_gpu", "", "99999"),
+    ("rollout_max_tokens_per_gpu", "", "99999"),
+    ("logger.wandb.key", "", "x"),
+];
+
+/// Options that act in their first edition alone or in place of another that every context has, so that no call shows an effect.
+const OVERSHADOWED: &[(&str, &str)] = &[
+    ("per_gpu_train_batch_size", "--per_device_train_batch_size"),
+    ("evaluation_strategy", "--eval_strategy"),
+    ("activation_checkpointing", "--gradient_checkpointing"),
+];
+
+/// What a conversion decides, without the comments that name an option.
+fn decided(peer: &'static Peer, words: &[String], edition: &str) -> String {
+    match converted(peer, words, Some(edition)) {
+        Ok(one) => format!("{:#?} {:#?} {:#?} {:#?}", one.overrides, one.refused, one.notes, one.holes),
+        Err(error) => panic!("{}: {error}", words.join(" ")),
+    }
+}
+
+fn sample(option: &Opt, default: &Value) -> String {
+    let number = |value: &Value| match value {
+        Value::Int(number) => *number as f64,
+        Value::Float(number) => *number,
+        _ => 0.0,
+    };
+    match option.how {
+        How::Flag => if *default == Value::Bool(true) { "false" } else { "true" }.into(),
+        How::Int => format!("{}", number(default).max(1.0) as i64 * 2),
+        How::Float => format!("{}", if number(default) == 0.25 { 0.5 } else { 0.25 }),
+        How::List => "0.25 0.75".into(),
+        How::Tree => "{\"a\":1}".into(),
+        How::Text => "other".into(),
+    }
+}
+
+/// Keeps the options of a context that an edition has.
+fn context(peer: &'static Peer, trainer: &str, edition: usize) -> Vec<String> {
+    let (_, text) = CONTEXTS.iter().find(|(name, _)| *name == trainer).unwrap();
+    let all = words(text);
+    let start = all.iter().position(|word| word.starts_with("--") && word != "--module").unwrap();
+    let mut kept = all[..start].to_vec();
+    let mut index = start;
+    while index < all.len() {
+        let values = all[index + 1..].iter().take_while(|word| !word.starts_with("--")).count();
+        let name = all[index].trim_start_matches("--");
+        let has = (peer.options)().find(trainer, name).is_some_and(|option| option.defaults[edition].is_some());
+        kept.extend(all[index..=index + values].iter().filter(|_| has).cloned());
+        index += values + 1;
+    }
+    kept
+}
+
+#[test]
+fn every_option_that_is_a_setting_has_an_effect() {
+    let mut idle = vec![];
+    for peer in PEERS {
+        let options = (peer.options)();
+        for option in &options.all {
+            let fate = peer.fate(option.trainer, option.name);
+            if !matches!(fate, Some(Fate::Key(_) | Fate::Read(_))) || OVERSHADOWED.iter().any(|(name, _)| *name == option.name) {
+                continue;
+            }
+            let edition = option.defaults.iter().rposition(Option::is_some).unwrap();
+            let name = options.editions[edition];
+            let found = SAMPLES.iter().find(|(known, ..)| *known == option.name);
+            let default = option.defaults[edition].clone().unwrap();
+            let (before, value) = found
+                .map_or((String::new(), sample(option, &default)), |(_, before, value)| (before.to_string(), value.to_string()));
+            let mut base = context(peer, option.trainer, edition);
+            base.extend(words(&before));
+            let mut changed = base.clone();
+            // The last of two counts.
+            changed.push(format!("--{}", option.name));
+            changed.extend(words(&value));
+            if decided(peer, &base, name) == decided(peer, &changed, name) {
+                idle.push(format!("{} {name} {}: --{} {value}", peer.name, option.trainer, option.name));
+            }
+        }
+    }
+    assert!(idle.is_empty(), "these change nothing:\n{}", idle.join("\n"));
+}

@@ -1,0 +1,70 @@
+//! Commands of TRL and OpenRLHF: every option of theirs has its row, is read where a row says so, and comes out as theirs would train.
+//!
+//! `scripts/bless` writes the recipes under tests/data/peers/ anew.
+
+use burnish::config::from_openrlhf::OPENRLHF;
+use burnish::config::from_trl::TRL;
+use burnish::config::peers::{Converted, Fate, How, Opt, Peer, Source, Surroundings, convert, in_section};
+use burnish::config::{ConfigError, Kind, Value, defaults};
+use std::collections::BTreeSet;
+
+mod effects;
+mod recipes;
+
+const PEERS: [&Peer; 2] = [&TRL, &OPENRLHF];
+
+/// Converts the words of one command.
+fn converted(peer: &'static Peer, words: &[String], edition: Option<&str>) -> Result<Converted, ConfigError> {
+    let read = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let files = |path: &str| match path {
+        "data/arithmetic" => Some(vec!["data/arithmetic/test.parquet".into(), "data/arithmetic/train.parquet".into()]),
+        path if path.ends_with(".parquet") => Some(vec![path.to_string()]),
+        _ => None,
+    };
+    let around = Surroundings { read: &read, files: &files };
+    let calls = vec![(1, words.to_vec())];
+    convert(peer, &Source { name: "command", calls, options: None, edition, stage: None, processes: None, around })
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(String::from).collect()
+}
+
+#[test]
+fn every_option_of_every_edition_has_a_row() {
+    for peer in PEERS {
+        let missing: Vec<String> = (peer.options)()
+            .all
+            .iter()
+            .filter(|option| peer.fate(option.trainer, option.name).is_none())
+            .map(|option| format!("{} {}", option.trainer, option.name))
+            .collect();
+        assert!(missing.is_empty(), "{}: {}", peer.name, missing.join(", "));
+    }
+}
+
+#[test]
+fn every_row_is_about_some_option_and_names_a_setting() {
+    for peer in PEERS {
+        let options = (peer.options)();
+        let kinds: BTreeSet<(&str, &str)> = options.all.iter().map(|option| (option.trainer, option.name)).collect();
+        for (names, commands, fate) in peer.rows.iter().copied().flatten() {
+            for name in names.split(' ') {
+                let of = |trainer: &&str| commands.is_empty() || commands.split(' ').any(|command| command == *trainer);
+                let has = peer.trainers.iter().filter(|trainer| of(&trainer.name) && kinds.contains(&(trainer.name, name)));
+                let trainers: Vec<_> = has.collect();
+                assert!(!trainers.is_empty(), "{}: a row is about `{name}`, which no edition has", peer.name);
+                let Fate::Key(key) = fate else { continue };
+                for trainer in trainers {
+                    let key = in_section(key, trainer.kind == Kind::Sft);
+                    let file = trainer.kind.default_file();
+                    assert!(
+                        defaults(file).unwrap().value(&key).is_some(),
+                        "{}: `{name}` names `{key}`, which {file} lacks",
+                        peer.name
+                    );
+                }
+            }
+        }
+    }
+}

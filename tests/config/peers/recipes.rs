@@ -1,0 +1,130 @@
+//! Whole conversions, with the exact recipe.
+
+use super::*;
+use burnish::cli::choices;
+use burnish::config::Request;
+use burnish::config::kinds::KINDS;
+use std::path::PathBuf;
+
+/// The file under tests/data/peers/, the library, and the command.
+const CASES: &[(&str, &Peer, &str)] = &[
+    (
+        "trl-grpo",
+        &TRL,
+        "accelerate launch --num_processes 2 trl/scripts/grpo.py --model-name-or-path data/arithmetic/model \
+         --dataset_name data/arithmetic --reward_funcs accuracy_reward my.rewards.short --num_generations 8 \
+         --per_device_train_batch_size 8 --gradient_accumulation_steps=2 --steps_per_generation 4 --num_iterations 2 --beta 0.04 \
+         --epsilon_high 0.28 --loss_type dr_grpo --max_completion_length 8 --warmup_steps 40 --max_steps 800 --eval_strategy steps \
+         --eval_steps 80 --save_steps 400 --use_vllm --use_peft --lora_target_modules all-linear --report_to wandb --bf16 --push_to_hub",
+    ),
+    (
+        "trl-rloo-original",
+        &TRL,
+        "accelerate launch --config_file examples/accelerate_configs/deepspeed_zero2.yaml examples/scripts/rloo/rloo_tldr.py \
+         --dataset_name data/arithmetic --dataset_test_split test --num_mini_batches 2 --learning_rate 3e-6 \
+         --per_device_train_batch_size 4 --gradient_accumulation_steps 2 --total_episodes 1000000 \
+         --model_name_or_path data/arithmetic/model --sft_model_path data/arithmetic/model \
+         --reward_model_path data/arithmetic/reward_model --local_rollout_forward_batch_size 16 --missing_eos_penalty 1.0 \
+         --stop_token eos --kl_coef 0.03 --rloo_k 4 --response_length 8",
+    ),
+    (
+        "trl-ppo",
+        &TRL,
+        "python -i examples/scripts/ppo/ppo.py --dataset_name data/arithmetic --learning_rate 3e-6 --num_ppo_epochs 1 \
+         --num_mini_batches 1 --per_device_train_batch_size 64 --gradient_accumulation_steps 1 --total_episodes 10000 \
+         --model_name_or_path data/arithmetic/model --sft_model_path data/arithmetic/model \
+         --reward_model_path data/arithmetic/reward_model --missing_eos_penalty 1.0 --response_length 8",
+    ),
+    (
+        "trl-sft",
+        &TRL,
+        "trl sft --model_name_or_path data/arithmetic/model --dataset_name openbmb/UltraChat --learning_rate 2.0e-5 --packing \
+         --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --eval_strategy steps --eval_steps 100 \
+         --num_train_epochs 1.5 --output_dir out/Qwen2-0.5B-SFT --assistant_only_loss",
+    ),
+    (
+        "openrlhf-ppo-0.5",
+        &OPENRLHF,
+        "ray job submit --address=http://127.0.0.1:8265 -- python3 -m openrlhf.cli.train_ppo_ray --ref_num_nodes 1 \
+         --actor_num_gpus_per_node 2 --vllm_num_engines 2 --pretrain data/arithmetic/model \
+         --remote_rm_url http://localhost:5000/get_reward --save_path /out/final --micro_train_batch_size 8 --train_batch_size 128 \
+         --micro_rollout_batch_size 16 --rollout_batch_size 1024 --n_samples_per_prompt 1 --max_samples 100000 --max_epochs 1 \
+         --prompt_max_len 16 --generate_max_len 8 --zero_stage 3 --bf16 --actor_learning_rate 5e-7 --critic_learning_rate 9e-6 \
+         --init_kl_coef 0.01 --prompt_data data/arithmetic --input_key prompt --apply_chat_template --normalize_reward \
+         --adam_offload --flash_attn --gradient_checkpointing --freezing_actor_steps 4",
+    ),
+    (
+        "openrlhf-today",
+        &OPENRLHF,
+        "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path data/arithmetic/model \
+         --reward.remote_url examples/python/math_reward_func.py --data.prompt_dataset data/arithmetic --data.input_key prompt \
+         --data.label_key label --rollout.batch_size 512 --rollout.n_samples_per_prompt 16 --train.batch_size 1024 \
+         --train.num_episodes 100 --data.max_len 9216 --rollout.max_new_tokens 8192 --train.dynamic_batch_enable \
+         --train.max_tokens_per_gpu 32768 --algo.advantage.estimator reinforce_baseline --algo.kl.init_coef 1e-4 \
+         --algo.kl.use_loss --algo.kl.estimator k2 --actor.eps_clip_low_high 0.2 0.27 --algo.dynamic_filtering_enable \
+         --algo.dynamic_filtering_range 0 1 --algo.advantage.is_correction_enable --algo.advantage.is_correction_type icepop \
+         --eval.dataset data/arithmetic --eval.split test --eval.steps 5 --ckpt.path /out/ckpt --ckpt.save_steps 5 \
+         --reward.stop_properly_penalty_coef 0.0 --vllm.num_engines 8 --ds.param_dtype bf16 --actor.adam.lr 1e-6",
+    ),
+    (
+        "openrlhf-sft",
+        &OPENRLHF,
+        "deepspeed --module openrlhf.cli.train_sft --data.max_len 2048 --data.dataset data/arithmetic --data.input_key question \
+         --data.output_key response --train.batch_size 128 --train.micro_batch_size 4 --model.model_name_or_path data/arithmetic/model \
+         --ckpt.path ./checkpoint/sft-lora --ckpt.save_steps -1 --train.max_epochs 1 --ds.param_dtype bf16 --adam.lr 5e-6 \
+         --ds.lora.rank 64 --ds.lora.alpha 64 --ds.packing_samples --model.aux_loss_coef 0.001",
+    ),
+];
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/peers")
+}
+
+/// Loads a recipe as a run does.
+fn load(converted: &Converted, path: &std::path::Path) -> Result<(), ConfigError> {
+    let kind = KINDS.iter().find(|known| known.kind == converted.kind).unwrap();
+    let request = Request { config: Some(path.display().to_string()), ..Request::default() };
+    kind.load(&request, &choices(kind.kind)).map(drop)
+}
+
+#[test]
+fn recipes_are_as_written_and_load() {
+    for (name, peer, command) in CASES {
+        let peer: &'static Peer = if peer.name == TRL.name { &TRL } else { &OPENRLHF };
+        let converted = converted(peer, &words(command), None).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let path = folder().join(format!("{name}.yaml"));
+        if std::env::var_os("BURNISH_BLESS").is_some() {
+            std::fs::write(&path, &converted.recipe).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == converted.recipe, "{name}.yaml is out of date: scripts/bless\n{}", converted.recipe);
+        if converted.holes.is_empty() {
+            load(&converted, &path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        } else {
+            assert!(load(&converted, &path).is_err(), "{name}: a recipe with holes loads");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_here_is_refused_by_name() {
+    for (peer, command, expected) in [
+        (&TRL, "trl dpo --model_name_or_path x", "nothing is trained on pairs"),
+        (&TRL, "accelerate launch trl/scripts/reward.py --x 1", "no reward model is trained here"),
+        (&TRL, "trl frobnicate --x 1", "no trainer `frobnicate`"),
+        (&TRL, "python train.py --x 1", "does not say which trainer"),
+        (&TRL, "ls -l", "no command of TRL"),
+        (&TRL, "trl grpo --num_generatoins 4", "--num_generations"),
+        (&TRL, "trl grpo --num_generations four", "an integer"),
+        (&TRL, "trl grpo --num_generations", "a value"),
+        (&TRL, "trl grpo 4", "belongs to no option"),
+        (&OPENRLHF, "deepspeed --module openrlhf.cli.train_dpo --model.beta 0.1", "nothing is trained on pairs"),
+        (&OPENRLHF, "python -m openrlhf.cli.serve_rm --port 5000", "trainer serve-rm"),
+        (&OPENRLHF, "python3 -m openrlhf.cli.train_ppo_ray --rolout.batch_size 4", "--rollout.batch_size"),
+    ] {
+        let error = converted(peer, &words(command), None).expect_err(command).to_string();
+        assert!(error.contains(expected), "{command}: {error}");
+    }
+    let edition = converted(&TRL, &words("trl grpo --beta 1"), Some("0.11")).unwrap_err().to_string();
+    assert!(edition.contains("there are 0.21, 1.16"), "{edition}");
+}
