@@ -41,6 +41,8 @@ pub const ROWS: &[Row] = &[
     ("train.max_epochs max_epochs", "", Read("`actor_rollout_ref.actor.ppo_epochs`, in SFT `trainer.total_epochs`")),
     ("train.num_episodes num_episodes", "", Key("trainer.total_epochs")),
     // Lengths and sampling.
+    ("max_len", "train_ppo", Ignored("prompt_max_len and generate_max_len are the lengths")),
+    ("eval_steps", "train_ppo", Ignored("this program validates nothing")),
     ("prompt_max_len", "", Read("`data.max_prompt_length`, with `data.truncation=left`")),
     ("generate_max_len", "", Read("`data.max_response_length`")),
     (

@@ -73,11 +73,8 @@ pub const ROWS: &[Row] = &[
     ),
     ("pad_to_multiple_of", "rloo grpo", Ignored("nothing is padded")),
     ("ds3_gather_for_generation cache_implementation", "", Ignored(NATIVE)),
-    (
-        "use_vllm",
-        "",
-        Read("ignored: the native engine generates; in GRPO it brings `vllm_importance_sampling_correction` into effect"),
-    ),
+    ("use_vllm", "grpo", Read("the native engine generates; brings `vllm_importance_sampling_correction` into effect")),
+    ("use_vllm", "rloo", Ignored(NATIVE)),
     (
         "vllm_mode vllm_model_impl vllm_enable_sleep_mode vllm_server_base_url vllm_server_host vllm_server_port",
         "",

@@ -24,6 +24,7 @@ pub const ROWS: &[Row] = &[
         ),
     ),
     ("packing_strategy eval_packing padding_free pad_to_multiple_of", "sft", Ignored(ALWAYS_PACKED)),
+    ("eval_on_start", "sft", Ignored("validation comes with the steps of test_freq, and at the end")),
     ("num_of_sequences chars_per_token", "", Ignored(ALWAYS_PACKED)),
     ("dataset_text_field", "", Refused("a row is a prompt and a response, or a conversation; plain text is not trained on")),
     ("dataset_kwargs", "", Refused("rows are always prepared here")),

@@ -44,7 +44,8 @@ pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
     for key in ordered(draft) {
         let hole = draft.holes.iter().find(|hole| hole.key == key);
         let entry = match (hole, draft.settings.get(&key)) {
-            (Some(hole), _) => (Value::Text("???".into()), format!("set me: {}", hole.message)),
+            // `???` would leave the built-in value as it is.
+            (Some(hole), _) => (Value::Text(variable(&key)), format!("set me: {}", hole.message)),
             (None, Some(setting)) => (setting.value.clone(), setting.why.clone()),
             (None, None) => continue,
         };
@@ -55,6 +56,11 @@ pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
         entry.write(name, 0, &mut text);
     }
     text
+}
+
+/// Returns the value of a hole: an environment variable, without which a run is refused.
+fn variable(key: &str) -> String {
+    format!("${{oc.env:{}}}", key.replace('.', "_").to_uppercase())
 }
 
 /// Returns the keys of the settings that the command gives or that differ from the built-in ones, in the order of those.
@@ -118,8 +124,7 @@ impl Entry {
                     _ => false,
                 };
                 if !is_block {
-                    let value = if *value == Value::Text("???".into()) { "???".into() } else { value.to_yaml() };
-                    return text.push_str(&format!("{margin}{name}: {value}{comment}\n"));
+                    return text.push_str(&format!("{margin}{name}: {}{comment}\n", value.to_yaml()));
                 }
                 text.push_str(&format!("{margin}{name}:{comment}\n"));
                 value.to_yaml().lines().for_each(|line| text.push_str(&format!("{margin}  {line}\n")));

@@ -82,6 +82,10 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("steps_per_generation", "", "2"),
     ("num_generations", "", "8"),
     ("rloo_k", "", "8"),
+    ("per_device_train_batch_size", "", "32"),
+    ("num_train_epochs", "--max_steps -1", "7"),
+    ("max_samples", "", "100"),
+    ("data.max_samples", "", "100"),
     ("num_generations_eval", "", "3"),
     ("eval_on_start", "", "true"),
     ("max_steps", "", "300"),
@@ -119,7 +123,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("dataset_split", "", "test"),
     ("train_split", "", "test"),
     ("eval.split", "", "test"),
-    ("eval_split", "", "train"),
+    ("eval_split", "", "test"),
     ("ds.param_dtype", "", "fp16"),
     ("param_dtype", "", "fp16"),
     ("train.batch_size", "", "64"),
@@ -198,6 +202,8 @@ fn every_option_that_is_a_setting_has_an_effect() {
             let mut base = context(peer, option.trainer, edition);
             base.extend(words(&before));
             let mut changed = base.clone();
+            let is_on = option.how == How::Flag && base.contains(&format!("--{}", option.name));
+            let value = if is_on { "false".into() } else { value };
             // The last of two counts.
             changed.push(format!("--{}", option.name));
             changed.extend(words(&value));

@@ -90,7 +90,6 @@ fn load(converted: &Converted, path: &std::path::Path) -> Result<(), ConfigError
 #[test]
 fn recipes_are_as_written_and_load() {
     for (name, peer, command) in CASES {
-        let peer: &'static Peer = if peer.name == TRL.name { &TRL } else { &OPENRLHF };
         let converted = converted(peer, &words(command), None).unwrap_or_else(|error| panic!("{name}: {error}"));
         let path = folder().join(format!("{name}.yaml"));
         if std::env::var_os("BURNISH_BLESS").is_some() {
