@@ -1,6 +1,6 @@
 //! `trainer from-verl`: turns a command or script of verl into a command and a recipe of this program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -10,15 +10,23 @@ use super::kinds::choices;
 use super::print::{print, print_data, warn_of_keys};
 use crate::config::from_verl::{self, Converted, Source};
 use crate::config::kinds::KINDS;
+use crate::config::shell::Surroundings;
 use crate::config::{ConfigError, Request};
 use crate::util::fs::write_atomic;
 use crate::util::shell::{command_line, word};
+use crate::util::time::unix_time;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error.
 #[derive(Args)]
 pub struct FromVerlArgs {
     /// The command in quotes, such as 'python3 -m verl.trainer.main_ppo data.train_batch_size=64', or @script.sh
     command: String,
+    /// NAME=VALUE for each variable that the script takes from the environment; after `--`, the arguments of the script
+    #[arg(value_name = "NAME=VALUE")]
+    variables: Vec<String>,
+    /// Arguments of the script
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<String>,
     /// Write the recipe to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -35,8 +43,20 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         }
         None => ("command", args.command.clone()),
     };
-    let environment = |variable: &str| std::env::var(variable).ok();
-    let source = Source { name, text: &text, edition: args.edition.as_deref(), environment: &environment };
+    let variables = variables(&args.variables)?;
+    let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+    let environment = |name: &str| given(name).or_else(|| std::env::var(name).ok());
+    let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_else(|_| "/".into());
+    let sources = args.command.starts_with('@').then(|| Path::new(name).parent().map(|parent| Path::new(&folder).join(parent)));
+    let around = Surroundings {
+        name,
+        arguments: &args.arguments,
+        folder,
+        sources: sources.flatten(),
+        environment: &environment,
+        now: unix_time() as i64,
+    };
+    let source = Source { text: &text, edition: args.edition.as_deref(), around };
     let converted = from_verl::convert(&source)?;
     let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
     match &args.output {
@@ -57,6 +77,15 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         tracing::warn!("a run with these settings would end at once with this error: {error}");
     }
     Ok(())
+}
+
+/// Splits `NAME=VALUE` words.
+fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
+    let split = |word: &'_ String| {
+        let help = || anyhow!("`{word}` is no NAME=VALUE; arguments of the script stand after `--`");
+        Failure::setup(help())
+    };
+    words.iter().map(|word| word.split_once('=').ok_or_else(|| split(word))).collect()
 }
 
 /// Loads the converted configuration as a run does.

@@ -17,6 +17,7 @@ pub mod kinds;
 pub mod peers;
 pub mod plan;
 pub mod schema;
+pub mod shell;
 
 mod accepts;
 mod bounds;

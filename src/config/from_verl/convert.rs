@@ -1,11 +1,12 @@
 //! The conversion of a command of verl.
 
-use super::converted::{Converted, Source};
+use super::converted::{Converted, Source, placeholder};
 use super::groups::{self, Choice};
-use super::{recipe, shell};
+use super::recipe;
 use crate::config::compat::editions::{self, EDITIONS};
 use crate::config::compat::table::VALUES;
 use crate::config::compat::{Fate, Ignored, Kind, Verl, files, inline, leaves, row, set_aside};
+use crate::config::shell::{self, Hole, holes_of, replace_holes};
 use crate::hydra::overrides::{self, Operation, Override};
 use crate::hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 
@@ -91,25 +92,32 @@ struct Invocation {
     overrides: Vec<String>,
     /// The lines of other calls.
     further: Vec<usize>,
+    /// The holes in the overrides.
+    holes: Vec<Hole>,
+    /// The holes in place of overrides.
+    open: Vec<Hole>,
 }
 
 fn invocation(source: &Source) -> Result<Invocation, Problem> {
-    let at = |error: shell::ShellError| {
-        let text = source.text.lines().nth(error.line - 1).unwrap_or_default().trim();
-        let problem = Problem::new("", format!("{}:{}: {}\n      {text}", source.name, error.line, error.message));
-        if error.help.is_empty() { problem } else { problem.help(error.help) }
+    let name = source.around.name;
+    let at = |line: usize, message: &str| {
+        let text = source.text.lines().nth(line - 1).unwrap_or_default().trim();
+        Problem::new("", format!("{name}:{line}: {message}\n      {text}"))
     };
-    let commands = shell::commands(source.text, source.environment).map_err(at)?;
-    let mut found = commands.iter().filter_map(|command| Some((command, program(&command.words)?)));
-    let Some((command, (program, rest))) = found.next() else {
+    let script = shell::read(source.text, &source.around).map_err(|error| at(error.line, &error.message))?;
+    let mut found = script.calls.iter().filter_map(|call| Some((call, program(&call.words)?)));
+    let Some((call, (program, rest))) = found.next() else {
+        if let Some(line) = script.ended {
+            let help = "give it what it asks for: trainer from-verl @script.sh NAME=VALUE -- ARGUMENT";
+            return Err(at(line, "the script ends here, before it launches a trainer").help(help));
+        }
         let known: Vec<&str> = PROGRAMS.iter().map(|program| program.module).collect();
-        let message = format!("{}: no command of verl's own trainers", source.name);
+        let message = format!("{name}: no command of verl's own trainers");
         return Err(Problem::new("", message).help(format!("there are python3 -m verl.trainer.{{{}}}", known.join(","))));
     };
-    if let Some(error) = command.unreadable() {
-        return Err(at(error));
-    }
+    let line = call.line;
     let (mut config, mut path, mut overrides) = (program.config.to_string(), None, vec![]);
+    let mut open = vec![];
     let mut words = rest.iter().filter(|word| !word.is_empty());
     while let Some(word) = words.next() {
         let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value.to_string())));
@@ -125,11 +133,16 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
                 return Err(Problem::new("", format!("`{word}` is no option of {}", program.module))
                     .help("overrides are written as key=value; --config-path and --config-name are known"));
             }
-            _ => overrides.push(word.clone()),
+            _ if !holes_of(flag).is_empty() => {
+                // A word that is all hole may be any number of overrides; an unset variable is none.
+                let is_set = |hole: &usize| !script.holes[*hole].is_unset;
+                open.extend(holes_of(flag).into_iter().filter(is_set).map(|hole| script.holes[hole].clone()));
+            }
+            _ => overrides.push(replace_holes(word, &placeholder)),
         }
     }
-    let further = found.map(|(command, _)| command.line).collect();
-    Ok(Invocation { program, config, path, overrides, further })
+    let further = found.map(|(call, _)| call.line).filter(|other| *other != line).collect();
+    Ok(Invocation { program, config, path, overrides, further, holes: script.holes.clone(), open })
 }
 
 /// Returns the program that a command calls, as a module or by its path, and the words after it.
@@ -204,6 +217,8 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         ignored,
         refused: vec![],
         further: call.further.clone(),
+        holes: call.holes.clone(),
+        open: call.open.clone(),
     };
     let settings = sort(given, &mut converted, defaults.root())?;
     converted.recipe = recipe::write(&converted, &settings);

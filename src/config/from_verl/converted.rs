@@ -1,17 +1,16 @@
 //! A command of verl, before and after its conversion.
 
 use crate::config::compat::{Ignored, Kind, Renamed};
+use crate::config::shell::{Hole, Surroundings};
 use crate::hydra::Problem;
 
 /// The text to convert.
 pub struct Source<'a> {
-    /// The name of the text in messages: the path of the script, or `command`.
-    pub name: &'a str,
     pub text: &'a str,
+    /// What the script finds when it starts. Its name is the path of the script, or `command`.
+    pub around: Surroundings<'a>,
     /// One of [`EDITIONS`](crate::config::compat::editions::EDITIONS); `None` stands for the first of 2026-01 and 2026-08 that fits the command.
     pub edition: Option<&'a str>,
-    /// Looks up a variable that the script does not set itself.
-    pub environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// A command of verl, converted.
@@ -34,4 +33,13 @@ pub struct Converted {
     pub refused: Vec<Problem>,
     /// Lines of the text with other commands of verl, which were not converted.
     pub further: Vec<usize>,
+    /// Values that only a run of the script could tell; the recipe has `???` for those that it needs.
+    pub holes: Vec<Hole>,
+    /// Words of the command that cannot be known, and may be further overrides.
+    pub open: Vec<Hole>,
+}
+
+/// Returns the text that stands for a hole of the script while its command is converted.
+pub fn placeholder(hole: usize) -> String {
+    format!("SET_ME_{hole}_")
 }

@@ -7,7 +7,6 @@ mod convert;
 mod converted;
 mod groups;
 mod recipe;
-pub mod shell;
 
 pub use convert::convert;
 pub use converted::{Converted, Source};

@@ -1,6 +1,7 @@
 //! The recipe file of a converted command.
 
-use super::converted::Converted;
+use super::converted::{Converted, placeholder};
+use crate::config::shell::Hole;
 use crate::hydra::{Node, Value};
 
 /// Returns the text of the recipe: its command, verl's defaults, and the changes by the command.
@@ -10,9 +11,10 @@ pub fn write(converted: &Converted, settings: &Node) -> String {
     text.push_str(&about);
     let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason)).collect();
     let refused = converted.refused.iter().map(|problem| problem.message.clone()).collect();
-    for (title, list) in
-        [("these settings are ignored", ignored), ("these settings end a run at its start", refused)] as [(&str, Vec<String>); 2]
-    {
+    let open = converted.open.iter().map(|hole| format!("set me: {}", reason(hole))).collect();
+    let blocks =
+        [("ignored, because", ignored), ("a run will refuse", refused), ("further overrides that the script may add", open)];
+    for (title, list) in blocks as [(&str, Vec<String>); 3] {
         let lines: String = list.iter().map(|line| format!("#   {line}\n")).collect();
         text.push_str(&if list.is_empty() { lines } else { format!("#\n# {title}\n{lines}") });
     }
@@ -20,5 +22,30 @@ pub fn write(converted: &Converted, settings: &Node) -> String {
     if settings.value != Value::Map(Default::default()) {
         text.push_str(&format!("\n{}\n", settings.value.to_yaml()));
     }
-    text
+    with_holes(&text, &converted.holes)
+}
+
+fn reason(hole: &Hole) -> String {
+    format!("{} (line {})", hole.message, hole.line)
+}
+
+/// Replaces the value of each line that has a hole by `???`, which a run refuses, and says in a comment what is missing.
+fn with_holes(text: &str, holes: &[Hole]) -> String {
+    let line = |line: &str| {
+        let inside: Vec<usize> = (0..holes.len()).filter(|hole| line.contains(&placeholder(*hole))).collect();
+        if inside.is_empty() {
+            return format!("{line}\n");
+        }
+        let shown = inside.iter().fold(line.to_string(), |shown, hole| shown.replace(&placeholder(*hole), "…"));
+        if line.starts_with('#') {
+            return format!("{shown}\n");
+        }
+        let start = line.len() - line.trim_start().len();
+        let value = line[start..].find(": ").map_or_else(|| line[start..].find("- ").map(|at| at + 2), |at| Some(at + 2));
+        let at = start + value.unwrap_or_default();
+        let reasons: Vec<String> = inside.iter().map(|hole| reason(&holes[*hole])).collect();
+        let whole = shown.get(at..).filter(|shown| *shown != "…").map_or(String::new(), |shown| format!("{shown}: "));
+        format!("{}???  # set me: {whole}{}\n", &line[..at], reasons.join("; "))
+    };
+    text.lines().map(line).collect()
 }

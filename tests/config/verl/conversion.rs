@@ -6,6 +6,7 @@ use burnish::config::compat::{
 };
 use burnish::config::from_verl::{self, Converted, Source};
 use burnish::config::schema::RewardManager;
+use burnish::config::shell::Surroundings;
 use burnish::config::{ConfigError, Node, PpoConfig, Request, Tree, Value, load, resolve};
 
 const PPO: &str = "python3 -m verl.trainer.main_ppo";
@@ -13,7 +14,7 @@ const SFT: &str = "torchrun -m verl.trainer.sft_trainer";
 const OLD_SFT: &str = "torchrun -m verl.trainer.fsdp_sft_trainer";
 
 fn convert(edition: &str, command: &str) -> Result<Converted, ConfigError> {
-    from_verl::convert(&Source { name: "command", text: command, edition: Some(edition), environment: &|_| None })
+    from_verl::convert(&Source { text: command, edition: Some(edition), around: Surroundings::of_text("command") })
 }
 
 fn converted(edition: &str, command: &str) -> (Converted, Tree) {
@@ -321,6 +322,6 @@ fn editions_read_their_own_names_of_the_clip() {
 #[test]
 fn a_mistake_beside_a_group_is_the_one_that_is_named() {
     let text = format!("{PPO} model_engine=torchtitan actor_rollout_ref.actor.optim.lr_scheduler_type=cosine");
-    let error = from_verl::convert(&Source { name: "command", text: &text, edition: None, environment: &|_| None }).unwrap_err();
+    let error = from_verl::convert(&Source { text: &text, edition: None, around: Surroundings::of_text("command") }).unwrap_err();
     assert!(error.to_string().contains("lr_scheduler_type"), "{error}");
 }

@@ -5,12 +5,14 @@
 use burnish::config::compat::table::VALUES;
 use burnish::config::compat::{Fate, KeyRow, Kind, alike, editions, row};
 use burnish::config::from_verl::{self, Converted, Source};
+use burnish::config::shell::Surroundings;
 use burnish::config::{ConfigError, Request, ResolvedConfig, Tree, Value, defaults, resolve};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 mod conversion;
 mod presets;
+mod scripts;
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -61,7 +63,7 @@ fn every_row_is_about_some_key() {
 }
 
 fn convert(command: &str) -> Result<Converted, ConfigError> {
-    from_verl::convert(&Source { name: "command", text: command, edition: None, environment: &|_| None })
+    from_verl::convert(&Source { text: command, edition: None, around: Surroundings::of_text("command") })
 }
 
 /// Loads a recipe up to the checking of types.

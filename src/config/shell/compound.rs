@@ -1,0 +1,256 @@
+//! Blocks: `if`, `case`, loops, groups. A condition that cannot be known takes both ways.
+
+use super::machine::Machine;
+use super::state::{Flow, State, Status, Variable};
+use super::text::{ShellError, is_known};
+use brush_parser::ast::{CaseClauseCommand, CaseItemPostAction, CompoundCommand, CompoundList, DoGroupCommand, RedirectList};
+use std::collections::BTreeSet;
+
+impl Machine<'_> {
+    pub fn compound(&mut self, command: &CompoundCommand, redirects: Option<&RedirectList>) -> Result<Flow, ShellError> {
+        let (input, output) = (self.state.input.clone(), self.state.output.clone());
+        if let Some(list) = redirects {
+            self.redirect(list.0.iter())?;
+        }
+        let flow = match command {
+            CompoundCommand::BraceGroup(group) => self.list(&group.list)?,
+            CompoundCommand::Subshell(shell) => {
+                let after = self.subshell(|machine| machine.list(&shell.list))?;
+                (self.state.output, self.state.status) = (after.output, after.status);
+                Flow::Next
+            }
+            CompoundCommand::IfClause(clause) => {
+                let elses = clause.elses.iter().flatten().map(|one| (one.condition.as_ref(), &one.body));
+                let arms: Vec<_> = std::iter::once((Some(&clause.condition), &clause.then)).chain(elses).collect();
+                self.arms(&arms)?
+            }
+            CompoundCommand::CaseClause(clause) => self.case(clause)?,
+            CompoundCommand::ForClause(clause) => {
+                self.at(Some(&clause.loc));
+                let mut words = vec![];
+                match &clause.values {
+                    Some(values) => {
+                        for word in values {
+                            words.extend(self.fields(word)?);
+                        }
+                    }
+                    None => words = self.state.arguments.clone(),
+                }
+                self.iterate(&clause.variable_name, words, &clause.body)?
+            }
+            CompoundCommand::WhileClause(clause) => self.repeat(&clause.0, true, &clause.1)?,
+            CompoundCommand::UntilClause(clause) => self.repeat(&clause.0, false, &clause.1)?,
+            CompoundCommand::Arithmetic(formula) => {
+                self.at(Some(&formula.loc));
+                let value = self.arithmetic(&formula.expr.value)?;
+                self.state.status = if is_known(&value) { Status::Is(value != "0") } else { Status::Unknown };
+                Flow::Next
+            }
+            CompoundCommand::ArithmeticForClause(clause) => {
+                let text = |formula: &Option<brush_parser::ast::UnexpandedArithmeticExpr>| {
+                    formula.as_ref().map(|one| one.value.clone()).filter(|text| !text.trim().is_empty())
+                };
+                if let Some(formula) = text(&clause.initializer) {
+                    self.arithmetic(&formula)?;
+                }
+                let (condition, updater) = (text(&clause.condition), text(&clause.updater));
+                loop {
+                    self.step(1)?;
+                    let holds = condition.as_ref().map_or(Ok("1".into()), |formula| self.arithmetic(formula))?;
+                    if !is_known(&holds) {
+                        self.either("inside `for`", |machine| machine.list(&clause.body.list), |_| Ok(Flow::Next))?;
+                        break Flow::Next;
+                    }
+                    if holds == "0" {
+                        break Flow::Next;
+                    }
+                    if let Some(flow) = after_round(self.list(&clause.body.list)?) {
+                        break flow;
+                    }
+                    if let Some(formula) = &updater {
+                        self.arithmetic(formula)?;
+                    }
+                }
+            }
+            CompoundCommand::Coprocess(_) => Flow::Next,
+        };
+        if redirects.is_some() {
+            self.state.input = input;
+            self.state.output = output.map(|before| self.state.output.take().unwrap_or(before));
+        }
+        Ok(flow)
+    }
+
+    /// Runs the first arm whose condition holds.
+    fn arms(&mut self, arms: &[(Option<&CompoundList>, &CompoundList)]) -> Result<Flow, ShellError> {
+        for (index, (condition, body)) in arms.iter().enumerate() {
+            let Some(condition) = condition else { return self.list(body) };
+            let flow = self.list(condition)?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+            match self.state.status {
+                Status::Is(true) => return self.list(body),
+                Status::Is(false) => {}
+                Status::Unknown => {
+                    let place = "inside `if`, whose condition cannot be known";
+                    let rest = &arms[index + 1..];
+                    return self.either(
+                        place,
+                        |machine| machine.list(body),
+                        |machine| machine.deeper(|machine| machine.arms(rest)),
+                    );
+                }
+            }
+        }
+        self.state.status = Status::Is(true);
+        Ok(Flow::Next)
+    }
+
+    fn case(&mut self, clause: &CaseClauseCommand) -> Result<Flow, ShellError> {
+        self.at(Some(&clause.loc));
+        let value = self.text(&clause.value)?;
+        let value = self.without_unset(&value);
+        let mut falls_through = false;
+        for (index, item) in clause.cases.iter().enumerate() {
+            let mut matches = Some(falls_through);
+            for pattern in item.patterns.iter().filter(|_| !falls_through) {
+                let pattern = self.pattern(pattern)?;
+                let fits = if is_known(&value) { self.fits(&value, &pattern) } else { None };
+                matches = if matches == Some(true) || fits == Some(true) { Some(true) } else { matches.and(fits) };
+            }
+            let body = item.cmd.as_ref();
+            match matches {
+                Some(false) => {}
+                Some(true) => {
+                    let flow = body.map_or(Ok(Flow::Next), |body| self.list(body))?;
+                    falls_through = matches!(item.post_action, CaseItemPostAction::UnconditionallyExecuteNextCaseItem);
+                    let goes_on = matches!(item.post_action, CaseItemPostAction::ContinueEvaluatingCases);
+                    if flow != Flow::Next || !(falls_through || goes_on) {
+                        return Ok(flow);
+                    }
+                }
+                None => {
+                    let rest = CaseClauseCommand { cases: clause.cases[index + 1..].to_vec(), ..clause.clone() };
+                    let place = "inside `case`, whose word cannot be known";
+                    return self.either(
+                        place,
+                        |machine| body.map_or(Ok(Flow::Next), |body| machine.list(body)),
+                        |machine| machine.deeper(|machine| machine.case(&rest)),
+                    );
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn iterate(&mut self, name: &str, words: Vec<String>, body: &DoGroupCommand) -> Result<Flow, ShellError> {
+        for word in words {
+            self.step(word.len())?;
+            self.set(name, Variable::Text(word));
+            if let Some(flow) = after_round(self.list(&body.list)?) {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn repeat(&mut self, condition: &CompoundList, wanted: bool, body: &DoGroupCommand) -> Result<Flow, ShellError> {
+        loop {
+            self.step(1)?;
+            let flow = self.list(condition)?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+            match self.state.status {
+                Status::Is(status) if status == wanted => {
+                    if let Some(flow) = after_round(self.list(&body.list)?) {
+                        return Ok(flow);
+                    }
+                }
+                Status::Is(_) => break,
+                Status::Unknown => {
+                    let place = "inside a loop whose condition cannot be known";
+                    self.either(place, |machine| machine.list(&body.list), |_| Ok(Flow::Next))?;
+                    break;
+                }
+            }
+        }
+        self.state.status = Status::Is(true);
+        Ok(Flow::Next)
+    }
+
+    /// Takes both ways. If one of them leaves the script or the block, only the other goes on.
+    pub fn either(
+        &mut self,
+        place: &str,
+        one: impl FnOnce(&mut Self) -> Result<Flow, ShellError>,
+        other: impl FnOnce(&mut Self) -> Result<Flow, ShellError>,
+    ) -> Result<Flow, ShellError> {
+        let (before, line) = (self.state.clone(), self.line);
+        let first = one(self)?;
+        let after = std::mem::replace(&mut self.state, before);
+        let second = other(self)?;
+        match (first, second) {
+            (Flow::Next, Flow::Next) => {
+                let inside = std::mem::replace(&mut self.line, line);
+                self.merge(after, place);
+                self.line = inside;
+                Ok(Flow::Next)
+            }
+            (Flow::Next, _) => {
+                self.state = after;
+                Ok(Flow::Next)
+            }
+            (_, flow) => Ok(flow),
+        }
+    }
+
+    /// Makes holes of what differs between two states.
+    fn merge(&mut self, other: State, place: &str) {
+        let names: BTreeSet<String> = self.state.variables.keys().chain(other.variables.keys()).cloned().collect();
+        for name in names {
+            let (here, there) = (self.lookup(&name), self.lookup_in(&other, &name));
+            if here == there {
+                continue;
+            }
+            let hole = self.hole(format!("`${name}` is set {place}"));
+            let value = match (here, there) {
+                (Some(Variable::Array(here)), Some(Variable::Array(there))) => {
+                    let common = here.values().zip(there.values()).take_while(|(one, other)| one == other);
+                    Variable::list(common.map(|(one, _)| one.clone()).chain([hole]).collect::<Vec<_>>())
+                }
+                (Some(Variable::Map(_)), _) => Variable::Map([("0".to_string(), hole)].into()),
+                _ => Variable::Text(hole),
+            };
+            self.set(&name, value);
+        }
+        if self.state.arguments != other.arguments {
+            let hole = self.hole(format!("the arguments change {place}"));
+            self.state.arguments = vec![hole];
+        }
+        if self.state.output != other.output {
+            self.state.output = Some(self.hole(format!("the output is made {place}")));
+        }
+        if self.state.folder != other.folder {
+            self.state.folder = self.hole(format!("the folder changes {place}"));
+        }
+        if self.state.status != other.status {
+            self.state.status = Status::Unknown;
+        }
+        for (name, body) in other.functions {
+            self.state.functions.entry(name).or_insert(body);
+        }
+    }
+}
+
+/// Returns where a loop goes on after a round; `None` stands for its next round.
+fn after_round(flow: Flow) -> Option<Flow> {
+    match flow {
+        Flow::Next | Flow::Continue(0 | 1) => None,
+        Flow::Continue(loops) => Some(Flow::Continue(loops - 1)),
+        Flow::Break(0 | 1) => Some(Flow::Next),
+        Flow::Break(loops) => Some(Flow::Break(loops - 1)),
+        Flow::Return | Flow::Exit => Some(flow),
+    }
+}

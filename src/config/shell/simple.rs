@@ -1,0 +1,211 @@
+//! Simple commands: assignments, calls of functions, builtins and programs.
+
+use super::machine::Machine;
+use super::pieces::Mode;
+use super::state::{Flow, Status, Variable};
+use super::text::{ShellError, is_known};
+use brush_parser::ast::{
+    Assignment, AssignmentName, AssignmentValue, CommandPrefixOrSuffixItem as Item, IoFileRedirectKind as Kind,
+    IoFileRedirectTarget as Target, IoRedirect, SimpleCommand,
+};
+
+/// The builtins whose arguments may be assignments.
+pub const DECLARING: &[&str] = &["export", "local", "declare", "typeset", "readonly"];
+
+impl Machine<'_> {
+    pub fn simple(&mut self, command: &SimpleCommand) -> Result<Flow, ShellError> {
+        self.step(1)?;
+        self.state.status = Status::Is(true);
+        let prefix: Vec<&Item> = command.prefix.iter().flat_map(|prefix| &prefix.0).collect();
+        let suffix: Vec<&Item> = command.suffix.iter().flat_map(|suffix| &suffix.0).collect();
+        let assignments: Vec<&Assignment> =
+            prefix.iter().filter_map(|item| if let Item::AssignmentWord(one, _) = item { Some(one) } else { None }).collect();
+        let mut words = vec![];
+        if let Some(name) = &command.word_or_name {
+            words.extend(self.fields(name)?);
+        }
+        let line = self.line;
+        let is_declaring = words.first().is_some_and(|name| DECLARING.contains(&name.as_str()));
+        for item in &suffix {
+            match item {
+                Item::Word(word) => words.extend(self.fields(word)?),
+                Item::AssignmentWord(one, _) if is_declaring => self.declare(&words, one)?,
+                Item::AssignmentWord(_, word) => words.extend(self.fields(word)?),
+                Item::ProcessSubstitution(..) => words.push(self.hole("`<(…)` is not run".into())),
+                Item::IoRedirect(_) => {}
+            }
+        }
+        if words.is_empty() {
+            for one in assignments {
+                self.assign(one)?;
+            }
+            return Ok(Flow::Next);
+        }
+        let (input, output) = (self.state.input.clone(), self.state.output.clone());
+        let redirects =
+            prefix.iter().chain(&suffix).filter_map(|item| if let Item::IoRedirect(one) = item { Some(one) } else { None });
+        self.redirect(redirects)?;
+        // Assignments before a command hold while it runs.
+        let mut before = vec![];
+        for one in assignments {
+            if let AssignmentName::VariableName(name) = &one.name {
+                before.push((name.clone(), self.state.variables.get(name).cloned()));
+            }
+            self.assign(one)?;
+        }
+        let flow = self.call(&words, line)?;
+        for (name, value) in before {
+            match value {
+                Some(value) => drop(self.state.variables.insert(name, value)),
+                None => drop(self.state.variables.remove(&name)),
+            }
+        }
+        self.state.input = input;
+        if output.is_some() && self.state.output.is_none() {
+            self.state.output = output;
+        }
+        Ok(flow)
+    }
+
+    /// Runs a function or a builtin, or lists the call of a program.
+    fn call(&mut self, words: &[String], line: usize) -> Result<Flow, ShellError> {
+        let (name, rest) = (words[0].as_str(), &words[1..]);
+        if let Some(function) = self.state.functions.get(name).cloned() {
+            let arguments = std::mem::replace(&mut self.state.arguments, rest.to_vec());
+            self.hidden.push(vec![]);
+            let flow = self.deeper(|machine| machine.compound(&function.0, function.1.as_ref()))?;
+            for (name, value) in self.hidden.pop().unwrap_or_default().into_iter().rev() {
+                match value {
+                    Some(value) => drop(self.state.variables.insert(name, value)),
+                    None => drop(self.state.variables.remove(&name)),
+                }
+            }
+            self.state.arguments = arguments;
+            return Ok(if flow == Flow::Return { Flow::Next } else { flow });
+        }
+        match self.builtin(name, rest)? {
+            Some(flow) => Ok(flow),
+            None => self.program(words, line),
+        }
+    }
+
+    /// Notes what a command reads, and whether its output goes elsewhere.
+    pub fn redirect<'i>(&mut self, redirects: impl Iterator<Item = &'i IoRedirect>) -> Result<(), ShellError> {
+        for redirect in redirects {
+            match redirect {
+                IoRedirect::HereDocument(_, document) => {
+                    let text = &document.doc.value;
+                    let text = if document.requires_expansion { self.quoted_text(text)? } else { text.clone() };
+                    self.state.input = Some(text);
+                }
+                IoRedirect::HereString(_, word) => self.state.input = Some(self.text(word)? + "\n"),
+                IoRedirect::File(None | Some(1), Kind::Write | Kind::Append | Kind::Clobber | Kind::DuplicateOutput, target) => {
+                    if !matches!(target, Target::Fd(1)) {
+                        self.state.output = None;
+                    }
+                }
+                IoRedirect::File(None | Some(0), Kind::Read, _) => {
+                    self.state.input = Some(self.hole("a file that the script reads".into()));
+                }
+                IoRedirect::OutputAndError(..) => self.state.output = None,
+                IoRedirect::File(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn declare(&mut self, words: &[String], one: &Assignment) -> Result<(), ShellError> {
+        let has = |flag: char| words[1..].iter().any(|word| word.starts_with('-') && word.contains(flag));
+        if let AssignmentName::VariableName(name) = &one.name {
+            if words[0] != "export" && words[0] != "readonly" {
+                self.hide(name);
+            }
+            if has('A') && !matches!(self.lookup(name), Some(Variable::Map(_))) {
+                self.set(name, Variable::Map(Default::default()));
+            }
+            if has('n') {
+                let hole = self.hole(format!("`{name}` is a name for another variable"));
+                self.set(name, Variable::Text(hole));
+                return Ok(());
+            }
+        }
+        self.assign(one)
+    }
+
+    /// Notes a variable that is local to the present function.
+    pub fn hide(&mut self, name: &str) {
+        let before = self.state.variables.get(name).cloned();
+        if let Some(function) = self.hidden.last_mut() {
+            function.push((name.to_string(), before));
+        }
+    }
+
+    pub fn assign(&mut self, one: &Assignment) -> Result<(), ShellError> {
+        self.at(Some(&one.loc));
+        match (&one.name, &one.value) {
+            (AssignmentName::VariableName(name), AssignmentValue::Scalar(word)) => {
+                let value = self.expanded(&word.value, Mode::Whole)?.concat();
+                self.step(value.len())?;
+                match self.lookup(name) {
+                    Some(Variable::Array(mut items)) => {
+                        let first = items.entry(0).or_default();
+                        if one.append {
+                            first.push_str(&value)
+                        } else {
+                            *first = value
+                        }
+                        self.set(name, Variable::Array(items));
+                    }
+                    before => {
+                        let before = before.filter(|_| one.append).and_then(|value| value.text()).unwrap_or_default();
+                        self.step(before.len())?;
+                        self.set(name, Variable::Text(before + &value));
+                    }
+                }
+            }
+            (AssignmentName::VariableName(name), AssignmentValue::Array(words)) => {
+                let before = self.lookup(name);
+                let mut value = match before {
+                    Some(Variable::Map(items)) => Variable::Map(if one.append { items } else { Default::default() }),
+                    Some(Variable::Array(items)) if one.append => Variable::Array(items),
+                    Some(Variable::Text(text)) if one.append => Variable::list([text]),
+                    _ => Variable::Array(Default::default()),
+                };
+                for (key, word) in words {
+                    let key = key.as_ref().map(|key| self.text(key)).transpose()?;
+                    let items = match &key {
+                        Some(_) => vec![self.text(word)?],
+                        None => self.fields(word)?,
+                    };
+                    self.step(items.iter().map(String::len).sum())?;
+                    for item in items {
+                        match &mut value {
+                            Variable::Map(map) => drop(map.insert(key.clone().unwrap_or_default(), item)),
+                            Variable::Array(list) => {
+                                let next = list.keys().next_back().map_or(0, |last| last + 1);
+                                let at = key.as_ref().and_then(|key| key.parse().ok()).unwrap_or(next);
+                                list.insert(at, item);
+                            }
+                            Variable::Text(_) => {}
+                        }
+                    }
+                }
+                self.set(name, value);
+            }
+            (AssignmentName::ArrayElementName(name, index), AssignmentValue::Scalar(word)) => {
+                let value = self.text(word)?;
+                let index = match self.lookup(name) {
+                    Some(Variable::Map(_)) => self.expanded(index, Mode::Whole)?.concat(),
+                    _ => self.arithmetic(index)?,
+                };
+                let before = if one.append { self.element(name, &index)? } else { String::new() };
+                let before = self.without_unset(&before);
+                if is_known(&index) {
+                    self.set_element(name, &index, before + &value);
+                }
+            }
+            (AssignmentName::ArrayElementName(..), AssignmentValue::Array(_)) => {}
+        }
+        Ok(())
+    }
+}

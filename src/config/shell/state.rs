@@ -1,0 +1,79 @@
+//! What a command of a script may change: variables, arguments, functions, the folder.
+
+use brush_parser::ast::FunctionBody;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// The value of a variable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Variable {
+    Text(String),
+    Array(BTreeMap<i64, String>),
+    /// The array of `declare -A`.
+    Map(BTreeMap<String, String>),
+}
+
+/// The result of a command; `Unknown` if only a run could tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Is(bool),
+    Unknown,
+}
+
+/// Where a script goes on after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    Next,
+    /// Leaves so many loops.
+    Break(usize),
+    Continue(usize),
+    Return,
+    Exit,
+}
+
+#[derive(Clone)]
+pub struct State {
+    /// The variables that the script set or unset (`None`); the others are the environment's.
+    pub variables: HashMap<String, Option<Variable>>,
+    pub arguments: Vec<String>,
+    pub functions: HashMap<String, Rc<FunctionBody>>,
+    pub folder: String,
+    pub status: Status,
+    /// The output so far, inside `$(…)` and before a `|`.
+    pub output: Option<String>,
+    /// The text before a `|`.
+    pub input: Option<String>,
+}
+
+impl Variable {
+    pub fn list(items: impl IntoIterator<Item = String>) -> Self {
+        Self::Array((0..).zip(items).collect())
+    }
+
+    /// Returns the text of `$NAME`: of an array, its first element.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Array(items) => items.get(&0).cloned(),
+            Self::Map(items) => items.get("0").cloned(),
+        }
+    }
+
+    /// Returns the elements of `${NAME[@]}`.
+    pub fn elements(&self) -> Vec<String> {
+        match self {
+            Self::Text(text) => vec![text.clone()],
+            Self::Array(items) => items.values().cloned().collect(),
+            Self::Map(items) => items.values().cloned().collect(),
+        }
+    }
+
+    /// Returns the indices of `${!NAME[@]}`.
+    pub fn indices(&self) -> Vec<String> {
+        match self {
+            Self::Text(_) => vec!["0".into()],
+            Self::Array(items) => items.keys().map(i64::to_string).collect(),
+            Self::Map(items) => items.keys().cloned().collect(),
+        }
+    }
+}

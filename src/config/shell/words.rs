@@ -1,0 +1,237 @@
+//! Words: quotes, braces and substitutions.
+
+use super::limits;
+use super::machine::Machine;
+use super::patterns::escaped;
+use super::pieces::{Fields, Mode};
+use super::state::Status;
+use super::text::{ShellError, short};
+use brush_parser::ParserOptions;
+use brush_parser::ast::Word;
+use brush_parser::word::{
+    self, BraceExpressionMember as Member, BraceExpressionOrText as Brace, TildeExpr, WordPiece, WordPieceWithSource,
+};
+
+/// The number of words that braces make of one.
+const MOST_WORDS: usize = 1000;
+
+impl Machine<'_> {
+    /// Returns the words that a word becomes.
+    pub fn fields(&mut self, word: &Word) -> Result<Vec<String>, ShellError> {
+        self.at(word.loc.as_ref());
+        let mut fields = vec![];
+        for text in self.braces(&word.value)? {
+            fields.extend(self.expanded(&text, Mode::Split)?);
+        }
+        Ok(fields)
+    }
+
+    /// Returns the value of a word that is not split.
+    pub fn text(&mut self, word: &Word) -> Result<String, ShellError> {
+        self.at(word.loc.as_ref());
+        Ok(self.expanded(&word.value, Mode::Whole)?.join(" "))
+    }
+
+    /// Returns the value of a text as if it stood in double quotes, in which quotes are characters like others.
+    pub fn quoted_text(&mut self, text: &str) -> Result<String, ShellError> {
+        self.checked(text)?;
+        let Ok(pieces) = word::parse_heredoc(text, &ParserOptions::default()) else { return self.unreadable(text) };
+        let mut fields = Fields::default();
+        self.pieces(&pieces, Mode::Whole, &mut fields)?;
+        Ok(fields.finish().join(" "))
+    }
+
+    fn unreadable<T>(&self, text: &str) -> Result<T, ShellError> {
+        self.fail(&format!("`{}` cannot be read", short(text)))
+    }
+
+    fn checked(&mut self, text: &str) -> Result<(), ShellError> {
+        self.step(text.len())?;
+        limits::check(text).or_else(|error| self.fail(&error.message))
+    }
+
+    /// Returns the words that a text becomes.
+    pub fn expanded(&mut self, text: &str, mode: Mode) -> Result<Vec<String>, ShellError> {
+        let mut fields = Fields::default();
+        self.expand(text, mode, &mut fields)?;
+        Ok(fields.finish())
+    }
+
+    pub fn expand(&mut self, text: &str, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+        self.checked(text)?;
+        let Ok(pieces) = word::parse(text, &ParserOptions::default()) else { return self.unreadable(text) };
+        self.deeper(|machine| machine.pieces(&pieces, mode, fields))
+    }
+
+    fn pieces(&mut self, pieces: &[WordPieceWithSource], mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+        for WordPieceWithSource { piece, .. } in pieces {
+            match piece {
+                WordPiece::Text(text) | WordPiece::SingleQuotedText(text) => fields.push(text),
+                WordPiece::AnsiCQuotedText(text) => fields.push(&unescaped(text)),
+                WordPiece::EscapeSequence(text) => fields.push(text.strip_prefix('\\').unwrap_or(text).trim_start_matches('\n')),
+                WordPiece::TildeExpansion(tilde) => {
+                    let home = match tilde {
+                        TildeExpr::Home => self.variable("HOME"),
+                        TildeExpr::WorkingDir => self.state.folder.clone(),
+                        TildeExpr::UserHome(user) => format!("~{user}"),
+                        _ => self.hole("`~` with a number is not known".into()),
+                    };
+                    fields.push(&home);
+                }
+                WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
+                    // `"$@"` without arguments is no word at all.
+                    let is_list = matches!(inner.as_slice(), [one] if is_list(&one.piece));
+                    if !is_list || mode == Mode::Whole {
+                        fields.push("");
+                    }
+                    self.pieces(inner, if mode == Mode::Whole { mode } else { Mode::Quoted }, fields)?;
+                }
+                WordPiece::ParameterExpansion(parameter) => self.parameter(parameter, mode, fields)?,
+                WordPiece::CommandSubstitution(command) | WordPiece::BackquotedCommandSubstitution(command) => {
+                    let output = self.output_of(command)?;
+                    if mode == Mode::Split { fields.split(&output) } else { fields.push(&output) }
+                }
+                WordPiece::ArithmeticExpression(formula) => {
+                    let value = self.arithmetic(&formula.value)?;
+                    fields.push(&value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the output of `$(…)`.
+    fn output_of(&mut self, command: &str) -> Result<String, ShellError> {
+        self.step(command.len())?;
+        let calls = self.calls.len();
+        let after = self.subshell(|machine| {
+            machine.state.output = Some(String::new());
+            machine.state.input = None;
+            machine.inside(command)
+        })?;
+        self.calls.truncate(calls);
+        self.state.status = after.status;
+        let output = after.output.unwrap_or_default();
+        self.step(output.len())?;
+        Ok(output.trim_end_matches('\n').to_string())
+    }
+
+    /// Returns a word as a pattern: what is quoted in it matches itself.
+    pub fn pattern(&mut self, word: &Word) -> Result<String, ShellError> {
+        self.at(word.loc.as_ref());
+        self.pattern_text(&word.value)
+    }
+
+    pub fn pattern_text(&mut self, text: &str) -> Result<String, ShellError> {
+        self.checked(text)?;
+        let Ok(pieces) = word::parse(text, &ParserOptions::default()) else { return self.unreadable(text) };
+        let mut pattern = String::new();
+        for one in &pieces {
+            let mut fields = Fields::default();
+            self.pieces(std::slice::from_ref(one), Mode::Whole, &mut fields)?;
+            let text = fields.finish().join(" ");
+            let is_active = matches!(one.piece, WordPiece::Text(_) | WordPiece::ParameterExpansion(_));
+            pattern.push_str(&if is_active { text } else { escaped(&text) });
+        }
+        Ok(pattern)
+    }
+
+    /// Returns the words of `a{b,c}` and `{1..3}`, before anything else is replaced in them.
+    fn braces(&mut self, text: &str) -> Result<Vec<String>, ShellError> {
+        let is_brace = text.contains('{') && (text.contains(',') || text.contains(".."));
+        if !is_brace {
+            return Ok(vec![text.to_string()]);
+        }
+        self.checked(text)?;
+        let parts = word::parse_brace_expansions(text, &ParserOptions::default());
+        let Ok(Some(parts)) = parts else { return Ok(vec![text.to_string()]) };
+        match combined(&parts) {
+            Some(words) => Ok(words),
+            None => self.fail("the braces stand for too many words"),
+        }
+    }
+
+    /// Sets the status of a condition.
+    pub fn conclude(&mut self, holds: Option<bool>) {
+        self.state.status = holds.map_or(Status::Unknown, Status::Is);
+    }
+}
+
+fn is_list(piece: &WordPiece) -> bool {
+    use word::{Parameter, ParameterExpr, SpecialParameter};
+    let of = match piece {
+        WordPiece::ParameterExpansion(
+            ParameterExpr::Parameter { parameter, .. }
+            | ParameterExpr::Substring { parameter, .. }
+            | ParameterExpr::UseDefaultValues { parameter, .. }
+            | ParameterExpr::UseAlternativeValue { parameter, .. },
+        ) => parameter,
+        WordPiece::ParameterExpansion(ParameterExpr::MemberKeys { concatenate: false, .. }) => return true,
+        _ => return false,
+    };
+    matches!(
+        of,
+        Parameter::Special(SpecialParameter::AllPositionalParameters { concatenate: false })
+            | Parameter::NamedWithAllIndices { concatenate: false, .. }
+    )
+}
+
+/// Returns the words of nested braces; `None` if they are too many.
+fn combined(parts: &[Brace]) -> Option<Vec<String>> {
+    let mut words = vec![String::new()];
+    for part in parts {
+        let choices = match part {
+            Brace::Text(text) => vec![text.clone()],
+            Brace::Expr(members) => {
+                let mut choices = vec![];
+                for member in members {
+                    choices.extend(match member {
+                        Member::NumberSequence { start, end, increment } => {
+                            numbers(*start, *end, *increment)?.map(|number| number.to_string()).collect()
+                        }
+                        Member::CharSequence { start, end, increment } => {
+                            let codes = numbers(i64::from(u32::from(*start)), i64::from(u32::from(*end)), *increment)?;
+                            codes.filter_map(|code| char::from_u32(code as u32)).map(String::from).collect()
+                        }
+                        Member::Child(parts) => combined(parts)?,
+                    });
+                    if choices.len() > MOST_WORDS {
+                        return None;
+                    }
+                }
+                choices
+            }
+        };
+        if words.len() * choices.len() > MOST_WORDS {
+            return None;
+        }
+        words = words.iter().flat_map(|word| choices.iter().map(move |choice| format!("{word}{choice}"))).collect();
+    }
+    Some(words)
+}
+
+/// Counts from one number to another.
+fn numbers(start: i64, end: i64, increment: i64) -> Option<impl Iterator<Item = i64>> {
+    let step = i64::try_from(increment.unsigned_abs().max(1)).ok()?;
+    let count = end.checked_sub(start)?.checked_abs()? / step + 1;
+    let sign = if end < start { -1 } else { 1 };
+    (count <= MOST_WORDS as i64).then(|| (0..count).map(move |index| start + sign * step * index))
+}
+
+/// Replaces the escapes of `$'…'`.
+fn unescaped(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let escape = if c == '\\' { chars.next() } else { None };
+        match escape {
+            None => out.push(c),
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('r') => out.push('\r'),
+            Some(c @ ('\\' | '\'' | '"')) => out.push(c),
+            Some(other) => out.extend(['\\', other]),
+        }
+    }
+    out
+}
