@@ -11,7 +11,7 @@ use super::print::{print, print_data, warn_of_keys};
 use crate::config::from_verl::{self, Converted, Source};
 use crate::config::kinds::KINDS;
 use crate::config::shell::Surroundings;
-use crate::config::{ConfigError, Request};
+use crate::config::{ConfigError, Problem, Request};
 use crate::util::fs::write_atomic;
 use crate::util::shell::{command_line, word};
 use crate::util::time::unix_time;
@@ -54,10 +54,12 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         folder,
         sources: sources.flatten(),
         environment: &environment,
+        stubs: false,
         now: unix_time() as i64,
     };
     let source = Source { text: &text, edition: args.edition.as_deref(), around };
-    let converted = from_verl::convert(&source)?;
+    let mut converted = from_verl::convert(&source)?;
+    let remaining = take_out(&mut converted);
     let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
     match &args.output {
         Some(path) if path.is_file() || path.is_dir() => {
@@ -70,13 +72,43 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         None => print_data(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
     }
     warn_of_keys(&converted.renamed, &converted.ignored);
+    for note in &converted.notes {
+        tracing::warn!("{note}");
+    }
     for line in &converted.further {
         tracing::warn!("{name}:{line} is another command of verl; only the first is converted");
     }
-    if let Err(error) = check(&converted) {
+    for hole in &converted.open {
+        tracing::warn!("{name}:{}: {}: it may hold further overrides", hole.line, hole.message);
+    }
+    for (index, one) in converted.blocked.iter().enumerate() {
+        let line = if one.key.is_empty() { String::new() } else { format!("{}={}: ", one.key, one.value) };
+        tracing::warn!("in the way, {}. {line}{}", index + 1, one.reason);
+    }
+    if let Some(error) = &remaining {
         tracing::warn!("a run with these settings would end at once with this error: {error}");
     }
-    Ok(())
+    match converted.blocked.len() {
+        0 if remaining.is_none() => Ok(()),
+        0 => Err(Failure::run(anyhow!("the recipe is written, and a run of it would end at once"))),
+        count => Err(Failure::run(anyhow!("the recipe is written, with {count} parts of the command commented out"))),
+    }
+}
+
+/// Comments out what a run would refuse, and returns the problems that no line of the recipe can be blamed for.
+fn take_out(converted: &mut Converted) -> Option<ConfigError> {
+    loop {
+        let error = check(converted).err()?;
+        let has_hole = |problem: &Problem| converted.has_hole(&problem.key);
+        let problems: Vec<Problem> = error.problems.into_iter().filter(|problem| !has_hole(problem)).collect();
+        let mut is_less = false;
+        for problem in &problems {
+            is_less |= converted.block(problem);
+        }
+        if !is_less {
+            return (!problems.is_empty()).then_some(ConfigError { problems });
+        }
+    }
 }
 
 /// Splits `NAME=VALUE` words.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use burnish::config::from_verl::{Source as Script, convert};
+use burnish::config::shell::Surroundings;
 use burnish::config::{Node, Origin, Source, Tree};
 use burnish::hydra::{interpolation, overrides, yaml};
 
@@ -205,7 +206,9 @@ const SCRIPTS: [&str; 3] = [
 pub fn verl_scripts() -> Target {
     Target {
         name: "verl_scripts",
-        seeds: || SCRIPTS.map(|script| script.as_bytes().to_vec()).to_vec(),
+        seeds: || {
+            [SCRIPTS.map(|script| script.as_bytes().to_vec()).to_vec(), files("tests/data/verl-scripts", &[".sh"])].concat()
+        },
         words: &[
             "\"",
             "'",
@@ -256,7 +259,12 @@ pub fn verl_scripts() -> Target {
         read: |input, _| {
             let Ok(text) = std::str::from_utf8(input) else { return };
             let environment = |name: &str| (name == "HOME").then(|| "/home/user".to_owned());
-            let script = Script { name: "fuzz.sh", text, edition: None, environment: &environment };
+            let around = Surroundings {
+                arguments: &["8".to_owned(), "out dir".to_owned()],
+                environment: &environment,
+                ..Surroundings::of_text("fuzz.sh")
+            };
+            let script = Script { text, edition: None, around };
             _ = convert(&script).map_err(|error| error.to_string());
         },
     }

@@ -128,8 +128,12 @@ pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option
 }
 
 /// Values that have no effect, besides the defaults of whole files: the defaults of the groups of frameworks.
-const NEUTRAL: &[(&str, &str)] =
-    &[("**.optim.name", "AdamW"), ("**.optim.lr_decay_ratio", "1.0"), ("**.optim.wd_incr_style", "constant")];
+const NEUTRAL: &[(&str, &str)] = &[
+    ("**.override_optimizer_config.decoupled_weight_decay", "true"),
+    ("**.optim.name", "AdamW"),
+    ("**.optim.lr_decay_ratio", "1.0"),
+    ("**.optim.wd_incr_style", "constant"),
+];
 
 /// True if an edition has this key or section.
 pub fn is_known(kind: Kind, key: &str) -> bool {

@@ -25,4 +25,4 @@ pub use patterns::fits_key;
 pub use row::{KeyRow, explain, reason, row};
 pub use set_aside::{Aside, set_aside};
 pub use table::Fate;
-pub use values::alike;
+pub use values::{alike, below_open_mapping};

@@ -16,7 +16,7 @@ pub fn alike(a: &Value, b: &Value) -> bool {
 }
 
 /// True if the key is inside a mapping that takes any key.
-pub(super) fn below_open_mapping(key: &str, defaults: &Node) -> bool {
+pub fn below_open_mapping(key: &str, defaults: &Node) -> bool {
     let ancestors = std::iter::successors(key.rsplit_once('.'), |(parent, _)| parent.rsplit_once('.'));
     ancestors.map(|(parent, _)| parent).any(|parent| is_empty_mapping(defaults.get(parent)))
 }

@@ -1,55 +1,15 @@
 //! The conversion of a command of verl.
 
-use super::converted::{Converted, Source, placeholder};
+use super::converted::{Blocked, Converted, Source, placeholder};
 use super::groups::{self, Choice};
+use super::programs::{Is, PROGRAMS, Program, batches, extended, extended_names, program};
 use super::recipe;
 use crate::config::compat::editions::{self, EDITIONS};
 use crate::config::compat::table::VALUES;
-use crate::config::compat::{Fate, Ignored, Kind, Verl, files, inline, leaves, row, set_aside};
+use crate::config::compat::{Fate, Ignored, Verl, below_open_mapping, files, inline, leaves, row, set_aside};
 use crate::config::shell::{self, Hole, holes_of, replace_holes};
 use crate::hydra::overrides::{self, Operation, Override};
 use crate::hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
-
-/// A program of verl, and its counterpart here.
-struct Program {
-    module: &'static str,
-    /// verl's own file of settings, whose keys the program takes.
-    config: &'static str,
-    kind: Kind,
-    /// The built-in file with verl's defaults, below `verl/EDITION/`.
-    preset: &'static str,
-    /// The subcommand of `trainer`.
-    subcommand: &'static str,
-}
-
-/// verl's programs. `main_generation_server` reads the settings of reinforcement learning.
-const PROGRAMS: &[Program] = &[
-    Program { module: "main_ppo", config: "ppo_trainer", kind: Kind::Rl, preset: "ppo_trainer", subcommand: "" },
-    Program { module: "main_ppo_sync", config: "ppo_trainer", kind: Kind::Rl, preset: "ppo_trainer", subcommand: "" },
-    Program { module: "fsdp_sft_trainer", config: "sft_trainer", kind: Kind::Sft, preset: "sft_trainer", subcommand: "sft" },
-    Program {
-        module: "sft_trainer",
-        config: "sft_trainer_engine",
-        kind: Kind::Sft,
-        preset: "sft_trainer_engine",
-        subcommand: "sft",
-    },
-    Program { module: "main_eval", config: "evaluation", kind: Kind::Evaluation, preset: "evaluation", subcommand: "eval" },
-    Program {
-        module: "main_generation",
-        config: "generation",
-        kind: Kind::Generation,
-        preset: "generation",
-        subcommand: "generate",
-    },
-    Program {
-        module: "main_generation_server",
-        config: "ppo_trainer",
-        kind: Kind::Generation,
-        preset: "generation_server",
-        subcommand: "generate",
-    },
-];
 
 /// Converts the first command of verl in a text.
 ///
@@ -62,15 +22,14 @@ pub fn convert(source: &Source) -> Result<Converted, ConfigError> {
         // An edition that lacks a group or option of the command, though the newest has it, is not meant.
         None => EDITIONS[1..].iter().copied().filter(|edition| has_groups(edition, &invocation.overrides)).collect(),
     };
-    let mut attempts = editions.into_iter().map(|edition| convert_for(edition, &invocation));
-    let first = attempts.next().unwrap_or_else(|| {
+    let mut attempts: Vec<_> = editions.into_iter().map(|edition| convert_for(edition, &invocation)).collect();
+    // The edition that has most of the keys is meant, the older one of two.
+    let unknown = |attempt: &Result<Converted, _>| attempt.as_ref().map_or(usize::MAX, |converted| converted.unknown);
+    let best = (0..attempts.len()).min_by_key(|index| unknown(&attempts[*index])).ok_or_else(|| {
         let message = format!("there is no edition `{}`", source.edition.unwrap_or_default());
-        Err(Problem::new("", message).help(format!("there are {}", EDITIONS.join(", "))).into())
-    });
-    match first {
-        Err(error) => attempts.find_map(Result::ok).ok_or(error),
-        converted => converted,
-    }
+        Problem::new("", message).help(format!("there are {}", EDITIONS.join(", ")))
+    })?;
+    attempts.swap_remove(best)
 }
 
 /// True if an edition has every group and option in the overrides that the newest edition has.
@@ -96,6 +55,8 @@ struct Invocation {
     holes: Vec<Hole>,
     /// The holes in place of overrides.
     open: Vec<Hole>,
+    /// Advice about the words.
+    notes: Vec<String>,
 }
 
 fn invocation(source: &Source) -> Result<Invocation, Problem> {
@@ -111,14 +72,25 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
             let help = "give it what it asks for: trainer from-verl @script.sh NAME=VALUE -- ARGUMENT";
             return Err(at(line, "the script ends here, before it launches a trainer").help(help));
         }
-        let known: Vec<&str> = PROGRAMS.iter().map(|program| program.module).collect();
+        let known: Vec<&str> = PROGRAMS.iter().filter_map(|program| program.module.strip_prefix("verl.trainer.")).collect();
         let message = format!("{name}: no command of verl's own trainers");
-        return Err(Problem::new("", message).help(format!("there are python3 -m verl.trainer.{{{}}}", known.join(","))));
+        let help = format!("there are python3 -m verl.trainer.{{{}}}, and those of its recipes", known.join(","));
+        return Err(Problem::new("", message).help(help));
     };
     let line = call.line;
     let (mut config, mut path, mut overrides) = (program.config.to_string(), None, vec![]);
-    let mut open = vec![];
-    let mut words = rest.iter().filter(|word| !word.is_empty());
+    let (mut open, mut notes) = (vec![], vec![]);
+    let filled: Vec<String> = rest.iter().map(|word| without_unset(word, &script.holes)).collect();
+    for hole in rest.iter().flat_map(|word| holes_of(word)).map(|hole| &script.holes[hole]).filter(|hole| hole.is_unset) {
+        let note = format!("{name}:{}: {}, and counts as empty, as in bash", hole.line, hole.message);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    if filled.iter().any(|word| !word.is_empty() && word.trim().is_empty()) {
+        notes.push(format!("{name}:{line}: a word of the command is blank, which verl refuses; it is left out. A backslash with a space behind it makes such a word, and ends the command"));
+    }
+    let mut words = filled.iter().filter(|word| !word.trim().is_empty());
     while let Some(word) = words.next() {
         let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value.to_string())));
         match flag {
@@ -134,37 +106,47 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
                     .help("overrides are written as key=value; --config-path and --config-name are known"));
             }
             _ if !holes_of(flag).is_empty() => {
-                // A word that is all hole may be any number of overrides; an unset variable is none.
-                let is_set = |hole: &usize| !script.holes[*hole].is_unset;
-                open.extend(holes_of(flag).into_iter().filter(is_set).map(|hole| script.holes[hole].clone()));
+                // A word that is all hole may be any number of overrides.
+                open.extend(holes_of(flag).into_iter().map(|hole| script.holes[hole].clone()));
             }
             _ => overrides.push(replace_holes(word, &placeholder)),
         }
     }
+    if let Is::Schedule(advice) = program.is {
+        notes.push(format!("{name}:{line}: `{}`: {advice}", program.module));
+    }
+    let mut words = vec![];
+    if let Some((base, own)) = extended(&config) {
+        words.extend(own.iter().map(|word| word.to_string()));
+        config = base.to_string();
+    }
+    words.append(&mut overrides);
+    let counted = batches(program, &words);
+    words.extend(counted);
+    let overrides = words;
     let further = found.map(|(call, _)| call.line).filter(|other| *other != line).collect();
-    Ok(Invocation { program, config, path, overrides, further, holes: script.holes.clone(), open })
+    Ok(Invocation { program, config, path, overrides, further, holes: script.holes.clone(), open, notes })
 }
 
-/// Returns the program that a command calls, as a module or by its path, and the words after it.
-fn program(words: &[String]) -> Option<(&'static Program, &[String])> {
-    let calls = words.iter().enumerate();
-    calls.filter(|(_, word)| !word.contains('=')).find_map(|(index, word)| {
-        let module = word.trim_end_matches(".py").replace('/', ".");
-        let last = module.contains("verl.trainer.").then(|| module.rsplit('.').next().unwrap_or_default())?;
-        Some((PROGRAMS.iter().find(|program| program.module == last)?, &words[index + 1..]))
-    })
+/// Returns a word as bash has it: variables that are not set are empty.
+fn without_unset(word: &str, holes: &[Hole]) -> String {
+    replace_holes(word, &|hole| if holes[hole].is_unset { String::new() } else { shell::mark(hole) })
 }
 
 fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, ConfigError> {
     let kind = call.program.kind;
     let choice = Choice::new(edition, &call.config, &call.overrides).ok_or_else(|| {
-        let known = "ppo_trainer, ppo_megatron_trainer, sft_trainer, generation and evaluation";
+        let known = extended_names().collect::<Vec<_>>().join(", ");
         Problem::new("", format!("`{}` is no configuration of verl {edition}", call.config))
-            .help(format!("known are {known}; a file of your own is given to trainer itself: trainer --config FILE OVERRIDES"))
+            .help(format!("known are ppo_trainer, ppo_megatron_trainer, sft_trainer, generation, evaluation, {known}; a file of your own is given to trainer itself: trainer --config FILE OVERRIDES"))
     })?;
     let Choice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
+    let mut blocked = vec![];
     let defaults = crate::config::defaults(kind.default_file())?;
     let mut written = vec![];
+    let is_setting_of_nothing = |key: &str| {
+        row(kind, key, defaults.root()).is_none() && defaults.value(key).is_none() && !below_open_mapping(key, defaults.root())
+    };
     for word in words {
         match overrides::parse(word) {
             Err(problem) => problems.push(problem),
@@ -174,7 +156,21 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
             Ok(one) => {
                 // Scripts for other releases have keys that the edition lacks; those that are in the table are accepted.
                 let is_known = || one.operation != Operation::Delete && row(kind, &one.key, defaults.root()).is_some();
-                problems.extend(one.clone().apply(&mut after).err().filter(|_| after.get(&one.key).is_some() || !is_known()));
+                let value = one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
+                let is_new = after.get(&one.key).is_none();
+                match one.clone().apply(&mut after) {
+                    Err(_) if after.get(&one.key).is_none() && is_known() => {}
+                    Err(problem) => {
+                        blocked.push(Blocked { key: one.key, value, reason: with_help(&problem) });
+                        continue;
+                    }
+                    // verl accepts any key with `+`.
+                    Ok(()) if is_new && is_setting_of_nothing(&one.key) => {
+                        blocked.push(Blocked { key: one.key, value, reason: "there is no such setting here".into() });
+                        continue;
+                    }
+                    Ok(()) => {}
+                }
                 if editions::unread(edition, &config, framework, &one.key).is_none() {
                     written.push(word.clone());
                 }
@@ -215,13 +211,19 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         recipe: String::new(),
         renamed: vec![],
         ignored,
-        refused: vec![],
+        unknown: blocked.len(),
+        blocked,
+        settings: Node::new(Value::Map(Default::default()), defaults.root().origin.clone()),
         further: call.further.clone(),
         holes: call.holes.clone(),
         open: call.open.clone(),
+        notes: call.notes.clone(),
     };
-    let settings = sort(given, &mut converted, defaults.root())?;
-    converted.recipe = recipe::write(&converted, &settings);
+    if let Is::Missing(reason) = call.program.is {
+        converted.blocked.push(Blocked { key: String::new(), value: String::new(), reason: reason.into() });
+    }
+    converted.settings = sort(given, &mut converted, defaults.root())?;
+    converted.recipe = recipe::write(&converted);
     Ok(converted)
 }
 
@@ -243,7 +245,8 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
     }
     let aside = set_aside(converted.kind, &root, defaults);
     converted.renamed = verl.renamed().into_iter().chain(aside.renamed).filter(|one| !groups::is_from(&one.origin)).collect();
-    converted.refused = aside.problems;
+    let refused =
+        |key: &str, node: &Node, reason: &str| Blocked { key: key.into(), value: inline(&node.value), reason: reason.into() };
     let mut settings = Node::new(Value::Map(Default::default()), root.origin.clone());
     leaves("", &aside.settings, &mut |key, node| {
         if matches!(node.origin, Origin::Override(_)) && row(converted.kind, key, defaults).is_none() {
@@ -252,11 +255,14 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
             settings.put(key, root.get(key).filter(|_| is_replaced).unwrap_or(node).clone());
         }
     });
+    let is_refused = |key: &str| aside.problems.iter().any(|problem| problem.key == key);
     let mut others = vec![];
     leaves("", &root, &mut |key, node| {
         let Some(row) = row(converted.kind, key, defaults).filter(|_| matches!(node.origin, Origin::Override(_))) else { return };
         match row.fate {
-            Fate::Refused(_) if !groups::is_from(&node.origin) => drop(settings.put(key, node.clone())),
+            Fate::Refused(reason) if !groups::is_from(&node.origin) && is_refused(key) => {
+                converted.blocked.push(refused(key, node, reason));
+            }
             Fate::Ignored(reason) if groups::is_told(key, &node.origin) => others.push((key.to_string(), node.clone(), reason)),
             _ => {}
         }
@@ -271,4 +277,9 @@ fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Res
         converted.ignored.push(Ignored { key, value: inline(&node.value), reason });
     }
     Ok(settings)
+}
+
+/// Returns the message of a problem with its advice.
+fn with_help(problem: &Problem) -> String {
+    problem.help.as_ref().map_or(problem.message.clone(), |help| format!("{}; {help}", problem.message))
 }

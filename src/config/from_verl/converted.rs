@@ -2,7 +2,7 @@
 
 use crate::config::compat::{Ignored, Kind, Renamed};
 use crate::config::shell::{Hole, Surroundings};
-use crate::hydra::Problem;
+use crate::hydra::Node;
 
 /// The text to convert.
 pub struct Source<'a> {
@@ -29,14 +29,29 @@ pub struct Converted {
     pub recipe: String,
     pub renamed: Vec<Renamed>,
     pub ignored: Vec<Ignored>,
-    /// The reasons why a run of the recipe would be refused, as far as verl's keys are concerned.
-    pub refused: Vec<Problem>,
+    /// What the command needs and is not here: the recipe has it commented out.
+    pub blocked: Vec<Blocked>,
+    /// The number of keys that the edition lacks.
+    pub unknown: usize,
+    /// The settings that the command changes.
+    pub settings: Node,
     /// Lines of the text with other commands of verl, which were not converted.
     pub further: Vec<usize>,
     /// Values that only a run of the script could tell; the recipe has `???` for those that it needs.
     pub holes: Vec<Hole>,
+    /// Advice about the words of the command: variables that are not set, words that are blank.
+    pub notes: Vec<String>,
     /// Words of the command that cannot be known, and may be further overrides.
     pub open: Vec<Hole>,
+}
+
+/// A part of a command that cannot be had here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blocked {
+    /// The key; empty for the program itself.
+    pub key: String,
+    pub value: String,
+    pub reason: String,
 }
 
 /// Returns the text that stands for a hole of the script while its command is converted.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 const TAKEN: &str =
     "what its file says of learning rate, schedule and adapters is in the recipe; the rest is of a training framework";
 
+const OF_OTHERS: &str = "its file is of a training framework that is no part of verl";
+
 /// The beginning of the origin of a value from a group's file.
 const FROM: &str = "the file of ";
 
@@ -34,9 +36,15 @@ impl<'a> Choice<'a> {
     /// Composes verl's file; `None` if the edition has no such file.
     pub fn new(edition: &'static str, config: &str, overrides: &'a [String]) -> Option<Result<Self, ConfigError>> {
         let (mut groups, words): (Vec<_>, Vec<_>) = overrides.iter().partition(|word| is_group(edition, word));
+        let (theirs, own): (Vec<_>, Vec<_>) = groups.iter().partition(|word| is_of_others(word));
+        groups = own;
         let mut config = config.to_string();
         let is_engine = |word: &&String| word.as_str() == "model_engine=megatron";
-        let mut ignored = vec![];
+        let mut ignored: Vec<Ignored> = vec![];
+        for word in theirs {
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+            ignored.push(Ignored { key: key.trim_start_matches('+').into(), value: value.into(), reason: OF_OTHERS });
+        }
         // The file `ppo_megatron_trainer` stands for this choice.
         if groups.iter().any(is_engine) && config == "ppo_trainer" && files::find(edition, "ppo_megatron_trainer").is_some() {
             groups.retain(|word| !is_engine(word));
@@ -50,8 +58,9 @@ impl<'a> Choice<'a> {
             Err(error) => return Some(Err(error)),
         };
         let (mut tree, mut given, mut problems) = (base, vec![], vec![]);
+        let mut chosen: Vec<String> = vec![];
         for index in 0..groups.len() {
-            let chosen: Vec<String> = groups[..=index].iter().map(|word| word.to_string()).collect();
+            chosen.push(groups[index].to_string());
             let after = match compose_edition(edition, &config, &chosen)? {
                 Ok(after) => after,
                 Err(error) => {
@@ -102,6 +111,11 @@ pub fn is_from(origin: &Origin) -> bool {
 /// True if a key without effect is reported: keys in the command, and keys of a group's file about the learning rate.
 pub fn is_told(key: &str, origin: &Origin) -> bool {
     !is_from(origin) || key.ends_with("optim.init_lr_ratio")
+}
+
+/// True if an option is of a package beside verl: `verl_mlite` (Megatron lite).
+fn is_of_others(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(_, option)| option.starts_with("mlite"))
 }
 
 /// True if an override chooses a file for a whole group.

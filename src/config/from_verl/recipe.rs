@@ -1,26 +1,32 @@
 //! The recipe file of a converted command.
 
-use super::converted::{Converted, placeholder};
+use super::converted::{Blocked, Converted, placeholder};
 use crate::config::shell::Hole;
-use crate::hydra::{Node, Value};
+use crate::hydra::Value;
 
 /// Returns the text of the recipe: its command, verl's defaults, and the changes by the command.
-pub fn write(converted: &Converted, settings: &Node) -> String {
+pub fn write(converted: &Converted) -> String {
+    let settings = &converted.settings;
     let mut text = String::from("# Converted from a command of verl by `trainer from-verl`.\n");
     let about = format!("# `defaults` takes verl's own defaults of {}; below is what the command changes.\n", converted.edition);
     text.push_str(&about);
     let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason)).collect();
-    let refused = converted.refused.iter().map(|problem| problem.message.clone()).collect();
     let open = converted.open.iter().map(|hole| format!("set me: {}", reason(hole))).collect();
-    let blocks =
-        [("ignored, because", ignored), ("a run will refuse", refused), ("further overrides that the script may add", open)];
-    for (title, list) in blocks as [(&str, Vec<String>); 3] {
+    let blocks = [("ignored, because", ignored), ("further overrides that the script may add", open)];
+    for (title, list) in blocks as [(&str, Vec<String>); 2] {
         let lines: String = list.iter().map(|line| format!("#   {line}\n")).collect();
         text.push_str(&if list.is_empty() { lines } else { format!("#\n# {title}\n{lines}") });
     }
     text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n", converted.preset));
     if settings.value != Value::Map(Default::default()) {
         text.push_str(&format!("\n{}\n", settings.value.to_yaml()));
+    }
+    if !converted.blocked.is_empty() {
+        text.push_str("\n# In the way, and commented out: the command needs what is not here.\n");
+    }
+    for (index, Blocked { key, value, reason }) in converted.blocked.iter().enumerate() {
+        text.push_str(&format!("# {}. {}\n", index + 1, reason.replace('\n', " ")));
+        text.push_str(&if key.is_empty() { String::new() } else { format!("#    {key}={value}\n") });
     }
     with_holes(&text, &converted.holes)
 }

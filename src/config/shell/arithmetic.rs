@@ -27,6 +27,10 @@ impl Machine<'_> {
     pub fn arithmetic(&mut self, formula: &str) -> Result<String, ShellError> {
         self.step(formula.len())?;
         let text = self.quoted_text(formula)?;
+        let text = self.without_unset(&text);
+        if text.trim().is_empty() {
+            return Ok("0".into());
+        }
         Ok(match self.formula(&text, CHAIN) {
             Ok(value) => value.to_string(),
             Err(Fault::Hole(hole)) => hole,
@@ -105,7 +109,10 @@ impl Machine<'_> {
                 self.element(name, &index.to_string())
             }
         };
-        let value = value.unwrap_or_default();
+        let value = self.without_unset(&value.unwrap_or_default());
+        if value.trim().is_empty() {
+            return Ok(0);
+        }
         if chain == 0 {
             return Err(Fault::Wrong("is nested too deeply"));
         }

@@ -85,7 +85,7 @@ impl Machine<'_> {
     fn arms(&mut self, arms: &[(Option<&CompoundList>, &CompoundList)]) -> Result<Flow, ShellError> {
         for (index, (condition, body)) in arms.iter().enumerate() {
             let Some(condition) = condition else { return self.list(body) };
-            let flow = self.list(condition)?;
+            let flow = self.condition(condition)?;
             if flow != Flow::Next {
                 return Ok(flow);
             }
@@ -158,7 +158,7 @@ impl Machine<'_> {
     fn repeat(&mut self, condition: &CompoundList, wanted: bool, body: &DoGroupCommand) -> Result<Flow, ShellError> {
         loop {
             self.step(1)?;
-            let flow = self.list(condition)?;
+            let flow = self.condition(condition)?;
             if flow != Flow::Next {
                 return Ok(flow);
             }

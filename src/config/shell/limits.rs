@@ -7,7 +7,7 @@ use brush_parser::ast::Program;
 use brush_parser::{ParseError, Parser, ParserOptions};
 
 /// The number of brackets that may be open at once.
-const BRACKETS: usize = 12;
+const BRACKETS: usize = 16;
 
 /// The number of words in a script that open a block.
 const BLOCKS: usize = 4000;

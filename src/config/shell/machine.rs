@@ -1,8 +1,8 @@
 //! The evaluator: its limits, its holes, and commands in sequence.
 
 use super::limits;
-use super::read::Surroundings;
 use super::state::{Flow, State, Status, Variable};
+use super::surroundings::Surroundings;
 use super::text::{Call, Hole, ShellError, mark};
 use crate::hydra::grammar::LONGEST;
 use brush_parser::SourceSpan;
@@ -33,6 +33,14 @@ pub struct Machine<'a> {
     pub hidden: Vec<Vec<(String, Option<Option<Variable>>)>>,
     /// True inside a text that is no part of the script's own lines.
     is_inside: bool,
+    /// True inside double quotes.
+    pub is_quoted: bool,
+    /// The number of conditions that are open: in them, a command that fails does not end the script.
+    pub tested: usize,
+    /// The status of the last `$(…)` of the present command.
+    pub substituted: Option<Status>,
+    /// The place of `getopts` inside a word of several options.
+    pub option_letter: usize,
     steps: usize,
     bytes: usize,
     depth: usize,
@@ -47,12 +55,32 @@ impl<'a> Machine<'a> {
             functions: HashMap::new(),
             folder: around.folder.clone(),
             status: Status::Is(true),
+            code: 1,
             output: None,
             input: None,
+            files: HashMap::new(),
+            needs_variables: false,
+            ends_on_failure: false,
         };
         let (calls, holes, hidden) = (vec![], vec![], vec![]);
         let start = Instant::now();
-        Self { around, state, calls, holes, line: 1, hidden, is_inside: false, steps: 0, bytes: 0, depth: 0, start }
+        Self {
+            around,
+            state,
+            calls,
+            holes,
+            line: 1,
+            hidden,
+            is_inside: false,
+            is_quoted: false,
+            tested: 0,
+            substituted: None,
+            option_letter: 1,
+            steps: 0,
+            bytes: 0,
+            depth: 0,
+            start,
+        }
     }
 
     pub fn fail<T>(&self, message: &str) -> Result<T, ShellError> {
@@ -93,9 +121,10 @@ impl<'a> Machine<'a> {
         self.new_hole(message, false)
     }
 
-    /// Returns the text of a new hole for a variable that is not set.
+    /// Returns the text of a new hole for a variable that is not set: bash takes it as empty, unless `set -u` holds.
     pub fn unset(&mut self, message: String) -> String {
-        self.new_hole(message, true)
+        let is_empty = !self.state.needs_variables;
+        self.new_hole(message, is_empty)
     }
 
     fn new_hole(&mut self, message: String, is_unset: bool) -> String {
@@ -149,8 +178,10 @@ impl<'a> Machine<'a> {
     }
 
     fn and_or(&mut self, list: &AndOrList) -> Result<Flow, ShellError> {
-        let mut flow = self.pipeline(&list.first)?;
-        for next in &list.additional {
+        let last = list.additional.len();
+        let mut flow = self.operand(&list.first, last > 0)?;
+        let mut was_last = last == 0 && !list.first.bang;
+        for (index, next) in list.additional.iter().enumerate() {
             if flow != Flow::Next {
                 break;
             }
@@ -159,16 +190,36 @@ impl<'a> Machine<'a> {
                 AndOr::Or(pipeline) => (false, "||", pipeline),
             };
             match self.state.status {
-                Status::Is(status) if status == wanted => flow = self.pipeline(pipeline)?,
+                Status::Is(status) if status == wanted => {
+                    flow = self.operand(pipeline, index + 1 < last)?;
+                    was_last = index + 1 == last && !pipeline.bang;
+                }
                 Status::Is(_) => {}
                 Status::Unknown => {
                     let place = format!("after `{operator}`, and what is before it cannot be known");
-                    self.either(&place, |machine| machine.pipeline(pipeline), |_| Ok(Flow::Next))?;
+                    self.either(&place, |machine| machine.operand(pipeline, true), |_| Ok(Flow::Next))?;
                     self.state.status = Status::Unknown;
                 }
             }
         }
-        Ok(flow)
+        let fails = flow == Flow::Next && self.state.status == Status::Is(false) && was_last;
+        Ok(if fails && self.state.ends_on_failure && self.tested == 0 { Flow::Exit } else { flow })
+    }
+
+    /// Runs a part of `… && … || …`; a failure of one that is followed by others does not end the script.
+    fn operand(&mut self, pipeline: &Pipeline, is_tested: bool) -> Result<Flow, ShellError> {
+        self.tested += usize::from(is_tested || pipeline.bang);
+        let flow = self.pipeline(pipeline);
+        self.tested -= usize::from(is_tested || pipeline.bang);
+        flow
+    }
+
+    /// Runs the condition of a block.
+    pub fn condition(&mut self, list: &CompoundList) -> Result<Flow, ShellError> {
+        self.tested += 1;
+        let flow = self.list(list);
+        self.tested -= 1;
+        flow
     }
 
     pub fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Flow, ShellError> {

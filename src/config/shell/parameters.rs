@@ -27,6 +27,8 @@ impl Machine<'_> {
             Some(value) => value.clone(),
             None => match name {
                 "PWD" => Some(state.folder.clone()),
+                "LINENO" => Some(self.line.to_string()),
+                "OSTYPE" => Some("linux-gnu".into()),
                 "BASH_SOURCE" => Some(self.around.name.to_string()),
                 _ => (self.around.environment)(name).map(|value| value.replace('\0', "")),
             }
@@ -38,7 +40,7 @@ impl Machine<'_> {
     pub fn variable(&mut self, name: &str) -> String {
         match self.lookup(name).and_then(|value| value.text()) {
             Some(value) => value,
-            None if matches!(name, "RANDOM" | "SECONDS" | "HOSTNAME" | "EPOCHSECONDS" | "LINENO") => {
+            None if matches!(name, "RANDOM" | "SECONDS" | "HOSTNAME" | "EPOCHSECONDS") => {
                 self.hole(format!("`${name}` is known when a script runs"))
             }
             None => self.unset(format!("`${name}` is not set")),
@@ -103,6 +105,9 @@ impl Machine<'_> {
             if !is_known(&name) {
                 return Ok(one(name, true));
             }
+            if let Ok(number) = name.parse() {
+                return self.values(&Parameter::Positional(number), false);
+            }
             let is_set = self.lookup(&name).is_some();
             return Ok(one(self.variable(&name), is_set));
         }
@@ -116,12 +121,13 @@ impl Machine<'_> {
                 Special::AllPositionalParameters { concatenate } => {
                     let items = self.state.arguments.clone();
                     let is_set = !items.is_empty();
-                    if *concatenate { one(items.join(" "), is_set) } else { Values { items, is_list: true, is_set } }
+                    if *concatenate { one(self.joined(&items), is_set) } else { Values { items, is_list: true, is_set } }
                 }
                 Special::PositionalParameterCount => one(self.state.arguments.len().to_string(), true),
                 Special::ShellName => one(self.around.name.to_string(), true),
                 Special::LastExitStatus => match self.state.status {
-                    Status::Is(status) => one(i32::from(!status).to_string(), true),
+                    Status::Is(true) => one("0".into(), true),
+                    Status::Is(false) => one(self.state.code.to_string(), true),
                     Status::Unknown => one(self.hole("`$?` is known when a script runs".into()), true),
                 },
                 Special::CurrentOptionFlags => one("hB".into(), true),
@@ -139,7 +145,7 @@ impl Machine<'_> {
             Parameter::NamedWithAllIndices { name, concatenate } => {
                 let items = self.lookup(name).map(|value| value.elements()).unwrap_or_default();
                 let is_set = !items.is_empty();
-                if *concatenate { one(items.join(" "), is_set) } else { Values { items, is_list: true, is_set } }
+                if *concatenate { one(self.joined(&items), is_set) } else { Values { items, is_list: true, is_set } }
             }
         })
     }
@@ -169,11 +175,7 @@ impl Machine<'_> {
                     if let Parameter::Named(name) = parameter {
                         self.set(name, Variable::Text(value.clone()));
                     }
-                    if mode == Mode::Split {
-                        fields.split(&value)
-                    } else {
-                        fields.push(&value)
-                    }
+                    self.emit(Values { items: vec![value], is_list: false, is_set: true }, mode, fields);
                     return Ok(());
                 }
                 values
@@ -184,7 +186,7 @@ impl Machine<'_> {
                     let message = self.quoted_text(error_message.as_deref().unwrap_or("it is not set"))?;
                     let message = replace_holes(&message, &|_| "…".into());
                     let name = parameter.to_string();
-                    values.items = vec![self.unset(format!("the script asks for `{name}`: {message}"))];
+                    values.items = vec![self.hole(format!("the script asks for `{name}`: {message}"))];
                 }
                 values
             }
@@ -232,12 +234,12 @@ impl Machine<'_> {
 
     fn emit(&mut self, values: Values, mode: Mode, fields: &mut Fields) {
         let last = values.items.len().saturating_sub(1);
+        let separators = self.separators();
         for (index, item) in values.items.iter().enumerate() {
             match mode {
-                // What is not set and not quoted is no word; an unset variable beside other text stays a hole.
-                Mode::Split if self.without_unset(item).is_empty() && !values.is_list && item.is_empty() => {}
-                Mode::Split if is_known(item) => fields.split(item),
-                Mode::Split | Mode::Quoted => fields.push(item),
+                Mode::Split if self.without_unset(item).is_empty() => fields.push_nothing(item),
+                Mode::Split => fields.split(item, &separators),
+                Mode::Quoted => fields.push(item),
                 Mode::Whole => fields.push(&if index < last { format!("{item} ") } else { item.clone() }),
             }
             if values.is_list && mode != Mode::Whole && index < last {
@@ -246,22 +248,24 @@ impl Machine<'_> {
         }
     }
 
+    /// Returns the characters of `IFS`, at which unquoted values are split.
+    pub fn separators(&self) -> String {
+        self.lookup("IFS").and_then(|value| value.text()).unwrap_or_else(|| " \t\n".into())
+    }
+
+    /// Returns `"$*"` or `"${NAME[*]}"`: the values with the first character of `IFS` between them.
+    fn joined(&self, items: &[String]) -> String {
+        let separators = self.separators();
+        items.join(separators.get(..separators.chars().next().map_or(0, char::len_utf8)).unwrap_or_default())
+    }
+
     /// Appends the word after `:-` or `:+`.
     fn default(&mut self, word: &str, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
-        match word.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).filter(|inner| !inner.contains('"')) {
-            _ if mode == Mode::Split => self.deeper(|machine| machine.expand(word, mode, fields)),
-            Some(inner) => {
-                let value = self.deeper(|machine| machine.quoted_text(inner))?;
-                fields.push(&value);
-                Ok(())
-            }
-            None if mode == Mode::Quoted => {
-                let value = self.deeper(|machine| machine.quoted_text(word))?;
-                fields.push(&value);
-                Ok(())
-            }
-            None => self.deeper(|machine| machine.expand(word, mode, fields)),
-        }
+        let is_quoted = self.is_quoted;
+        self.deeper(|machine| match is_quoted {
+            true => machine.expand_quoted(word, mode, fields),
+            false => machine.expand(word, mode, fields),
+        })
     }
 
     /// Returns `${NAME:OFFSET:LENGTH}`, of a text or of a list.
@@ -307,7 +311,15 @@ impl Machine<'_> {
             Expr::Transform { parameter, indirect, .. } => (parameter, indirect, None),
             _ => return self.fail("this expansion cannot be read"),
         };
-        let mut values = self.values(parameter, *indirect)?;
+        // The elements of `${NAME[*]…}` are changed one by one, and joined then.
+        let mut apart = parameter.clone();
+        let mut is_one_word = false;
+        if let Parameter::NamedWithAllIndices { concatenate, .. }
+        | Parameter::Special(Special::AllPositionalParameters { concatenate }) = &mut apart
+        {
+            is_one_word = std::mem::take(concatenate);
+        }
+        let mut values = self.values(&apart, *indirect)?;
         let pattern = self.pattern_text(pattern.as_deref().unwrap_or_default())?;
         let by = match expr {
             Expr::ReplaceSubstring { replacement: Some(by), .. } => self.expanded(by, Mode::Whole)?.join(" "),
@@ -339,10 +351,13 @@ impl Machine<'_> {
                     Some(first(str::to_uppercase) + &rest)
                 }
                 Expr::LowercaseFirstChar { .. } => Some(first(str::to_lowercase) + &rest),
-                Expr::Transform { op: Transform::Quoted, .. } => Some(crate::util::shell::command_line(&[&*item])),
+                Expr::Transform { op: Transform::Quoted, .. } => Some(format!("'{}'", item.replace('\'', "'\\''"))),
                 _ => None,
             };
             *item = changed.unwrap_or_else(|| self.hole("an expansion that cannot be worked out".into()));
+        }
+        if is_one_word {
+            values = Values { items: vec![self.joined(&values.items)], is_list: false, ..values };
         }
         Ok(values)
     }

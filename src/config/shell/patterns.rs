@@ -58,6 +58,8 @@ pub fn replaced(text: &str, pattern: &str, by: &str, place: &Place) -> Option<St
     }
     let by = regex::NoExpand(by);
     Some(match place {
+        Place::Start if pattern.is_empty() => by.0.to_string() + text,
+        Place::End if pattern.is_empty() => text.to_string() + by.0,
         _ if pattern.is_empty() => text.to_string(),
         Place::First => regex(pattern, "", "")?.replace(text, by).into_owned(),
         Place::Everywhere => regex(pattern, "", "")?.replace_all(text, by).into_owned(),

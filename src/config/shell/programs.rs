@@ -3,6 +3,7 @@
 use super::machine::Machine;
 use super::state::{Flow, Status};
 use super::text::{Call, ShellError, is_known, short};
+use super::words::unescaped;
 use crate::util::strftime::strftime;
 
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash"];
@@ -21,6 +22,7 @@ impl Machine<'_> {
         let output = match output {
             _ if self.state.output.is_none() => return Ok(self.finish(status)),
             Some(output) => output,
+            None if self.around.stubs => String::new(),
             None => self.hole(format!("`{}` is not run", short(&super::text::replace_holes(&words.join(" "), &|_| "…".into())))),
         };
         self.print(&output)?;
@@ -47,7 +49,16 @@ impl Machine<'_> {
             }
         } else if TAKE_TEXT.contains(&name(&words[0]).as_str()) {
             let text = words.iter().find(|word| word.contains("verl") && word.contains(char::is_whitespace));
-            (text.cloned(), [].iter().skip(0))
+            (text.map(|text| text.trim_start_matches("--wrap=").to_string()), [].iter().skip(0))
+        } else if name(&words[0]) == "sbatch" {
+            match words.iter().skip(1).position(|word| !word.starts_with('-')) {
+                _ if words.iter().any(|word| word.starts_with("--wrap")) => {
+                    let text = words.iter().find(|word| word.contains("verl"));
+                    (text.map(|text| text.trim_start_matches("--wrap=").to_string()), [].iter().skip(0))
+                }
+                Some(at) => (self.file(&words[at + 1]), words[at + 2..].iter().skip(0)),
+                None => (self.state.input.clone(), [].iter().skip(0)),
+            }
         } else {
             let is_path = words.len() == 1 || words[0].contains('/');
             (self.file(&words[0]).filter(|_| is_path && words[0].ends_with(".sh")), words[1..].iter().skip(0))
@@ -68,13 +79,15 @@ impl Machine<'_> {
         let lines = |text: String| Some(text + "\n");
         let input = self.state.input.clone().filter(|input| is_known(input));
         let is_known_call = words.iter().all(|word| is_known(word));
+        let ascend = (Some(String::new()), Status::Is(self.around.stubs));
         let output = match (words[0].rsplit('/').next().unwrap_or_default(), rest.as_slice()) {
-            // This program trains on a CPU or with CUDA: what is asked about Ascend's devices has no for an answer.
-            ("npu-smi" | "ascend-dmi", _) => return (Some(String::new()), Status::Is(false)),
-            (program, ["-c", code, ..]) if program.starts_with("python") && code.contains("torch_npu") => {
-                return (Some(String::new()), Status::Is(false));
+            ("npu-smi" | "ascend-dmi", _) => return ascend,
+            ("which", [name]) if name.contains("npu") => return ascend,
+            (program, ["-c", code, ..]) if program.starts_with("python") && code.contains("torch_npu") => return ascend,
+            ("mkdir" | "rm" | "cp" | "mv" | "ln" | "touch" | "chmod" | "sleep" | "rsync" | "tar" | "unzip" | "wget", _)
+            | ("pip" | "pip3" | "git" | "apt" | "apt-get" | "conda" | "module" | "ray" | "hf" | "huggingface-cli", _) => {
+                return (None, Status::Is(true));
             }
-            ("which", [name]) if name.contains("npu") => return (Some(String::new()), Status::Is(false)),
             _ if !is_known_call => None,
             ("dirname", [path]) => lines(dirname(path)),
             ("basename", [path]) => lines(basename(path).into()),
@@ -87,14 +100,26 @@ impl Machine<'_> {
             ("nproc", []) => std::thread::available_parallelism().ok().and_then(|count| lines(count.to_string())),
             ("whoami", []) | ("id", ["-un"]) => (self.around.environment)("USER").and_then(lines),
             ("uname", [] | ["-s"]) => lines("Linux".into()),
-            ("cat" | "tee", []) => input,
-            ("seq", numbers) => seq(numbers),
-            ("tr", [from, to]) if from.chars().count() == 1 && to.chars().count() == 1 => {
-                input.map(|text| text.replace(from, to))
+            ("cat" | "tee", []) | ("cat", ["-"]) => input,
+            ("cat", [name]) => self.file(name),
+            ("seq", ["-s", between, numbers @ ..]) => seq(numbers).map(|text| text.trim_end().replace('\n', between) + "\n"),
+            ("seq", ["-w", numbers @ ..]) => seq(numbers).map(|text| {
+                let width = text.lines().map(str::len).max().unwrap_or(0);
+                text.lines().map(|line| format!("{line:0>width$}\n")).collect()
+            }),
+            ("seq", [flag, numbers @ ..]) if flag.starts_with("-s") => {
+                seq(numbers).map(|text| text.trim_end().replace('\n', &flag[2..]) + "\n")
             }
-            ("tr", ["-d", gone]) if !gone.contains(['[', '\\', '-']) => input.map(|text| text.replace(|c| gone.contains(c), "")),
-            ("tr", ["a-z", "A-Z"] | ["[:lower:]", "[:upper:]"]) => input.map(|text| text.to_uppercase()),
-            ("tr", ["A-Z", "a-z"] | ["[:upper:]", "[:lower:]"]) => input.map(|text| text.to_lowercase()),
+            ("seq", numbers) => seq(numbers),
+            ("tr", words) => input.and_then(|text| tr(&text, words)),
+            ("xargs", []) => input.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"),
+            ("sed", words) => input.and_then(|text| sed(&text, words)),
+            ("expr", words) if words.len() > 1 => return (self.expr(words), Status::Is(true)),
+            ("sort", []) => input.map(|text| {
+                let mut lines: Vec<&str> = text.lines().collect();
+                lines.sort_unstable();
+                lines.iter().map(|line| format!("{line}\n")).collect()
+            }),
             ("cut", words) => input.and_then(|text| cut(&text, words)),
             ("wc", ["-l"]) => input.map(|text| format!("{}\n", text.matches('\n').count())),
             ("wc", ["-w"]) => input.map(|text| format!("{}\n", text.split_whitespace().count())),
@@ -106,8 +131,14 @@ impl Machine<'_> {
             }
             _ => None,
         };
-        let status = if output.is_some() { Status::Is(true) } else { Status::Unknown };
+        let status = if output.is_some() || self.around.stubs { Status::Is(true) } else { Status::Unknown };
         (output, status)
+    }
+
+    /// Returns the result of `expr A + B`.
+    fn expr(&mut self, words: &[&str]) -> Option<String> {
+        let value = self.arithmetic(&words.join(" ")).ok()?;
+        is_known(&value).then(|| value + "\n")
     }
 
     fn date(&self, words: &[&str]) -> Option<String> {
@@ -160,6 +191,73 @@ fn seq(numbers: &[&str]) -> Option<String> {
     is_short.then(|| count().map(|number| format!("{number}\n")).collect())
 }
 
+/// `tr FROM TO` and `tr -d SET`.
+fn tr(text: &str, words: &[&str]) -> Option<String> {
+    let set = |words: &str| -> Option<Vec<char>> {
+        let named = words.replace("[:upper:]", "A-Z").replace("[:lower:]", "a-z").replace("[:digit:]", "0-9");
+        let chars: Vec<char> = unescaped(&named).chars().collect();
+        let (mut set, mut at) = (vec![], 0);
+        while at < chars.len() {
+            if chars.get(at + 1) == Some(&'-') && at + 2 < chars.len() {
+                set.extend(chars[at]..=chars[at + 2]);
+                at += 3;
+            } else {
+                set.push(chars[at]);
+                at += 1;
+            }
+        }
+        (!named.contains("[:") && set.len() <= 1000).then_some(set)
+    };
+    match words {
+        ["-d", gone] => {
+            let gone = set(gone)?;
+            Some(text.chars().filter(|c| !gone.contains(c)).collect())
+        }
+        [from, to] if !from.starts_with("-") || from.len() == 1 => {
+            let (from, to) = (set(from)?, set(to)?);
+            let last = *to.last()?;
+            let one = |c| from.iter().position(|known| *known == c).map_or(c, |at| *to.get(at).unwrap_or(&last));
+            Some(text.chars().map(one).collect())
+        }
+        _ => None,
+    }
+}
+
+/// `sed s/PATTERN/TEXT/`, with `g` and `-E`.
+fn sed(text: &str, words: &[&str]) -> Option<String> {
+    let (is_extended, command) = match words {
+        ["-E" | "-r", command] => (true, command),
+        [command] | ["-e", command] => (false, command),
+        _ => return None,
+    };
+    let mark = command.strip_prefix('s')?.chars().next()?;
+    // A mark after a backslash is a character like others.
+    let rest = command[1 + mark.len_utf8()..].replace(&format!("\\{mark}"), "\u{1}");
+    let parts: Vec<String> = rest.split(mark).map(|part| part.replace('\u{1}', &mark.to_string())).collect();
+    let [pattern, by, flags] = parts.as_slice() else { return None };
+    // In a basic expression these are letters unless a backslash is before them.
+    let odd = |c: char| "+?|(){}".contains(c);
+    if !is_extended && (pattern.contains(odd) || by.contains(['\\', '&'])) && pattern.contains('\\') || by.contains(['&', '$']) {
+        return None;
+    }
+    if !matches!(flags.as_str(), "" | "g") {
+        return None;
+    }
+    let pattern: String = if is_extended {
+        pattern.clone()
+    } else {
+        pattern.chars().flat_map(|c| odd(c).then_some('\\').into_iter().chain([c])).collect()
+    };
+    let by = regex::Regex::new(r"\\(\d)").ok()?.replace_all(by, "$${$1}").into_owned();
+    let by = if by.contains("${") { by } else { by.replace("\\", "") };
+    let regex = regex::Regex::new(&pattern).ok()?;
+    let line = |line: &str| match flags.as_str() {
+        "g" => regex.replace_all(line, by.as_str()).into_owned(),
+        _ => regex.replace(line, by.as_str()).into_owned(),
+    };
+    Some(text.lines().map(|one| line(one) + "\n").collect())
+}
+
 /// `cut -dX -fN`.
 fn cut(text: &str, words: &[&str]) -> Option<String> {
     let all = words.join(" ");
@@ -174,29 +272,4 @@ fn cut(text: &str, words: &[&str]) -> Option<String> {
         Some(format!("{part}\n"))
     };
     text.lines().map(|one| line(one).or(Some("\n".into()))).collect()
-}
-
-/// Formats as `printf` does, with `%s`, `%d` and `%%`; `None` for other formats.
-pub fn printf(words: &[String]) -> Option<String> {
-    let (format, values) = words.split_first()?;
-    let format = format.replace("\\n", "\n").replace("\\t", "\t");
-    let mut values = values.iter();
-    let mut out = String::new();
-    loop {
-        let before = values.len();
-        let mut chars = format.chars();
-        while let Some(c) = chars.next() {
-            match (c, c == '%') {
-                (_, false) => out.push(c),
-                _ => match chars.next()? {
-                    '%' => out.push('%'),
-                    's' | 'd' | 'i' => out.push_str(values.next().map_or("", String::as_str)),
-                    _ => return None,
-                },
-            }
-        }
-        if values.len() == 0 || values.len() == before {
-            return Some(out);
-        }
-    }
 }

@@ -2,34 +2,11 @@
 
 use super::machine::Machine;
 use super::state::Flow;
+use super::surroundings::Surroundings;
 use super::text::{Call, Hole, ShellError};
-use std::path::PathBuf;
 
 /// The stack of the thread that reads a script: parser and evaluator go down it with every bracket and block.
 const STACK: usize = 256 << 20;
-
-/// What a script finds when it starts.
-pub struct Surroundings<'a> {
-    /// `$0`.
-    pub name: &'a str,
-    /// `$1` and the following.
-    pub arguments: &'a [String],
-    /// The working folder.
-    pub folder: String,
-    /// The folder below which files may be read for `source` and `bash FILE`; `None` for a text that is no file.
-    pub sources: Option<PathBuf>,
-    /// Looks up a variable that the script does not set itself.
-    pub environment: &'a (dyn Fn(&str) -> Option<String> + Sync),
-    /// The time of `$(date)`, in seconds since 1970.
-    pub now: i64,
-}
-
-impl Surroundings<'static> {
-    /// Returns the surroundings of a text that is no file: without arguments, variables and files.
-    pub fn of_text(name: &'static str) -> Self {
-        Self { name, arguments: &[], folder: "/".into(), sources: None, environment: &|_| None, now: 0 }
-    }
-}
 
 /// The programs that a script would start, in order.
 #[derive(Debug)]

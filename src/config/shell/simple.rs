@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use super::pieces::Mode;
+use super::programs::joined;
 use super::state::{Flow, Status, Variable};
 use super::text::{ShellError, is_known};
 use brush_parser::ast::{
@@ -15,7 +16,7 @@ pub const DECLARING: &[&str] = &["export", "local", "declare", "typeset", "reado
 impl Machine<'_> {
     pub fn simple(&mut self, command: &SimpleCommand) -> Result<Flow, ShellError> {
         self.step(1)?;
-        self.state.status = Status::Is(true);
+        self.substituted = None;
         let prefix: Vec<&Item> = command.prefix.iter().flat_map(|prefix| &prefix.0).collect();
         let suffix: Vec<&Item> = command.suffix.iter().flat_map(|suffix| &suffix.0).collect();
         let assignments: Vec<&Assignment> =
@@ -39,12 +40,17 @@ impl Machine<'_> {
             for one in assignments {
                 self.assign(one)?;
             }
+            self.state.status = self.substituted.take().unwrap_or(Status::Is(true));
             return Ok(Flow::Next);
         }
         let (input, output) = (self.state.input.clone(), self.state.output.clone());
         let redirects =
             prefix.iter().chain(&suffix).filter_map(|item| if let Item::IoRedirect(one) = item { Some(one) } else { None });
-        self.redirect(redirects)?;
+        let file = self.redirect(redirects)?;
+        let has_own_input = self.state.input != input;
+        if file.is_some() {
+            self.state.output = Some(String::new());
+        }
         // Assignments before a command hold while it runs.
         let mut before = vec![];
         for one in assignments {
@@ -60,7 +66,16 @@ impl Machine<'_> {
                 None => drop(self.state.variables.remove(&name)),
             }
         }
-        self.state.input = input;
+        // What `read` left of a shared input is for the next command.
+        if has_own_input {
+            self.state.input = input;
+        }
+        if let Some((path, is_appended)) = file {
+            let text = std::mem::replace(&mut self.state.output, output.clone()).unwrap_or_default();
+            let before = self.state.files.remove(&path).filter(|_| is_appended).unwrap_or_default();
+            self.step(before.len())?;
+            self.state.files.insert(path, before + &text);
+        }
         if output.is_some() && self.state.output.is_none() {
             self.state.output = output;
         }
@@ -83,14 +98,22 @@ impl Machine<'_> {
             self.state.arguments = arguments;
             return Ok(if flow == Flow::Return { Flow::Next } else { flow });
         }
+        let before = std::mem::replace(&mut self.state.status, Status::Is(true));
+        if matches!(name, "return" | "exit") {
+            self.state.status = before;
+        }
         match self.builtin(name, rest)? {
             Some(flow) => Ok(flow),
             None => self.program(words, line),
         }
     }
 
-    /// Notes what a command reads, and whether its output goes elsewhere.
-    pub fn redirect<'i>(&mut self, redirects: impl Iterator<Item = &'i IoRedirect>) -> Result<(), ShellError> {
+    /// Notes what a command reads, and whether its output goes elsewhere; returns the file of its output, and whether it is appended.
+    pub fn redirect<'i>(
+        &mut self,
+        redirects: impl Iterator<Item = &'i IoRedirect>,
+    ) -> Result<Option<(String, bool)>, ShellError> {
+        let mut file = None;
         for redirect in redirects {
             match redirect {
                 IoRedirect::HereDocument(_, document) => {
@@ -99,19 +122,32 @@ impl Machine<'_> {
                     self.state.input = Some(text);
                 }
                 IoRedirect::HereString(_, word) => self.state.input = Some(self.text(word)? + "\n"),
+                IoRedirect::File(None | Some(1), kind @ (Kind::Write | Kind::Append | Kind::Clobber), Target::Filename(name)) => {
+                    self.state.output = None;
+                    let name = self.text(name)?;
+                    let is_written = is_known(&name) && !name.starts_with("/dev/");
+                    file = is_written.then(|| (joined(&self.state.folder, &name), matches!(kind, Kind::Append)));
+                }
                 IoRedirect::File(None | Some(1), Kind::Write | Kind::Append | Kind::Clobber | Kind::DuplicateOutput, target) => {
                     if !matches!(target, Target::Fd(1)) {
                         self.state.output = None;
                     }
                 }
-                IoRedirect::File(None | Some(0), Kind::Read, _) => {
-                    self.state.input = Some(self.hole("a file that the script reads".into()));
+                IoRedirect::File(None | Some(0), Kind::Read, target) => {
+                    let text = match target {
+                        Target::Filename(name) => {
+                            let name = self.text(name)?;
+                            self.file(&name)
+                        }
+                        _ => None,
+                    };
+                    self.state.input = Some(text.unwrap_or_else(|| self.hole("a file that the script reads".into())));
                 }
                 IoRedirect::OutputAndError(..) => self.state.output = None,
                 IoRedirect::File(..) => {}
             }
         }
-        Ok(())
+        Ok(file)
     }
 
     fn declare(&mut self, words: &[String], one: &Assignment) -> Result<(), ShellError> {

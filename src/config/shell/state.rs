@@ -39,10 +39,18 @@ pub struct State {
     pub functions: HashMap<String, Rc<FunctionBody>>,
     pub folder: String,
     pub status: Status,
+    /// The number of a status that is not 0.
+    pub code: i64,
     /// The output so far, inside `$(…)` and before a `|`.
     pub output: Option<String>,
     /// The text before a `|`.
     pub input: Option<String>,
+    /// The texts that the script wrote to files, by their path.
+    pub files: HashMap<String, String>,
+    /// True after `set -u`.
+    pub needs_variables: bool,
+    /// True after `set -e`.
+    pub ends_on_failure: bool,
 }
 
 impl Variable {

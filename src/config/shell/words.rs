@@ -20,7 +20,14 @@ impl Machine<'_> {
     pub fn fields(&mut self, word: &Word) -> Result<Vec<String>, ShellError> {
         self.at(word.loc.as_ref());
         let mut fields = vec![];
-        for text in self.braces(&word.value)? {
+        // A word like `NAME=~/x` is taken as an assignment, as far as `~` goes.
+        let value = match word.value.split_once("=~") {
+            Some((name, rest)) if is_name(name) && (rest.is_empty() || rest.starts_with('/')) => {
+                format!("{name}={}{rest}", self.variable("HOME"))
+            }
+            _ => word.value.clone(),
+        };
+        for text in self.braces(&value)? {
             fields.extend(self.expanded(&text, Mode::Split)?);
         }
         Ok(fields)
@@ -60,7 +67,15 @@ impl Machine<'_> {
     pub fn expand(&mut self, text: &str, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
         self.checked(text)?;
         let Ok(pieces) = word::parse(text, &ParserOptions::default()) else { return self.unreadable(text) };
-        self.deeper(|machine| machine.pieces(&pieces, mode, fields))
+        let outer = std::mem::replace(&mut self.is_quoted, false);
+        let result = self.deeper(|machine| machine.pieces(&pieces, mode, fields));
+        self.is_quoted = outer;
+        result
+    }
+
+    /// Appends the word after `:-` inside double quotes: further ones are dropped, and `'` is a character like others.
+    pub fn expand_quoted(&mut self, text: &str, mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
+        self.expand(&format!("\"{}\"", without_quotes(text)), mode, fields)
     }
 
     fn pieces(&mut self, pieces: &[WordPieceWithSource], mode: Mode, fields: &mut Fields) -> Result<(), ShellError> {
@@ -84,12 +99,18 @@ impl Machine<'_> {
                     if !is_list || mode == Mode::Whole {
                         fields.push("");
                     }
-                    self.pieces(inner, if mode == Mode::Whole { mode } else { Mode::Quoted }, fields)?;
+                    let outer = std::mem::replace(&mut self.is_quoted, true);
+                    let result = self.pieces(inner, if mode == Mode::Whole { mode } else { Mode::Quoted }, fields);
+                    self.is_quoted = outer;
+                    result?;
                 }
                 WordPiece::ParameterExpansion(parameter) => self.parameter(parameter, mode, fields)?,
                 WordPiece::CommandSubstitution(command) | WordPiece::BackquotedCommandSubstitution(command) => {
                     let output = self.output_of(command)?;
-                    if mode == Mode::Split { fields.split(&output) } else { fields.push(&output) }
+                    match mode {
+                        Mode::Split => fields.split(&output, &self.separators()),
+                        _ => fields.push(&output),
+                    }
                 }
                 WordPiece::ArithmeticExpression(formula) => {
                     let value = self.arithmetic(&formula.value)?;
@@ -110,7 +131,7 @@ impl Machine<'_> {
             machine.inside(command)
         })?;
         self.calls.truncate(calls);
-        self.state.status = after.status;
+        self.substituted = Some(after.status);
         let output = after.output.unwrap_or_default();
         self.step(output.len())?;
         Ok(output.trim_end_matches('\n').to_string())
@@ -153,8 +174,36 @@ impl Machine<'_> {
 
     /// Sets the status of a condition.
     pub fn conclude(&mut self, holds: Option<bool>) {
+        self.state.code = 1;
         self.state.status = holds.map_or(Status::Unknown, Status::Is);
     }
+}
+
+/// Removes the double quotes of a text that stands inside double quotes, but for those inside `$(…)` and `${…}`.
+fn without_quotes(text: &str) -> String {
+    let (mut out, mut open, mut before, mut is_escaped) = (String::new(), 0_usize, ' ', false);
+    for c in text.chars() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '(' | '{' if before == '$' || open > 0 => open += 1,
+            ')' | '}' => open = open.saturating_sub(1),
+            '"' if open == 0 => {
+                before = c;
+                continue;
+            }
+            _ => {}
+        }
+        before = c;
+        out.push(c);
+    }
+    out
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn is_list(piece: &WordPiece) -> bool {
@@ -218,8 +267,8 @@ fn numbers(start: i64, end: i64, increment: i64) -> Option<impl Iterator<Item = 
     (count <= MOST_WORDS as i64).then(|| (0..count).map(move |index| start + sign * step * index))
 }
 
-/// Replaces the escapes of `$'…'`.
-fn unescaped(text: &str) -> String {
+/// Replaces the escapes of `$'…'` and `echo -e`.
+pub fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

@@ -155,7 +155,14 @@ fn golden_command_lines_that_verl_refuses_are_refused() {
             .find(|word| word.trim_end_matches('.').contains('.'))
             .unwrap();
         let key = word.split(['=', '[']).next().unwrap().trim_end_matches('.');
-        let message = convert(command).unwrap_err().to_string();
+        // What is no override at all is an error; a key that verl refuses is commented out, with the reason.
+        let message = match convert(command) {
+            Err(error) => error.to_string(),
+            Ok(converted) => {
+                assert!(converted.recipe.contains("# 1. "), "{command}\n{}", converted.recipe);
+                converted.blocked.into_iter().map(|one| format!("{}: {}\n", one.key, one.reason)).collect()
+            }
+        };
         assert!(message.contains(key), "{command}: no {key} in\n{message}");
     }
 }
@@ -317,10 +324,9 @@ fn recipes_hold_what_the_command_means() {
     assert_eq!(tree.value("trainer.experiment_name").unwrap().to_yaml(), "2x");
     let converted =
         convert("python3 -m verl.trainer.main_ppo actor_rollout_ref.model.external_lib=x critic=megatron_critic").unwrap();
-    assert_eq!(
-        converted.refused.iter().map(|one| one.key.as_str()).collect::<Vec<_>>(),
-        ["actor_rollout_ref.model.external_lib"]
-    );
+    let blocked: Vec<&str> = converted.blocked.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(blocked, ["actor_rollout_ref.model.external_lib"]);
+    assert!(converted.recipe.contains("\n#    actor_rollout_ref.model.external_lib=x\n"), "{}", converted.recipe);
     assert_eq!(convert(&format!("cd x && {two}\n\n{two}")).unwrap().further, [3]);
     // verl overwrites the length of a schedule.
     let schedule = "actor_rollout_ref.actor.optim.total_training_steps";
@@ -329,66 +335,11 @@ fn recipes_hold_what_the_command_means() {
     let tree = resolved(&overwritten);
     assert_eq!([schedule, "trainer.total_training_steps"].map(|key| tree.value(key).unwrap().to_yaml()), ["-1", "9"]);
     let request = |recipe: &str| resolve_file(Kind::Rl, recipe, &[]).unwrap().problems;
-    assert_eq!(request(&converted.recipe).len(), 1, "{}", converted.recipe);
+    assert!(request(&converted.recipe).is_empty(), "{}", converted.recipe);
     assert!(
         convert("python3 -m verl.trainer.main_ppo critic=nope")
             .unwrap_err()
             .to_string()
             .contains("there is no configuration `critic/nope`")
     );
-}
-
-#[test]
-fn scripts_are_read_without_being_run() {
-    let script = "#!/bin/bash\nset -x\n# comment\nexport N=$((2 * (3 + 1)))\nDIR=\"${DATA:-/data set}\"\nNOW=$(date +%s)\n\
-        FILES=\"['$DIR/a.parquet', '$DIR/b.parquet']\"\nCUDA_VISIBLE_DEVICES=0 python3 -m verl.trainer.main_ppo --config-name='ppo_trainer' \\\n  \
-        data.train_files=\"$FILES\" actor_rollout_ref.rollout.n=$N \\\n  trainer.experiment_name='a b' \"$@\" 2>&1 | tee log.txt\n";
-    let converted = convert(script).unwrap();
-    assert_eq!(
-        converted.overrides,
-        [
-            "data.train_files=['/data set/a.parquet', '/data set/b.parquet']",
-            "actor_rollout_ref.rollout.n=8",
-            "trainer.experiment_name=a b"
-        ]
-    );
-    let word = |script: &str| {
-        let script = format!("{script}\npython3 -m verl.trainer.main_ppo \"trainer.project_name='$A'\"");
-        convert(&script).map(|converted| converted.overrides[0].replace("trainer.project_name=", "")).map_err(|e| e.to_string())
-    };
-    for (script, value) in [
-        ("A=x\nA+=y", "xy"),
-        ("A=1 && A=2", "2"),
-        ("A=1\ncat <<EOF >f\nA=2\nEOF\ncat <<-'END' | sort\nA=3\n\tEND", "1"),
-        ("B=\nA=${B-4}", ""),
-        ("B=\nA=${B:-4}", "4"),
-        ("A=1\nif true; then B=2; fi\nfor x in 1; do B=$x; done", "1"),
-        ("if true; then A=1; fi\nA=2", "2"),
-        (&format!("A={}x{}", "${B:-".repeat(150), "}".repeat(150)), "x"),
-    ] {
-        assert_eq!(word(script).as_deref(), Ok(format!("'{value}'").as_str()), "{script}");
-    }
-    for (script, part) in [
-        ("A=1\nif [ -n x ]; then\n  A=2\nelse A=3; fi", "command:4: `$A` is set inside `if`, which is not evaluated"),
-        ("for A in 1 2; do true; done", "inside `for`"),
-        ("while true; do\nexport A=1\ndone", "inside `while`"),
-        ("A=1\ncase $0 in\n  a|b) A=2;;\nesac", "inside `case`"),
-        ("A=1\n[ -z x ] && A=2", "after `&&`"),
-        (&format!("A={}x{}", "${B:-".repeat(300), "}".repeat(300)), "nested too deeply"),
-        (&format!("A=$(({}1{}))", "(".repeat(60_000), ")".repeat(60_000)), "nested too deeply"),
-        (&format!("A=xx\n{}", "A=$A$A\n".repeat(40)), "more than 1 MB"),
-        ("cat <<EOF\nA=1", "no line `EOF`"),
-    ] {
-        assert!(word(script).unwrap_err().contains(part), "{script}\n{:?}", word(script));
-    }
-    for (script, parts) in [
-        ("python3 -m verl.trainer.main_ppo \\\n  a=1 \\ \n  # b\n  c=2", ["command:2", "a backslash with a space behind it"]),
-        ("X=$(hostname)\npython3 -m verl.trainer.main_ppo trainer.project_name=$X", ["command:1", "`$(hostname)` is not run"]),
-        ("python3 -m verl.trainer.main_ppo data.seed=$SEED", ["command:1", "`$SEED` is not set"]),
-        ("python3 -m verl.trainer.main_ppo data.seed='1", ["command:1", "not closed"]),
-        ("python3 train.py", ["no command of verl", "main_ppo"]),
-    ] {
-        let message = convert(script).unwrap_err().to_string();
-        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
-    }
 }

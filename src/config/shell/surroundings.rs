@@ -1,0 +1,30 @@
+//! What a script finds when it starts.
+
+use std::path::PathBuf;
+
+/// What a script finds when it starts.
+pub struct Surroundings<'a> {
+    /// `$0`.
+    pub name: &'a str,
+    /// `$1` and the following.
+    pub arguments: &'a [String],
+    /// The working folder.
+    pub folder: String,
+    /// The folder of the script: below it and the working folder, files may be read for `source` and `bash FILE`. `None` for a text that
+    /// is no file.
+    pub sources: Option<PathBuf>,
+    /// Looks up a variable that the script does not set itself.
+    pub environment: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    /// True if the programs that are not run are taken to succeed and print nothing, as where stubs stand in their place. Otherwise
+    /// what they do is not known; but that there are no devices of Ascend's is.
+    pub stubs: bool,
+    /// The time of `$(date)`, in seconds since 1970.
+    pub now: i64,
+}
+
+impl Surroundings<'static> {
+    /// Returns the surroundings of a text that is no file: without arguments, variables and files.
+    pub fn of_text(name: &'static str) -> Self {
+        Self { name, arguments: &[], folder: "/".into(), sources: None, environment: &|_| None, stubs: false, now: 0 }
+    }
+}
