@@ -20,11 +20,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAIN, TEST = ROOT / "data/arithmetic/train.parquet", ROOT / "data/arithmetic/test.parquet"
 COMMON = ["trainer.logger=[console]", "trainer.device=cpu"]
 MODELS = ["actor_rollout_ref.model.path=model", "critic.model.path=model", "reward_model.model.path=reward_model"]
-# Generation and evaluation have no dry run.
+# Evaluation has no dry run.
 INSTEAD = {
     "": [*MODELS, f"data.train_files={TRAIN}", f"data.val_files={TEST}", *COMMON],
     "sft": ["model.path=model", "data.train_files=sft.jsonl", "data.val_files=sft.jsonl", *COMMON],
-    "generate": None,
+    "generate": ["model.path=model", f"data.path={TEST}", "data.output_path=out.parquet"],
     "eval": None,
 }
 

@@ -59,8 +59,8 @@ impl<'a> Choice<'a> {
         };
         let (mut tree, mut given, mut problems) = (base, vec![], vec![]);
         let mut chosen: Vec<String> = vec![];
-        for index in 0..groups.len() {
-            chosen.push(groups[index].to_string());
+        for word in &groups {
+            chosen.push(word.to_string());
             let after = match compose_edition(edition, &config, &chosen)? {
                 Ok(after) => after,
                 Err(error) => {
@@ -69,8 +69,8 @@ impl<'a> Choice<'a> {
                 }
             };
             let is_new = |key: &str, node: &Node| tree.get(key).is_none_or(|there| there.value != node.value);
-            changes(&after, groups[index], &mut given, &|key, node| is_new(key, node));
-            let (key, value) = groups[index].split_once('=').unwrap_or((groups[index], ""));
+            changes(&after, word, &mut given, &|key, node| is_new(key, node));
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
             ignored.push(Ignored { key: key.trim_start_matches('+').into(), value: value.into(), reason: TAKEN });
             tree = after;
         }

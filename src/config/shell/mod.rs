@@ -11,6 +11,7 @@ mod conditions;
 mod input;
 mod limits;
 mod machine;
+mod nested;
 mod parameters;
 mod patterns;
 mod pieces;

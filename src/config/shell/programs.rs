@@ -1,15 +1,10 @@
-//! Programs: those whose output is known without running them, and shells in the words of others. Every other one is listed.
+//! Programs: those whose output is known without running them. Every other one is listed.
 
 use super::machine::Machine;
 use super::state::{Flow, Status};
 use super::text::{Call, ShellError, is_known, short};
 use super::words::unescaped;
 use crate::util::strftime::strftime;
-
-const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash"];
-
-/// Programs that take a command as one word.
-const TAKE_TEXT: &[&str] = &["ssh", "tmux", "screen", "su", "ray", "pdsh"];
 
 impl Machine<'_> {
     /// Lists the call of a program, and takes its output where it is known.
@@ -29,48 +24,9 @@ impl Machine<'_> {
         Ok(self.finish(status))
     }
 
-    fn finish(&mut self, status: Status) -> Flow {
+    pub fn finish(&mut self, status: Status) -> Flow {
         self.state.status = status;
         Flow::Next
-    }
-
-    /// Reads what a shell in the words would run: `bash -c TEXT`, `srun … bash FILE`, `ssh HOST TEXT`.
-    fn nested(&mut self, words: &[String]) -> Result<Option<Flow>, ShellError> {
-        let name = |word: &String| word.rsplit('/').next().unwrap_or_default().to_string();
-        let shell = words.iter().position(|word| SHELLS.contains(&name(word).as_str()));
-        let (text, arguments) = if let Some(at) = shell {
-            let rest = &words[at + 1..];
-            let flags = rest.iter().take_while(|word| word.starts_with('-')).count();
-            let is_text = rest[..flags].iter().any(|flag| !flag.starts_with("--") && flag.ends_with('c'));
-            match rest.get(flags) {
-                Some(text) if is_text => (Some(text.clone()), rest[flags + 1..].iter().skip(1)),
-                Some(file) => (self.file(file), rest[flags + 1..].iter().skip(0)),
-                None => (self.state.input.clone(), [].iter().skip(0)),
-            }
-        } else if TAKE_TEXT.contains(&name(&words[0]).as_str()) {
-            let text = words.iter().find(|word| word.contains("verl") && word.contains(char::is_whitespace));
-            (text.map(|text| text.trim_start_matches("--wrap=").to_string()), [].iter().skip(0))
-        } else if name(&words[0]) == "sbatch" {
-            match words.iter().skip(1).position(|word| !word.starts_with('-')) {
-                _ if words.iter().any(|word| word.starts_with("--wrap")) => {
-                    let text = words.iter().find(|word| word.contains("verl"));
-                    (text.map(|text| text.trim_start_matches("--wrap=").to_string()), [].iter().skip(0))
-                }
-                Some(at) => (self.file(&words[at + 1]), words[at + 2..].iter().skip(0)),
-                None => (self.state.input.clone(), [].iter().skip(0)),
-            }
-        } else {
-            let is_path = words.len() == 1 || words[0].contains('/');
-            (self.file(&words[0]).filter(|_| is_path && words[0].ends_with(".sh")), words[1..].iter().skip(0))
-        };
-        let Some(text) = text.filter(|text| is_known(text)) else { return Ok(None) };
-        let arguments: Vec<String> = arguments.cloned().collect();
-        let after = self.subshell(|machine| {
-            machine.state.arguments = arguments;
-            machine.inside(&text)
-        })?;
-        self.state.output = after.output;
-        Ok(Some(self.finish(after.status)))
     }
 
     /// Returns the output and the status of a program.
