@@ -8,13 +8,14 @@ use clap::Args;
 use super::failure::Failure;
 use super::kinds::choices;
 use super::print::{print, print_data, warn_of_keys};
-use crate::config::from_verl::shell;
 use crate::config::kinds::KINDS;
-use crate::config::peers::{self, Converted, Peer, Source, Surroundings};
+use crate::config::peers::{self, Converted, Peer, Source};
+use crate::config::shell::{self, Surroundings, replace_holes};
 use crate::config::{ConfigError, Request};
 use crate::util::foreign;
 use crate::util::fs::write_atomic;
 use crate::util::shell::word;
+use crate::util::time::unix_time;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error. Exit code 1 if the command asks for
 /// something that is not here.
@@ -59,7 +60,7 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), Failure> {
         edition: args.edition.as_deref(),
         stage: args.algo.as_deref(),
         processes: args.processes,
-        around: Surroundings { read: &read, files: &files },
+        around: peers::Surroundings { read: &read, files: &files },
     };
     let converted = peers::convert(peer, &source)?;
     let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
@@ -102,11 +103,25 @@ fn check(converted: &Converted) -> Result<(), ConfigError> {
     known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))
 }
 
+/// Reads a script as bash would pass its words; what only a run could tell is `???`, which a run of the recipe asks for.
 fn calls(name: &str, text: &str) -> Result<Vec<(usize, Vec<String>)>, Failure> {
     let environment = |variable: &str| std::env::var(variable).ok();
-    let commands = shell::commands(text, &environment).map_err(|error| anyhow!("{name}:{}: {}", error.line, error.message));
-    let commands = commands.context("the command cannot be read").map_err(Failure::setup)?;
-    Ok(commands.into_iter().map(|command| (command.line, command.words)).collect())
+    let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_else(|_| "/".into());
+    let sources = Path::new(name).parent().map(|parent| Path::new(&folder).join(parent));
+    let around = Surroundings {
+        name,
+        arguments: &[],
+        folder,
+        sources: sources.filter(|_| name != "command"),
+        environment: &environment,
+        stubs: false,
+        now: unix_time() as i64,
+    };
+    let script = shell::read(text, &around).map_err(|error| anyhow!("{name}:{}: {}", error.line, error.message));
+    let script = script.context("the command cannot be read").map_err(Failure::setup)?;
+    let hole = |index: usize| if script.holes[index].is_unset { String::new() } else { "???".into() };
+    let words = |words: &[String]| words.iter().map(|word| replace_holes(word, &hole)).collect();
+    Ok(script.calls.iter().map(|call| (call.line, words(&call.words))).collect())
 }
 
 fn read(path: &str) -> Result<String, String> {
