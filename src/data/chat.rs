@@ -13,6 +13,7 @@ use super::date::TemplateDate;
 use super::template_functions::{raise_exception, strftime_now, tojson};
 use super::template_limits::{FUEL, Taken};
 use super::template_python::follow_python;
+use super::template_variables::{TemplateVariables, mapping, to_template};
 use crate::util::contained::{Limits, contained};
 
 /// The template of a tokenizer that has none: the contents of the messages, each followed by a newline.
@@ -35,9 +36,10 @@ const NAME: &str = "chat_template";
 pub struct ChatTemplate {
     environment: Arc<Environment<'static>>,
     taken: Taken,
-    /// The template in words, with its file.
-    named: String,
-    special_tokens: Map<String, serde_json::Value>,
+    /// The beginning of an error, which names the template and its file.
+    failed: Arc<str>,
+    /// A mapping of the names of special tokens to their texts.
+    special_tokens: Value,
     is_default: bool,
     warned: Once,
 }
@@ -56,8 +58,8 @@ impl ChatTemplate {
         let template = Self {
             environment: compiled(environment, text)?.into(),
             taken: Taken::default(),
-            named: "the chat template".to_owned(),
-            special_tokens,
+            failed: "the chat template failed".into(),
+            special_tokens: mapping(&special_tokens),
             is_default: source.is_none(),
             warned: Once::new(),
         };
@@ -66,22 +68,32 @@ impl ChatTemplate {
 
     /// Returns the template with the place it was read from, which errors name.
     pub fn read_from(self, place: &str) -> Self {
-        Self { named: format!("the chat template in {place}"), ..self }
+        Self { failed: format!("the chat template in {place} failed").into(), ..self }
     }
 
     /// Returns the template with another date; by default it is the date on which it was compiled.
-    pub fn with_date(mut self, date: TemplateDate) -> Self {
-        Arc::make_mut(&mut self.environment).add_function("strftime_now", move |format: String| strftime_now(&date, &format));
-        self
+    pub fn with_date(&self, date: TemplateDate) -> Self {
+        let mut environment = Environment::clone(&self.environment);
+        environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
+        Self {
+            environment: environment.into(),
+            taken: Taken::default(),
+            failed: self.failed.clone(),
+            special_tokens: self.special_tokens.clone(),
+            is_default: self.is_default,
+            warned: Once::new(),
+        }
     }
 
-    /// Renders `messages` (a list of `{"role", "content"}`) as text. `kwargs` are further variables of the template, such as
-    /// `enable_thinking` or `tools`.
+    /// Renders `messages` (a list of `{"role", "content"}`) as text, with further variables of the template.
+    ///
+    /// # Errors
+    /// If it is not a conversation, or the template fails or exceeds its bounds.
     pub fn render(
         &self,
         messages: &serde_json::Value,
         add_generation_prompt: bool,
-        kwargs: &Map<String, serde_json::Value>,
+        variables: impl Into<TemplateVariables>,
     ) -> Result<String> {
         let messages = checked(messages)?;
         if self.is_default {
@@ -93,15 +105,14 @@ impl ChatTemplate {
             });
         }
         // `tools` and `documents` are none rather than undefined: some templates distinguish the two.
-        let fixed = [
+        let fixed = Value::from_pairs([
             ("messages", messages.iter().map(with_reasoning).collect()),
             ("tools", Value::from(())),
             ("documents", Value::from(())),
             ("add_generation_prompt", add_generation_prompt.into()),
-        ];
-        let more = self.special_tokens.iter().chain(kwargs).map(|(name, value)| (name.as_str(), to_template(value)));
-        let context = Value::from_pairs(fixed.into_iter().chain(more));
-        self.taken.render(&self.environment, NAME, context).with_context(|| format!("{} failed", self.named))
+        ]);
+        let context = variables.into().over([fixed, self.special_tokens.clone()]);
+        self.taken.render(&self.environment, NAME, &self.failed, context)
     }
 }
 
@@ -182,21 +193,6 @@ fn without_generation_tags(source: &str) -> String {
         format!("{{%{} {word} {}%}}", &tag[1], &tag[3])
     };
     TAG.replace_all(source, replace).into_owned()
-}
-
-fn to_template(value: &serde_json::Value) -> Value {
-    match value {
-        serde_json::Value::Null => Value::from(()),
-        serde_json::Value::Bool(b) => Value::from(*b),
-        serde_json::Value::Number(n) => match (n.as_i64(), n.as_u64()) {
-            (Some(i), _) => Value::from(i),
-            (None, Some(u)) => Value::from(u),
-            (None, None) => Value::from(n.as_f64()),
-        },
-        serde_json::Value::String(s) => Value::from(s),
-        serde_json::Value::Array(items) => items.iter().map(to_template).collect(),
-        serde_json::Value::Object(map) => Value::from_pairs(map.iter().map(|(k, v)| (k, to_template(v)))),
-    }
 }
 
 #[cfg(test)]

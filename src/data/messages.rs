@@ -6,17 +6,18 @@
 //! once others follow, or if the first token of a text merges with the template's.
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::example::SftExample;
+use super::template_variables::TemplateVariables;
 use super::tokenizer::Tokenizer;
 
-/// Returns the ids of a conversation, and a mask of those that are learnt. `kwargs` are further variables of the chat template.
-pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, kwargs: &Map<String, Value>) -> Result<SftExample> {
+/// Returns the ids of a conversation, and a mask of those that are learnt. `variables` are further ones of the chat template.
+pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, variables: &TemplateVariables) -> Result<SftExample> {
     let list = messages.as_array().context("a conversation must be a list of messages")?;
     let encode = |count: usize, add_generation_prompt: bool| {
         let part = Value::from(list[..count].to_vec());
-        tokenizer.encode(&tokenizer.apply_chat_template(&part, add_generation_prompt, kwargs)?)
+        tokenizer.encode(&tokenizer.apply_chat_template(&part, add_generation_prompt, variables)?)
     };
     let ids = encode(list.len(), false)?;
     let mut loss_mask = vec![false; ids.len()];

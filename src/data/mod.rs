@@ -1,6 +1,6 @@
 //! Reads data files and turns their text into token ids.
 //!
-//! `rows` reads parquet and JSON into JSON objects; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
+//! `rows` reads parquet (`parquet_file`, `unfold`) and JSON (`json_file`), and `each_row` works on every row as a JSON object; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
 //! text and conversations into ids; `prompts` (RL), `sft` and `messages` (supervised) join the two; `sampler` decides the order
 //! of an epoch; `missing` says what would provide a missing column; `prepare` writes data sets; `table` writes a file's rows with one more column.
 
@@ -9,11 +9,14 @@ pub mod chat;
 mod columns;
 mod content;
 mod date;
+mod each_row;
 mod example;
 mod growth;
+mod json_file;
 pub mod media;
 pub mod messages;
 mod missing;
+mod parquet_file;
 pub mod prepare;
 pub mod prompts;
 pub mod rows;
@@ -24,8 +27,11 @@ pub mod table;
 mod template_functions;
 mod template_limits;
 mod template_python;
+mod template_variables;
 mod templates;
 pub mod tokenizer;
+mod unfold;
+mod wanted;
 
 pub use date::TemplateDate;
 pub use example::SftExample;
@@ -35,4 +41,5 @@ pub use sampler::{Sampler, SamplerState};
 pub use sft::{SftColumns, SftOptions, load_sft};
 pub use stop::completes_stop;
 pub use table::Table;
+pub use template_variables::TemplateVariables;
 pub use tokenizer::Tokenizer;

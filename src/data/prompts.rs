@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::content;
 use super::media;
 use super::missing::{GROUND_TRUTH, with_remedies};
-use super::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, fill_columns, read_rows};
+use super::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, Rows};
+use super::template_variables::TemplateVariables;
 use super::tokenizer::Tokenizer;
 use crate::util::rng::Stream;
 
@@ -92,7 +92,7 @@ pub struct PromptText {
 impl PromptText {
     /// Reads column `key` of a row: a list of messages goes through the chat template; text is used as it is, with the tokens
     /// that the tokenizer puts around a text.
-    pub fn of(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &Map<String, Value>) -> Result<Self> {
+    pub fn of(row: &Row, key: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<Self> {
         media::refuse(row)?;
         let (messages, text, ids) = match row.column(key)? {
             Value::String(text) => {
@@ -126,7 +126,7 @@ pub struct PromptOptions {
     pub filter_overlong_prompts: bool,
     pub needs: RowNeeds,
     /// Further variables of the chat template.
-    pub chat_kwargs: Map<String, Value>,
+    pub chat_kwargs: TemplateVariables,
 }
 
 /// The parts of a row that the rewards read.
@@ -151,16 +151,14 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let some = [&[source, REWARD_MODEL_KEY, "extra_info"], MEDIA_COLUMNS].concat();
     let settings =
         [("data.prompt_key", options.prompt_key.as_str()), ("data.reward_fn_key", source), (GROUND_TRUTH, REWARD_MODEL_KEY)];
-    let rows = read_rows(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
+    let rows = Rows::read(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
     let mut rows = rows.map_err(|error| with_remedies(error, &settings))?;
     let total = rows.len();
     if needs.columns {
-        fill_columns(&mut rows)?;
+        rows.fill_columns()?;
     }
-    let read = |(index, row): (usize, &Row)| read_prompt(row, index, tokenizer, options).with_context(|| row.place());
-    // All results are collected before the first error is looked for, so that the same file always gives the same error.
-    let prompts: Vec<Result<Prompt>> = rows.par_iter().enumerate().map(read).collect();
-    let mut prompts = prompts.into_iter().collect::<Result<Vec<_>>>()?;
+    let (of, with) = (options.clone(), tokenizer.clone());
+    let mut prompts = rows.each(move |index, row| read_prompt(&row, index, &with, &of))?;
     warn_of_ends(tokenizer, prompts.iter().filter(|prompt| !prompt.conversational).map(|prompt| prompt.ids.as_slice()));
 
     let max = options.max_prompt_length;
@@ -181,7 +179,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
                 "{}: the prompt has {} tokens, more than data.max_prompt_length={max} ({overlong} of {total} prompts have); \
                  raise data.max_prompt_length, or leave such prompts out with data.filter_overlong_prompts=true, \
                  or shorten them with data.truncation=left, right or middle",
-                rows[prompt.index].place(),
+                rows.place(prompt.index),
                 prompt.ids.len()
             )
         })?;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use rayon::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::content;
 use super::example::SftExample;
@@ -12,7 +11,8 @@ use super::media;
 use super::messages;
 use super::missing::{MESSAGES_KEY, with_remedies};
 use super::prompts::Truncation;
-use super::rows::{MEDIA_COLUMNS, Row, read_rows};
+use super::rows::{MEDIA_COLUMNS, Row, Rows};
+use super::template_variables::TemplateVariables;
 use super::tokenizer::Tokenizer;
 
 /// The options for turning rows into examples: the `data` section of the configuration.
@@ -24,7 +24,7 @@ pub struct SftOptions {
     /// The treatment of longer examples: error, left or right.
     pub truncation: Truncation,
     /// Further variables of the chat template.
-    pub chat_kwargs: Map<String, Value>,
+    pub chat_kwargs: TemplateVariables,
 }
 
 /// The columns that hold an example.
@@ -59,21 +59,20 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
     let rows = match &options.columns {
         SftColumns::Response { prompt_key, response_key, .. } => {
             let settings = [("data.prompt_key", prompt_key.as_str()), ("data.response_key", response_key), (MESSAGES_KEY, "")];
-            let rows = read_rows(files, &[prompt_key, response_key], MEDIA_COLUMNS);
+            let rows = Rows::read(files, &[prompt_key, response_key], MEDIA_COLUMNS);
             rows.map_err(|error| with_remedies(error, &settings))?
         }
         SftColumns::Messages { messages_key, tools_key, enable_thinking_key } => {
             let optional = [&[tools_key.as_str(), enable_thinking_key], MEDIA_COLUMNS].concat();
-            let rows = read_rows(files, &[messages_key], &optional);
+            let rows = Rows::read(files, &[messages_key], &optional);
             rows.map_err(|error| with_remedies(error, &[(MESSAGES_KEY, messages_key)]))?
         }
     };
     if rows.is_empty() {
         bail!("no rows");
     }
-    let read = |row: &Row| read_example(row, tokenizer, options).with_context(|| row.place());
-    let examples: Vec<Result<SftExample>> = rows.par_iter().map(read).collect();
-    let mut examples = examples.into_iter().collect::<Result<Vec<_>>>()?;
+    let (of, with) = (options.clone(), tokenizer.clone());
+    let mut examples = rows.each(move |_, row| read_example(&row, &with, &of))?;
     // The first token of a sequence is given, never predicted.
     examples.retain(|example| example.loss_mask.iter().skip(1).any(|learnt| *learnt));
     if examples.is_empty() {
@@ -148,7 +147,7 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
 }
 
 /// Renders a prompt with the chat template and appends the response and the end of text, which alone are learnt.
-fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs: &Map<String, Value>) -> Result<SftExample> {
+fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<SftExample> {
     let mut ids = tokenizer.encode(&tokenizer.apply_chat_template(messages, true, chat_kwargs)?)?;
     let mut loss_mask = vec![false; ids.len()];
     ids.extend(tokenizer.encode(response)?);

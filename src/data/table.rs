@@ -10,12 +10,12 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use indexmap::IndexSet;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 use super::columns::{field, to_arrow};
+use super::parquet_file::ParquetFile;
 use super::rows::{EVERY_COLUMN, limits, read_rows};
 use crate::util::contained::contained;
 use crate::util::foreign;
@@ -43,8 +43,8 @@ impl Table {
         for path in files {
             let file = foreign::open(path)?;
             let read = move |file: File| -> Result<(SchemaRef, Vec<RecordBatch>)> {
-                let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
-                Ok((builder.schema().clone(), builder.build()?.collect::<Result<_, _>>()?))
+                let file = ParquetFile::open(file)?;
+                Ok((file.schema().clone(), file.read()?))
             };
             let read = contained(limits(&file), move || read(file)).map_err(Error::from).and_then(|read| read);
             let (schema, batches) = read.with_context(|| format!("cannot read {}", path.display()))?;

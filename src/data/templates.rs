@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, bail};
 use serde_json::{Map, Value};
@@ -11,6 +12,7 @@ use super::added_tokens::TOKENIZER_CONFIG;
 use super::chat::ChatTemplate;
 use super::content;
 use super::date::TemplateDate;
+use super::template_variables::TemplateVariables;
 use crate::util::foreign;
 
 /// The file of a chat template; it takes precedence over templates in tokenizer_config.json.
@@ -27,9 +29,10 @@ const DEFAULT: &str = "default";
 const TOOL_USE: &str = "tool_use";
 
 /// The template of a tokenizer, or several under names.
+#[derive(Clone)]
 pub struct ChatTemplates {
-    default: Option<ChatTemplate>,
-    tool_use: Option<ChatTemplate>,
+    default: Option<Arc<ChatTemplate>>,
+    tool_use: Option<Arc<ChatTemplate>>,
     /// The names of all templates, including those that nothing uses.
     names: Vec<String>,
 }
@@ -37,7 +40,7 @@ pub struct ChatTemplates {
 impl ChatTemplates {
     /// Makes a single template, which replaces all others.
     pub fn one(source: Option<&str>, tokens: Map<String, Value>) -> Result<Self> {
-        Ok(Self { default: Some(ChatTemplate::new(source, tokens)?), tool_use: None, names: vec![DEFAULT.to_owned()] })
+        Ok(Self { default: Some(ChatTemplate::new(source, tokens)?.into()), tool_use: None, names: vec![DEFAULT.to_owned()] })
     }
 
     /// Reads the templates of a folder, found as in transformers: the files [`CHAT_TEMPLATE`] (the default) and
@@ -70,7 +73,8 @@ impl ChatTemplates {
             let compile = |(source, path): &(String, PathBuf)| {
                 let template = ChatTemplate::new(Some(source), tokens.clone());
                 let place = path.display().to_string();
-                Ok::<_, Error>(template.with_context(|| format!("{place}: the chat template \"{name}\""))?.read_from(&place))
+                let template = template.with_context(|| format!("{place}: the chat template \"{name}\""))?;
+                Ok::<_, Error>(Arc::new(template.read_from(&place)))
             };
             sources.get(name).map(compile).transpose()
         };
@@ -79,7 +83,7 @@ impl ChatTemplates {
 
     /// Returns the templates with another date.
     pub fn with_date(self, date: &TemplateDate) -> Self {
-        let set = |template: Option<ChatTemplate>| template.map(|template| template.with_date(date.clone()));
+        let set = |template: Option<Arc<ChatTemplate>>| template.map(|template| template.with_date(date.clone()).into());
         Self { default: set(self.default), tool_use: set(self.tool_use), names: self.names }
     }
 
@@ -88,10 +92,10 @@ impl ChatTemplates {
     ///
     /// # Errors
     /// If it is not a conversation of text, there are several templates without a default, or the template fails.
-    pub fn render(&self, conversation: &Value, add_generation_prompt: bool, kwargs: &Map<String, Value>) -> Result<String> {
+    pub fn render(&self, conversation: &Value, add_generation_prompt: bool, variables: &TemplateVariables) -> Result<String> {
         let messages = content::messages(conversation)?;
-        let template = self.choose(kwargs)?;
-        let render = |messages: Vec<Value>| template.render(&messages.into(), add_generation_prompt, kwargs);
+        let template = self.choose(variables.has_tools())?;
+        let render = |messages: Vec<Value>| template.render(&messages.into(), add_generation_prompt, variables);
         if messages.iter().all(|message| content::parts(message).is_none()) {
             return render(messages);
         }
@@ -118,8 +122,7 @@ impl ChatTemplates {
         render(messages.iter().zip(&marks).map(fitting).collect())
     }
 
-    fn choose(&self, kwargs: &Map<String, Value>) -> Result<&ChatTemplate> {
-        let tools = kwargs.get("tools").is_some_and(|tools| !tools.is_null());
+    fn choose(&self, tools: bool) -> Result<&ChatTemplate> {
         let Some(template) = self.tool_use.as_ref().filter(|_| tools).or(self.default.as_ref()) else {
             bail!(
                 "the tokenizer has chat templates under names ({}), and none is called \"{DEFAULT}\": rename one, or put it into \

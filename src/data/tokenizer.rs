@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::added_tokens::{SpecialTokens, read_object};
 use super::date::TemplateDate;
 use super::growth;
+use super::template_variables::TemplateVariables;
 pub use super::templates::CHAT_TEMPLATE;
 use super::templates::{ChatTemplates, MORE_TEMPLATES};
 use crate::util::contained::{Limits, contained};
@@ -42,9 +44,10 @@ const MEMORY_PER_BYTE: usize = 64;
 /// Texts that mark the end of text, tried where no file names one.
 const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"];
 
-/// Turns text into ids and back, and knows the ids that end a text and the chat template.
+/// Turns text into ids and back, and knows the ids that end a text and the chat template. A clone shares vocabulary and templates.
+#[derive(Clone)]
 pub struct Tokenizer {
-    inner: tokenizers::Tokenizer,
+    inner: Arc<tokenizers::Tokenizer>,
     chat: ChatTemplates,
     date: TemplateDate,
     files: Vec<PathBuf>,
@@ -118,7 +121,7 @@ impl Tokenizer {
         let files = FILES.iter().filter(|name| template.is_none() || !is_template(name));
         let files = files.map(|name| folder.join(name)).filter(|path| path.exists()).collect();
         let mut tokenizer = Self {
-            inner,
+            inner: inner.into(),
             chat: chat.with_date(&date),
             date,
             files,
@@ -196,14 +199,17 @@ impl Tokenizer {
         ids.iter().map(piece).collect()
     }
 
-    /// Applies the chat template to a list of messages.
+    /// Applies the chat template to a list of messages, with further variables.
+    ///
+    /// # Errors
+    /// If it is not a conversation of text, or the template fails or exceeds its bounds.
     pub fn apply_chat_template(
         &self,
         messages: &Value,
         add_generation_prompt: bool,
-        kwargs: &Map<String, Value>,
+        variables: impl Into<TemplateVariables>,
     ) -> Result<String> {
-        self.chat.render(messages, add_generation_prompt, kwargs)
+        self.chat.render(messages, add_generation_prompt, &variables.into())
     }
 
     /// The size of the smallest embedding table that has a row for every token.

@@ -10,6 +10,9 @@ use super::overrides::{self, Override};
 use super::request::Request;
 use super::tree::{Node, Value};
 
+/// The number of wrong overrides after which no more are looked for: to find the key that was meant takes its time for each.
+const MOST_PROBLEMS: usize = 1000;
+
 /// A composed tree as it is written, before `${…}` is resolved.
 pub struct Written {
     pub root: Node,
@@ -38,6 +41,11 @@ pub fn compose(
     };
     problems.extend(problem);
     for value in values {
+        if problems.len() >= MOST_PROBLEMS {
+            let message = format!("{MOST_PROBLEMS} problems with overrides: the ones after `{}` were not looked at", value.key);
+            problems.push(Problem::new("", message));
+            break;
+        }
         match adapt.overriding(value, &root) {
             Ok(adapted) => problems.extend(adapted.into_iter().filter_map(|one| one.apply(&mut root).err())),
             Err(problem) => problems.push(problem),

@@ -8,8 +8,12 @@ use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::weights::{WeightFiles, weights_file};
 
-/// The whole report: lines with their names, and the memory.
+/// The whole report: lines with their names, and the memory. A run that this machine cannot hold is planned all the same, with a
+/// warning: it may be meant for another one.
 pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
+    if let Some(lack) = memory.lack() {
+        tracing::warn!("{lack}; on a larger one it may run");
+    }
     let lines: String = lines.iter().map(|(name, text)| format!("{name:10}  {text}\n")).collect();
     format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
 }

@@ -9,7 +9,7 @@ use crate::config::schema::Device;
 use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{BYTES, Numbers, Widest};
-use crate::util::machine::{amount, check_fits};
+use crate::util::machine::{amount, check_fits, memory};
 
 /// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
 pub struct MemoryEstimate {
@@ -110,12 +110,24 @@ impl MemoryEstimate {
         if !self.on_cpu {
             return Ok(());
         }
-        let bytes = self.held.iter().map(|part| part.bytes).sum();
         let parts = || {
             let parts: Vec<String> = self.held.iter().map(|part| format!("{} {}", part.name, amount(part.bytes))).collect();
             format!("the run does not fit into memory: it holds {} throughout (--dry-run has all parts)", parts.join(", "))
         };
-        check_fits(bytes, parts)
+        check_fits(total(&self.held), parts)
+    }
+
+    /// Returns what a run lacks on this machine, in words; `None` if it would fit. A dry run may be that of another machine, so it
+    /// is no error there. On a GPU its memory is not known here.
+    pub fn lack(&self) -> Option<String> {
+        let most = memory().filter(|_| self.on_cpu)?;
+        let ((peak, phase), held) = (self.peak(), total(&self.held));
+        let this = format!("this machine has {}", amount(most));
+        match () {
+            () if held > most => Some(format!("{this}: it would refuse this run, which holds {} throughout", amount(held))),
+            () if peak > most => Some(format!("{this}: this run would need {}, in: {phase}", amount(peak))),
+            () => None,
+        }
     }
 
     /// Generation of so many sequences side by side, of so many prompts, of up to so many tokens of prompt and response.
@@ -170,11 +182,14 @@ impl MemoryEstimate {
 
     /// The most that is held at once, and the phase that holds it.
     pub fn peak(&self) -> (Numbers, &'static str) {
-        let total = |parts: &[Item]| parts.iter().map(|part| part.bytes).sum::<Numbers>();
         let phases = self.phases.iter().map(|(name, parts)| (total(parts), *name));
         let (bytes, name) = phases.max_by_key(|(bytes, _)| *bytes).unwrap_or((0, "start"));
         (total(&self.held) + bytes, name)
     }
+}
+
+fn total(parts: &[Item]) -> Numbers {
+    parts.iter().map(|part| part.bytes).sum()
 }
 
 fn part(name: &'static str, numbers: Numbers, note: String) -> Item {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Tree;
 use crate::config::schema::EvalConfig;
-use crate::data::rows::{EVERY_COLUMN, Row, fill_columns, read_rows};
+use crate::data::rows::{EVERY_COLUMN, Row, Rows};
 use crate::data::{GROUND_TRUTH, RowNeeds, Tokenizer, named_source, with_remedies};
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
@@ -44,14 +44,15 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
         ("data.data_source_key", &data.data_source_key),
         (GROUND_TRUTH, &data.reward_model_key),
     ];
-    let rows = read_rows(&files, &required, if needs.columns { EVERY_COLUMN } else { &some });
+    let rows = Rows::read(&files, &required, if needs.columns { EVERY_COLUMN } else { &some });
     let mut rows = rows.map_err(|error| with_remedies(error, &settings)).context("data.path")?;
     if rows.is_empty() {
         bail!("data.path: no rows to score");
     }
     if needs.columns {
-        fill_columns(&mut rows)?;
+        rows.fill_columns()?;
     }
+    let rows = rows.each(|_, row| Ok(row))?;
     // All rows are read before the first error is returned, so that the same file always gives the same error.
     let answered: Vec<Result<Answered>> =
         rows.par_iter().map(|row| Answered::read(row, config, needs, tokenizer.as_ref()).with_context(|| row.place())).collect();

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use rayon::prelude::*;
 
 use crate::config::Loaded;
 use crate::config::schema::{GenerationConfig, Location};
 use crate::data::prompts::warn_of_ends;
-use crate::data::rows::{MEDIA_COLUMNS, Row, read_rows};
-use crate::data::{PromptText, Table, Tokenizer, Truncation, with_remedies};
+use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::data::{PromptText, Table, TemplateVariables, Tokenizer, Truncation, with_remedies};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
 use crate::job::template_date;
@@ -107,27 +106,29 @@ fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
 /// The token ids of every row's prompt.
 fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
     let (data, max) = (&config.data, config.rollout.prompt_length);
-    let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
-    let rows = read_rows(files, &[&data.prompt_key], MEDIA_COLUMNS);
+    let chat_kwargs: TemplateVariables = data.apply_chat_template_kwargs.clone().into_iter().collect();
+    let rows = Rows::read(files, &[&data.prompt_key], MEDIA_COLUMNS);
     let rows = rows.map_err(|error| with_remedies(error, &[("data.prompt_key", &data.prompt_key)]))?;
     if rows.is_empty() {
         bail!("no rows to respond to");
     }
-    let read = |row: &Row| PromptText::of(row, &data.prompt_key, tokenizer, &chat_kwargs).map(|prompt| prompt.ids);
-    let ids: Vec<Result<Vec<u32>>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
-    let ids = ids.into_iter().collect::<Result<Vec<_>>>()?;
-    let plain = rows.iter().zip(&ids).filter(|(row, _)| row.values[&data.prompt_key].is_string());
-    warn_of_ends(tokenizer, plain.map(|(_, ids)| ids.as_slice()));
+    let (key, with) = (data.prompt_key.clone(), tokenizer.clone());
+    let read = move |_, row: Row| {
+        let ids = PromptText::of(&row, &key, &with, &chat_kwargs)?.ids;
+        Ok((ids, row.values[&key].is_string()))
+    };
+    let prompts = rows.each(read)?;
+    warn_of_ends(tokenizer, prompts.iter().filter(|(_, is_plain)| *is_plain).map(|(ids, _)| ids.as_slice()));
     let truncation = Truncation::from(data.truncation);
-    let cut = |(row, ids): (&Row, &Vec<u32>)| {
+    let cut = |(index, (ids, _)): (usize, &(Vec<u32>, bool))| {
         truncation.apply(ids, max).with_context(|| {
             format!(
                 "{}: the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
                  data.truncation=left, right or middle",
-                row.place(),
+                rows.place(index),
                 ids.len()
             )
         })
     };
-    rows.iter().zip(&ids).map(cut).collect()
+    prompts.iter().enumerate().map(cut).collect()
 }

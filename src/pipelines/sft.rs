@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::sft_dry_run;
 use super::sft_inputs::{Inputs, cut, run_settings, unused_options};
 use crate::config::{Loaded, SftConfig};
 use crate::data::tokenizer::CHAT_TEMPLATE;
@@ -147,7 +148,9 @@ pub fn start(mut loaded: Loaded<SftConfig>, output: &Output, interrupt: Interrup
     let config = loaded.config;
     let device = open_device(config.trainer.device)?;
     warn_of_unused::<SftConfig>(&loaded.tree, &unused_options(&config)?)?;
-    let Inputs { tokenizer, train, val, sampler, total_steps } = Inputs::read(&config)?;
+    let inputs = Inputs::read(&config)?;
+    sft_dry_run::estimate(&config, &inputs)?.check_fits()?;
+    let Inputs { tokenizer, train, val, sampler, total_steps } = inputs;
     template_date::note(tokenizer.date(), &mut loaded.tree);
     let (path, init) = (config.model.path.as_path(), model_init(config.model.init, config.trainer.seed));
     let model = CausalLm::load(path, init, &device).context("model.path")?;

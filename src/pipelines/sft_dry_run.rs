@@ -21,7 +21,7 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let config = loaded.config;
     let (data, model, trainer) = (&config.data, &config.model, &config.trainer);
     open_device(trainer.device)?;
-    let mut inputs = Inputs::read(&config)?;
+    let inputs = Inputs::read(&config)?;
     warn_of_unused::<SftConfig>(&loaded.tree, &unused_options(&config)?)?;
     let decoder = decoder(&config)?;
     check_weights(&model.path, model.init, &decoder).context("model.path")?;
@@ -29,18 +29,8 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
     let resumed = run_settings(&config, per_epoch, inputs.total_steps).resumed_step(&loaded.tree)?;
 
     let (batch, cut) = (data.train_batch_size, cut(&config));
-    // One epoch suffices, because every later one has the same examples.
-    let batches: Vec<Vec<usize>> = (0..per_epoch.min(inputs.total_steps)).map(|_| inputs.sampler.next_batch()).collect();
-    let trained = batches.iter().map(|batch| widest(batch.iter().map(|&i| &inputs.train[i]), cut));
-    let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
     let adapter = adapter::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
-    let mut memory = MemoryEstimate::new(decoder.clone(), adapter.as_ref(), trainer.device);
-    memory.trained();
-    if !inputs.val.is_empty() {
-        memory.pass("validation", widest(inputs.val.iter(), cut).0);
-    }
-    let trained = trained.into_iter().max_by_key(|widest| widest.rows).unwrap_or_default();
-    memory.update(trained, pieces.iter().any(|&pieces| pieces > 1), model.enable_gradient_checkpointing);
+    let memory = estimate(&config, &inputs)?;
 
     let longest = inputs.train.iter().chain(&inputs.val).map(|e| e.ids.len()).max().unwrap_or(0);
     let tokenizer = model.tokenizer_path.as_ref().unwrap_or(&model.path);
@@ -63,6 +53,28 @@ pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
     ];
     Ok(report(&lines, &memory))
+}
+
+/// The memory that a run takes, from the shape of its model and the lengths of its examples.
+///
+/// # Errors
+/// If the configuration is of a model that does not fit.
+pub(super) fn estimate(config: &SftConfig, inputs: &Inputs) -> Result<MemoryEstimate> {
+    let (model, cut, mut sampler) = (&config.model, cut(config), inputs.sampler.clone());
+    let decoder = decoder(config)?;
+    let adapter = adapter::adapter(&model.lora(), &decoder, model.path.as_path(), config.trainer.seed)?;
+    // One epoch suffices, because every later one has the same examples.
+    let batches = sampler.batches_per_epoch().min(inputs.total_steps);
+    let trained = (0..batches).map(|_| widest(sampler.next_batch().iter().map(|&i| &inputs.train[i]), cut));
+    let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
+    let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), config.trainer.device);
+    memory.trained();
+    if !inputs.val.is_empty() {
+        memory.pass("validation", widest(inputs.val.iter(), cut).0);
+    }
+    let trained = trained.into_iter().max_by_key(|widest| widest.rows).unwrap_or_default();
+    memory.update(trained, pieces.iter().any(|&pieces| pieces > 1), model.enable_gradient_checkpointing);
+    Ok(memory)
 }
 
 /// The largest micro-batch of some examples, and the number of micro-batches. Every token of an example but the first is

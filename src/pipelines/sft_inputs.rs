@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::config::schema::CheckpointContent::Extra;
 use crate::config::schema::{Init, OneOrMany, ResumeMode, Schema};
 use crate::config::{SftConfig, Value, defaults};
-use crate::data::rows::read_rows;
+use crate::data::rows::Rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
 use crate::job::checkpoint_parts::loaded;
 use crate::job::models::check_model;
@@ -134,9 +134,9 @@ fn check_optional_columns(config: &SftConfig) -> Result<()> {
     let files: Vec<PathBuf> = files.map(|file| file.as_path().to_owned()).collect();
     for (key, column) in [("data.tools_key", &data.tools_key), ("data.enable_thinking_key", &data.enable_thinking_key)] {
         let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
-        if !is_default && !read_rows(&files, &[], &[column])?.iter().any(|row| row.values.contains_key(column)) {
+        if !is_default && !Rows::read(&files, &[], &[column])?.has_column(column) {
             // The column is read as a required one, so that the error names the columns that exist.
-            read_rows(&files, &[column], &[]).context(key)?;
+            Rows::read(&files, &[column], &[]).context(key)?;
         }
     }
     Ok(())

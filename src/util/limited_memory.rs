@@ -20,21 +20,27 @@ thread_local! {
 /// Lets this thread take so many bytes beside those it has. A thread that asks for more sets the flag and never goes on: an
 /// allocator may not unwind, and to fail would end the process. Its memory is free again when the process ends.
 ///
-/// The limit ends when the returned value is dropped.
+/// The limit ends when the returned value is dropped; the one before it, if there was one, then holds again, and counts what was
+/// taken meanwhile.
 pub fn limit(bytes: usize, exceeded: Arc<AtomicBool>) -> Limit {
-    EXCEEDED.set(Arc::as_ptr(&exceeded));
-    ROOM.set(isize::try_from(bytes).unwrap_or(isize::MAX));
-    Limit { _exceeded: exceeded }
+    let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
+    let before = (EXCEEDED.replace(Arc::as_ptr(&exceeded)), ROOM.replace(bytes));
+    Limit { bytes, before, _exceeded: exceeded }
 }
 
 /// A limit of the thread that it was made on.
 pub struct Limit {
+    bytes: isize,
+    before: (*const AtomicBool, isize),
     _exceeded: Arc<AtomicBool>,
 }
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        EXCEEDED.set(null());
+        let (exceeded, room) = self.before;
+        let taken = self.bytes.saturating_sub(ROOM.get());
+        EXCEEDED.set(exceeded);
+        ROOM.set(room.saturating_sub(taken));
     }
 }
 
@@ -55,7 +61,7 @@ fn wait_for_the_end() {
     if std::thread::panicking() {
         return;
     }
-    // SAFETY: the flag is that of the `Limit` of this thread, which lives until it sets the pointer to null.
+    // SAFETY: the flag is that of the last `Limit` of this thread, which lives until it sets the pointer to the one before.
     unsafe { &*EXCEEDED.get() }.store(true, Ordering::Release);
     loop {
         std::thread::sleep(Duration::from_secs(3600));

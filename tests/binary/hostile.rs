@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, StructArray};
+use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int32Array, ListArray, RecordBatch, StringArray, StructArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
@@ -61,6 +62,12 @@ fn rl(args: &[String]) -> Vec<String> {
     ["--config", "ppo_trainer.yaml"].map(str::to_owned).into_iter().chain(args.iter().cloned()).collect()
 }
 
+/// A supervised run with settings of a model as `rl` has them.
+fn sft(settings: &[&String]) -> Vec<String> {
+    let settings = settings.iter().map(|setting| setting.replace("actor_rollout_ref.model.", "model."));
+    ["sft", "--config", "sft_trainer.yaml"].map(str::to_owned).into_iter().chain(settings).collect()
+}
+
 /// A folder of models, each a copy of the example's with something else in it.
 struct Models(tempfile::TempDir);
 
@@ -110,7 +117,17 @@ fn sizes_that_no_machine_holds_are_refused_by_name_and_memory() {
     }
     let large = json!({"hidden_size": 8192, "intermediate_size": 32768, "num_hidden_layers": 80});
     let model = models.with("large", "config.json", large);
-    cases.push(("random weights", rl(&[model, random]), &["does not fit", "weights", "GiB", "this machine has 2.9 GiB"]));
+    let says: &[&str] = &["does not fit", "weights", "GiB", "this machine has 2.9 GiB"];
+    let (rl_large, sft_large) = (rl(&[model.clone(), random.clone()]), sft(&[&model, &random]));
+    // A plan may be that of another machine.
+    for plan in [&rl_large, &sft_large].map(|args| [args.clone(), vec!["--dry-run".to_owned()]].concat()) {
+        let (code, messages) = run(&plan).expect("it ends");
+        assert!(
+            code == Some(0) && messages.contains("this machine has 2.9 GiB: it would refuse this run"),
+            "{code:?} {messages}"
+        );
+    }
+    cases.extend([("random weights", rl_large, says), ("random weights of sft", sft_large, says)]);
     let settings: [(&str, &[&str]); 8] = [
         ("actor_rollout_ref.rollout.n=1000000000000", &["actor_rollout_ref.rollout.n", "TiB"]),
         ("actor_rollout_ref.rollout.n=9223372036854775807", &["actor_rollout_ref.rollout.n", "ZiB"]),
@@ -233,6 +250,18 @@ fn dictionary_bomb(path: &Path, column: &str) {
     writer.close().unwrap();
 }
 
+/// A few kilobytes of parquet that say that each of 20 rows is a list of two million equal numbers.
+fn list_bomb(path: &Path) {
+    let numbers: ArrayRef = Arc::new(Int8Array::from(vec![1; 40_000_000]));
+    let offsets = OffsetBuffer::from_lengths([2_000_000; 20]);
+    let lists = ListArray::new(Arc::new(Field::new("element", DataType::Int8, true)), offsets, numbers, None);
+    let prompts: ArrayRef = Arc::new(StringArray::from(vec!["1+1="; 20]));
+    let batch = RecordBatch::try_from_iter([("prompt", prompts), ("extra_info", Arc::new(lists) as ArrayRef)]).unwrap();
+    let mut writer = ArrowWriter::try_new(std::fs::File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
 #[test]
 fn data_that_unfolds_beyond_all_memory_is_refused_and_what_is_not_read_is_not_unfolded() {
     let folder = tempfile::tempdir().unwrap();
@@ -245,8 +274,11 @@ fn data_that_unfolds_beyond_all_memory_is_refused_and_what_is_not_read_is_not_un
         assert!(file.metadata().unwrap().len() < 3_000_000);
         rl(&[format!("data.train_files={}", file.display()), "--dry-run".to_owned()])
     };
-    let says: &[&str] = &["data.train_files", ".parquet", "more than", "MiB of memory"];
+    list_bomb(&at("lists.parquet"));
+    let says: &[&str] = &["data.train_files", ".parquet: row", "more than", "MiB of memory"];
     refused(["prompt", "extra_info"].map(|column| (column, args(column), says)).into());
+    let lists: &[&str] = &["data.train_files", "lists.parquet: rows 0 to 19: ", "more than", "MiB of memory"];
+    refused(vec![("lists", args("lists"), lists)]);
     let (code, messages) = run(&args("other")).expect("it ends");
     assert_eq!(code, Some(0), "{messages}");
 }
@@ -272,6 +304,13 @@ fn long_input_is_read_in_linear_time() {
         let shown: String = messages.chars().take(500).collect();
         assert_eq!(code, Some(expected), "{name}: {shown}");
         assert!(messages.len() < 100_000 && start.elapsed() < TIME / 2, "{name} took {:?}: {shown}", start.elapsed());
+    }
+    let shown = ["config", "show", "--config", "ppo_trainer.yaml"].map(str::to_owned).into_iter();
+    let overrides = |sign: &'static str| (0..20_000).map(move |i| format!("{sign}data.apply_chat_template_kwargs.k{i}={i}"));
+    for (sign, expected) in [("+", 0), ("", 2)] {
+        let start = Instant::now();
+        let (code, _) = run(&shown.clone().chain(overrides(sign)).collect::<Vec<_>>()).expect("it ends");
+        assert!(code == Some(expected) && start.elapsed() < TIME / 6, "{sign}: {code:?} after {:?}", start.elapsed());
     }
     let row = json!({"data_source": "openai/gsm8k", "reward_model": {"ground_truth": "2"}, "prompt": [{"role": "user",
                      "content": vec![json!({"type": "text", "text": "1"}); MANY]}]});

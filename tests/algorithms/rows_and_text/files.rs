@@ -56,6 +56,34 @@ fn a_table_is_written_with_a_column_more() {
     );
 }
 
+/// A file may call bytes text in the schema of arrow that it carries, and not in its own: the parquet reader then believes it. The
+/// bytes are checked, whatever form they are read in.
+#[test]
+fn bytes_that_are_called_text_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.parquet");
+    let write = |text: &[u8], kind: DataType| {
+        let bytes: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"1+1=", text]));
+        let batch = RecordBatch::try_from_iter([("prompt", bytes)]).unwrap();
+        let mut properties = WriterProperties::default();
+        add_encoded_arrow_schema_to_metadata(&Schema::new(vec![Field::new("prompt", kind, false)]), &mut properties);
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let file = fs::File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new_with_options(file, batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    };
+    let files = [path.clone()];
+    for kind in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
+        write("é".as_bytes(), kind.clone());
+        assert_eq!(read_rows(&files, &["prompt"], &[]).unwrap()[1].values["prompt"], "é", "{kind}");
+        write(b"\xff\xfe1+1=, and more bytes than a view holds", kind);
+        for message in [error(read_rows(&files, &["prompt"], &[])), error(Table::read(&files).map(drop))] {
+            assert!(message.contains("rows.parquet") && message.to_lowercase().contains("utf-8"), "{message}");
+        }
+    }
+}
+
 /// Integers beyond 64 bits and numbers that JSON lacks are read exactly or refused with their place, but never changed.
 #[test]
 fn numbers_are_read_as_they_are_or_refused() {

@@ -10,16 +10,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryBuilder, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BinaryArray, BinaryBuilder, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
 use burnish::data::chat::ChatTemplate;
 use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftOptions, Table, TemplateDate, Tokenizer, Truncation, load_prompts,
-    load_sft, take_samples,
+    Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftOptions, Table, TemplateDate, TemplateVariables, Tokenizer,
+    Truncation, load_prompts, load_sft, take_samples,
 };
-use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use serde_json::{Map, Value, json};
@@ -37,7 +39,7 @@ fn options() -> PromptOptions {
         truncation: Truncation::Error,
         filter_overlong_prompts: false,
         needs: RowNeeds { data_source: true, ground_truth: true, columns: false, prompt_text: false },
-        chat_kwargs: Map::new(),
+        chat_kwargs: TemplateVariables::default(),
     }
 }
 
@@ -96,7 +98,12 @@ fn answer(key: &str) -> SftColumns {
 }
 
 fn sft_options() -> SftOptions {
-    SftOptions { columns: answer("answer"), max_length: 16, truncation: Truncation::Error, chat_kwargs: Map::new() }
+    SftOptions {
+        columns: answer("answer"),
+        max_length: 16,
+        truncation: Truncation::Error,
+        chat_kwargs: TemplateVariables::default(),
+    }
 }
 
 fn conversations(truncation: Truncation, max_length: usize) -> SftOptions {
@@ -105,5 +112,5 @@ fn conversations(truncation: Truncation, max_length: usize) -> SftOptions {
         tools_key: "tools".into(),
         enable_thinking_key: "enable_thinking".into(),
     };
-    SftOptions { columns, max_length, truncation, chat_kwargs: Map::new() }
+    SftOptions { columns, max_length, truncation, chat_kwargs: TemplateVariables::default() }
 }
