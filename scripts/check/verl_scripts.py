@@ -24,7 +24,7 @@ MODELS = ["actor_rollout_ref.model.path=model", "critic.model.path=model", "rewa
 INSTEAD = {
     "": [*MODELS, f"data.train_files={TRAIN}", f"data.val_files={TEST}", *COMMON],
     "sft": ["model.path=model", "data.train_files=sft.jsonl", "data.val_files=sft.jsonl", *COMMON],
-    "generate": ["model.path=model", f"data.path={TEST}", "data.output_path=out.parquet"],
+    "generate": ["model.path=model", f"data.path={TEST}", "data.output_path=out.parquet", "trainer.device=cpu"],
     "eval": None,
 }
 

@@ -91,22 +91,29 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
     match converted.blocked.len() {
         0 if remaining.is_none() => Ok(()),
         0 => Err(Failure::run(anyhow!("the recipe is written, and a run of it would end at once"))),
+        1 => Err(Failure::run(anyhow!("the recipe is written, with one part of the command commented out"))),
         count => Err(Failure::run(anyhow!("the recipe is written, with {count} parts of the command commented out"))),
     }
 }
 
-/// Comments out what a run would refuse, and returns the problems that no line of the recipe can be blamed for.
+/// Comments out what a run would refuse, and returns the problems that stay: those about no line of the command, and those that
+/// the default of the key has, too.
 fn take_out(converted: &mut Converted) -> Option<ConfigError> {
+    let problems = |converted: &Converted| -> Vec<Problem> {
+        let problems = check(converted).map_or_else(|error| error.problems, |()| vec![]);
+        problems.into_iter().filter(|problem| !converted.has_hole(&problem.key)).collect()
+    };
+    let mut kept = vec![];
     loop {
-        let error = check(converted).err()?;
-        let has_hole = |problem: &Problem| converted.has_hole(&problem.key);
-        let problems: Vec<Problem> = error.problems.into_iter().filter(|problem| !has_hole(problem)).collect();
-        let mut is_less = false;
-        for problem in &problems {
-            is_less |= converted.block(problem);
-        }
-        if !is_less {
-            return (!problems.is_empty()).then_some(ConfigError { problems });
+        let present = problems(converted);
+        let Some(problem) = present.iter().find(|problem| !kept.contains(&problem.key)) else {
+            return (!present.is_empty()).then_some(ConfigError { problems: present });
+        };
+        let mut without = converted.clone();
+        if without.block(problem) && problems(&without).iter().all(|other| other.key != problem.key) {
+            *converted = without;
+        } else {
+            kept.push(problem.key.clone());
         }
     }
 }
@@ -130,5 +137,5 @@ fn check(converted: &Converted) -> Result<(), ConfigError> {
 
 /// The converted configuration as one command line, with the overrides as they were.
 fn command(converted: &Converted, subcommand: &str) -> String {
-    format!("trainer {subcommand}--config {} {}", converted.preset, command_line(&converted.overrides))
+    format!("trainer {subcommand}--config {} {}", converted.preset, command_line(&converted.words()))
 }

@@ -1,4 +1,4 @@
-//! Commands of TRL and OpenRLHF, converted by the real binary, and the recipes it writes, run dry.
+//! Commands of verl, TRL and OpenRLHF, converted by the real binary, and the recipes it writes, run dry.
 
 use crate::common::{succeed, trainer};
 
@@ -51,4 +51,43 @@ fn conversions_say_what_is_not_here_by_their_exit_code() {
     assert_eq!(code(&["from-trl"]), Some(2));
     assert_eq!(code(&["from-openrlhf", "python3 -m openrlhf.cli.train_rm --x 1"]), Some(2));
     assert_eq!(std::fs::read_to_string(at("trl.yaml")).unwrap(), yaml);
+}
+
+/// A script of verl becomes a recipe that runs dry; what is in the way is commented out, with exit code 1.
+#[test]
+fn recipes_of_verls_scripts_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let script = "set -eu\nfiles=(data.train_files=data/arithmetic/train.parquet data.val_files=data/arithmetic/test.parquet)\n\
+        small() { echo $(( $1 / 2 )); }\nrun=(torchrun -m \"verl.trainer.${PROGRAM:-main_ppo}\")\n\
+        \"${run[@]}\" \"${files[@]}\" algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=${N:?how many} \\\n\
+        actor_rollout_ref.model.path=data/arithmetic/model data.train_batch_size=16 data.max_prompt_length=16 \\\n\
+        actor_rollout_ref.actor.ppo_mini_batch_size=$(small 16) actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \\\n\
+        actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8 data.max_response_length=8 trainer.device=cpu \\\n\
+        trainer.logger=console trainer.default_local_dir=\"$1\" \"${@:2}\"\n";
+    std::fs::write(at("run.sh"), script).unwrap();
+    let (file, out) = (format!("@{}", at("run.sh")), at("out"));
+    let convert = |recipe: &str, further: &[&str]| {
+        let args = [&["from-verl", &file, "N=4", "--output", recipe, "--", &out], further].concat();
+        let output = trainer(&args).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (whole, part) = (at("whole.yaml"), at("part.yaml"));
+    assert_eq!(convert(&whole, &[]).0, Some(0));
+    let (code, errors) =
+        convert(&part, &["actor_rollout_ref.rollout.multi_turn.enable=True", "trainer.total_epochs=1.5", "+data.nothing=1"]);
+    assert!(code == Some(1) && errors.contains("3 parts of the command") && !errors.contains("would end at once"), "{errors}");
+    let text = std::fs::read_to_string(&part).unwrap();
+    for line in ["multi_turn.enable=true", "trainer.total_epochs=1.5", "data.nothing=1"] {
+        assert!(text.lines().any(|commented| commented.starts_with("#    ") && commented.ends_with(line)), "{line}: {text}");
+    }
+    for recipe in [&whole, &part] {
+        let output = succeed(trainer(&["--config", recipe, "--dry-run"]));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("6144 prompts"));
+    }
+    // An argument or a variable that the script insists on is asked for.
+    let output = trainer(&["from-verl", &file]).output().unwrap();
+    let recipe = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(recipe.contains("'n': ???  # set me: the script asks for `${N}`: how many (line 5)"), "{recipe}");
+    assert!(recipe.contains("default_local_dir: ???  # set me: argument 1 is not given (line 9)"), "{recipe}");
 }

@@ -131,6 +131,7 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.lora.dtype", Ignored(ONE_DTYPE)),
     ("**.lora.freeze_*", Ignored(NO_IMAGES)),
     ("**.lora.a2a_experimental", Ignored(ONE_DEVICE)),
+    ("**.lora.fully_sharded_loras", Ignored(ONE_DEVICE)),
     ("**.use_liger", Ignored(NO_TORCH)),
     ("**.use_fused_kernels", Ignored(NO_TORCH)),
     ("**.fused_kernel_options.**", Ignored(NO_TORCH)),

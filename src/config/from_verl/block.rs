@@ -1,4 +1,4 @@
-//! Settings of a converted command that a run would refuse.
+//! Settings of a converted command that a run would refuse, and the words without them.
 
 use super::converted::{Blocked, Converted, placeholder};
 use super::recipe;
@@ -19,15 +19,26 @@ impl Converted {
             return false;
         }
         self.settings.remove(&problem.key);
-        let is_it = |word: &String| {
-            let Ok(one) = overrides::parse(word) else { return false };
-            let name =
-                self.renamed.iter().find(|renamed| renamed.from == one.key).map_or(one.key.as_str(), |renamed| &renamed.to);
-            name == problem.key
-        };
-        self.overrides = self.overrides.iter().filter(|word| !is_it(word)).cloned().collect();
         self.blocked.push(Blocked { key: problem.key.clone(), value: inline(&node.value), reason: problem.message.clone() });
+        self.drop_blocked();
         self.recipe = recipe::write(self);
         true
+    }
+
+    /// Returns the words of the command, with `???` for what only a run of the script could tell.
+    pub fn words(&self) -> Vec<String> {
+        let filled =
+            |word: &String| (0..self.holes.len()).fold(word.clone(), |word, hole| word.replace(&placeholder(hole), "???"));
+        self.overrides.iter().map(filled).collect()
+    }
+
+    /// Removes what is blocked from the words of the command.
+    pub(super) fn drop_blocked(&mut self) {
+        let (renamed, blocked) = (&self.renamed, &self.blocked);
+        self.overrides.retain(|word| {
+            let Ok(one) = overrides::parse(word) else { return true };
+            let name = renamed.iter().find(|renamed| renamed.from == one.key).map_or(one.key.as_str(), |renamed| &renamed.to);
+            !blocked.iter().any(|blocked| blocked.key == name)
+        });
     }
 }

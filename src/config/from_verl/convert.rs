@@ -223,6 +223,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
         converted.blocked.push(Blocked { key: String::new(), value: String::new(), reason: reason.into() });
     }
     converted.settings = sort(given, &mut converted, defaults.root())?;
+    converted.drop_blocked();
     converted.recipe = recipe::write(&converted);
     Ok(converted)
 }

@@ -14,7 +14,7 @@ pub struct Source<'a> {
 }
 
 /// A command of verl, converted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Converted {
     pub kind: Kind,
     /// The edition whose keys and defaults were used.
