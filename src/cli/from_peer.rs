@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 
 use super::failure::Failure;
+use super::from_verl::variables;
 use super::kinds::choices;
 use super::print::{print, print_data, warn_of_keys};
 use crate::config::kinds::KINDS;
-use crate::config::peers::{self, Converted, Peer, Source};
-use crate::config::shell::{self, Surroundings, replace_holes};
+use crate::config::peers::{self, Converted, Peer, Source, Surroundings};
+use crate::config::shell;
 use crate::config::{ConfigError, Request};
 use crate::util::foreign;
 use crate::util::fs::write_atomic;
@@ -23,7 +24,10 @@ use crate::util::time::unix_time;
 pub struct FromPeerArgs {
     /// The command in quotes, @script.sh, or @options.yaml
     command: Option<String>,
-    /// The words of the command, in place of the quoted one
+    /// NAME=VALUE for each variable that a script takes from the environment
+    #[arg(value_name = "NAME=VALUE")]
+    variables: Vec<String>,
+    /// The words of the command, in place of the quoted one; with @script.sh the arguments of the script
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
     /// Write the recipe to this file instead of printing it
@@ -42,25 +46,32 @@ pub struct FromPeerArgs {
 
 /// Converts and prints.
 pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), Failure> {
-    let (name, calls, options) = match (&args.command, args.words.is_empty()) {
+    let (name, script, options) = match (&args.command, args.words.is_empty()) {
         (None, true) => {
             return Err(Failure::setup(anyhow!("there is no command to convert; one is written as {}", peer.example)));
         }
-        (None, false) => ("command", vec![(1, args.words.clone())], None),
-        (Some(command), _) => match command.strip_prefix('@') {
-            Some(file) if file.ends_with(".yaml") || file.ends_with(".yml") => (file, vec![], Some(file)),
-            Some(file) => (file, calls(file, &read(file).map_err(|error| Failure::setup(anyhow!(error)))?)?, None),
-            None => ("command", calls("command", command)?, None),
+        (None, false) => ("command", Script { calls: vec![(1, args.words.clone())], holes: vec![] }, None),
+        (Some(command), is_alone) => match command.strip_prefix('@') {
+            Some(file) if file.ends_with(".yaml") || file.ends_with(".yml") => (file, Script::default(), Some(file)),
+            Some(file) => {
+                let text = read(file).map_err(|error| Failure::setup(anyhow!(error)))?;
+                (file, script(peer, args, file, &text)?, None)
+            }
+            None if is_alone => ("command", script(peer, args, "command", command)?, None),
+            None => {
+                return Err(Failure::setup(anyhow!("`{command}` and the words after `--` are two commands: give one of them")));
+            }
         },
     };
     let source = Source {
         name,
-        calls,
+        calls: script.calls,
+        holes: script.holes,
         options,
         edition: args.edition.as_deref(),
         stage: args.algo.as_deref(),
         processes: args.processes,
-        around: peers::Surroundings { read: &read, files: &files },
+        around: Surroundings { read: &read, files: &files },
     };
     let converted = peers::convert(peer, &source)?;
     let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
@@ -74,12 +85,16 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), Failure> {
         }
         None => print_data(&converted.recipe)?,
     }
-    report(name, &converted);
-    if converted.refused.is_empty() { Ok(()) } else { Err(Failure::Different) }
+    let runs = report(name, &converted);
+    match converted.refused.len() {
+        0 if runs => Ok(()),
+        0 => Err(Failure::run(anyhow!("the recipe is written, and a run of it would end at once"))),
+        count => Err(Failure::run(anyhow!("the recipe is written, without {count} of the command's options"))),
+    }
 }
 
-/// Says what is lost and what is still to be set.
-fn report(name: &str, converted: &Converted) {
+/// Says what is lost and what is still to be set; returns false if a run with the settings would be refused.
+fn report(name: &str, converted: &Converted) -> bool {
     warn_of_keys(&[], &converted.ignored);
     for (index, refused) in converted.refused.iter().enumerate() {
         tracing::warn!("not here, {}. {}: {}", index + 1, refused.option, refused.reason);
@@ -89,9 +104,11 @@ fn report(name: &str, converted: &Converted) {
     for line in &converted.further {
         tracing::warn!("{name}:{line} is another command; only the first is converted");
     }
-    if let Err(error) = check(converted) {
+    let refused = check(converted).err();
+    if let Some(error) = &refused {
         tracing::warn!("a run with these settings would end at once with this error: {error}");
     }
+    refused.is_none()
 }
 
 /// Loads the converted settings as a run does.
@@ -103,25 +120,34 @@ fn check(converted: &Converted) -> Result<(), ConfigError> {
     known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))
 }
 
-/// Reads a script as bash would pass its words; what only a run could tell is `???`, which a run of the recipe asks for.
-fn calls(name: &str, text: &str) -> Result<Vec<(usize, Vec<String>)>, Failure> {
-    let environment = |variable: &str| std::env::var(variable).ok();
+/// The programs that a text starts, and what cannot be known of their words.
+#[derive(Default)]
+struct Script {
+    calls: Vec<(usize, Vec<String>)>,
+    holes: Vec<shell::Hole>,
+}
+
+/// Reads a shell script, or a quoted command.
+fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Script, Failure> {
+    let variables = variables(&args.variables)?;
+    let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+    let environment = |name: &str| given(name).or_else(|| std::env::var(name).ok());
     let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_else(|_| "/".into());
-    let sources = Path::new(name).parent().map(|parent| Path::new(&folder).join(parent));
-    let around = Surroundings {
-        name,
-        arguments: &[],
-        folder,
-        sources: sources.filter(|_| name != "command"),
-        environment: &environment,
-        stubs: false,
-        now: unix_time() as i64,
-    };
-    let script = shell::read(text, &around).map_err(|error| anyhow!("{name}:{}: {}", error.line, error.message));
-    let script = script.context("the command cannot be read").map_err(Failure::setup)?;
-    let hole = |index: usize| if script.holes[index].is_unset { String::new() } else { "???".into() };
-    let words = |words: &[String]| words.iter().map(|word| replace_holes(word, &hole)).collect();
-    Ok(script.calls.iter().map(|call| (call.line, words(&call.words))).collect())
+    let is_file = args.command.as_ref().is_some_and(|command| command.starts_with('@'));
+    let sources = Path::new(name).parent().filter(|_| is_file).map(|parent| Path::new(&folder).join(parent));
+    let now = unix_time() as i64;
+    let around =
+        shell::Surroundings { name, arguments: &args.words, folder, sources, environment: &environment, stubs: false, now };
+    let failed = |line: usize, message: &str| Failure::setup(anyhow!("{name}:{line}: {message}"));
+    let script = shell::read(text, &around).map_err(|error| failed(error.line, &error.message))?;
+    let has_call = script.calls.iter().any(|call| (peer.find)(&call.words).is_some());
+    match script.ended.filter(|_| !has_call) {
+        Some(line) => Err(failed(line, "the script ends here, before it launches a trainer: give it what it asks for")),
+        None => {
+            let calls = script.calls.into_iter().map(|call| (call.line, call.words)).collect();
+            Ok(Script { calls, holes: script.holes })
+        }
+    }
 }
 
 fn read(path: &str) -> Result<String, String> {

@@ -119,7 +119,7 @@ fn take_out(converted: &mut Converted) -> Option<ConfigError> {
 }
 
 /// Splits `NAME=VALUE` words.
-fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
+pub fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
     let split = |word: &'_ String| {
         let help = || anyhow!("`{word}` is no NAME=VALUE; arguments of the script stand after `--`");
         Failure::setup(help())

@@ -51,6 +51,25 @@ fn conversions_say_what_is_not_here_by_their_exit_code() {
     assert_eq!(code(&["from-trl"]), Some(2));
     assert_eq!(code(&["from-openrlhf", "python3 -m openrlhf.cli.train_rm --x 1"]), Some(2));
     assert_eq!(std::fs::read_to_string(at("trl.yaml")).unwrap(), yaml);
+    assert_eq!(code(&["from-trl", "trl sft", "--", "--packing"]), Some(2), "two commands");
+}
+
+#[test]
+fn scripts_of_other_libraries_are_read_without_running_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let script = "set -x\nMODEL=${MODEL:?a model}\nWORDS=(openrlhf.cli.train_sft --max_epochs $1 --pretrain \"$MODEL\")\n\
+        ARGS=(--train_batch_size $((4 * 4)) --dataset data/arithmetic --output_key answer --seed $(pick_a_seed))\n\
+        touch RAN\ndeepspeed --module \"${WORDS[@]}\" \"${ARGS[@]}\" $EXTRA\n";
+    std::fs::write(at("sft.sh"), script).unwrap();
+    let file = format!("@{}", at("sft.sh"));
+    let output = succeed(trainer(&["from-openrlhf", &file, "MODEL=data/arithmetic/model", "--", "3"]));
+    let (recipe, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    for line in ["path: data/arithmetic/model  #", "train_batch_size: 16  #", "total_epochs: 3  #", "seed: 42  # default"] {
+        assert!(recipe.contains(line), "{line}\n{recipe}");
+    }
+    assert!(said.contains("--seed of line") && said.contains("pick_a_seed"), "{said}");
+    assert!(!folder.path().join("RAN").exists());
 }
 
 /// A script of verl becomes a recipe that runs dry; what is in the way is commented out, with exit code 1.

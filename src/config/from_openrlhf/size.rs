@@ -52,7 +52,7 @@ fn lengths(draft: &mut Draft) -> usize {
     draft.set("data.max_prompt_length", int(prompt), names);
     draft.set("data.max_response_length", int(response), if new.is_some() { NEW } else { names });
     draft.set_because("data.truncation", text("left"), "OpenRLHF keeps the end of a longer prompt");
-    prompt + response
+    prompt.saturating_add(response)
 }
 
 /// Sets the tokens of a pass, with dynamic batches; a pass holds a whole sequence at least.

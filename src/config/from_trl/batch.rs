@@ -10,9 +10,9 @@ pub fn derive(draft: &mut Draft) -> f64 {
     let count = |names: &str| values.count(names).unwrap_or(1);
     let n = count("num_generations");
     let each = values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
-    let micro = each * draft.processes;
-    let update = micro * count("gradient_accumulation_steps");
-    let steps = values.count("steps_per_generation").map(|steps| micro * steps);
+    let micro = each.saturating_mul(draft.processes);
+    let update = micro.saturating_mul(count("gradient_accumulation_steps"));
+    let steps = values.count("steps_per_generation").map(|steps| micro.saturating_mul(steps));
     let generation = values.count("generation_batch_size").or(steps).unwrap_or(update);
     let epochs = count("num_iterations");
     // A generation that is smaller than an update is repeated for it, by the same policy.
@@ -29,14 +29,14 @@ pub fn derive(draft: &mut Draft) -> f64 {
         draft.refuse(name, reason);
     }
     let mini = (update / n).max(1);
-    let prompts = step.div_ceil(n).div_ceil(mini) * mini;
+    let prompts = step.div_ceil(n).div_ceil(mini).saturating_mul(mini);
     let names = format!("{UPDATE} steps_per_generation generation_batch_size");
     draft.set("data.train_batch_size", int(prompts), &names);
     draft.set("@actor.ppo_mini_batch_size", int(mini), UPDATE);
     micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
     draft.set("@actor.ppo_epochs", int(epochs), "num_iterations");
     draft.set("actor_rollout_ref.rollout.n", int(n), "num_generations");
-    (prompts / mini * epochs) as f64
+    (prompts / mini) as f64 * epochs as f64
 }
 
 /// Sets the sizes of passes, which change no result.

@@ -86,7 +86,7 @@ pub fn launch(call: &Call, words: &[String]) -> Launch {
         ACCELERATE.iter().find(|(known, _)| *known == name).map(|(_, processes)| *processes)
     });
     // The processes of accelerate are those of all machines, those of torchrun are of each.
-    let each = number(&["nproc_per_node", "num_gpus"]).map(|each| each * nodes);
+    let each = number(&["nproc_per_node", "num_gpus"]).map(|each| each.saturating_mul(nodes));
     let is_launched = before.iter().any(|word| ["accelerate", "torchrun", "deepspeed"].iter().any(|name| stem(word) == *name));
     let processes = number(&["num_processes"]).or(each).or(named);
     Launch { processes, is_launched, own: starts.into_iter().chain(values).collect() }

@@ -23,7 +23,7 @@ pub fn derive(draft: &mut Draft) -> f64 {
         );
     }
     let all = || match draft.settings.get("data.train_batch_size").map(|setting| &setting.value) {
-        Some(Value::Int(prompts)) => *prompts as usize * draft.values.count("num_generations").unwrap_or(1),
+        Some(Value::Int(prompts)) => (*prompts as usize).saturating_mul(draft.values.count("num_generations").unwrap_or(1)),
         _ => 0,
     };
     let shown = draft.values.flag("log_completions").then(|| draft.values.count("num_completions_to_print").unwrap_or_else(all));

@@ -32,7 +32,7 @@ fn sizes(draft: &mut Draft) -> f64 {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let n = if draft.trainer.name == "rloo" { count("rloo_k") } else { 1 };
     let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
-    let update = each * count("gradient_accumulation_steps") * draft.processes;
+    let update = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
     let (parts, epochs) = (count("num_mini_batches"), count("num_ppo_epochs"));
     let forward = count("local_rollout_forward_batch_size");
     if !update.is_multiple_of(n) {
@@ -41,7 +41,7 @@ fn sizes(draft: &mut Draft) -> f64 {
         draft.refuse("rloo_k", reason);
     }
     let mini = (update / n).max(1);
-    draft.set("data.train_batch_size", int(mini * parts), &format!("{UPDATE} num_mini_batches"));
+    draft.set("data.train_batch_size", int(mini.saturating_mul(parts)), &format!("{UPDATE} num_mini_batches"));
     draft.set("@actor.ppo_mini_batch_size", int(mini), UPDATE);
     batch::micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
     for section in ["rollout", "ref"] {
@@ -50,7 +50,7 @@ fn sizes(draft: &mut Draft) -> f64 {
     }
     draft.set("@actor.ppo_epochs", int(epochs), "num_ppo_epochs");
     draft.set("actor_rollout_ref.rollout.n", int(n), if draft.trainer.name == "rloo" { "rloo_k" } else { "" });
-    (mini * n * parts) as f64
+    mini as f64 * n as f64 * parts as f64
 }
 
 /// Sets where responses end: TRL generates all tokens, and cuts them at a stop token if one is named.

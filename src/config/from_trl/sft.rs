@@ -6,7 +6,7 @@ use crate::hydra::Value;
 pub fn derive(draft: &mut Draft) {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
     let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
-    let batch = each * count("gradient_accumulation_steps") * draft.processes;
+    let batch = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
     let names = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps";
     draft.set("data.train_batch_size", int(batch), names);
     draft.set("data.micro_batch_size_per_gpu", int(each), "per_device_train_batch_size per_gpu_train_batch_size");

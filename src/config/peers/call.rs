@@ -1,5 +1,7 @@
 //! The call of a command of another library inside the words of a program, and what its launcher says.
 
+use std::collections::BTreeSet;
+
 /// A call of one of the library's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
@@ -19,7 +21,7 @@ pub struct Launch {
     /// True if a launcher starts the command.
     pub is_launched: bool,
     /// Flags of the launcher inside the words of the command, with their values, by index.
-    pub own: Vec<usize>,
+    pub own: BTreeSet<usize>,
 }
 
 /// Returns the value of a flag, as the next word or after `=`; dashes and underscores are the same.

@@ -8,6 +8,7 @@ use super::recipe;
 use super::values::Values;
 use super::words::{self, Given};
 use crate::config::compat::{Ignored, alike};
+use crate::config::shell::Hole;
 use crate::hydra::{self, ConfigError, Problem, Value, inline, yaml};
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Source<'a> {
     pub name: &'a str,
     /// The programs that the text starts: the line of each, and its words.
     pub calls: Vec<(usize, Vec<String>)>,
+    /// What cannot be known of the words.
+    pub holes: Vec<Hole>,
     /// A file of options in place of a text.
     pub options: Option<&'a str>,
     pub edition: Option<&'a str>,
@@ -61,16 +64,23 @@ pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, Config
     if let Some(root) = &root {
         given = words::read_file(options, trainer.name, root)?;
     }
-    let of_words = words::read(options, trainer.name, &rest)?;
+    let of_words = words::read(options, trainer.name, &rest, &source.holes)?;
     given.values.extend(of_words.values);
     given.unknown.extend(of_words.unknown);
     let mut notes: Vec<String> = vec![];
-    for (written, problem) in given.unknown {
+    for (written, name, origin) in given.unknown {
         // A script of one's own has options of its own.
         match &call.script {
             Some(script) => notes.push(format!("{written}: no option of {}; {script} itself may read it", peer.name)),
-            None => return Err(problem.into()),
+            None => {
+                let problem = words::unknown(options, trainer.name, &name);
+                return Err(origin.map_or(problem.clone(), |origin| problem.at(&origin)).into());
+            }
         }
+    }
+    for (option, hole) in &of_words.open {
+        let option = option.map_or("further options".into(), |name| format!("--{name}"));
+        notes.push(format!("{option} of line {} cannot be known and counts as not given: {}", hole.line, hole.message));
     }
     let edition = edition(peer, trainer, source.edition, &given.values)?;
     if launch.processes.or(source.processes).is_none() && launch.is_launched {
@@ -81,7 +91,7 @@ pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, Config
         values: Values::new(options, trainer.name, edition, given.values),
         trainer,
         call: &call,
-        processes: source.processes.or(launch.processes).unwrap_or(1),
+        processes: source.processes.or(launch.processes).unwrap_or(1).max(1),
         defaults: defaults.root(),
         files: source.around.files,
         settings: IndexMap::new(),

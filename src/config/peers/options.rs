@@ -2,6 +2,7 @@
 
 use super::value::read;
 use crate::hydra::Value;
+use std::collections::HashMap;
 
 /// How an option is read from the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Options {
     /// The editions, oldest first.
     pub editions: Vec<&'static str>,
     pub all: Vec<Opt>,
+    /// The index of each option, by command and name.
+    index: HashMap<(&'static str, &'static str), usize>,
 }
 
 impl Options {
@@ -52,7 +55,9 @@ impl Options {
             };
             Some(Opt { trainer, name, how, defaults: cells.map(|cell| (cell != "-").then(|| read(cell))).collect() })
         };
-        Self { editions, all: lines.filter_map(option).collect() }
+        let all: Vec<Opt> = lines.filter_map(option).collect();
+        let index = all.iter().enumerate().map(|(index, option)| ((option.trainer, option.name), index)).collect();
+        Self { editions, all, index }
     }
 
     /// Returns the options of a command in any edition.
@@ -61,7 +66,7 @@ impl Options {
     }
 
     pub fn find(&self, trainer: &str, name: &str) -> Option<&Opt> {
-        self.all.iter().find(|option| option.trainer == trainer && option.name == name)
+        self.index.get(&(trainer, name)).map(|index| &self.all[*index])
     }
 
     /// True if an edition has a command.

@@ -2,24 +2,28 @@
 
 use super::options::{How, Opt, Options};
 use super::value::{flag, number, of_number, parse};
+use crate::config::shell::{Hole, holes_of};
 use crate::hydra::suggest::closest;
-use crate::hydra::{Node, Problem, Value, inline};
+use crate::hydra::{Node, Origin, Problem, Value, inline};
 use indexmap::IndexMap;
 
 /// The options of a call.
 #[derive(Debug, Default)]
 pub struct Given {
     pub values: IndexMap<&'static str, Value>,
-    /// Words that are no option of the command, each with the values behind it.
-    pub unknown: Vec<(String, Problem)>,
+    /// Words that are no option of the command: each with the values behind it, its name, and where a file has it.
+    pub unknown: Vec<(String, String, Option<Origin>)>,
+    /// What cannot be known without running the script, and the option that it is a part of.
+    pub open: Vec<(Option<&'static str>, Hole)>,
 }
 
 /// Reads the words after the name of a command.
 ///
 /// # Errors
 /// If a value is missing or of another type, or a word belongs to no option.
-pub fn read(options: &'static Options, trainer: &'static str, words: &[String]) -> Result<Given, Problem> {
+pub fn read(options: &'static Options, trainer: &'static str, words: &[String], holes: &[Hole]) -> Result<Given, Problem> {
     let mut given = Given::default();
+    let inside = |word: &str| holes_of(word).into_iter().filter_map(|hole| holes.get(hole).cloned()).collect::<Vec<_>>();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -27,13 +31,19 @@ pub fn read(options: &'static Options, trainer: &'static str, words: &[String]) 
             continue;
         }
         if !is_option(word) {
+            let open = inside(word);
+            if !open.is_empty() {
+                // An unset variable is no word.
+                given.open.extend(open.into_iter().filter(|hole| !hole.is_unset).map(|hole| (None, hole)));
+                continue;
+            }
             return Err(Problem::new("", format!("`{word}` belongs to no option")));
         }
         let (name, joined) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value.to_string())));
         let free = words[at..].iter().take_while(|word| !is_option(word)).count();
         let next = &words[at..at + free];
         let Some((option, negated)) = find(options, trainer, name.trim_start_matches('-')) else {
-            given.unknown.push((words[at - 1..at + free].join(" "), unknown(options, trainer, name)));
+            given.unknown.push((words[at - 1..at + free].join(" "), name.to_string(), None));
             at += free;
             continue;
         };
@@ -46,6 +56,11 @@ pub fn read(options: &'static Options, trainer: &'static str, words: &[String]) 
         };
         let texts = joined.map_or_else(|| next.iter().take(taken).cloned().collect(), |value| vec![value]);
         at += if word.contains('=') { 0 } else { texts.len() };
+        let open: Vec<Hole> = texts.iter().flat_map(|text| inside(text)).collect();
+        if !open.is_empty() {
+            given.open.extend(open.into_iter().map(|hole| (Some(option.name), hole)));
+            continue;
+        }
         let value = match (option.how, texts.first()) {
             (How::Flag, None) => Value::Bool(!negated),
             (How::List, _) => super::list(texts.iter().map(|text| item(text))),
@@ -76,8 +91,7 @@ pub fn read_file(options: &'static Options, trainer: &'static str, root: &Node) 
                 given.values.insert(option.name, value);
             }
             None => {
-                let problem = unknown(options, trainer, name).at(&node.origin.at_key());
-                given.unknown.push((format!("{name}: {}", inline(&node.value)), problem));
+                given.unknown.push((format!("{name}: {}", inline(&node.value)), name.clone(), Some(node.origin.at_key())));
             }
         }
     }
@@ -104,7 +118,8 @@ fn find(options: &'static Options, trainer: &'static str, name: &str) -> Option<
     first.filter(|_| begun.next().is_none()).map(|option| (option, false))
 }
 
-fn unknown(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
+/// Returns the problem of a word that is no option, with the one that may be meant.
+pub fn unknown(options: &'static Options, trainer: &'static str, name: &str) -> Problem {
     let bare = name.trim_start_matches('-');
     let meant = closest(bare, options.of(trainer).map(|option| option.name));
     let problem = Problem::new("", format!("`{name}` is no option of this command in any edition"));

@@ -9,6 +9,9 @@ const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash"];
 /// Programs that take a command as one word.
 const TAKE_TEXT: &[&str] = &["ssh", "tmux", "screen", "su", "ray", "pdsh"];
 
+/// What is in a word that is a command to look into.
+const LIBRARIES: &[&str] = &["verl", "openrlhf", "trl"];
+
 impl Machine<'_> {
     /// Reads what a shell in the words would run; `None` if there is none, or if its text is not known.
     pub fn nested(&mut self, words: &[String]) -> Result<Option<Flow>, ShellError> {
@@ -37,7 +40,8 @@ impl Machine<'_> {
             };
         }
         let program = name(&words[0]);
-        let text = || words.iter().find(|word| word.contains("verl") && word.contains(char::is_whitespace));
+        let text =
+            || words.iter().find(|word| LIBRARIES.iter().any(|name| word.contains(name)) && word.contains(char::is_whitespace));
         if TAKE_TEXT.contains(&program.as_str()) {
             return Some((text()?.clone(), vec![]));
         }

@@ -23,7 +23,7 @@ fn converted(peer: &'static Peer, words: &[String], edition: Option<&str>) -> Re
     };
     let around = Surroundings { read: &read, files: &files };
     let calls = vec![(1, words.to_vec())];
-    convert(peer, &Source { name: "command", calls, options: None, edition, stage: None, processes: None, around })
+    convert(peer, &Source { name: "command", calls, holes: vec![], options: None, edition, stage: None, processes: None, around })
 }
 
 fn words(text: &str) -> Vec<String> {
