@@ -14,6 +14,7 @@
 mod data;
 mod edits;
 mod models;
+mod peers;
 mod requests;
 mod rewards;
 mod settings;
@@ -59,6 +60,7 @@ targets! {
     settings::overrides
     settings::interpolations
     settings::verl_scripts
+    peers::peer_commands
     models::config_json
     models::safetensors
     models::tokenizer_json
@@ -84,6 +86,7 @@ fn words_may_be_repeated() {
         (settings::overrides(), usize::MAX),
         (settings::yaml(), 2),
         (settings::verl_scripts(), 2),
+        (peers::peer_commands(), 2),
         (models::config_json(), 1),
         (models::tokenizer_json(), 1),
         (models::chat_templates(), 1),
