@@ -2,7 +2,7 @@
 
 use super::super::peers::{Call, Launch};
 use super::super::peers::{flag, stem};
-use super::TRL;
+use super::stages::{ABSENT, TRAINERS};
 
 /// Names of stages in names of scripts, the longer ones first.
 const IN_SCRIPTS: &[(&str, &str)] = &[
@@ -61,7 +61,8 @@ fn stage(stem: &str) -> String {
         return (*stage).to_string();
     }
     let known = |part: &&str| {
-        TRL.trainer(part).is_some() || TRL.absent.iter().any(|(names, _)| names.split(' ').any(|name| name == *part))
+        TRAINERS.iter().any(|trainer| trainer.name == *part)
+            || ABSENT.iter().any(|(names, _)| names.split(' ').any(|name| name == *part))
     };
     stem.split('_').find(known).unwrap_or_default().to_string()
 }

@@ -3,8 +3,9 @@
 use super::call::Call;
 use super::converted::Converted;
 use super::draft::Draft;
-use super::peer::{Fate, Peer, Trainer};
+use super::peer::{Fate, Peer};
 use super::recipe;
+use super::trainer::Trainer;
 use super::values::Values;
 use super::words::{self, Given};
 use crate::config::compat::{Ignored, alike};

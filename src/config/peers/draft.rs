@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::converted::{Hole, Refused};
-use super::peer::Trainer;
+use super::trainer::Trainer;
 use super::values::Values;
 use crate::config::compat::Kind;
 use crate::hydra::{Node, Value, inline};

@@ -5,7 +5,7 @@ use super::options::Options;
 use super::peer::{Fate, Peer, Row};
 use crate::config::compat::Kind;
 
-/// Returns the numbers of options of each command and edition by treatment, then every option with what becomes of it.
+/// Returns the numbers of options of each command and edition by treatment, then every option with its treatment.
 pub fn page(peer: &Peer) -> String {
     let options = (peer.options)();
     let mut page = String::from("| command | edition | options | settings | ignored | refused |\n|---|---|---|---|---|---|\n");

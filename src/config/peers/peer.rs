@@ -1,9 +1,9 @@
-//! Another library: its commands, and what becomes of each of their options.
+//! Another library: its commands, and the treatment of each of their options.
 
 use super::call::{Call, Launch};
 use super::draft::Draft;
 use super::options::Options;
-use crate::config::compat::Kind;
+use super::trainer::Trainer;
 
 /// The treatment of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,16 +20,6 @@ pub enum Fate {
 
 /// The names of an option, the commands it is about (none: all), and its treatment. All are separated by spaces.
 pub type Row = (&'static str, &'static str, Fate);
-
-/// A command of the library that has a counterpart here.
-#[derive(Debug)]
-pub struct Trainer {
-    /// The name in the list of options.
-    pub name: &'static str,
-    pub kind: Kind,
-    /// The subcommand of `trainer`; empty for reinforcement learning.
-    pub subcommand: &'static str,
-}
 
 /// Another library.
 pub struct Peer {
