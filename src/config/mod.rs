@@ -26,6 +26,7 @@ mod choices;
 mod comment;
 mod compose;
 mod extract;
+mod hole;
 mod library;
 mod load;
 mod report;

@@ -107,6 +107,26 @@ fn recipes_of_verls_scripts_run() {
     // An argument or a variable that the script insists on is asked for.
     let output = trainer(&["from-verl", &file]).output().unwrap();
     let recipe = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(recipe.contains("'n': ???  # set me: the script asks for `${N}`: how many (line 5)"), "{recipe}");
-    assert!(recipe.contains("default_local_dir: ???  # set me: argument 1 is not given (line 9)"), "{recipe}");
+    assert!(
+        recipe.contains(
+            "'n': ${oc.decode:${oc.env:ACTOR_ROLLOUT_REF_ROLLOUT_N}}  # set me: the script asks for `${N}`: how many (line 5)"
+        ),
+        "{recipe}"
+    );
+    let open = at("open.yaml");
+    std::fs::write(&open, &recipe).unwrap();
+    let dry_run = |n: Option<&str>| {
+        let mut run = trainer(&["--config", &open, "--dry-run"]);
+        let output =
+            run.env("TRAINER_DEFAULT_LOCAL_DIR", &out).envs(n.map(|n| ("ACTOR_ROLLOUT_REF_ROLLOUT_N", n))).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, refused) = dry_run(None);
+    assert!(code == Some(2) && refused.contains("ACTOR_ROLLOUT_REF_ROLLOUT_N") && refused.contains("set me"), "{refused}");
+    let (code, planned) = dry_run(Some("4"));
+    assert!(code == Some(0) && planned.contains("× 4 samples"), "{planned}");
+    assert!(
+        recipe.contains("default_local_dir: ${oc.env:TRAINER_DEFAULT_LOCAL_DIR}  # set me: argument 1 is not given (line 9)"),
+        "{recipe}"
+    );
 }

@@ -37,7 +37,7 @@ pub struct Converted {
     pub settings: Node,
     /// Lines of the text with other commands of verl, which were not converted.
     pub further: Vec<usize>,
-    /// Values that only a run of the script could tell; the recipe has `???` for those that it needs.
+    /// Values that only a run of the script could tell; the recipe has an environment variable for those that it needs.
     pub holes: Vec<Hole>,
     /// Advice about the words of the command: variables that are not set, words that are blank.
     pub notes: Vec<String>,

@@ -1,6 +1,8 @@
 //! The recipe file of a converted command.
 
 use super::converted::{Blocked, Converted, placeholder};
+use crate::config::defaults;
+use crate::config::hole::to_be_set;
 use crate::config::shell::Hole;
 use crate::hydra::Value;
 
@@ -28,17 +30,28 @@ pub fn write(converted: &Converted) -> String {
         text.push_str(&format!("# {}. {}\n", index + 1, reason.replace('\n', " ")));
         text.push_str(&if key.is_empty() { String::new() } else { format!("#    {key}={value}\n") });
     }
-    with_holes(&text, &converted.holes)
+    with_holes(&text, converted)
 }
 
 fn reason(hole: &Hole) -> String {
     format!("{} (line {})", hole.message, hole.line)
 }
 
-/// Replaces the value of each line that has a hole by `???`, which a run refuses, and says in a comment what is missing.
-fn with_holes(text: &str, holes: &[Hole]) -> String {
-    let line = |line: &str| {
-        let inside: Vec<usize> = (0..holes.len()).filter(|hole| line.contains(&placeholder(*hole))).collect();
+/// Replaces the value of each line that has a hole by one that is to be set, and says in a comment what is missing.
+fn with_holes(text: &str, converted: &Converted) -> String {
+    let holes = &converted.holes;
+    let defaults = defaults(converted.kind.default_file()).ok();
+    // The keys above a line, with their indentation.
+    let mut path: Vec<(usize, &str)> = vec![];
+    let line = |line| {
+        let inside: Vec<usize> = (0..holes.len()).filter(|hole| str::contains(line, &placeholder(*hole))).collect();
+        let start = line.len() - line.trim_start().len();
+        let is_item = line[start..].starts_with("- ");
+        let (key, separator) = (line[start..].split_once(':'), if is_item { "- " } else { ": " });
+        if let Some((key, _)) = key.filter(|_| !is_item && !line.starts_with('#')) {
+            path.retain(|(indent, _)| *indent < start);
+            path.push((start, key.trim_matches(['\'', '"'])));
+        }
         if inside.is_empty() {
             return format!("{line}\n");
         }
@@ -46,12 +59,12 @@ fn with_holes(text: &str, holes: &[Hole]) -> String {
         if line.starts_with('#') {
             return format!("{shown}\n");
         }
-        let start = line.len() - line.trim_start().len();
-        let value = line[start..].find(": ").map_or_else(|| line[start..].find("- ").map(|at| at + 2), |at| Some(at + 2));
-        let at = start + value.unwrap_or_default();
+        let at = line[start..].find(separator).map_or(start, |at| start + at + 2);
         let reasons: Vec<String> = inside.iter().map(|hole| reason(&holes[*hole])).collect();
         let whole = shown.get(at..).filter(|shown| *shown != "…").map_or(String::new(), |shown| format!("{shown}: "));
-        format!("{}???  # set me: {whole}{}\n", &line[..at], reasons.join("; "))
+        let key = path.iter().map(|(_, key)| *key).collect::<Vec<_>>().join(".");
+        let default = defaults.as_ref().filter(|_| !is_item).and_then(|tree| tree.value(&key));
+        format!("{}{}  # set me: {whole}{}\n", &line[..at], to_be_set(&key, default), reasons.join("; "))
     };
     text.lines().map(line).collect()
 }

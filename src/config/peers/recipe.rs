@@ -4,6 +4,7 @@ use super::converted::Converted;
 use super::draft::Draft;
 use super::peer::Peer;
 use crate::config::compat::alike;
+use crate::config::hole::to_be_set;
 use crate::hydra::{Node, Value, segments};
 use indexmap::IndexMap;
 
@@ -44,8 +45,10 @@ pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
     for key in ordered(draft) {
         let hole = draft.holes.iter().find(|hole| hole.key == key);
         let entry = match (hole, draft.settings.get(&key)) {
-            // `???` would leave the built-in value as it is.
-            (Some(hole), _) => (Value::Text(variable(&key)), format!("set me: {}", hole.message)),
+            (Some(hole), _) => {
+                let default = draft.defaults.get(&key).map(|node| &node.value);
+                (Value::Text(to_be_set(&key, default)), format!("set me: {}", hole.message))
+            }
             (None, Some(setting)) => (setting.value.clone(), setting.why.clone()),
             (None, None) => continue,
         };
@@ -56,11 +59,6 @@ pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
         entry.write(name, 0, &mut text);
     }
     text
-}
-
-/// Returns the value of a hole: an environment variable, without which a run is refused.
-fn variable(key: &str) -> String {
-    format!("${{oc.env:{}}}", key.replace('.', "_").to_uppercase())
 }
 
 /// Returns the keys of the settings that the command gives or that differ from the built-in ones, in the order of those.

@@ -176,7 +176,7 @@ fn what_cannot_be_known_is_named() {
         ("A=${NONE:?which one}".into(), "the script asks for `${NONE}`: which one (line 1)"),
     ] {
         let line = value(&script).unwrap();
-        assert!(line.starts_with("???  # set me: ") && line.contains(reason), "{script}\n{line}");
+        assert!(line.starts_with("${oc.") && line.contains("}  # set me: ") && line.contains(reason), "{script}\n{line}");
     }
     assert!(!made.exists());
     // Without `set -u`, a variable that is not set is empty, which is said.
