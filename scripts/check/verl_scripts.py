@@ -3,7 +3,7 @@
     python scripts/check/verl_scripts.py TRAINER SCRIPTS.jsonl
 
 SCRIPTS.jsonl has a script a line, as scripts/goldens/verl_scripts.py writes them. Prints how many recipes are whole, how many of them
-pass `--dry-run`, and for the others how often each reason stands in the way.
+pass `--dry-run`, and for the others how often each reason stands in the way. What a recipe leaves open is set to 1.
 """
 
 import collections
@@ -60,7 +60,8 @@ def run(trainer, script, folder):
     if INSTEAD[subcommand] is None:
         return "whole" if done.returncode == 0 else "part", done.returncode == 0, reasons
     dry = [trainer, *([subcommand] if subcommand else []), "--config", str(recipe), "--dry-run", *INSTEAD[subcommand]]
-    tried = subprocess.run(dry, cwd=folder, env=around, capture_output=True, text=True)
+    opened = {name: "1" for name in re.findall(r"\$\{oc\.env:(\w+)\}", recipe.read_text())}
+    tried = subprocess.run(dry, cwd=folder, env={**opened, **around}, capture_output=True, text=True)
     if tried.returncode != 0:
         reasons += [f"dry run: {line}" for line in tried.stderr.strip().splitlines() if line.startswith(("error", "`", "no "))][:3]
     return "whole" if done.returncode == 0 else "part", tried.returncode == 0, reasons

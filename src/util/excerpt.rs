@@ -11,6 +11,14 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
+/// Returns the beginning of a text without quotes, with its length if it was cut.
+pub fn beginning(text: &str) -> String {
+    match text.char_indices().nth(MOST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -20,5 +28,7 @@ mod tests {
         assert_eq!(excerpt("a \"b\""), r#""a \"b\"""#);
         assert_eq!(excerpt(&"é".repeat(MOST)), format!("{:?}", "é".repeat(MOST)));
         assert_eq!(excerpt(&"é".repeat(5000)), format!("{:?}… (5000 characters)", "é".repeat(MOST)));
+        assert_eq!(beginning("a \"b\""), "a \"b\"");
+        assert_eq!(beginning(&"é".repeat(5000)), format!("{}… (5000 characters)", "é".repeat(MOST)));
     }
 }

@@ -18,7 +18,7 @@ pub fn derive(draft: &mut Draft) {
         draft.copy("reward_model.model.path", "reward_model_name_or_path");
         names.push("reward_model".to_string());
     }
-    let mut own: Vec<(String, String)> = vec![];
+    let (mut own, mut unknown): (Vec<(String, String)>, Vec<String>) = (vec![], vec![]);
     for item in draft.values.items("reward_funcs") {
         let Value::Text(name) = item else { continue };
         if let Some((there, here)) = FUNCTIONS.iter().find(|(there, _)| *there == name) {
@@ -31,8 +31,11 @@ pub fn derive(draft: &mut Draft) {
             names.push(function.to_string());
             own.push((format!("{}.py", module.replace('.', "/")), function.to_string()));
         } else {
-            draft.refuse("reward_funcs", format!("`{name}` is no function of TRL's, nor module.function"));
+            unknown.push(format!("`{name}`"));
         }
+    }
+    if !unknown.is_empty() {
+        draft.refuse("reward_funcs", format!("no function of TRL's, nor module.function: {}", unknown.join(", ")));
     }
     if let Some((file, _)) = own.first().cloned() {
         if own.iter().any(|(other, _)| *other != file) {

@@ -6,6 +6,7 @@ use super::trainer::Trainer;
 use super::values::Values;
 use crate::config::compat::Kind;
 use crate::hydra::{Node, Value, inline};
+use crate::util::excerpt::beginning;
 use indexmap::IndexMap;
 
 /// A setting of the recipe.
@@ -70,7 +71,7 @@ impl Draft<'_> {
     pub fn refuse(&mut self, option: &str, reason: impl Into<String>) {
         let value = self.values.get(option);
         let option = option.split(' ').find(|name| self.values.is_given(name)).unwrap_or(option.split(' ').next().unwrap_or(""));
-        self.refused.push(Refused { option: format!("--{option} {}", inline(&value)), reason: reason.into() });
+        self.refused.push(Refused { option: format!("--{option} {}", beginning(&inline(&value))), reason: reason.into() });
     }
 
     /// Adds a line to the notes at the top of the recipe.
