@@ -5,18 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 
+use super::conversion::{GivenScript, check, deliver};
 use super::failure::Failure;
-use super::from_verl::variables;
-use super::kinds::choices;
-use super::print::{print, print_data, warn_of_keys};
-use crate::config::kinds::KINDS;
+use super::print::warn_of_keys;
 use crate::config::peers::{self, Converted, Peer, Source, Surroundings};
 use crate::config::shell;
-use crate::config::{ConfigError, Request};
 use crate::util::foreign;
-use crate::util::fs::write_atomic;
-use crate::util::shell::word;
-use crate::util::time::unix_time;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error. Exit code 1 if the command asks for
 /// something that is not here.
@@ -74,17 +68,7 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), Failure> {
         around: Surroundings { read: &read, files: &files },
     };
     let converted = peers::convert(peer, &source)?;
-    let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
-    match &args.output {
-        Some(path) if path.is_file() || path.is_dir() => {
-            return Err(Failure::setup(anyhow!("{} exists already", path.display())));
-        }
-        Some(path) => {
-            write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::run)?;
-            print(&format!("trainer {subcommand}--config {}\n", word(path)))?;
-        }
-        None => print_data(&converted.recipe)?,
-    }
+    deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || converted.recipe.clone())?;
     let runs = report(name, &converted);
     match converted.refused.len() {
         0 if runs => Ok(()),
@@ -104,20 +88,12 @@ fn report(name: &str, converted: &Converted) -> bool {
     for line in &converted.further {
         tracing::warn!("{name}:{line} is another command; only the first is converted");
     }
-    let refused = check(converted).err();
+    let overrides = converted.overrides.iter().map(|word| format!("++{word}")).collect();
+    let refused = check(converted.kind, converted.preset, overrides).err();
     if let Some(error) = &refused {
         tracing::warn!("a run with these settings would end at once with this error: {error}");
     }
     refused.is_none()
-}
-
-/// Loads the converted settings as a run does.
-fn check(converted: &Converted) -> Result<(), ConfigError> {
-    let config = Some(converted.preset.to_string());
-    let overrides = converted.overrides.iter().map(|word| format!("++{word}")).collect();
-    let request = Request { config, overrides, ..Request::default() };
-    let known = KINDS.iter().find(|known| known.kind == converted.kind);
-    known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))
 }
 
 /// The programs that a text starts, and what cannot be known of their words.
@@ -129,17 +105,10 @@ struct Script {
 
 /// Reads a shell script, or a quoted command.
 fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Script, Failure> {
-    let variables = variables(&args.variables)?;
-    let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
-    let environment = |name: &str| given(name).or_else(|| std::env::var(name).ok());
-    let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_else(|_| "/".into());
     let is_file = args.command.as_ref().is_some_and(|command| command.starts_with('@'));
-    let sources = Path::new(name).parent().filter(|_| is_file).map(|parent| Path::new(&folder).join(parent));
-    let now = unix_time() as i64;
-    let around =
-        shell::Surroundings { name, arguments: &args.words, folder, sources, environment: &environment, stubs: false, now };
+    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.words };
     let failed = |line: usize, message: &str| Failure::setup(anyhow!("{name}:{line}: {message}"));
-    let script = shell::read(text, &around).map_err(|error| failed(error.line, &error.message))?;
+    let script = given.within(|around| shell::read(text, &around))?.map_err(|error| failed(error.line, &error.message))?;
     let has_call = script.calls.iter().any(|call| (peer.find)(&call.words).is_some());
     match script.ended.filter(|_| !has_call) {
         Some(line) => Err(failed(line, "the script ends here, before it launches a trainer: give it what it asks for")),

@@ -1,20 +1,16 @@
 //! `trainer from-verl`: turns a command or script of verl into a command and a recipe of this program.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 
+use super::conversion::{GivenScript, check, deliver, with_space};
 use super::failure::Failure;
-use super::kinds::choices;
-use super::print::{print, print_data, warn_of_keys};
+use super::print::warn_of_keys;
 use crate::config::from_verl::{self, Converted, Source};
-use crate::config::kinds::KINDS;
-use crate::config::shell::Surroundings;
-use crate::config::{ConfigError, Problem, Request};
-use crate::util::fs::write_atomic;
-use crate::util::shell::{command_line, word};
-use crate::util::time::unix_time;
+use crate::config::{ConfigError, Problem};
+use crate::util::shell::command_line;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error.
 #[derive(Args)]
@@ -43,34 +39,14 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         }
         None => ("command", args.command.clone()),
     };
-    let variables = variables(&args.variables)?;
-    let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
-    let environment = |name: &str| given(name).or_else(|| std::env::var(name).ok());
-    let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_else(|_| "/".into());
-    let sources = args.command.starts_with('@').then(|| Path::new(name).parent().map(|parent| Path::new(&folder).join(parent)));
-    let around = Surroundings {
-        name,
-        arguments: &args.arguments,
-        folder,
-        sources: sources.flatten(),
-        environment: &environment,
-        stubs: false,
-        now: unix_time() as i64,
-    };
-    let source = Source { text: &text, edition: args.edition.as_deref(), around };
-    let mut converted = from_verl::convert(&source)?;
+    let is_file = args.command.starts_with('@');
+    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.arguments };
+    let edition = args.edition.as_deref();
+    let mut converted = given.within(|around| from_verl::convert(&Source { text: &text, edition, around }))??;
     let remaining = take_out(&mut converted);
-    let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
-    match &args.output {
-        Some(path) if path.is_file() || path.is_dir() => {
-            return Err(Failure::setup(anyhow!("{} exists already", path.display())));
-        }
-        Some(path) => {
-            write_atomic(path, converted.recipe.as_bytes()).map_err(Failure::run)?;
-            print(&format!("trainer {subcommand}--config {}\n", word(path)))?;
-        }
-        None => print_data(&format!("# {}\n\n{}", command(&converted, &subcommand), converted.recipe))?,
-    }
+    deliver(args.output.as_ref(), converted.subcommand, &converted.recipe, || {
+        format!("# {}\n\n{}", command(&converted), converted.recipe)
+    })?;
     warn_of_keys(&converted.renamed, &converted.ignored);
     for note in &converted.notes {
         tracing::warn!("{note}");
@@ -100,7 +76,8 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
 /// the default of the key has, too.
 fn take_out(converted: &mut Converted) -> Option<ConfigError> {
     let problems = |converted: &Converted| -> Vec<Problem> {
-        let problems = check(converted).map_or_else(|error| error.problems, |()| vec![]);
+        let problems = check(converted.kind, &converted.preset, converted.overrides.clone())
+            .map_or_else(|error| error.problems, |()| vec![]);
         problems.into_iter().filter(|problem| !converted.has_hole(&problem.key)).collect()
     };
     let mut kept = vec![];
@@ -118,24 +95,8 @@ fn take_out(converted: &mut Converted) -> Option<ConfigError> {
     }
 }
 
-/// Splits `NAME=VALUE` words.
-pub fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
-    let split = |word: &'_ String| {
-        let help = || anyhow!("`{word}` is no NAME=VALUE; arguments of the script stand after `--`");
-        Failure::setup(help())
-    };
-    words.iter().map(|word| word.split_once('=').ok_or_else(|| split(word))).collect()
-}
-
-/// Loads the converted configuration as a run does.
-fn check(converted: &Converted) -> Result<(), ConfigError> {
-    let config = Some(converted.preset.clone());
-    let request = Request { config, overrides: converted.overrides.clone(), ..Request::default() };
-    let known = KINDS.iter().find(|known| known.kind == converted.kind);
-    known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))
-}
-
 /// The converted configuration as one command line, with the overrides as they were.
-fn command(converted: &Converted, subcommand: &str) -> String {
+fn command(converted: &Converted) -> String {
+    let subcommand = with_space(converted.subcommand);
     format!("trainer {subcommand}--config {} {}", converted.preset, command_line(&converted.words()))
 }

@@ -7,6 +7,7 @@ mod args;
 mod command;
 mod completions;
 mod config;
+mod conversion;
 mod data;
 mod eval;
 mod export;

@@ -1,0 +1,85 @@
+//! The steps that all commands share which turn a command line or a script of another library into a recipe.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+
+use super::failure::Failure;
+use super::kinds::choices;
+use super::print::{print, print_data};
+use crate::config::compat::Kind;
+use crate::config::kinds::KINDS;
+use crate::config::shell::Surroundings;
+use crate::config::{ConfigError, Request};
+use crate::util::fs::write_atomic;
+use crate::util::shell::word;
+use crate::util::time::unix_time;
+
+/// A script, or a quoted command, as its user gives it.
+pub struct GivenScript<'a> {
+    /// The path of the script, or `command`.
+    pub name: &'a str,
+    pub is_file: bool,
+    /// NAME=VALUE for variables that it takes from the environment.
+    pub variables: &'a [String],
+    pub arguments: &'a [String],
+}
+
+impl GivenScript<'_> {
+    /// Calls `read` with the script's surroundings: those of this process, and the variables that are given.
+    ///
+    /// # Errors
+    /// If a variable is not written as NAME=VALUE.
+    pub fn within<T>(&self, read: impl FnOnce(Surroundings) -> T) -> Result<T, Failure> {
+        let variables = variables(self.variables)?;
+        let given = |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+        let environment = |name: &str| given(name).or_else(|| std::env::var(name).ok());
+        let folder = std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_else(|_| "/".into());
+        let parent = Path::new(self.name).parent().filter(|_| self.is_file);
+        Ok(read(Surroundings {
+            name: self.name,
+            arguments: self.arguments,
+            sources: parent.map(|parent| Path::new(&folder).join(parent)),
+            folder,
+            environment: &environment,
+            stubs: false,
+            now: unix_time() as i64,
+        }))
+    }
+}
+
+/// Splits `NAME=VALUE` words.
+fn variables(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
+    let refused = |word: &String| Failure::setup(anyhow!("`{word}` is no NAME=VALUE; arguments of the script stand after `--`"));
+    words.iter().map(|word| word.split_once('=').ok_or_else(|| refused(word))).collect()
+}
+
+/// Returns a subcommand of `trainer` with the space behind it; empty for reinforcement learning, which has none.
+pub fn with_space(subcommand: &str) -> String {
+    if subcommand.is_empty() { String::new() } else { format!("{subcommand} ") }
+}
+
+/// Writes a recipe to a new file and prints the command that runs it, or prints the recipe as it is `shown`.
+///
+/// # Errors
+/// If the file is there already, or cannot be written.
+pub fn deliver(output: Option<&PathBuf>, subcommand: &str, recipe: &str, shown: impl FnOnce() -> String) -> Result<(), Failure> {
+    match output {
+        Some(path) if path.is_file() || path.is_dir() => Err(Failure::setup(anyhow!("{} exists already", path.display()))),
+        Some(path) => {
+            write_atomic(path, recipe.as_bytes()).map_err(Failure::run)?;
+            print(&format!("trainer {}--config {}\n", with_space(subcommand), word(path)))
+        }
+        None => print_data(&shown()),
+    }
+}
+
+/// Loads a converted configuration as a run does.
+///
+/// # Errors
+/// The problems with which a run would end.
+pub fn check(kind: Kind, preset: &str, overrides: Vec<String>) -> Result<(), ConfigError> {
+    let request = Request { config: Some(preset.to_string()), overrides, ..Request::default() };
+    let known = KINDS.iter().find(|known| known.kind == kind);
+    known.map_or(Ok(()), |known| known.load(&request, &choices(known.kind)).map(drop))
+}
