@@ -22,6 +22,7 @@ const RULES: &[(&str, May)] = &[
     ("util", Only(&[])),
     ("algorithm", Only(&["util"])),
     ("hydra", Only(&["util"])),
+    ("hub", Only(&["util"])),
     ("config", Only(&["hydra", "util"])),
     ("data", Only(&["util"])),
     ("model", Only(&["util"])),
