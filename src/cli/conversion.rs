@@ -23,6 +23,8 @@ pub struct GivenScript<'a> {
     /// NAME=VALUE for variables that it takes from the environment.
     pub variables: &'a [String],
     pub arguments: &'a [String],
+    /// The line of the command that is meant.
+    pub line: Option<usize>,
 }
 
 impl GivenScript<'_> {
@@ -42,6 +44,7 @@ impl GivenScript<'_> {
             sources: parent.map(|parent| Path::new(&folder).join(parent)),
             folder,
             environment: &environment,
+            line: self.line,
             stubs: false,
             now: unix_time() as i64,
         }))

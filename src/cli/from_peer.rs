@@ -8,7 +8,8 @@ use clap::Args;
 use super::conversion::{GivenScript, check, deliver};
 use super::failure::Failure;
 use super::print::warn_of_keys;
-use crate::config::peers::{self, Converted, Peer, Source, Surroundings};
+use crate::config::peers::{self, Converted, Peer, Refused, Source, Surroundings};
+use crate::config::recipe::numbered;
 use crate::config::shell;
 use crate::util::foreign;
 
@@ -24,6 +25,9 @@ pub struct FromPeerArgs {
     /// The words of the command, in place of the quoted one; with @script.sh the arguments of the script
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
+    /// Line of the command, where a script has several [default: the first]
+    #[arg(long, value_name = "N")]
+    line: Option<usize>,
     /// Write the recipe to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -80,13 +84,13 @@ pub fn run(peer: &'static Peer, args: &FromPeerArgs) -> Result<(), Failure> {
 /// Says what is lost and what is still to be set; returns false if a run with the settings would be refused.
 fn report(name: &str, converted: &Converted) -> bool {
     warn_of_keys(&[], &converted.ignored);
-    for (index, refused) in converted.refused.iter().enumerate() {
-        tracing::warn!("not here, {}. {}: {}", index + 1, refused.option, refused.reason);
+    for line in numbered(converted.refused.iter().map(Refused::line)) {
+        tracing::warn!("not here, {line}");
     }
     converted.notes.iter().for_each(|note| tracing::warn!("{note}"));
     converted.holes.iter().for_each(|hole| tracing::warn!("set `{}`: {}", hole.key, hole.message));
     for line in &converted.further {
-        tracing::warn!("{name}:{line} is another command; only the first is converted");
+        tracing::warn!("{name}:{line} is another command; --line {line} converts it");
     }
     let overrides = converted.overrides.iter().map(|word| format!("++{word}")).collect();
     let refused = check(converted.kind, converted.preset, overrides).err();
@@ -106,7 +110,7 @@ struct Script {
 /// Reads a shell script, or a quoted command.
 fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Script, Failure> {
     let is_file = args.command.as_ref().is_some_and(|command| command.starts_with('@'));
-    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.words };
+    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line };
     let failed = |line: usize, message: &str| Failure::setup(anyhow!("{name}:{line}: {message}"));
     let script = given.within(|around| shell::read(text, &around))?.map_err(|error| failed(error.line, &error.message))?;
     let has_call = script.calls.iter().any(|call| (peer.find)(&call.words).is_some());

@@ -1,15 +1,17 @@
 //! `trainer from-verl`: turns a command or script of verl into a command and a recipe of this program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 
 use super::conversion::{GivenScript, check, deliver, with_space};
 use super::failure::Failure;
 use super::print::warn_of_keys;
-use crate::config::from_verl::{self, Converted, Source};
+use crate::config::from_verl::{self, Blocked, Converted, Source};
+use crate::config::recipe::numbered;
 use crate::config::{ConfigError, Problem};
+use crate::util::foreign;
 use crate::util::shell::command_line;
 
 /// Prints the recipe on standard output and what is to be known about it on standard error.
@@ -23,6 +25,9 @@ pub struct FromVerlArgs {
     /// Arguments of the script
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
+    /// Line of the command, where a script has several [default: the first]
+    #[arg(long, value_name = "N")]
+    line: Option<usize>,
     /// Write the recipe to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -33,14 +38,11 @@ pub struct FromVerlArgs {
 
 pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
     let (name, text) = match args.command.strip_prefix('@') {
-        Some(file) => {
-            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}")).map_err(Failure::setup)?;
-            (file, text)
-        }
+        Some(file) => (file, foreign::read_text(Path::new(file), foreign::SETTINGS).map_err(Failure::setup)?),
         None => ("command", args.command.clone()),
     };
     let is_file = args.command.starts_with('@');
-    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.arguments };
+    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.arguments, line: args.line };
     let edition = args.edition.as_deref();
     let mut converted = given.within(|around| from_verl::convert(&Source { text: &text, edition, around }))??;
     let remaining = take_out(&mut converted);
@@ -52,14 +54,13 @@ pub fn run(args: &FromVerlArgs) -> Result<(), Failure> {
         tracing::warn!("{note}");
     }
     for line in &converted.further {
-        tracing::warn!("{name}:{line} is another command of verl; only the first is converted");
+        tracing::warn!("{name}:{line} is another command of verl; --line {line} converts it");
     }
     for hole in &converted.open {
         tracing::warn!("{name}:{}: {}: it may hold further overrides", hole.line, hole.message);
     }
-    for (index, one) in converted.blocked.iter().enumerate() {
-        let line = if one.key.is_empty() { String::new() } else { format!("{}={}: ", one.key, one.value) };
-        tracing::warn!("in the way, {}. {line}{}", index + 1, one.reason);
+    for line in numbered(converted.blocked.iter().map(Blocked::line)) {
+        tracing::warn!("not here, {line}");
     }
     if let Some(error) = &remaining {
         tracing::warn!("a run with these settings would end at once with this error: {error}");

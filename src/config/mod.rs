@@ -16,6 +16,7 @@ pub mod json_schema;
 pub mod kinds;
 pub mod peers;
 pub mod plan;
+pub mod recipe;
 pub mod schema;
 pub mod shell;
 
@@ -26,7 +27,6 @@ mod choices;
 mod comment;
 mod compose;
 mod extract;
-mod hole;
 mod library;
 mod load;
 mod report;

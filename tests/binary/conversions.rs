@@ -98,7 +98,7 @@ fn recipes_of_verls_scripts_run() {
     assert!(code == Some(1) && errors.contains("3 parts of the command") && !errors.contains("would end at once"), "{errors}");
     let text = std::fs::read_to_string(&part).unwrap();
     for line in ["multi_turn.enable=true", "trainer.total_epochs=1.5", "data.nothing=1"] {
-        assert!(text.lines().any(|commented| commented.starts_with("#    ") && commented.ends_with(line)), "{line}: {text}");
+        assert!(text.lines().any(|commented| commented.starts_with("#   ") && commented.contains(line)), "{line}: {text}");
     }
     for recipe in [&whole, &part] {
         let output = succeed(trainer(&["--config", recipe, "--dry-run"]));
@@ -129,4 +129,14 @@ fn recipes_of_verls_scripts_run() {
         recipe.contains("default_local_dir: ${oc.env:TRAINER_DEFAULT_LOCAL_DIR}  # set me: argument 1 is not given (line 9)"),
         "{recipe}"
     );
+    // Of several commands, the one on a line that is named.
+    let two = ["1", "2"].map(|epochs| format!("python3 -m verl.trainer.main_ppo trainer.total_epochs={epochs}\n")).concat();
+    std::fs::write(at("two.sh"), two).unwrap();
+    for (line, code, part) in
+        [("2", 1, "total_epochs: 2"), ("3", 2, "two.sh:3: no program is started on this line; some are on 1, 2")]
+    {
+        let output = trainer(&["from-verl", &format!("@{}", at("two.sh")), "--line", line]).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.code() == Some(code) && said.contains(part), "{said}");
+    }
 }

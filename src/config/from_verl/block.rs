@@ -3,13 +3,18 @@
 use super::converted::{Blocked, Converted, placeholder};
 use super::recipe;
 use crate::config::compat::inline;
-use crate::hydra::{Problem, overrides};
+use crate::hydra::{Node, Problem, Value, overrides};
 
 impl Converted {
     /// True if only a run of the script could tell the value of a key.
     pub fn has_hole(&self, key: &str) -> bool {
-        let value = self.settings.get(key).map(|node| inline(&node.value)).unwrap_or_default();
-        (0..self.holes.len()).any(|hole| value.contains(&placeholder(hole)))
+        self.settings.get(key).is_some_and(|node| self.is_open(&node.value))
+    }
+
+    /// True if a value has a hole.
+    pub(super) fn is_open(&self, value: &Value) -> bool {
+        let text = inline(value);
+        (0..self.holes.len()).any(|hole| text.contains(&placeholder(hole)))
     }
 
     /// Comments a setting out that a problem is about, with the problem as its reason; false if the command does not set its key.
@@ -19,6 +24,14 @@ impl Converted {
             return false;
         }
         self.settings.remove(&problem.key);
+        let is_empty = |node: &Node| matches!(&node.value, Value::Map(map) if map.is_empty());
+        let mut key = problem.key.as_str();
+        while let Some((section, _)) =
+            key.rsplit_once('.').filter(|(section, _)| self.settings.get(section).is_some_and(is_empty))
+        {
+            self.settings.remove(section);
+            key = section;
+        }
         self.blocked.push(Blocked { key: problem.key.clone(), value: inline(&node.value), reason: problem.message.clone() });
         self.drop_blocked();
         self.recipe = recipe::write(self);

@@ -54,6 +54,14 @@ pub struct Blocked {
     pub reason: String,
 }
 
+impl Blocked {
+    /// Returns the part of the command and the reason, on one line.
+    pub fn line(&self) -> String {
+        let Self { key, value, reason } = self;
+        if key.is_empty() { reason.clone() } else { format!("{key}={value}: {reason}") }
+    }
+}
+
 /// Returns the text that stands for a hole of the script while its command is converted.
 pub fn placeholder(hole: usize) -> String {
     format!("SET_ME_{hole}_")

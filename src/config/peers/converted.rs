@@ -18,6 +18,13 @@ pub struct Refused {
     pub reason: String,
 }
 
+impl Refused {
+    /// Returns the option and the reason, on one line.
+    pub fn line(&self) -> String {
+        format!("{}: {}", self.option, self.reason)
+    }
+}
+
 /// A command of another library, converted.
 #[derive(Debug)]
 pub struct Converted {

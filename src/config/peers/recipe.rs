@@ -1,64 +1,45 @@
-//! The recipe file of a converted command.
+//! The recipe of a converted command of another library.
 
-use super::converted::Converted;
-use super::draft::Draft;
+use super::converted::{Converted, Refused};
+use super::draft::{Draft, Setting};
 use super::peer::Peer;
 use crate::config::compat::alike;
-use crate::config::hole::to_be_set;
+use crate::config::recipe::{Entry, Recipe, Section, numbered};
 use crate::hydra::{Node, Value, segments};
-use indexmap::IndexMap;
-
-/// A mapping of the recipe, in the order of the built-in configuration.
-#[derive(Default)]
-struct Section {
-    entries: IndexMap<String, Entry>,
-}
-
-enum Entry {
-    Section(Section),
-    /// The YAML of a value, and the comment behind it.
-    Value(Value, String),
-}
 
 /// Returns the text of the recipe.
 pub fn write(peer: &Peer, converted: &Converted, draft: &Draft) -> String {
-    let mut text = format!(
-        "# Converted from a command of {} {} ({}) by `trainer {}`.\n# It runs as: trainer {}--config FILE\n",
-        peer.name,
-        converted.edition,
-        converted.trainer,
-        peer.command,
-        if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) },
-    );
-    let ignored = converted.ignored.iter().map(|one| format!("--{} {}: {}", one.key, one.value, one.reason)).collect();
-    let refused = converted.refused.iter().map(|one| format!("{}: {}", one.option, one.reason));
-    let refused = refused.enumerate().map(|(index, line)| format!("{}. {line}", index + 1)).collect();
-    let blocks = [("ignored, because", ignored), ("not here", refused), ("to know", draft.notes.clone())];
-    for (title, list) in blocks as [(&str, Vec<String>); 3] {
-        if !list.is_empty() {
-            let lines: String = list.iter().map(|line| format!("#   {line}\n")).collect();
-            text.push_str(&format!("#\n# {title}\n{lines}"));
-        }
-    }
-    text.push_str(&format!("defaults:\n  - /{}\n  - _self_\n", converted.preset));
-    let mut root = Section::default();
+    let subcommand = if converted.subcommand.is_empty() { String::new() } else { format!("{} ", converted.subcommand) };
+    let ignored = converted.ignored.iter().map(|one| format!("--{} {}: {}", one.key, one.value, one.reason));
+    let mut settings = Section::default();
     for key in ordered(draft) {
         let hole = draft.holes.iter().find(|hole| hole.key == key);
-        let entry = match (hole, draft.settings.get(&key)) {
-            (Some(hole), _) => {
-                let default = draft.defaults.get(&key).map(|node| &node.value);
-                (Value::Text(to_be_set(&key, default)), format!("set me: {}", hole.message))
+        let default = draft.defaults.get(&key).map(|node| &node.value);
+        match (hole, draft.settings.get(&key)) {
+            (Some(hole), _) => settings.put(&key, Entry::to_be_set(&key, default, &hole.message)),
+            (None, Some(Setting { value, why, .. })) => {
+                settings.put(&key, Entry::Value { value: value.clone(), comment: why.clone() });
             }
-            (None, Some(setting)) => (setting.value.clone(), setting.why.clone()),
-            (None, None) => continue,
-        };
-        root.put(&key, entry);
+            (None, None) => {}
+        }
     }
-    for (name, entry) in &root.entries {
-        text.push('\n');
-        entry.write(name, 0, &mut text);
-    }
-    text
+    let recipe = Recipe {
+        about: vec![
+            format!(
+                "Converted from a command of {} {} ({}) by `trainer {}`.",
+                peer.name, converted.edition, converted.trainer, peer.command
+            ),
+            format!("It runs as: trainer {subcommand}--config FILE"),
+        ],
+        lists: vec![
+            ("ignored, because", ignored.collect()),
+            ("not here, and left out", numbered(converted.refused.iter().map(Refused::line))),
+            ("to know", draft.notes.clone()),
+        ],
+        preset: converted.preset,
+        settings,
+    };
+    recipe.write()
 }
 
 /// Returns the keys of the settings that the command gives or that differ from the built-in ones, in the order of those.
@@ -89,44 +70,4 @@ fn place(defaults: &Node, key: &str) -> Vec<usize> {
         index.unwrap_or(usize::MAX)
     };
     segments(key).map(index).collect()
-}
-
-impl Section {
-    fn put(&mut self, key: &str, (value, why): (Value, String)) {
-        match key.split_once('.') {
-            None => _ = self.entries.insert(key.to_string(), Entry::Value(value, why)),
-            Some((first, rest)) => {
-                let section = self.entries.entry(first.to_string()).or_insert_with(|| Entry::Section(Self::default()));
-                if let Entry::Section(section) = section {
-                    section.put(rest, (value, why));
-                }
-            }
-        }
-    }
-}
-
-impl Entry {
-    fn write(&self, name: &str, indent: usize, text: &mut String) {
-        let name = Value::Text(name.to_string()).to_yaml();
-        let margin = " ".repeat(indent);
-        match self {
-            Self::Section(section) => {
-                text.push_str(&format!("{margin}{name}:\n"));
-                section.entries.iter().for_each(|(name, entry)| entry.write(name, indent + 2, text));
-            }
-            Self::Value(value, why) => {
-                let comment = if why.is_empty() { String::new() } else { format!("  # {}", why.replace('\n', " ")) };
-                let is_block = match value {
-                    Value::List(items) => !items.is_empty(),
-                    Value::Map(entries) => !entries.is_empty(),
-                    _ => false,
-                };
-                if !is_block {
-                    return text.push_str(&format!("{margin}{name}: {}{comment}\n", value.to_yaml()));
-                }
-                text.push_str(&format!("{margin}{name}:{comment}\n"));
-                value.to_yaml().lines().for_each(|line| text.push_str(&format!("{margin}  {line}\n")));
-            }
-        }
-    }
 }

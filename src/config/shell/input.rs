@@ -5,40 +5,43 @@ use super::state::{Status, Variable};
 use super::text::is_known;
 
 impl Machine<'_> {
-    /// `read NAME …`, from a text that is known.
+    /// `read [-r] [-d DELIMITER] [-a NAME] NAME …`, from a text that is known.
     pub fn read_into(&mut self, words: &[String]) {
-        let mut names: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-        let is_array = words.iter().any(|word| word.starts_with('-') && word.contains('a'));
-        let input = self.state.input.clone().filter(|input| is_known(input) && !words.iter().any(|word| word == "-d"));
-        let Some(input) = input else {
-            for name in names {
+        let Reading { names, array, delimiter, is_raw } = Reading::new(words);
+        let Some(input) = self.state.input.clone().filter(|input| is_known(input)) else {
+            for name in names.into_iter().chain(array) {
                 let hole = self.hole(format!("`read` asks for `{name}`"));
-                self.set(name, Variable::Text(hole));
+                self.set(&name, Variable::Text(hole));
             }
             self.state.status = Status::Unknown;
             return;
         };
-        let line = input.lines().next().unwrap_or_default();
+        let input = if is_raw { input } else { input.replace("\\\n", "") };
+        let (text, rest) = match delimiter.and_then(|delimiter| input.split_once(delimiter)) {
+            Some((text, rest)) => (text, Some(rest.to_string())),
+            None => (input.as_str(), None),
+        };
+        let text = if is_raw { text.to_string() } else { text.replace('\\', "") };
         let separators = self.separators();
-        let mut parts = line.split(|c| separators.contains(c)).filter(|part| separators.trim() == separators || !part.is_empty());
-        let last = names.pop();
-        if let Some(name) = last.filter(|_| is_array) {
-            let parts = Variable::list(parts.map(str::to_string).collect::<Vec<_>>());
-            self.set(name, parts);
-            return;
+        let mut left = text.as_str();
+        if let Some(name) = &array {
+            let mut parts = vec![];
+            while !left.trim().is_empty() {
+                parts.push(field(&mut left, &separators).to_string());
+            }
+            self.set(name, Variable::list(parts));
+        } else if let Some((last, names)) = names.split_last() {
+            for name in names {
+                self.set(name, Variable::Text(field(&mut left, &separators).to_string()));
+            }
+            let left = left.trim_matches(|c: char| c.is_whitespace() && separators.contains(c));
+            self.set(last, Variable::Text(left.to_string()));
+        } else {
+            self.set("REPLY", Variable::Text(text.clone()));
         }
-        for name in names {
-            let part = parts.next().unwrap_or_default().to_string();
-            self.set(name, Variable::Text(part));
-        }
-        let rest: Vec<&str> = parts.collect();
-        let separator = separators.chars().next().map(String::from).unwrap_or_default();
-        if let Some(name) = last {
-            self.set(name, Variable::Text(rest.join(&separator)));
-        }
-        let more = input.split_once('\n').map(|(_, rest)| rest.to_string()).unwrap_or_default();
-        self.conclude(Some(!input.is_empty()));
-        self.state.input = Some(more);
+        // A text that ends before the delimiter is a failure, though it was read.
+        self.conclude(Some(rest.is_some()));
+        self.state.input = Some(rest.unwrap_or_default());
     }
 
     /// `mapfile -t NAME`, from a text that is known.
@@ -87,4 +90,45 @@ impl Machine<'_> {
         }
         self.state.status = Status::Is(true);
     }
+}
+
+/// The words of `read`.
+struct Reading {
+    names: Vec<String>,
+    array: Option<String>,
+    /// The character that ends a text; `None` reads all there is.
+    delimiter: Option<char>,
+    is_raw: bool,
+}
+
+impl Reading {
+    fn new(words: &[String]) -> Self {
+        let mut reading = Self { names: vec![], array: None, delimiter: Some('\n'), is_raw: false };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let Some(flags) = word.strip_prefix('-') else {
+                reading.names.push(word.clone());
+                continue;
+            };
+            reading.is_raw |= flags.contains('r');
+            let Some(at) = flags.find(['a', 'd', 'i', 'n', 'N', 'p', 't', 'u']) else { continue };
+            let value = if flags.len() > at + 1 { Some(flags[at + 1..].to_string()) } else { words.next().cloned() };
+            match &flags[at..at + 1] {
+                "a" => reading.array = value,
+                "d" => reading.delimiter = value.unwrap_or_default().chars().next(),
+                _ => {}
+            }
+        }
+        reading
+    }
+}
+
+/// Takes the next field off a text, with the separators behind it: any number of blanks, and at most one other.
+fn field<'a>(text: &mut &'a str, separators: &str) -> &'a str {
+    let is_blank = |c: char| c.is_whitespace() && separators.contains(c);
+    let start = text.trim_start_matches(is_blank);
+    let (field, rest) = start.split_at(start.find(|c| separators.contains(c)).unwrap_or(start.len()));
+    let rest = rest.trim_start_matches(is_blank);
+    *text = rest.strip_prefix(|c| separators.contains(c)).unwrap_or(rest).trim_start_matches(is_blank);
+    field
 }

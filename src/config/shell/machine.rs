@@ -51,6 +51,7 @@ impl<'a> Machine<'a> {
     pub fn new(around: &'a Surroundings<'a>) -> Self {
         let state = State {
             variables: HashMap::new(),
+            references: HashMap::new(),
             arguments: around.arguments.to_vec(),
             functions: HashMap::new(),
             folder: around.folder.clone(),

@@ -23,6 +23,7 @@ impl Machine<'_> {
     }
 
     pub fn lookup_in(&self, state: &State, name: &str) -> Option<Variable> {
+        let name = state.referred(name);
         match state.variables.get(name) {
             Some(value) => value.clone(),
             None => match name {
@@ -71,7 +72,8 @@ impl Machine<'_> {
     }
 
     pub fn set(&mut self, name: &str, value: Variable) {
-        self.state.variables.insert(name.to_string(), Some(value));
+        let name = self.state.referred(name).to_string();
+        self.state.variables.insert(name, Some(value));
     }
 
     pub fn set_element(&mut self, name: &str, index: &str, text: String) {
@@ -212,9 +214,13 @@ impl Machine<'_> {
                 fields.push(&length);
                 return Ok(());
             }
-            Expr::VariableNames { prefix, .. } => {
-                fields.push(&self.hole(format!("the names that begin with `{prefix}` are not listed")));
-                return Ok(());
+            // Variables of the environment are not listed: they are known by name alone.
+            Expr::VariableNames { prefix, concatenate } => {
+                let is_set = |(name, value): (&String, &Option<Variable>)| value.as_ref().map(|_| name.clone());
+                let names = self.state.variables.iter().filter(|(name, _)| name.starts_with(prefix.as_str()));
+                let mut items: Vec<String> = names.filter_map(is_set).collect();
+                items.sort();
+                Values { items, is_list: !concatenate, is_set: true }
             }
             Expr::MemberKeys { variable_name, concatenate } => {
                 let items = self.lookup(variable_name).map(|value| value.indices()).unwrap_or_default();

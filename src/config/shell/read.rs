@@ -20,13 +20,23 @@ pub struct Read {
 /// Reads a script.
 ///
 /// # Errors
-/// If it is no shell script, or beyond the limits of steps, size and depth.
+/// If it is no shell script, or beyond the limits of steps, size and depth, or if no program is started on the line that is meant.
 pub fn read(script: &str, around: &Surroundings) -> Result<Read, ShellError> {
     let evaluate = || {
         let mut machine = Machine::new(around);
         let flow = machine.script(script)?;
         let ended = (flow == Flow::Exit).then_some(machine.line);
-        Ok(Read { calls: machine.calls, holes: machine.holes, ended })
+        let mut calls = machine.calls;
+        if let Some(line) = around.line {
+            let mut lines: Vec<String> = calls.iter().map(|call| call.line.to_string()).collect();
+            lines.dedup();
+            calls.retain(|call| call.line == line);
+            if calls.is_empty() {
+                let message = format!("no program is started on this line; some are on {}", lines.join(", "));
+                return Err(ShellError { line, message });
+            }
+        }
+        Ok(Read { calls, holes: machine.holes, ended })
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, evaluate);

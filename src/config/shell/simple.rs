@@ -4,7 +4,7 @@ use super::machine::Machine;
 use super::pieces::Mode;
 use super::programs::joined;
 use super::state::{Flow, Status, Variable};
-use super::text::{ShellError, is_known};
+use super::text::{ShellError, is_known, joined_lines};
 use brush_parser::ast::{
     Assignment, AssignmentName, AssignmentValue, CommandPrefixOrSuffixItem as Item, IoFileRedirectKind as Kind,
     IoFileRedirectTarget as Target, IoRedirect, SimpleCommand,
@@ -12,6 +12,9 @@ use brush_parser::ast::{
 
 /// The builtins whose arguments may be assignments.
 pub const DECLARING: &[&str] = &["export", "local", "declare", "typeset", "readonly"];
+
+/// The variable with the functions that are open, the innermost first.
+const FUNCTIONS: &str = "FUNCNAME";
 
 impl Machine<'_> {
     pub fn simple(&mut self, command: &SimpleCommand) -> Result<Flow, ShellError> {
@@ -87,6 +90,9 @@ impl Machine<'_> {
         let (name, rest) = (words[0].as_str(), &words[1..]);
         if let Some(function) = self.state.functions.get(name).cloned() {
             let arguments = std::mem::replace(&mut self.state.arguments, rest.to_vec());
+            let references = self.state.references.clone();
+            let callers = self.lookup(FUNCTIONS).map(|names| names.elements()).unwrap_or_default();
+            self.set(FUNCTIONS, Variable::list([name.to_string()].into_iter().chain(callers.clone())));
             self.hidden.push(vec![]);
             let flow = self.deeper(|machine| machine.compound(&function.0, function.1.as_ref()))?;
             for (name, value) in self.hidden.pop().unwrap_or_default().into_iter().rev() {
@@ -96,6 +102,8 @@ impl Machine<'_> {
                 }
             }
             self.state.arguments = arguments;
+            self.state.references = references;
+            self.set(FUNCTIONS, Variable::list(callers));
             return Ok(if flow == Flow::Return { Flow::Next } else { flow });
         }
         let before = std::mem::replace(&mut self.state.status, Status::Is(true));
@@ -118,7 +126,7 @@ impl Machine<'_> {
             match redirect {
                 IoRedirect::HereDocument(_, document) => {
                     let text = &document.doc.value;
-                    let text = if document.requires_expansion { self.quoted_text(text)? } else { text.clone() };
+                    let text = if document.requires_expansion { self.quoted_text(&joined_lines(text))? } else { text.clone() };
                     self.state.input = Some(text);
                 }
                 IoRedirect::HereString(_, word) => self.state.input = Some(self.text(word)? + "\n"),
@@ -159,9 +167,11 @@ impl Machine<'_> {
             if has('A') && !matches!(self.lookup(name), Some(Variable::Map(_))) {
                 self.set(name, Variable::Map(Default::default()));
             }
-            if has('n') {
-                let hole = self.hole(format!("`{name}` is a name for another variable"));
-                self.set(name, Variable::Text(hole));
+            if let AssignmentValue::Scalar(word) = &one.value
+                && has('n')
+            {
+                let target = self.text(word)?;
+                self.state.references.insert(name.clone(), target);
                 return Ok(());
             }
         }

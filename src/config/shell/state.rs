@@ -35,6 +35,8 @@ pub enum Flow {
 pub struct State {
     /// The variables that the script set or unset (`None`); the others are the environment's.
     pub variables: HashMap<String, Option<Variable>>,
+    /// The variables that `declare -n` made names for: the other name, and the variable's.
+    pub references: HashMap<String, String>,
     pub arguments: Vec<String>,
     pub functions: HashMap<String, Rc<FunctionBody>>,
     pub folder: String,
@@ -51,6 +53,15 @@ pub struct State {
     pub needs_variables: bool,
     /// True after `set -e`.
     pub ends_on_failure: bool,
+}
+
+impl State {
+    /// Returns the name of the variable that a name stands for.
+    pub fn referred<'a>(&'a self, name: &'a str) -> &'a str {
+        // A chain longer than all names is a circle, which bash refuses.
+        let next = |name: &&'a str| self.references.get(*name).map(String::as_str);
+        std::iter::successors(Some(name), next).take(self.references.len() + 1).last().unwrap_or(name)
+    }
 }
 
 impl Variable {

@@ -15,6 +15,8 @@ pub struct Surroundings<'a> {
     pub sources: Option<PathBuf>,
     /// Looks up a variable that the script does not set itself.
     pub environment: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    /// The line of the program that is meant, where a script starts several; `None` for all of them.
+    pub line: Option<usize>,
     /// True if the programs that are not run are taken to succeed and print nothing, as where stubs stand in their place. Otherwise
     /// what they do is not known; but that there are no devices of Ascend's is.
     pub stubs: bool,
@@ -25,6 +27,6 @@ pub struct Surroundings<'a> {
 impl Surroundings<'static> {
     /// Returns the surroundings of a text that is no file: without arguments, variables and files.
     pub fn of_text(name: &'static str) -> Self {
-        Self { name, arguments: &[], folder: "/".into(), sources: None, environment: &|_| None, stubs: false, now: 0 }
+        Self { name, arguments: &[], folder: "/".into(), sources: None, environment: &|_| None, line: None, stubs: false, now: 0 }
     }
 }

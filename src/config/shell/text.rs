@@ -48,6 +48,19 @@ pub fn replace_holes(text: &str, with: &dyn Fn(usize) -> String) -> String {
     parts.map(|(at, part)| if at % 2 == 0 { part.to_string() } else { part.parse().map(with).unwrap_or_default() }).collect()
 }
 
+/// Returns a text without its backslashes at ends of lines and these ends, which a here-document leaves out.
+pub fn joined_lines(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let next = if c == '\\' { chars.next() } else { None };
+        if next != Some('\n') {
+            out.extend(std::iter::once(c).chain(next));
+        }
+    }
+    out
+}
+
 /// Returns the beginning of a text, for a message.
 pub fn short(text: &str) -> String {
     let start: String = text.chars().take(60).collect();

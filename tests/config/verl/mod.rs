@@ -159,7 +159,7 @@ fn golden_command_lines_that_verl_refuses_are_refused() {
         let message = match convert(command) {
             Err(error) => error.to_string(),
             Ok(converted) => {
-                assert!(converted.recipe.contains("# 1. "), "{command}\n{}", converted.recipe);
+                assert!(converted.recipe.contains("#   1. "), "{command}\n{}", converted.recipe);
                 converted.blocked.into_iter().map(|one| format!("{}: {}\n", one.key, one.reason)).collect()
             }
         };
@@ -326,7 +326,7 @@ fn recipes_hold_what_the_command_means() {
         convert("python3 -m verl.trainer.main_ppo actor_rollout_ref.model.external_lib=x critic=megatron_critic").unwrap();
     let blocked: Vec<&str> = converted.blocked.iter().map(|one| one.key.as_str()).collect();
     assert_eq!(blocked, ["actor_rollout_ref.model.external_lib"]);
-    assert!(converted.recipe.contains("\n#    actor_rollout_ref.model.external_lib=x\n"), "{}", converted.recipe);
+    assert!(converted.recipe.contains("\n#   1. actor_rollout_ref.model.external_lib=x: "), "{}", converted.recipe);
     assert_eq!(convert(&format!("cd x && {two}\n\n{two}")).unwrap().further, [3]);
     // verl overwrites the length of a schedule.
     let schedule = "actor_rollout_ref.actor.optim.total_training_steps";
