@@ -39,7 +39,16 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (LENGTH, &["trainer.total_epochs", "trainer.total_training_steps"]),
     (SHOWN, &["trainer.project_name", "trainer.experiment_name", "trainer.default_local_dir", "trainer.resume_mode"]),
     (SHOWN, &["trainer.resume_from_path", "trainer.logger", "trainer.wandb_proxy", "trainer.log_*", "trainer.*_data_dir"]),
-    (SHOWN, &["trainer.num_sample_generations", "trainer.save_freq", "trainer.test_freq", "trainer.val_before_train"]),
+    (
+        SHOWN,
+        &[
+            "trainer.num_sample_generations",
+            "trainer.save_freq",
+            "trainer.test_freq",
+            "trainer.eval_delay",
+            "trainer.val_before_train",
+        ],
+    ),
     (SHOWN, &["trainer.val_only", "trainer.max_*", "**.checkpoint.*"]),
     (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
     (Effect, &["trainer.metric_names", "trainer.device", "trainer.critic_warmup", "trainer.on_nonfinite"]),

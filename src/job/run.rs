@@ -73,7 +73,7 @@ impl<P: Pipeline> Run<P> {
                 }
                 result => result?,
             };
-            if self.pipeline.validates() && self.is_due(self.at.settings.test_freq) {
+            if self.pipeline.validates() && self.at.settings.validates_at(self.at.step) {
                 let mut clock = Clock::start(self.at.record.stage());
                 let validation = match clock.time("testing", || self.pipeline.validate(&mut self.at)) {
                     Err(error) if error.is::<NothingUpdated>() || error.is::<Interrupted>() => {
@@ -95,7 +95,7 @@ impl<P: Pipeline> Run<P> {
             let (headline, throughput) = (self.pipeline.headline(&metrics), metrics.get("perf/throughput").unwrap_or(0.0));
             self.log(metrics);
             self.at.progress.update(self.at.step, headline, throughput);
-            if self.is_due(self.at.settings.save_freq) {
+            if self.at.settings.saves_at(self.at.step) {
                 let mut clock = Clock::start(self.at.record.stage());
                 clock.time("save_checkpoint", || self.save())?;
                 save_time = clock.seconds("save_checkpoint");
@@ -146,16 +146,12 @@ impl<P: Pipeline> Run<P> {
         Err(Interrupted(format!("interrupted after step {step}; {}", self.how_to_resume())).into())
     }
 
-    fn is_due(&self, frequency: crate::config::schema::Frequency) -> bool {
-        self.at.settings.is_due(frequency, self.at.step)
-    }
-
     /// Notes whether this step, just validated and about to be saved, is the best so far.
     fn follow_best(&mut self, validation: &Metrics) -> Result<()> {
         let watched = &self.at.settings.watched;
         let Some(metric) = &watched.metric else { return Ok(()) };
         let best = Best { metric: metric.clone(), value: Best::value_of(metric, validation.iter())?, step: self.at.step };
-        if self.is_due(self.at.settings.save_freq) && best.replaces(self.best.as_ref(), watched.greater_is_better) {
+        if self.at.settings.saves_at(self.at.step) && best.replaces(self.best.as_ref(), watched.greater_is_better) {
             self.best = Some(best);
         }
         Ok(())

@@ -30,6 +30,8 @@ pub struct RunSettings {
     pub max_to_keep: Option<usize>,
     pub save_freq: Frequency,
     pub test_freq: Frequency,
+    /// The first step that `test_freq` may choose.
+    pub eval_delay: u64,
     /// True if the last step is saved and validated whatever these two say, as in verl's SFT trainer.
     pub ends_saved: bool,
     pub on_nonfinite: OnNonfinite,
@@ -57,8 +59,17 @@ impl RunSettings {
         &self.resume.dir
     }
 
-    /// True if something done so often is due after `step`.
-    pub fn is_due(&self, frequency: Frequency, step: u64) -> bool {
+    /// True if the state is saved after `step`, whatever happens in it.
+    pub fn saves_at(&self, step: u64) -> bool {
+        self.is_due(self.save_freq, step)
+    }
+
+    /// True if `step` is validated.
+    pub fn validates_at(&self, step: u64) -> bool {
+        self.is_due(self.test_freq, step) && (step >= self.eval_delay || step == self.total_steps)
+    }
+
+    fn is_due(&self, frequency: Frequency, step: u64) -> bool {
         self.ends_saved && step == self.total_steps || frequency.is_due(step, self.total_steps, self.steps_per_epoch)
     }
 

@@ -73,6 +73,7 @@ pub(super) fn run_settings(config: &SftConfig, steps_per_epoch: u64, total_steps
         max_to_keep: trainer.max_ckpt_to_keep,
         save_freq: trainer.save_freq,
         test_freq: trainer.test_freq,
+        eval_delay: trainer.eval_delay,
         ends_saved: true,
         on_nonfinite: trainer.on_nonfinite,
         val_before_train: false,

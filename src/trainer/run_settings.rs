@@ -24,6 +24,7 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
         max_to_keep: trainer.max_actor_ckpt_to_keep,
         save_freq: trainer.save_freq,
         test_freq: trainer.test_freq,
+        eval_delay: trainer.eval_delay,
         ends_saved: false,
         on_nonfinite: trainer.on_nonfinite,
         val_before_train: trainer.val_before_train,

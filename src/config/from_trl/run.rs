@@ -69,18 +69,25 @@ fn validation(draft: &mut Draft, updates: f64) {
     };
     let freq = match strategy.as_deref() {
         None => Some(int(-1)),
-        Some("epoch") if draft.is_sft() => Some(text("after_each_epoch")),
+        Some("epoch") => Some(text("after_each_epoch")),
         Some("steps") => {
             let every = draft.values.number("eval_steps").or_else(|| draft.values.number("logging_steps")).unwrap_or(500.0);
             in_steps(draft, "eval_steps", every, updates).map(int)
         }
         Some(_) => {
-            draft.refuse("eval_strategy evaluation_strategy", "validation counts steps: --eval_strategy steps --eval_steps N");
+            draft.refuse("eval_strategy evaluation_strategy", "it is `no`, `steps` or `epoch`");
             None
         }
     };
     if let Some(freq) = freq {
         draft.set("trainer.test_freq", freq, names);
+    }
+    // TRL counts epochs where it validates after each.
+    if let Some(delay) = draft.values.number("eval_delay").filter(|delay| *delay > 0.0 && strategy.is_some()) {
+        match strategy.as_deref() {
+            Some("steps") => draft.set("trainer.eval_delay", int((delay / updates).ceil() as i64), "eval_delay"),
+            _ => draft.refuse("eval_delay", "it counts epochs here: give steps with --eval_strategy steps"),
+        }
     }
     if draft.is_sft() {
         return;
@@ -103,13 +110,16 @@ fn validation(draft: &mut Draft, updates: f64) {
 fn checkpoints(draft: &mut Draft, updates: f64) {
     let freq = match draft.values.text("save_strategy").as_deref() {
         Some("no") => Some(int(-1)),
-        Some("epoch") if draft.is_sft() => Some(text("after_each_epoch")),
+        Some("epoch") => Some(text("after_each_epoch")),
         Some("steps") | None => {
             let every = draft.values.number("save_steps").unwrap_or(500.0);
             in_steps(draft, "save_steps", every, updates).map(int)
         }
         Some(_) => {
-            draft.refuse("save_strategy", "checkpoints count steps: --save_strategy steps --save_steps N");
+            draft.refuse(
+                "save_strategy",
+                "a checkpoint comes after steps or epochs; the best one is kept by trainer.metric_for_best_model",
+            );
             None
         }
     };

@@ -42,7 +42,7 @@ pub const ROWS: &[Row] = &[
     (
         "group_by_length train_sampling_strategy length_column_name",
         "",
-        Refused("rows come in a seeded random order, or in that of the file with data.shuffle=false"),
+        Ignored("rows are packed without padding, so that their order saves nothing; it stays the seeded one"),
     ),
     // The optimizer.
     ("learning_rate", "", Read("`actor_rollout_ref.actor.optim.lr`, for PPO `critic.optim.lr` too, in SFT `optim.lr`")),
@@ -123,10 +123,10 @@ pub const ROWS: &[Row] = &[
     ("project", "", Key("trainer.project_name")),
     ("trackio_space_id trackio_bucket_id trackio_static_space_id", "", Ignored(NO_UPLOAD)),
     // Evaluation.
-    ("eval_strategy evaluation_strategy", "", Read("`trainer.test_freq`: −1 for `no`; `epoch` in SFT alone, `after_each_epoch`")),
+    ("eval_strategy evaluation_strategy", "", Read("`trainer.test_freq`: −1 for `no`, `after_each_epoch` for `epoch`")),
     ("eval_steps", "", Read("`trainer.test_freq`, in steps")),
     ("eval_on_start", "", Read("`trainer.val_before_train`")),
-    ("eval_delay", "", Refused("validation begins with the first step of test_freq")),
+    ("eval_delay", "", Read("`trainer.eval_delay`, in steps")),
     ("prediction_loss_only eval_do_concat_batches eval_use_gather_object batch_eval_metrics", "", Ignored(EVALUATION)),
     ("include_inputs_for_metrics include_for_metrics label_names use_legacy_prediction_loop", "", Ignored(EVALUATION)),
     (
@@ -141,7 +141,7 @@ pub const ROWS: &[Row] = &[
     ),
     ("greater_is_better", "", Ignored("it belongs to metric_for_best_model")),
     // Checkpoints.
-    ("save_strategy", "", Read("`trainer.save_freq`: −1 for `no`; `epoch` in SFT alone, `after_each_epoch`")),
+    ("save_strategy", "", Read("`trainer.save_freq`: −1 for `no`, `after_each_epoch` for `epoch`")),
     ("save_steps", "", Read("`trainer.save_freq`, in steps")),
     ("save_total_limit", "", Read("`trainer.max_actor_ckpt_to_keep`, in SFT `trainer.max_ckpt_to_keep`")),
     ("save_only_model", "", Read("`[model]` as `save_contents` of `actor_rollout_ref.actor.checkpoint`, in SFT of `checkpoint`")),

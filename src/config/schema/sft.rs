@@ -112,6 +112,7 @@ pub struct SftTrainerConfig {
     pub default_local_dir: Location,
     pub save_freq: Frequency,
     pub test_freq: Frequency,
+    pub eval_delay: u64,
     pub seed: u64,
     pub device: Device,
     pub resume_mode: ResumeMode,

@@ -25,6 +25,7 @@ pub struct TrainerConfig {
     pub val_before_train: bool,
     pub val_only: bool,
     pub test_freq: Frequency,
+    pub eval_delay: u64,
     pub critic_warmup: usize,
     pub default_local_dir: Location,
     pub resume_mode: ResumeMode,

@@ -59,6 +59,7 @@ const OWN: &[&str] = &[
     "actor_rollout_ref.ref.ref_model_mixup_alpha 0.6",
     "actor_rollout_ref.ref.ref_model_sync_steps 512",
     "algorithm.filter_groups.max_num_gen_batches 0",
+    "trainer.eval_delay 0",
     "algorithm.normalize_advantages none",
     "algorithm.rollout_correction.loss_type ppo_clip",
     "algorithm.rollout_correction.rollout_is_threshold 2.0",
