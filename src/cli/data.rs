@@ -9,10 +9,11 @@ use super::failure::Failure;
 use crate::data::prepare;
 
 #[derive(Args)]
+#[command(after_help = data_sets())]
 pub struct DataArgs {
-    /// gsm8k or arithmetic
+    /// Name of the data set; the list is below
     name: String,
-    /// Folder of the published files
+    /// Folder of the published files, parquet or JSON
     #[arg(long, value_name = "FOLDER")]
     input: Option<PathBuf>,
     /// Folder to write to
@@ -20,6 +21,15 @@ pub struct DataArgs {
     output: PathBuf,
     /// key=value settings of the data set
     settings: Vec<String>,
+}
+
+/// The data sets with their files and licences, for the help text.
+fn data_sets() -> String {
+    let of = |preparer: &&prepare::Preparer| {
+        let files = if preparer.files.is_empty() { "none".to_owned() } else { preparer.files.to_owned() };
+        format!("  {}\n    {}\n    Input: {files}\n    Licence: {}\n", preparer.name, preparer.doc, preparer.licence)
+    };
+    format!("Data sets:\n{}", prepare::PREPARERS.iter().map(of).collect::<String>())
 }
 
 pub fn run(args: DataArgs) -> Result<(), Failure> {

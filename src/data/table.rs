@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, bail};
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use indexmap::IndexSet;
 use parquet::arrow::ArrowWriter;
@@ -72,18 +73,66 @@ impl Table {
         Ok(Self { fields, batches })
     }
 
+    /// A table of so many rows that has no columns yet.
+    pub fn without_columns(rows: usize) -> Result<Self> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
+        Ok(Self { fields: Vec::new(), batches: vec![batch] })
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The names of the columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| field.name().as_str())
+    }
+
+    /// Keeps the rows for which `keep` has true; it has as many values as there are rows.
+    pub fn retain(&mut self, keep: Vec<bool>) -> Result<()> {
+        let keep = BooleanArray::from(keep);
+        let mut start = 0;
+        for batch in &mut self.batches {
+            let rows = batch.num_rows();
+            *batch = filter_record_batch(batch, &keep.slice(start, rows))?;
+            start += rows;
+        }
+        Ok(())
+    }
+
     /// Writes the table as parquet, as a whole or not at all, with one more column, which replaces a column of the same name.
     pub fn write_with(&self, path: &Path, name: &str, values: &[Value]) -> Result<()> {
-        let values: Vec<Option<&Value>> = values.iter().map(Some).collect();
-        let column = to_arrow(&values)?;
-        let kept: Vec<usize> = (0..self.fields.len()).filter(|&i| self.fields[i].name() != name).collect();
-        let fields = kept.iter().map(|&i| self.fields[i].clone()).chain([field(name, &column)]);
+        self.write_columns(path, &[], &[(name, values)])
+    }
+
+    /// Writes the table as parquet, as a whole or not at all: without the columns `left_out`, and with those of `more`, which
+    /// replace columns of the same names and have a value for each row.
+    ///
+    /// # Errors
+    /// If the values of a column are of several kinds, or the file cannot be written.
+    pub fn write_columns(&self, path: &Path, left_out: &[&str], more: &[(&str, &[Value])]) -> Result<()> {
+        let column = |(name, values): &(&str, &[Value])| -> Result<(FieldRef, ArrayRef)> {
+            let values: Vec<Option<&Value>> = values.iter().map(Some).collect();
+            let column = to_arrow(&values).with_context(|| format!("column \"{name}\" has no type"))?;
+            Ok((field(name, &column), column))
+        };
+        let (fields, columns): (Vec<_>, Vec<_>) = more.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let is_kept = |name: &str| !left_out.contains(&name) && more.iter().all(|(other, _)| *other != name);
+        let kept: Vec<usize> = (0..self.fields.len()).filter(|&i| is_kept(self.fields[i].name())).collect();
+        let fields = kept.iter().map(|&i| self.fields[i].clone()).chain(fields);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let mut start = 0;
         let batches = self.batches.iter().map(|batch| {
-            let more = column.slice(start, batch.num_rows());
+            let more = columns.iter().map(|column| column.slice(start, batch.num_rows()));
+            let columns = kept.iter().map(|&i| batch.column(i).clone()).chain(more).collect();
             start += batch.num_rows();
-            let columns = kept.iter().map(|&i| batch.column(i).clone()).chain([more]).collect();
             RecordBatch::try_new(schema.clone(), columns).context("a column does not fit the table")
         });
         write_batches(path, schema.clone(), batches)

@@ -6,9 +6,9 @@ use anyhow::Result;
 use regex::Regex;
 
 use super::Function;
-use super::math_reward::closing_brace;
 use super::score::{NO_ANSWER, Score};
 use super::score_input::{ScoreInput, truth_is_text};
+use crate::util::boxed::closing_brace;
 use crate::util::python_text::{SPACE, is_digit, strip, tail};
 
 /// The number of characters at the end that are searched for an answer, and for a box.

@@ -1,5 +1,6 @@
 //! Small tools for the rest of the crate: files that are never half-written, named random streams, checksums, signals.
 
+pub mod boxed;
 pub mod choice;
 pub mod contained;
 pub mod copy;

@@ -178,7 +178,11 @@ fn algorithms() -> String {
     page.part("Trackers", "`trainer.logger`, one or a list", trackers);
     let families = FAMILIES.iter().map(|f| entry(f.model_type, &[], f.doc, &[]));
     page.part("Model families", "`model_type` in the model's `config.json`", families);
-    let preparers = PREPARERS.iter().map(|p| entry(p.name, &[], p.doc, &[]));
+    let preparers = PREPARERS.iter().map(|p| {
+        let files = (!p.files.is_empty()).then(|| format!("Input: {}", p.files));
+        let notes: Vec<String> = files.into_iter().chain([format!("Licence: {}", p.licence)]).collect();
+        entry(p.name, &[], p.doc, &notes)
+    });
     page.part("Data sets", "`trainer data NAME --output FOLDER`", preparers);
     page.0
 }

@@ -8,12 +8,23 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use serde_json::json;
 
 use super::char_tokenizer::write_char_tokenizer;
-use super::{MathProblem, PrepareArgs, PrepareReport, write_parquet};
+use super::preparer::{PrepareArgs, PrepareReport, Preparer};
+use super::schema::{VerlRow, write_rows};
 use crate::util::rng::Stream;
 
-pub const DATA_SOURCE: &str = "burnish/arithmetic";
+pub(super) static ARITHMETIC: Preparer = Preparer {
+    name: "arithmetic",
+    doc: "sums whose demonstrations are careless, with a character tokenizer; settings seed train test max_operand ops careless",
+    files: "",
+    licence: "Apache-2.0, as this program",
+    run: |args| {
+        args.no_input()?;
+        arithmetic(&args.output, &ArithmeticOptions::from_settings(args)?)
+    },
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArithmeticOptions {
@@ -73,12 +84,12 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
         let careless = Stream::new(options.seed, "careless", &[number as u64]).uniform() < options.careless;
         solve(pair / operands, op, pair % operands, careless)
     };
-    let problems: Vec<MathProblem> = numbers.iter().map(problem).collect();
+    let problems: Vec<Problem> = numbers.iter().map(problem).collect();
     let (test, train) = problems.split_at(options.test);
     let mut files = Vec::new();
     for (split, problems) in [("train", train), ("test", test)] {
         let path = output.join(format!("{split}.parquet"));
-        write_parquet(&path, DATA_SOURCE, "math", split, problems)?;
+        write_rows(&path, problems.iter().enumerate().map(|(index, problem)| problem.row(split, index)).collect())?;
         files.push((path, problems.len()));
     }
     write_char_tokenizer(&output.join("tokenizer"))?;
@@ -86,7 +97,7 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
 }
 
 /// Returns the problem with its true result; the demonstration of a `careless` pupil forgets to carry (or borrow) a ten.
-fn solve(left: usize, op: char, right: usize, careless: bool) -> MathProblem {
+fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
     let (a, b) = (left as i128, right as i128);
     let result = match op {
         '+' => a + b,
@@ -100,7 +111,27 @@ fn solve(left: usize, op: char, right: usize, careless: bool) -> MathProblem {
     };
     let question = format!("{left}{op}{right}=");
     let demonstration = if careless { result + forgotten } else { result };
-    MathProblem { prompt: question.clone(), ground_truth: result.to_string(), question, answer: demonstration.to_string() }
+    Problem { question, result, demonstration }
+}
+
+struct Problem {
+    question: String,
+    result: i128,
+    demonstration: i128,
+}
+
+impl Problem {
+    fn row(&self, split: &str, index: usize) -> VerlRow {
+        let (question, answer) = (&self.question, self.demonstration.to_string());
+        VerlRow {
+            data_source: "burnish/arithmetic",
+            prompt: VerlRow::user(question),
+            ability: "math",
+            style: "rule",
+            ground_truth: self.result.to_string(),
+            extra_info: json!({"split": split, "index": index, "answer": answer, "question": question}),
+        }
+    }
 }
 
 /// Draws `k` different numbers of 0..n in random order: Fisher–Yates on an array that is stored only where it was changed.

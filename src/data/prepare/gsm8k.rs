@@ -1,39 +1,40 @@
 //! GSM8K (Cobbe et al. 2021), in exactly the form of verl's `examples/data_preprocess/gsm8k.py`.
 
-use std::path::Path;
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result};
 use regex::Regex;
+use serde_json::json;
 
-use super::{MathProblem, PrepareReport, write_parquet};
-use crate::data::rows::{Row, read_rows};
+use super::mapped::{Mapped, text};
+use super::preparer::Preparer;
+use super::schema::VerlRow;
+use crate::data::rows::Row;
 
-pub const DATA_SOURCE: &str = "openai/gsm8k";
 const INSTRUCTION: &str = "Let's think step by step and output the final answer after \"####\".";
 
-/// Turns `input`/{train,test}.jsonl (`{"question", "answer"}` per line) into `output`/{train,test}.parquet.
-pub fn gsm8k(input: &Path, output: &Path) -> Result<PrepareReport> {
-    let mut files = Vec::new();
-    for split in ["train", "test"] {
-        let rows = read_rows(&[input.join(format!("{split}.jsonl"))], &["question", "answer"], &[])?;
-        let problems = rows.iter().map(problem).collect::<Result<Vec<_>>>()?;
-        let path = output.join(format!("{split}.parquet"));
-        write_parquet(&path, DATA_SOURCE, "math", split, &problems)?;
-        files.push((path, problems.len()));
-    }
-    Ok(PrepareReport { files })
-}
+pub(super) static GSM8K: Preparer = Preparer {
+    name: "gsm8k",
+    doc: "GSM8K: word problems of grade school, scored by the number after \"####\"",
+    files: "train and test with the columns question and answer: train.jsonl and test.jsonl as published, or main/ of the data set \
+            openai/gsm8k",
+    licence: "MIT",
+    run: |args| {
+        args.only_settings(&[])?;
+        Mapped { reads: &["question", "answer"], drops: &[], row }.write_splits(args, &["train", "test"])
+    },
+};
 
-fn problem(row: &Row) -> Result<MathProblem> {
+fn row(row: &Row, split: &str, index: usize) -> Result<VerlRow> {
     static FINAL: LazyLock<Regex> = LazyLock::new(|| Regex::new("#### (-?[0-9.,]+)").expect("a constant pattern"));
-    let text = |name| row.column(name)?.as_str().with_context(|| format!("{}: \"{name}\" must be text", row.place()));
-    let (question, answer) = (text("question")?, text("answer")?);
-    let number = FINAL.captures(answer).with_context(|| format!("{}: the answer has no \"#### NUMBER\"", row.place()))?;
-    Ok(MathProblem {
-        prompt: format!("{question} {INSTRUCTION}"),
+    let (question, answer) = (text(row, "question")?, text(row, "answer")?);
+    let number = FINAL.captures(answer).context("the answer has no \"#### NUMBER\"")?;
+    Ok(VerlRow {
+        data_source: "openai/gsm8k",
+        prompt: VerlRow::user(&format!("{question} {INSTRUCTION}")),
+        ability: "math",
+        style: "rule",
         ground_truth: number[1].replace(',', ""),
-        question: question.to_owned(),
-        answer: answer.to_owned(),
+        extra_info: json!({"split": split, "index": index, "answer": answer, "question": question}),
     })
 }

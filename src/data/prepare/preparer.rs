@@ -53,5 +53,9 @@ impl PrepareArgs {
 pub struct Preparer {
     pub name: &'static str,
     pub doc: &'static str,
+    /// The files that `--input` must have, and the data sets of the Hub that have them; empty where nothing is read.
+    pub files: &'static str,
+    /// The licence of what is written.
+    pub licence: &'static str,
     pub run: fn(&PrepareArgs) -> Result<PrepareReport>,
 }

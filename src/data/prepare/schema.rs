@@ -1,56 +1,65 @@
 //! The parquet schema of RL data sets: the one of verl's own preparation scripts.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::Result;
-use arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
-use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::Field;
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
 
-use crate::data::table::write_batches;
+use crate::data::table::Table;
 
-/// One problem: `prompt` is the user's message, and the scorer compares with `ground_truth`; `question` and `answer` are the
-/// source's own texts, kept under `extra_info`.
+/// One row in verl's schema.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MathProblem {
-    pub prompt: String,
+pub struct VerlRow {
+    /// The data source, which chooses the scorer.
+    pub data_source: &'static str,
+    /// The messages, or plain text.
+    pub prompt: Value,
+    pub ability: &'static str,
+    /// verl's `reward_model.style`: "rule" or "model".
+    pub style: &'static str,
     pub ground_truth: String,
-    pub question: String,
-    pub answer: String,
+    /// An object; `split` and `index` by convention.
+    pub extra_info: Value,
 }
 
-/// Writes `problems` with the columns data_source, prompt, ability, reward_model and extra_info {split, index, answer,
-/// question}. The file appears whole or not at all.
-pub fn write_parquet(path: &Path, data_source: &str, ability: &str, split: &str, problems: &[MathProblem]) -> Result<()> {
-    let count = problems.len();
-    let constant = |text: &str| -> ArrayRef { Arc::new(StringArray::from_iter_values((0..count).map(|_| text))) };
-    let text = |f: fn(&MathProblem) -> &String| -> ArrayRef { Arc::new(StringArray::from_iter_values(problems.iter().map(f))) };
-    let indices: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count as i64));
-
-    let messages = structure(vec![("role", constant("user")), ("content", text(|p| &p.prompt))]);
-    let element = Arc::new(Field::new("element", arrow::array::Array::data_type(&messages).clone(), true));
-    let prompt = ListArray::try_new(element, OffsetBuffer::from_lengths(std::iter::repeat_n(1, count)), messages, None)?;
-    let reward_model = structure(vec![("style", constant("rule")), ("ground_truth", text(|p| &p.ground_truth))]);
-    let extra_info = structure(vec![
-        ("split", constant(split)),
-        ("index", indices),
-        ("answer", text(|p| &p.answer)),
-        ("question", text(|p| &p.question)),
-    ]);
-    let batch = RecordBatch::try_from_iter_with_nullable([
-        ("data_source", constant(data_source), true),
-        ("prompt", Arc::new(prompt) as ArrayRef, true),
-        ("ability", constant(ability), true),
-        ("reward_model", reward_model, true),
-        ("extra_info", extra_info, true),
-    ])?;
-    write_batches(path, batch.schema(), [Ok(batch)])
+impl VerlRow {
+    /// Returns the conversation of one user message.
+    pub fn user(content: &str) -> Value {
+        json!([{"role": "user", "content": content}])
+    }
 }
 
-fn structure(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {
-    let field = |(name, array): (&str, ArrayRef)| {
-        (Arc::new(Field::new(name, arrow::array::Array::data_type(&array).clone(), true)), array)
-    };
-    Arc::new(StructArray::from(columns.into_iter().map(field).collect::<Vec<_>>()))
+/// Writes `rows` with the columns data_source, prompt, ability, reward_model and extra_info. The file appears whole or not at all.
+///
+/// # Errors
+/// If there are no rows, or the file cannot be written.
+pub fn write_rows(path: &Path, rows: Vec<VerlRow>) -> Result<()> {
+    write_beside(&Table::without_columns(rows.len())?, &[], path, rows)
+}
+
+/// Writes `rows` beside the columns of a table with as many rows, but for those `left_out`: what `datasets.map` does in verl's
+/// scripts.
+///
+/// # Errors
+/// Those of [`write_rows`].
+pub(super) fn write_beside(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>) -> Result<()> {
+    if rows.is_empty() {
+        bail!("{}: there are no rows to write", path.display());
+    }
+    let (mut sources, mut prompts, mut abilities, mut models, mut extras) = (vec![], vec![], vec![], vec![], vec![]);
+    for row in rows {
+        sources.push(Value::from(row.data_source));
+        prompts.push(row.prompt);
+        abilities.push(Value::from(row.ability));
+        models.push(json!({"style": row.style, "ground_truth": row.ground_truth}));
+        extras.push(row.extra_info);
+    }
+    let columns: [(&str, &[Value]); 5] = [
+        ("data_source", &sources),
+        ("prompt", &prompts),
+        ("ability", &abilities),
+        ("reward_model", &models),
+        ("extra_info", &extras),
+    ];
+    table.write_columns(path, left_out, &columns)
 }
