@@ -83,6 +83,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (MEMORY, &["**.enable_gradient_checkpointing"]),
     (Effect, &["**.optim.lr", "**.optim.lr_warmup_steps", "**.optim.lr_warmup_steps_ratio", "**.optim.min_lr_ratio"]),
     (Effect, &["**.optim.num_cycles", "**.optim.lr_scheduler_type", "**.optim.total_training_steps", "**.optim.weight_decay"]),
+    (Effect, &["**.optim.min_lr", "**.optim.lr_warmup_init", "**.optim.power", "**.optim.timescale", "**.optim.stable_ratio"]),
+    (Effect, &["**.optim.lr_wsd_decay_*", "**.optim.zero_indexed_step"]),
     (Effect, &["**.optim.betas", "**.optim.eps", "optim.clip_grad"]),
     (MEMORY, &["actor_rollout_ref.**.*micro_batch_size_per_gpu", "actor_rollout_ref.**.*use_dynamic_bsz"]),
     (MEMORY, &["actor_rollout_ref.**.*max_token_len_per_gpu", "critic.*micro_batch_size_per_gpu", "critic.use_dynamic_bsz"]),

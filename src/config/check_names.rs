@@ -47,8 +47,9 @@ impl Report<'_> {
                 {
                     continue;
                 }
-                let problem =
-                    Problem::new(key, format!("`{key}` must be one of {}, not `{name}`", allowed.join(", "))).at(&item.origin);
+                let why = self.choices.absent(key, name).map(|reason| format!(": {reason}")).unwrap_or_default();
+                let message = format!("`{key}` must be one of {}, not `{name}`{why}", allowed.join(", "));
+                let problem = Problem::new(key, message).at(&item.origin);
                 let meant = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
                 self.problems.push(meant.into_iter().fold(problem, Problem::help));
             }

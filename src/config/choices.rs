@@ -21,9 +21,14 @@ impl Choices {
         self.0.iter()
     }
 
-    /// Returns the choices of a key.
+    /// Returns the choices of a key, without the names that are refused.
     pub fn of(&self, key: &str) -> impl Iterator<Item = &Choice> {
-        self.0.iter().filter(move |choice| choice.key == key)
+        self.0.iter().filter(move |choice| choice.key == key && choice.absent.is_none())
+    }
+
+    /// Returns the reason why a name that other libraries have is not here, if it is known.
+    pub(super) fn absent(&self, key: &str, name: &str) -> Option<&'static str> {
+        self.0.iter().filter(|choice| choice.key == key && choice.name == name).find_map(|choice| choice.absent)
     }
 
     /// Returns the names that a key may hold; `None` if no registry knows its names.

@@ -14,6 +14,7 @@ pub mod generation;
 pub mod memory_estimate;
 pub mod models;
 pub mod nonfinite;
+pub mod optim_choices;
 mod pipeline;
 pub mod resume;
 pub mod reward_plan;

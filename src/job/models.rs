@@ -26,13 +26,27 @@ pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps
 /// The learning rates of a run of `total_steps`.
 pub fn schedule(optim: &OptimConfig, total_steps: u64) -> Result<Schedule> {
     let schedule_steps = optim.schedule_steps(total_steps as usize);
+    let share = |rate: f64| if optim.lr > 0.0 { rate / optim.lr } else { 0.0 };
     Ok(Schedule {
-        kind: schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?,
         warmup_steps: schedule::warmup_steps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, schedule_steps),
-        total_steps: schedule_steps,
-        min_lr_ratio: optim.min_lr_ratio,
+        warmup_init: share(optim.lr_warmup_init),
+        floor: optim.min_lr_ratio.max(share(optim.min_lr)),
         num_cycles: optim.num_cycles,
+        power: optim.power,
+        timescale: optim.timescale,
+        stable_ratio: optim.stable_ratio,
+        wsd_decay_steps: optim.lr_wsd_decay_steps,
+        wsd_style: schedule::find_style(&optim.lr_wsd_decay_style).context("unknown lr_wsd_decay_style")?,
+        zero_indexed_step: optim.zero_indexed_step,
+        ..Schedule::new(schedule::find(&optim.lr_scheduler_type).context("unknown lr_scheduler_type")?, schedule_steps)
     })
+}
+
+/// True if the learning rate at some step depends on the length of the run.
+pub fn rate_follows_length(optim: &OptimConfig) -> bool {
+    let warms_up = optim.lr_warmup_steps <= 0 && optim.lr_warmup_steps_ratio > 0.0;
+    let falls = schedule::find(&optim.lr_scheduler_type).is_some_and(|kind| kind.follows_length);
+    optim.total_training_steps < 0 && (warms_up || falls)
 }
 
 /// The model layer's name for an `init`.

@@ -6,13 +6,24 @@ use super::models::schedule;
 use super::unused_options::UnusedOption;
 use crate::config::schema::OptimConfig;
 
+/// The number of `schedule_keys`.
+const KEYS: usize = 12;
+
 /// The keys of [`of_schedule`] below the mapping of an optimizer.
 macro_rules! schedule_keys {
     ($optim:literal) => {
         [
             concat!($optim, ".lr_warmup_steps_ratio"),
+            concat!($optim, ".lr_warmup_init"),
+            concat!($optim, ".min_lr"),
             concat!($optim, ".min_lr_ratio"),
             concat!($optim, ".num_cycles"),
+            concat!($optim, ".power"),
+            concat!($optim, ".timescale"),
+            concat!($optim, ".stable_ratio"),
+            concat!($optim, ".lr_wsd_decay_steps"),
+            concat!($optim, ".lr_wsd_decay_style"),
+            concat!($optim, ".zero_indexed_step"),
             concat!($optim, ".total_training_steps"),
         ]
     };
@@ -23,7 +34,7 @@ pub(crate) use schedule_keys;
 ///
 /// # Errors
 /// A schedule that does not exist.
-pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[UnusedOption; 4]> {
+pub fn of_schedule(keys: [&'static str; KEYS], optim: &OptimConfig) -> Result<[UnusedOption; KEYS]> {
     const WHY: &str = "lr_scheduler_type and lr_warmup_steps leave nothing for it to change";
     const STEPS: usize = 40;
     let rates = |change: &dyn Fn(&mut OptimConfig)| -> Result<Vec<f64>> {
@@ -33,10 +44,19 @@ pub fn of_schedule(keys: [&'static str; 4], optim: &OptimConfig) -> Result<[Unus
         Ok((0..STEPS).map(|step| schedule.factor(step)).collect())
     };
     let other = |share: f64| if share < 0.5 { 1.0 } else { 0.0 };
-    let changes: [&dyn Fn(&mut OptimConfig); 4] = [
+    let changes: [&dyn Fn(&mut OptimConfig); KEYS] = [
         &|optim| optim.lr_warmup_steps_ratio = other(optim.lr_warmup_steps_ratio),
-        &|optim| optim.min_lr_ratio = other(optim.min_lr_ratio),
+        // The higher one of `min_lr` and `min_lr_ratio` counts, so each is compared with none.
+        &|optim| optim.lr_warmup_init = if optim.lr_warmup_init > 0.0 { 0.0 } else { optim.lr },
+        &|optim| optim.min_lr = if optim.min_lr > 0.0 { 0.0 } else { optim.lr },
+        &|optim| optim.min_lr_ratio = if optim.min_lr_ratio > 0.0 { 0.0 } else { 1.0 },
         &|optim| optim.num_cycles += 0.3,
+        &|optim| optim.power += 0.3,
+        &|optim| optim.timescale = if optim.timescale == Some(7) { Some(9) } else { Some(7) },
+        &|optim| optim.stable_ratio = other(optim.stable_ratio),
+        &|optim| optim.lr_wsd_decay_steps = if optim.lr_wsd_decay_steps == Some(7) { Some(9) } else { Some(7) },
+        &|optim| optim.lr_wsd_decay_style = if optim.lr_wsd_decay_style == "linear" { "cosine" } else { "linear" }.into(),
+        &|optim| optim.zero_indexed_step = !optim.zero_indexed_step,
         &|optim| optim.total_training_steps = if optim.total_training_steps == 17 { 23 } else { 17 },
     ];
     let now = rates(&|_| {})?;

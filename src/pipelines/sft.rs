@@ -16,12 +16,13 @@ use crate::data::{Sampler, SftExample, Tokenizer};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner};
 use crate::job::models::{learner, model_init, open_device};
 use crate::job::nonfinite::report;
+use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::warn_of_unused;
 use crate::job::{Context, Pipeline, Run, adapter, template_date};
 use crate::model::token_stats::TokenGrads;
 use crate::model::{CausalLm, Gradients, Sequence};
 use crate::optim::learner::HUGGINGFACE;
-use crate::optim::{Learner, Update, schedule};
+use crate::optim::{Learner, Update};
 use crate::run::Output;
 use crate::tracking::{self, Metrics};
 use crate::util::choice::Choice;
@@ -29,8 +30,7 @@ use crate::util::interrupt::Interrupt;
 
 /// Returns every name that the registries know, for the configuration of a supervised run.
 pub fn choices() -> Vec<Choice> {
-    let schedules = schedule::names().into_iter().map(|name| Choice::plain("optim.lr_scheduler_type", name));
-    schedules.chain(tracking::choices()).collect()
+    optim_choices!("optim").chain(tracking::choices()).collect()
 }
 
 /// The supervised fine-tuning of one model.

@@ -11,7 +11,7 @@ use crate::config::{SftConfig, Value, defaults};
 use crate::data::rows::Rows;
 use crate::data::{Sampler, SftColumns, SftExample, SftOptions, Tokenizer, load_sft, take_samples};
 use crate::job::checkpoint_parts::loaded;
-use crate::job::models::check_model;
+use crate::job::models::{check_model, rate_follows_length};
 use crate::job::template_date::dated;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_schedule, schedule_keys};
@@ -83,7 +83,7 @@ pub(super) fn run_settings(config: &SftConfig, steps_per_epoch: u64, total_steps
         loads_extra: checkpoint.load_contents.contains(&Extra),
         load_contents_key: "checkpoint.load_contents",
         loaded: loaded(&checkpoint.load_contents),
-        rate_follows_length: config.optim.optim().follows_length(),
+        rate_follows_length: rate_follows_length(&config.optim.optim()),
         steps_per_epoch,
         total_steps,
     }

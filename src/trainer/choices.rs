@@ -2,7 +2,7 @@
 
 use crate::algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss};
 use crate::config::schema::{ADV_ESTIMATOR, LOSS_MODE, REMOTE};
-use crate::optim::schedule;
+use crate::job::optim_choices::optim_choices;
 use crate::reward;
 use crate::tracking;
 use crate::util::choice::Choice;
@@ -18,9 +18,9 @@ pub fn choices() -> Vec<Choice> {
         .chain(kl("actor_rollout_ref.actor.kl_loss_type"))
         .chain(plain("algorithm.pf_ppo.reweight_method", pf_ppo::names()))
         .chain(plain("actor_rollout_ref.actor.loss_agg_mode", aggregate::names()))
-        .chain(plain("actor_rollout_ref.actor.optim.lr_scheduler_type", schedule::names()))
+        .chain(optim_choices!("actor_rollout_ref.actor.optim"))
         .chain(plain("critic.loss_agg_mode", aggregate::names()))
-        .chain(plain("critic.optim.lr_scheduler_type", schedule::names()))
+        .chain(optim_choices!("critic.optim"))
         .chain(plain("reward_model.reward_functions", functions))
         .chain(tracking::choices())
         .collect()

@@ -6,12 +6,13 @@ use crate::config::PpoConfig;
 use crate::config::schema::CheckpointContent::Extra;
 use crate::job::RunSettings;
 use crate::job::checkpoint_parts::loaded;
+use crate::job::models::rate_follows_length;
 use crate::run::Watched;
 
 /// The settings of reinforcement learning that every training run has; the size of the model is not known yet.
 pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
     let (trainer, actor) = (&config.trainer, &config.actor_rollout_ref.actor);
-    let critic_follows = config.has_critic() && config.critic.optim.follows_length();
+    let critic_follows = config.has_critic() && rate_follows_length(&config.critic.optim);
     RunSettings {
         kind: "ppo",
         project: trainer.project_name.clone(),
@@ -34,7 +35,7 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
         loads_extra: actor.checkpoint.load_contents.contains(&Extra),
         load_contents_key: LOAD_CONTENTS,
         loaded: loaded_parts(config),
-        rate_follows_length: actor.optim.follows_length() || critic_follows,
+        rate_follows_length: rate_follows_length(&actor.optim) || critic_follows,
         steps_per_epoch: steps_per_epoch.max(1),
         total_steps,
     }

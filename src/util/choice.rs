@@ -16,12 +16,19 @@ pub struct Choice {
     pub refuses: &'static [Refusal],
     /// The switch that chooses it in place of what `key` says.
     pub chosen_by: Option<&'static str>,
+    /// The reason why this name, which users of other libraries know, is not here. Such a name is refused.
+    pub absent: Option<&'static str>,
 }
 
 impl Choice {
     /// Returns a name without consequences.
     pub fn plain(key: &'static str, name: impl Into<Cow<'static, str>>) -> Self {
         Self { key, name: name.into(), ..Self::default() }
+    }
+
+    /// Returns a name that is refused for this reason.
+    pub fn absent(key: &'static str, name: &'static str, reason: &'static str) -> Self {
+        Self { absent: Some(reason), ..Self::plain(key, name) }
     }
 }
 

@@ -191,13 +191,7 @@ fn learner(model: CausalLm) -> Learner {
     Learner {
         model: model.trainable(),
         optimizer: AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
-        schedule: Schedule {
-            kind: schedule::find("constant").unwrap(),
-            warmup_steps: 0,
-            total_steps: 9,
-            min_lr_ratio: 0.0,
-            num_cycles: 0.5,
-        },
+        schedule: Schedule::new(schedule::find("constant").unwrap(), 9),
         lr: 1e-2,
         grad_clip: 1.0,
     }

@@ -49,7 +49,6 @@ const NO_TRANSFER_QUEUE: &str = "data stays in one process";
 const NO_READER: &str = "nothing reads it: every prompt keeps its ids and its messages";
 const OWN_CONFIG: &str = "a model is what its own config.json says: change it there";
 const OWN_OPTIMIZER: &str = "AdamW is built in";
-const OWN_SCHEDULE: &str = "the schedule has a linear warm-up from 0, then it is constant, linear or cosine";
 const RECOMPUTE: &str = "enable_gradient_checkpointing of the model chooses between memory and arithmetic";
 const OWN_WEIGHTS: &str = "weights are read from the model's folder; init=random draws them instead";
 const SAVES_AT_ONCE: &str = "a checkpoint is written before the next step, and verified when it is loaded";
@@ -88,19 +87,14 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.override_optimizer_config.overlap_cpu_optimizer_d2h_h2d", Ignored(ONE_DEVICE)),
     ("**.override_optimizer_config.use_precision_aware_optimizer", Ignored(ONE_DTYPE)),
     ("**.override_optimizer_config.**", Refused(OWN_OPTIMIZER)),
-    ("**.optim.zero_indexed_step", Refused("the first step has index 0 in the schedule")),
-    ("**.optim.lr_warmup_init", Refused(OWN_SCHEDULE)),
-    ("**.optim.lr_decay_steps", Refused(OWN_SCHEDULE)),
-    ("**.optim.lr_min", Refused("the floor is a fraction of lr: set min_lr_ratio")),
-    ("**.optim.min_lr", Refused("the floor is a fraction of lr: set min_lr_ratio")),
+    ("**.optim.lr_decay_steps", Renamed("**.optim.total_training_steps")),
+    ("**.optim.lr_min", Renamed("**.optim.min_lr")),
     ("**.optim.weight_decay_incr_style", Refused("the weight decay is constant")),
-    ("**.optim.lr_wsd_decay_style", Ignored(OWN_SCHEDULE)),
-    ("**.optim.lr_wsd_decay_steps", Ignored(OWN_SCHEDULE)),
     ("**.optim.use_checkpoint_opt_param_scheduler", Ignored("after a resume, too, the schedule is that of the settings")),
     ("**.optim.decay_type", Renamed("**.optim.lr_scheduler_type")),
     ("**.optim.min_lr_factor", Renamed("**.optim.min_lr_ratio")),
-    ("**.optim.lr_decay_ratio", Refused(OWN_SCHEDULE)),
-    ("**.optim.lr_start", Refused(OWN_SCHEDULE)),
+    ("**.optim.lr_decay_ratio", Refused("the length of the schedule is counted in steps: set total_training_steps")),
+    ("**.optim.lr_start", Renamed("**.optim.lr_warmup_init")),
     ("**.optim.init_lr_ratio", Ignored("the warm-up starts from 0")),
     ("**.optim.wd_incr_style", Refused("the weight decay is constant")),
     ("**.optim.master_weights", Ignored(ONE_DTYPE)),

@@ -1,6 +1,6 @@
 //! The optimizers and their schedules.
 
-use super::super::peers::{Draft, float, list, schedules, shape, text};
+use super::super::peers::{Draft, float, list, schedules, shape};
 use crate::hydra::Value;
 
 pub fn derive(draft: &mut Draft) {
@@ -35,15 +35,15 @@ fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
     if found.is_none() && draft.refused.iter().all(|one| !one.option.contains("lr_scheduler")) {
         draft.refuse(&scheduler, format!("there are {}", schedules()));
     }
-    let (shape, warms_up) = found.unwrap_or(("cosine", true));
-    draft.set(&key("lr_scheduler_type"), text(shape), &scheduler);
+    let Some(shape) = found.or_else(|| shape("cosine")) else { return };
+    shape.set(draft, section, &scheduler);
     let ratio = names("min_lr_ratio", "min_lr_ratio");
     if name == "cosine_with_min_lr" {
         let floor = draft.values.number(&ratio).unwrap_or(0.1);
         draft.set(&key("min_lr_ratio"), float(floor), &format!("{ratio} {scheduler}"));
     }
     let warmup = names("lr_warmup_ratio", "lr_warmup_ratio");
-    let share = draft.values.number(&warmup).filter(|_| warms_up).unwrap_or(0.0);
+    let share = draft.values.number(&warmup).filter(|_| shape.warms_up).unwrap_or(0.0);
     draft.set(&key("lr_warmup_steps"), Value::Int(-1), "");
     draft.set(&key("lr_warmup_steps_ratio"), float(share), &warmup);
 }

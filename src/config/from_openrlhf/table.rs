@@ -274,7 +274,7 @@ pub const ROWS: &[Row] = &[
         "actor.lr_scheduler critic.lr_scheduler lr_scheduler",
         "",
         Read(
-            "`lr_scheduler_type` beside `betas`: `cosine_with_min_lr` is `cosine`; `linear`, `cosine`, `constant`, `constant_with_warmup`; others are refused by name",
+            "`lr_scheduler_type` beside `betas`: `cosine_with_min_lr` is `cosine`, and every other name of transformers but `reduce_lr_on_plateau` and `greedy`, which are refused",
         ),
     ),
     ("actor.lr_warmup_ratio critic.lr_warmup_ratio lr_warmup_ratio", "", Read("`lr_warmup_steps_ratio` beside it")),

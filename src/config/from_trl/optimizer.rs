@@ -1,7 +1,7 @@
 //! The optimizer and its schedule.
 
-use super::super::peers::{Draft, float, int, list, schedules, shape, text};
-use crate::hydra::{Value, inline};
+use super::super::peers::{Draft, float, int, list, schedules, shape};
+use crate::hydra::Value;
 
 /// Sets optimizer and schedule; `updates`: the updates of a step, which transformers counts.
 pub fn derive(draft: &mut Draft, updates: f64) {
@@ -47,31 +47,19 @@ fn schedule(draft: &mut Draft, section: &str, updates: f64) {
     if found.is_none() {
         refuse_once(draft, "lr_scheduler_type", format!("there are {}", schedules()));
     }
-    let (shape, warms_up) = found.unwrap_or(("linear", true));
-    draft.set(&key("lr_scheduler_type"), text(shape), "lr_scheduler_type");
+    let Some(shape) = found.or_else(|| shape("linear")) else { return };
+    shape.set(draft, section, "lr_scheduler_type");
     if let Value::Map(options) = draft.values.get("lr_scheduler_kwargs") {
         for (option, node) in options {
-            let lr = draft.values.number("learning_rate").filter(|lr| *lr > 0.0).unwrap_or(1.0);
-            let number = match node.value {
-                Value::Float(number) => number,
-                Value::Int(number) => number as f64,
-                _ => f64::NAN,
-            };
-            match (name.as_str(), option.as_str()) {
-                ("cosine", "num_cycles") => draft.set(&key("num_cycles"), float(number), "lr_scheduler_kwargs"),
-                ("cosine_with_min_lr", "min_lr_rate") => draft.set(&key("min_lr_ratio"), float(number), "lr_scheduler_kwargs"),
-                ("cosine_with_min_lr", "min_lr") => draft.set(&key("min_lr_ratio"), float(number / lr), "lr_scheduler_kwargs"),
-                _ => refuse_once(
-                    draft,
-                    "lr_scheduler_kwargs",
-                    format!("`{option}: {}` has no counterpart in {name}", inline(&node.value)),
-                ),
+            let from = (section, "lr_scheduler_kwargs");
+            if let Err(reason) = shape.set_option(draft, from, (&option, &node.value), updates) {
+                refuse_once(draft, "lr_scheduler_kwargs", reason);
             }
         }
     }
     draft.set(&key("lr_warmup_steps"), int(-1), "");
     draft.set(&key("lr_warmup_steps_ratio"), float(0.0), "");
-    if !warms_up {
+    if !shape.warms_up {
         return;
     }
     let (steps, ratio) = (draft.values.number("warmup_steps").unwrap_or(0.0), draft.values.number("warmup_ratio").unwrap_or(0.0));
@@ -81,6 +69,8 @@ fn schedule(draft: &mut Draft, section: &str, updates: f64) {
         draft.set(&key("lr_warmup_steps_ratio"), float(steps), "warmup_steps");
     } else if ratio > 0.0 {
         draft.set(&key("lr_warmup_steps_ratio"), float(ratio), "warmup_ratio");
+    } else if shape.ours == "inverse_sqrt" && updates > 1.0 && !draft.settings.contains_key(&draft.key(&key("timescale"))) {
+        draft.set(&key("timescale"), int((10_000.0 / updates).round() as i64), "lr_scheduler_type");
     }
 }
 

@@ -66,14 +66,14 @@ pub const ROWS: &[Row] = &[
         "lr_scheduler_type",
         "",
         Read(
-            "`lr_scheduler_type` beside it: `linear`, `cosine`, `cosine_with_min_lr`, `constant` (which skips the warm-up) and `constant_with_warmup`; others are refused by name",
+            "`lr_scheduler_type` beside it: every name but `reduce_lr_on_plateau` and `greedy`, which are refused; `constant` skips the warm-up, `cosine_warmup_with_min_lr` is `cosine` with `zero_indexed_step=false`, `warmup_stable_decay` is `wsd`",
         ),
     ),
     (
         "lr_scheduler_kwargs",
         "",
         Read(
-            "`num_cycles` of `cosine`, `min_lr_rate` and `min_lr` of `cosine_with_min_lr`, as `min_lr_ratio`; others are refused by name",
+            "`num_cycles`, `min_lr` and `lr_end` as `min_lr`, `min_lr_rate` and `min_lr_ratio` as `min_lr_ratio`, `power`, `timescale`, `num_decay_steps` and `decay_type` as `lr_wsd_decay_steps` and `lr_wsd_decay_style`, for the schedules that have them; others are refused by name",
         ),
     ),
     ("warmup_steps", "", Read("`lr_warmup_steps` beside it, in steps; a value below 1 is a ratio, as in transformers 5")),

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Report;
+
 /// AdamW and its learning-rate schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -9,8 +11,16 @@ pub struct OptimConfig {
     pub lr: f64,
     pub lr_warmup_steps: i64,
     pub lr_warmup_steps_ratio: f64,
+    pub min_lr: f64,
     pub min_lr_ratio: f64,
+    pub lr_warmup_init: f64,
     pub num_cycles: f64,
+    pub power: f64,
+    pub timescale: Option<usize>,
+    pub stable_ratio: f64,
+    pub lr_wsd_decay_steps: Option<usize>,
+    pub lr_wsd_decay_style: String,
+    pub zero_indexed_step: bool,
     pub lr_scheduler_type: String,
     pub total_training_steps: i64,
     pub weight_decay: f64,
@@ -24,9 +34,19 @@ impl OptimConfig {
         usize::try_from(self.total_training_steps).unwrap_or(run_steps)
     }
 
-    /// True if the learning rate at some step depends on the length of the run.
-    pub fn follows_length(&self) -> bool {
-        let warms_up = self.lr_warmup_steps <= 0 && self.lr_warmup_steps_ratio > 0.0;
-        self.total_training_steps < 0 && (warms_up || self.lr_scheduler_type != "constant")
+    /// Checks the rates against each other; `section` is the key of these settings.
+    pub(super) fn validate(&self, section: &str, report: &mut Report) {
+        for (name, rate) in [("min_lr", self.min_lr), ("lr_warmup_init", self.lr_warmup_init)] {
+            if rate > self.lr {
+                let (key, lr) = (format!("{section}.{name}"), self.lr);
+                let message = format!("`{key}` is {rate}, above `{section}.lr`, which is {lr}: a schedule has no higher rate");
+                report.wrong(&key, message, format!("write {key}={lr} or less"));
+            }
+        }
+        if self.lr_scheduler_type == "cosine_with_restarts" && self.num_cycles.fract() != 0.0 {
+            let key = format!("{section}.num_cycles");
+            let message = format!("`{key}` is {}, but cosine_with_restarts falls that many times", self.num_cycles);
+            report.wrong(&key, message, format!("write a whole number, such as {key}=1"));
+        }
     }
 }

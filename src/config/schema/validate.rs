@@ -28,6 +28,10 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     agreement(config, report);
     validate_algorithm::algorithm(config, report);
     validate_critic::critic(config, report);
+    config.actor_rollout_ref.actor.optim.validate("actor_rollout_ref.actor.optim", report);
+    if config.has_critic() {
+        config.critic.optim.validate("critic.optim", report);
+    }
     lora(config, report);
     template_date(config.data.chat_template_date.as_deref(), report);
     validate_reward::keys(&config.rewards(), report);

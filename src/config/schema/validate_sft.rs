@@ -25,6 +25,7 @@ pub fn sft(config: &SftConfig, report: &mut Report) {
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
     }
     template_date(data.chat_template_date.as_deref(), report);
+    config.optim.optim().validate("optim", report);
     config.model.lora().validate(config.model.init, report);
     micro_batches(config, report);
 }
