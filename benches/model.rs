@@ -73,7 +73,7 @@ fn training(c: &mut Criterion) {
     let mut learner = Learner {
         model: MODEL.clone().trainable(),
         optimizer: AdamW::new(config),
-        schedule: Schedule { kind, warmup_steps: 0, total_steps: 1, min_lr_ratio: 0.0, num_cycles: 0.5 },
+        schedule: Schedule::new(kind, 1),
         lr: 1e-5,
         grad_clip: 1.0,
     };
