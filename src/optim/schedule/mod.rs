@@ -19,7 +19,7 @@ pub static SCHEDULES: &[ScheduleKind] = &[
     entries::POLYNOMIAL,
     entries::INVERSE_SQRT,
     entries::INVERSE_SQUARE_ROOT,
-    wsd::WSD,
+    entries::WSD,
 ];
 
 /// Schedules of other libraries that are not here, and the reason.

@@ -45,6 +45,12 @@ const OWN: &[&str] = &[
     "**.lr_warmup_steps -1",
     "**.min_lr_ratio 0.0",
     "**.num_cycles 0.5",
+    "**.lr_warmup_init 0.0",
+    "**.lr_wsd_decay_style cosine",
+    "**.min_lr 0.0",
+    "**.optim.power 1.0",
+    "**.optim.stable_ratio 0.9",
+    "**.optim.zero_indexed_step true",
     "**.total_training_steps -1",
     // As in later editions; 0.4.1 makes no correction with these numbers.
     "actor_rollout_ref.rollout.logprobs_mode processed_logprobs",
