@@ -112,7 +112,9 @@ fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Sc
     let is_file = args.command.as_ref().is_some_and(|command| command.starts_with('@'));
     let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line };
     let failed = |line: usize, message: &str| Failure::setup(anyhow!("{name}:{line}: {message}"));
-    let script = given.within(|around| shell::read(text, &around))?.map_err(|error| failed(error.line, &error.message))?;
+    let is_meant = |words: &[String]| (peer.find)(words).is_some_and(|call| peer.trainer(&call.stage).is_some());
+    let script =
+        given.within(|around| shell::read(text, &around, &is_meant))?.map_err(|error| failed(error.line, &error.message))?;
     let has_call = script.calls.iter().any(|call| (peer.find)(&call.words).is_some());
     match script.ended.filter(|_| !has_call) {
         Some(line) => Err(failed(line, "the script ends here, before it launches a trainer: give it what it asks for")),

@@ -12,13 +12,12 @@ pub fn derive(draft: &mut Draft) {
     let (n, update) = (count(N), count(UPDATE));
     let prompts = count("rollout.batch_size rollout_batch_size");
     let epochs = count("train.max_epochs max_epochs");
-    let mini = (update / n).max(1);
-    if !update.is_multiple_of(n) {
-        let reason =
-            format!("an update here takes all responses to its prompts, and {update} is no multiple of the {n} of a prompt");
-        draft.refuse(UPDATE, reason);
-    } else if !prompts.is_multiple_of(mini) {
-        let reason = format!("an update takes {mini} prompts, which do not divide the {prompts} of a rollout");
+    let wanted = (update / n).clamp(1, prompts.max(1));
+    let mini = (1..=wanted).rev().find(|size| prompts.is_multiple_of(*size)).unwrap_or(1);
+    if mini * n != update {
+        let reason = format!(
+            "an update here takes all {n} responses to its prompts, whose number divides the {prompts} of a rollout: it takes {mini}"
+        );
         draft.refuse(UPDATE, reason);
     }
     draft.set("@actor.ppo_mini_batch_size", int(mini), &format!("{UPDATE} {N}"));

@@ -45,6 +45,19 @@ impl Converted {
         self.overrides.iter().map(filled).collect()
     }
 
+    /// Returns a text with `…` in place of its holes.
+    pub(super) fn shown(&self, text: &str) -> String {
+        (0..self.holes.len()).fold(text.to_string(), |text, hole| text.replace(&placeholder(hole), "…"))
+    }
+
+    /// Writes `…` in place of the holes in what is lost.
+    pub(super) fn show_holes(&mut self) {
+        let (mut ignored, mut blocked) = (std::mem::take(&mut self.ignored), std::mem::take(&mut self.blocked));
+        ignored.iter_mut().for_each(|one| one.value = self.shown(&one.value));
+        blocked.iter_mut().for_each(|one| one.value = self.shown(&one.value));
+        (self.ignored, self.blocked) = (ignored, blocked);
+    }
+
     /// Removes what is blocked from the words of the command.
     pub(super) fn drop_blocked(&mut self) {
         let (renamed, blocked) = (&self.renamed, &self.blocked);

@@ -65,7 +65,8 @@ fn invocation(source: &Source) -> Result<Invocation, Problem> {
         let text = source.text.lines().nth(line - 1).unwrap_or_default().trim();
         Problem::new("", format!("{name}:{line}: {message}\n      {text}"))
     };
-    let script = shell::read(source.text, &source.around).map_err(|error| at(error.line, &error.message))?;
+    let is_meant = |words: &[String]| program(words).is_some();
+    let script = shell::read(source.text, &source.around, &is_meant).map_err(|error| at(error.line, &error.message))?;
     let mut found = script.calls.iter().filter_map(|call| Some((call, program(&call.words)?)));
     let Some((call, (program, rest))) = found.next() else {
         if let Some(line) = script.ended {
@@ -224,6 +225,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
     }
     converted.settings = sort(given, &mut converted, defaults.root())?;
     converted.drop_blocked();
+    converted.show_holes();
     converted.recipe = recipe::write(&converted);
     Ok(converted)
 }

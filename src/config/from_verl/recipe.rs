@@ -1,6 +1,6 @@
 //! The recipe of a converted command of verl.
 
-use super::converted::{Converted, placeholder};
+use super::converted::{Blocked, Converted, placeholder};
 use crate::config::defaults;
 use crate::config::recipe::{Entry, Recipe, Section, numbered};
 use crate::config::shell::Hole;
@@ -8,8 +8,7 @@ use crate::hydra::{Node, Value, below};
 
 /// Returns the text of the recipe: its command, verl's defaults, and the changes by the command.
 pub fn write(converted: &Converted) -> String {
-    let ignored = converted.ignored.iter().map(|one| filled(&format!("{}={}: {}", one.key, one.value, one.reason), converted));
-    let blocked = converted.blocked.iter().map(|one| filled(&one.line(), converted));
+    let ignored = converted.ignored.iter().map(|one| format!("{}={}: {}", one.key, one.value, one.reason));
     let open = converted.open.iter().map(|hole| format!("set me: {}", reason(hole)));
     let defaults = defaults(converted.kind.default_file()).ok();
     let defaults = defaults.as_ref().map(|defaults| defaults.root());
@@ -20,7 +19,7 @@ pub fn write(converted: &Converted) -> String {
         ],
         lists: vec![
             ("ignored, because", ignored.collect()),
-            ("not here, and left out", numbered(blocked)),
+            ("not here, and left out", numbered(converted.blocked.iter().map(Blocked::line))),
             ("further overrides that the script may add", open.collect()),
         ],
         preset: &converted.preset,
@@ -50,17 +49,12 @@ fn entry(key: &str, node: &Node, default: Option<&Value>, converted: &Converted,
         Value::Text(text) if converted.is_open(&node.value) => {
             let holes = converted.holes.iter().enumerate().filter(|(index, _)| text.contains(&placeholder(*index)));
             let reasons: Vec<String> = holes.map(|(_, hole)| reason(hole)).collect();
-            let shown = filled(text, converted);
+            let shown = converted.shown(text);
             let whole = if shown == "…" { String::new() } else { format!("{shown}: ") };
             Entry::to_be_set(key, default, &format!("{whole}{}", reasons.join("; ")))
         }
         value => Entry::Value { value: value.clone(), comment: String::new() },
     }
-}
-
-/// Returns a text with `…` in place of its holes.
-fn filled(text: &str, converted: &Converted) -> String {
-    (0..converted.holes.len()).fold(text.to_string(), |text, hole| text.replace(&placeholder(hole), "…"))
 }
 
 fn reason(hole: &Hole) -> String {

@@ -46,9 +46,13 @@ pub struct Source<'a> {
 /// If there is no such command, if its stage is not here, or if the library would refuse the command.
 pub fn convert(peer: &'static Peer, source: &Source) -> Result<Converted, ConfigError> {
     let calls = source.calls.iter();
-    let mut found = calls.filter_map(|(line, words)| Some((*line, words.as_slice(), (peer.find)(words)?)));
-    let first = found.next();
-    let further = found.map(|(line, ..)| line).collect();
+    let mut found: Vec<_> = calls.filter_map(|(line, words)| Some((*line, words.as_slice(), (peer.find)(words)?))).collect();
+    // A script may serve a model before it trains another.
+    let first = found.iter().position(|(.., call)| peer.trainer(&call.stage).is_some()).unwrap_or(0);
+    let first = (first < found.len()).then(|| found.remove(first));
+    let mut further: Vec<usize> = found.iter().map(|(line, ..)| *line).collect();
+    further.dedup();
+    further.retain(|line| first.as_ref().is_none_or(|(first, ..)| first != line));
     let of_file = || (1, &[][..], Call { stage: String::new(), rest: 0, script: None });
     let Some((_, words, call)) = first.or_else(|| source.options.map(|_| of_file())) else {
         let message = format!("{}: no command of {}", source.name, peer.name);

@@ -65,7 +65,10 @@ pub fn read(options: &'static Options, trainer: &'static str, words: &[String], 
             (How::Flag, None) => Value::Bool(!negated),
             (How::List, _) => super::list(texts.iter().map(|text| item(text))),
             (How::Text, None) if option.defaults.contains(&Some(Value::Bool(true))) => Value::Bool(true),
-            (_, None) => return Err(wrong("a value")),
+            (_, None) => {
+                let help = "in a script, a variable that is not set leaves no word: give it as NAME=VALUE";
+                return Err(wrong("a value").help(help));
+            }
             (_, Some(text)) => typed(option, Value::Text(text.clone())).map_err(|what| wrong(&what))?,
         };
         given.values.insert(option.name, value);

@@ -178,13 +178,18 @@ impl Machine<'_> {
 
     fn declare_names(&mut self, builtin: &str, words: &[String]) {
         let has = |flag: char| words.iter().any(|word| word.starts_with('-') && word.contains(flag));
-        for word in words.iter().filter(|word| !word.starts_with(['-', '+']) && is_known(word)) {
-            let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+        let split = |word: &'_ String| match word.split_once('=') {
+            Some((name, value)) => (name.to_string(), Some(value.to_string())),
+            None => (word.clone(), None),
+        };
+        let named = words.iter().filter(|word| !word.starts_with(['-', '+'])).map(split);
+        for (name, value) in named.filter(|(name, _)| is_known(name)) {
+            let name = name.as_str();
             if matches!(builtin, "local" | "declare" | "typeset") {
                 self.hide(name);
             }
             match value {
-                Some(value) => self.set(name, Variable::Text(value.to_string())),
+                Some(value) => self.set(name, Variable::Text(value)),
                 None if has('A') => self.set(name, Variable::Map(Default::default())),
                 None if has('a') => self.set(name, Variable::Array(Default::default())),
                 None if builtin == "local" => drop(self.state.variables.insert(name.to_string(), None)),

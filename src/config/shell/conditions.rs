@@ -80,7 +80,8 @@ impl Machine<'_> {
         let file = self.without_unset(text);
         let path = Path::new(&self.state.folder).join(&file);
         let file_is = |holds: &dyn Fn(&Path) -> bool| {
-            (is_known(&file) && is_known(&path.to_string_lossy())).then(|| !file.is_empty() && holds(&path))
+            let is_there = (is_known(&file) && is_known(&path.to_string_lossy())).then(|| !file.is_empty() && holds(&path))?;
+            (is_there || !self.is_elsewhere).then_some(is_there)
         };
         match predicate {
             Unary::StringHasNonZeroLength => self.is_there(text),

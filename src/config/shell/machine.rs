@@ -24,6 +24,8 @@ const LONGEST_TIME: Duration = Duration::from_secs(10);
 
 pub struct Machine<'a> {
     pub around: &'a Surroundings<'a>,
+    /// True if a test for a file that is missing here cannot be known.
+    pub is_elsewhere: bool,
     pub state: State,
     pub calls: Vec<Call>,
     pub holes: Vec<Hole>,
@@ -48,7 +50,7 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(around: &'a Surroundings<'a>) -> Self {
+    pub fn new(around: &'a Surroundings<'a>, is_elsewhere: bool) -> Self {
         let state = State {
             variables: HashMap::new(),
             references: HashMap::new(),
@@ -67,6 +69,7 @@ impl<'a> Machine<'a> {
         let start = Instant::now();
         Self {
             around,
+            is_elsewhere,
             state,
             calls,
             holes,

@@ -62,13 +62,14 @@ impl Launching {
 
     /// Returns the words of the trainer's launch as they are read, without empty words, and with what is not set as empty.
     fn words(&self, now: i64) -> Result<Vec<String>, String> {
-        let script = self.with(now, |around| read(&self.text, &around)).map_err(|error| format!("{error:?}"))?;
+        let is_launch = |word: &String| self.launch.contains(word) && word.contains('.') && !word.contains('=');
+        let is_meant = |words: &[String]| words.iter().any(is_launch);
+        let script = self.with(now, |around| read(&self.text, &around, &is_meant)).map_err(|error| format!("{error:?}"))?;
         let hole = |index: usize| {
             let hole = &script.holes[index];
             if hole.is_unset { String::new() } else { format!("<{}>", hole.message) }
         };
-        let is_launch = |word: &String| self.launch.contains(word) && word.contains('.') && !word.contains('=');
-        let call = script.calls.iter().find(|call| call.words.iter().any(is_launch)).ok_or("no launch")?;
+        let call = script.calls.iter().find(|call| is_meant(&call.words)).ok_or("no launch")?;
         let filled = call.words.iter().map(|word| replace_holes(word, &hole));
         Ok(filled.filter(|word| !word.is_empty()).collect())
     }
@@ -156,6 +157,8 @@ fn values_are_worked_out_as_in_bash() {
         ("IFS=, read -r B A <<< 'p,q,r'; IFS=, read -ra L <<< 'u,,w'; A+=-${#L[@]}${L[2]}", "q,r-3w"),
         ("f() { declare -n out=$1; out=x$FUNCNAME; }\nf A", "xf"),
         ("PRE_1=x; PRE_2=y; A=; for n in ${!PRE_@}; do A+=${!n}; done", "xy"),
+        ("[ -d /no/such/model ] || { echo missing; exit 1; }\nA=x", "x"),
+        ("f() { read -p ask v; export \"$1=$v\"; }\nf B\nif [[ $B == *a* ]]; then A=x; else exit 1; fi", "x"),
         ("mapfile -t L <<< $'p\\nq'; A=${L[1]}", "q"),
         ("A=x; eval 'A=$A$A'", "xx"),
         ("B=A; A=x; A=${!B}y", "xy"),
