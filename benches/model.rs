@@ -38,6 +38,7 @@ fn generate(prompts: &[Vec<u32>], n: usize, max_tokens: usize) {
         sampling: Sampling { max_tokens, ..Sampling::default() },
         eos: &[],
         stops: None,
+        rules: None,
         stream: &|prompt, sample| Stream::new(1, "bench", &[prompt as u64, sample as u64]),
         finished: None,
         progress: None,

@@ -109,7 +109,15 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.top_p"]),
     (Effect, &["actor_rollout_ref.rollout.calculate_log_probs", "actor_rollout_ref.rollout.logprobs_mode"]),
     // Validation samples with these and with val_kwargs.
-    (Validation, &["actor_rollout_ref.rollout.min_p", "actor_rollout_ref.rollout.repetition_penalty"]),
+    (Validation, &["actor_rollout_ref.rollout.min_p", "actor_rollout_ref.rollout.*_penalty"]),
+    (
+        Validation,
+        &[
+            "actor_rollout_ref.rollout.logit_bias.**",
+            "actor_rollout_ref.rollout.bad_words",
+            "actor_rollout_ref.rollout.allowed_token_ids",
+        ],
+    ),
     (
         Validation,
         &["actor_rollout_ref.rollout.ignore_eos", "actor_rollout_ref.rollout.stop", "actor_rollout_ref.rollout.stop_token_ids"],

@@ -78,6 +78,7 @@ pub fn read(text: &str) -> Option<Vec<Accepts>> {
     Some(vec![match text {
         "list of names" => Accepts::List(None, vec![Accepts::Text]),
         "A mapping" | "{}" => Accepts::Mapping,
+        _ if text.starts_with("A mapping of ") => Accepts::Mapping,
         _ => match (text.strip_prefix("integer"), text.strip_prefix("number")) {
             (Some(bounds), _) => Accepts::Integer(range(bounds)?),
             (_, Some(bounds)) => Accepts::Number(range(bounds)?),

@@ -21,6 +21,8 @@ pub fn sampling(keys: &SamplingKeys, max_tokens: usize, logprobs: Logprobs) -> S
         top_p: keys.top_p as f32,
         min_p: keys.min_p as f32,
         repetition_penalty: keys.repetition_penalty as f32,
+        presence_penalty: keys.presence_penalty as f32,
+        frequency_penalty: keys.frequency_penalty as f32,
         min_tokens: keys.min_tokens,
         max_tokens,
         logprobs,

@@ -23,6 +23,7 @@ mod saved;
 mod settings;
 mod start;
 pub mod template_date;
+pub mod token_rules;
 pub mod unused_options;
 pub mod unused_schedule;
 mod words;

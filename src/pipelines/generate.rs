@@ -13,7 +13,7 @@ use crate::data::{Table, Tokenizer, completes_stop};
 use crate::job::generation::{native_engine, sampling};
 use crate::job::models::open_device;
 use crate::model::{CausalLm, Init};
-use crate::rollout::{Engine, GenerationRequest, Logprobs};
+use crate::rollout::{Engine, GenerationRequest, Logprobs, TokenRules};
 use crate::tracking::Progress;
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
@@ -29,6 +29,7 @@ pub struct Generation {
     table: Table,
     /// The token ids of each row's prompt.
     prompts: Vec<Vec<u32>>,
+    rules: Option<TokenRules>,
     progress: Progress,
 }
 
@@ -54,6 +55,7 @@ impl Generation {
                 sampling,
                 eos: &eos,
                 stops: if rollout.stop.is_empty() { None } else { Some(&stops) },
+                rules: self.rules.as_ref(),
                 stream: &stream,
                 finished: None,
                 progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
@@ -78,10 +80,10 @@ impl Generation {
         let device = open_device(loaded.config.trainer.device)?;
         let inputs = Inputs::read(loaded)?;
         inputs.memory().check_fits()?;
-        let Inputs { config, tokenizer, table, prompts, .. } = inputs;
+        let Inputs { config, tokenizer, table, prompts, rules, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         let model = CausalLm::load(config.model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
         let model = model.computing(config.model.dtype.is_bfloat16(config.trainer.device), false);
-        Ok(Self { config, model, tokenizer, table, prompts, progress })
+        Ok(Self { config, model, tokenizer, table, prompts, rules, progress })
     }
 }

@@ -12,9 +12,11 @@ use crate::data::{PromptText, Table, TemplateVariables, Tokenizer, Truncation, w
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
 use crate::job::template_date;
+use crate::job::token_rules::token_rules;
 use crate::job::unused_options::{UnusedOption, warn_of_unused};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
+use crate::rollout::TokenRules;
 
 /// Everything that a generation reads but the weights.
 pub struct Inputs {
@@ -24,6 +26,7 @@ pub struct Inputs {
     pub table: Table,
     /// The token ids of each row's prompt.
     pub prompts: Vec<Vec<u32>>,
+    pub rules: Option<TokenRules>,
 }
 
 impl Inputs {
@@ -47,7 +50,9 @@ impl Inputs {
         template_date::note(tokenizer.date(), &mut loaded.tree);
         let table = Table::read(&files).context("data.path")?;
         let decoder = HfConfig::read(model.path.as_path()).and_then(|hf| hf.decoder()).context("model.path")?;
-        let inputs = Self { config, decoder, tokenizer, table, prompts };
+        let keys = config.rollout.token_rules();
+        let rules = token_rules(&keys, "rollout", &loaded.tree, &tokenizer, decoder.vocab_size)?;
+        let inputs = Self { config, decoder, tokenizer, table, prompts, rules };
         let (longest, shorten) = match inputs.config.rollout.max_model_len {
             Some(longest) => (longest, "rollout.max_model_len"),
             None => (

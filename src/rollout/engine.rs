@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::sampling::Sampling;
+use super::sampling::{Sampling, TokenRules};
 use crate::model::CausalLm;
 use crate::util::rng::Stream;
 
@@ -51,6 +51,9 @@ pub struct GenerationRequest<'a> {
     /// Token ids that end a response.
     pub eos: &'a [u32],
     pub stops: Option<Stops<'a>>,
+    /// Rules about single tokens. Every id is below the model's `vocab_size`, and a token is left after any response
+    /// ([`TokenRules::leave_a_token`]).
+    pub rules: Option<&'a TokenRules>,
     /// Returns the random stream of (prompt index, sample index).
     pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
     /// Called with each response when it ends.

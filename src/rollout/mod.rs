@@ -10,4 +10,4 @@ mod engine;
 
 pub use engine::{Engine, Finish, Finished, GenerationProgress, GenerationRequest, Response, Stops};
 pub use native::NativeEngine;
-pub use sampling::{Logprobs, Sampling};
+pub use sampling::{Logprobs, Sampling, TokenRules};

@@ -24,7 +24,7 @@ use crate::util::interrupt::Interrupt;
 pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
     let config = loaded.config;
     open_device(config.trainer.device)?;
-    let inputs = Inputs::read(&config, &Interrupt::default())?;
+    let inputs = Inputs::read(&config, &loaded.tree, &Interrupt::default())?;
     unused_options::warn(&loaded.tree, &config, &inputs)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(&config)?;

@@ -8,14 +8,16 @@ use rayon::prelude::*;
 
 use super::sampling::{reward_model, scoring};
 use crate::config::plan::MOST_TOKENS;
-use crate::config::{BatchPlan, PpoConfig};
+use crate::config::{BatchPlan, PpoConfig, Tree};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::job::models::check_model;
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::template_date::dated;
+use crate::job::token_rules::token_rules;
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::reward::{Rewards, ScoreInput};
+use crate::rollout::TokenRules;
 use crate::util::interrupt::Interrupt;
 use crate::util::sizes::product;
 
@@ -30,14 +32,15 @@ pub struct Inputs {
     pub steps_per_epoch: u64,
     pub total_steps: u64,
     pub reward_model: Option<reward_model::Plan>,
+    pub rules: Option<TokenRules>,
 }
 
 impl Inputs {
-    /// Reads them all, and checks that the model that config.json describes can take them.
+    /// Reads them all, and checks that the model that config.json describes can take them. `tree` has the places of settings.
     ///
     /// # Errors
     /// The first thing that is missing or does not fit, with its key.
-    pub fn read(config: &PpoConfig, interrupt: &Interrupt) -> Result<Self> {
+    pub fn read(config: &PpoConfig, tree: &Tree, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
         let rewards = RewardPlan::start(config.rewards(), interrupt)?;
         let model = &config.actor_rollout_ref.model.path;
@@ -96,10 +99,15 @@ impl Inputs {
             config.data.train_batch_size,
             train.len()
         );
-        let mut inputs = Self { plan, rewards, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model: None };
+        let (reward_model, rules) = (None, None);
+        let mut inputs =
+            Self { plan, rewards, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model, rules };
+        let decoder = inputs.decoder(config)?;
         inputs
-            .check_model(&inputs.decoder(config)?, config)
+            .check_model(&decoder, config)
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;
+        let keys = config.actor_rollout_ref.rollout.token_rules();
+        inputs.rules = token_rules(&keys, "actor_rollout_ref.rollout", tree, &inputs.tokenizer, decoder.vocab_size)?;
         let prompts: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
         inputs.reward_model = reward_model::Plan::read(config, &inputs.tokenizer, &prompts, inputs.longest(config).0)?;
         Ok(inputs)

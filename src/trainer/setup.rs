@@ -32,7 +32,7 @@ use crate::util::interrupt::Interrupt;
 pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrupt) -> Result<Run<Trainer>> {
     let config = Arc::new(loaded.config);
     let device = open_device(config.trainer.device)?;
-    let inputs = Inputs::read(&config, &interrupt)?;
+    let inputs = Inputs::read(&config, &loaded.tree, &interrupt)?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     let memory = dry_run::estimate(&config, &inputs)?.memory;
     memory.check_fits()?;
@@ -62,7 +62,7 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
 }
 
 fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor::Device) -> Result<SamplingSide> {
-    let Inputs { plan, rewards, tokenizer, train, val, sampler, reward_model, .. } = inputs;
+    let Inputs { plan, rewards, tokenizer, train, val, sampler, reward_model, rules, .. } = inputs;
     let rollout = &config.actor_rollout_ref.rollout;
     Ok(SamplingSide {
         config: config.clone(),
@@ -71,6 +71,7 @@ fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor:
         stop_ids: tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids),
         tokenizer,
         sampling: sampling(&rollout.sampling(), config.data.max_response_length, rollout.logprobs_mode.into()),
+        rules,
         val_crc: crc_of(&val)?,
         train,
         val,

@@ -81,8 +81,10 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let all_greedy = (!rollout.do_sample && greedy_validation.0, "nothing samples");
     let corrects = algorithms::corrections(config).is_ok_and(|asked| asked.correction.is_some());
     let unread = (!corrects && !rollout.calculate_log_probs, "neither rollout_correction nor calculate_log_probs reads it");
-    let unfiltered = rollout.do_sample && rollout.temperature == 1.0 && rollout.repetition_penalty == 1.0 && rollout.top_k <= 0;
-    let unfiltered = unfiltered && rollout.top_p == 1.0 && rollout.min_p == 0.0 && rollout.min_tokens == 0;
+    let penalties = [rollout.repetition_penalty - 1.0, rollout.presence_penalty, rollout.frequency_penalty];
+    let rules = rollout.logit_bias.is_some() || rollout.bad_words.is_some() || rollout.allowed_token_ids.is_some();
+    let unfiltered = rollout.do_sample && rollout.temperature == 1.0 && penalties == [0.0; 3] && rollout.top_k <= 0;
+    let unfiltered = unfiltered && rollout.top_p == 1.0 && rollout.min_p == 0.0 && rollout.min_tokens == 0 && !rules;
     let unfiltered = (unfiltered, "tokens are drawn by the probabilities of the model as they are");
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");

@@ -23,6 +23,11 @@ pub fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
+/// `str.lstrip()`.
+pub fn strip_start(text: &str) -> &str {
+    text.trim_start_matches(is_space)
+}
+
 /// `text[-chars:]`, which counts characters.
 pub fn tail(text: &str, chars: usize) -> &str {
     let start = text.char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(byte, _)| byte);

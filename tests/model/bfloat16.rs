@@ -98,6 +98,7 @@ fn what_generates_in_bfloat16_is_what_is_trained() {
             sampling: Sampling { max_tokens: 40, temperature: 0.8, ..Sampling::default() },
             eos: &[],
             stops: None,
+            rules: None,
             stream: &|prompt, sample| Stream::new(3, "rollout", &[prompt as u64, sample as u64]),
             finished: None,
             progress: None,

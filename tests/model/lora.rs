@@ -114,6 +114,7 @@ fn generation_computes_what_training_does() {
         sampling,
         eos: &[],
         stops: None,
+        rules: None,
         stream: &stream,
         finished: None,
         progress: None,

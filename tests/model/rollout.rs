@@ -5,9 +5,9 @@ use std::path::Path;
 use burn::tensor::Device;
 use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Init, Sequence};
-use burnish::rollout::sampling::{LogitChanges, sample};
+use burnish::rollout::sampling::{History, LogitChanges, sample};
 use burnish::rollout::{
-    Engine, Finish, GenerationProgress, GenerationRequest, Logprobs, NativeEngine, Response, Sampling, Stops,
+    Engine, Finish, GenerationProgress, GenerationRequest, Logprobs, NativeEngine, Response, Sampling, Stops, TokenRules,
 };
 use burnish::util::rng::Stream;
 use serde_json::Value;
@@ -28,6 +28,8 @@ const SAMPLING: Sampling = Sampling {
     top_p: 1.0,
     min_p: 0.0,
     repetition_penalty: 1.0,
+    presence_penalty: 0.0,
+    frequency_penalty: 0.0,
     max_tokens: 24,
     min_tokens: 0,
     logprobs: Logprobs::Processed,
@@ -52,15 +54,27 @@ fn generate_with(
     model: &CausalLm,
     which: &[usize],
     n: usize,
+    engine: NativeEngine,
+    with: (Sampling, &[u32]),
+    stops: Option<Stops>,
+) -> anyhow::Result<Vec<Response>> {
+    generate_by(model, which, n, engine, with, stops, None)
+}
+
+fn generate_by(
+    model: &CausalLm,
+    which: &[usize],
+    n: usize,
     mut engine: NativeEngine,
     (sampling, eos): (Sampling, &[u32]),
     stops: Option<Stops>,
+    rules: Option<&TokenRules>,
 ) -> anyhow::Result<Vec<Response>> {
     let all = prompts();
     let prompts: Vec<&[u32]> = which.iter().map(|&i| all[i].as_slice()).collect();
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[which[prompt] as u64, sample as u64]);
     let request =
-        GenerationRequest { prompts: &prompts, n, sampling, eos, stops, stream: &stream, finished: None, progress: None };
+        GenerationRequest { prompts: &prompts, n, sampling, eos, stops, rules, stream: &stream, finished: None, progress: None };
     engine.generate(model, &request)
 }
 
@@ -140,34 +154,69 @@ fn responses_end_where_they_should() {
     assert!(error.contains("max_position_embeddings"), "{error}");
 }
 
-/// Greedy responses are the likeliest tokens of the penalised logits, which are computed position by position here; the reported
-/// log-probabilities are the model's, without the penalty.
+/// Greedy responses are the likeliest tokens of the changed logits, which are computed position by position here; the reported
+/// log-probabilities are the model's, without any change.
 #[test]
-fn repetition_penalty_knows_prompt_and_response() {
-    let model = model();
-    let greedy = Sampling { temperature: 0.0, ..SAMPLING };
-    let run = |sampling| generate_with(&model, &[3, 4, 6], 1, ENGINE, (sampling, &[]), None).unwrap();
-    let penalised = run(Sampling { repetition_penalty: 1.7, ..greedy });
-    assert!(run(greedy).iter().zip(&penalised).all(|(a, b)| a.ids != b.ids));
-    for (response, which) in penalised.iter().zip([3, 4, 6]) {
-        let prompt = &prompts()[which];
-        let all = [&prompt[..], &response.ids].concat();
-        let mut logits = Vec::new();
-        let (mut packed, positions) = (Packed::default(), (0..all.len()).collect::<Vec<_>>());
-        packed.push(all.len(), &[]);
-        model.logits(model.hidden(model.embed(&all, &positions), &packed.into()), &mut logits);
-        for (at, row) in logits.chunks(256).enumerate().take(all.len() - 1).skip(prompt.len() - 1) {
-            let penalised = |id: u32| match row[id as usize] {
-                x if !all[..=at].contains(&id) => x,
-                x if x > 0.0 => x / 1.7,
-                x => x * 1.7,
-            };
-            let likeliest = (0..256).max_by(|a, b| penalised(*a).total_cmp(&penalised(*b)));
-            assert_eq!(likeliest, Some(all[at + 1]), "after {at} tokens");
-        }
-        let stats = model.token_stats(&[Sequence { prompt, response: &response.ids }], 1.0, None);
-        for (a, b) in response.log_probs.iter().zip(&stats.log_prob) {
-            assert!((a - b).abs() < 2e-5, "{a} while sampling, {b} in training");
+fn penalties_and_rules_know_prompt_and_response() {
+    let (model, which) = (model(), [3, 4, 6]);
+    let run = |sampling: Sampling, rules: &TokenRules| {
+        let greedy = Sampling { temperature: 0.0, ..sampling };
+        generate_by(&model, &which, 1, ENGINE, (greedy, &[]), None, Some(rules)).unwrap()
+    };
+    let (none, plain) = (TokenRules::default(), run(SAMPLING, &TokenRules::default()));
+    let first = &plain[0].ids;
+    // Words that the plain responses have: of one token, of two, and one whose beginning is the end of the prompt.
+    let last_of_prompt = *prompts()[which[0]].last().unwrap();
+    let bad_words = vec![vec![first[3]], vec![first[0], first[1]], vec![last_of_prompt, first[0]]];
+    let likely: Vec<(u32, f32)> = plain[1].ids.iter().map(|&id| (id, 0.0)).collect();
+    for (sampling, rules) in [
+        (Sampling { repetition_penalty: 1.7, ..SAMPLING }, none.clone()),
+        (Sampling { presence_penalty: 2.0, ..SAMPLING }, none.clone()),
+        (Sampling { frequency_penalty: 1.5, ..SAMPLING }, none.clone()),
+        (SAMPLING, TokenRules { bad_words: bad_words.clone(), ..none.clone() }),
+        (SAMPLING, TokenRules { allowed: Some((0..256).filter(|id| id % 3 == 0).collect()), ..none.clone() }),
+        (SAMPLING, TokenRules { biases: vec![(likely[0].0, -4.0), (7, 1.5)], ..none.clone() }),
+        (
+            Sampling { repetition_penalty: 1.2, presence_penalty: 0.4, frequency_penalty: -0.1, ..SAMPLING },
+            TokenRules { allowed: Some((0..200).collect()), bad_words, biases: vec![(7, 2.0), (11, -1.0)] },
+        ),
+    ] {
+        let changed = run(sampling, &rules);
+        assert!(changed.iter().zip(&plain).any(|(a, b)| a.ids != b.ids), "{sampling:?}, {rules:?}");
+        for (response, which) in changed.iter().zip(which) {
+            let prompt = &prompts()[which];
+            let all = [&prompt[..], &response.ids].concat();
+            let mut logits = Vec::new();
+            let (mut packed, positions) = (Packed::default(), (0..all.len()).collect::<Vec<_>>());
+            packed.push(all.len(), &[]);
+            model.logits(model.hidden(model.embed(&all, &positions), &packed.into()), &mut logits);
+            for (at, row) in logits.chunks(256).enumerate().take(all.len() - 1).skip(prompt.len() - 1) {
+                let output = &all[prompt.len()..=at];
+                let changed = |id: u32| {
+                    let completes =
+                        |word: &Vec<u32>| word == &[&output[output.len().saturating_sub(word.len() - 1)..], &[id]].concat();
+                    if rules.allowed.as_ref().is_some_and(|allowed| !allowed.contains(&id))
+                        || rules.bad_words.iter().any(completes)
+                    {
+                        return f32::NEG_INFINITY;
+                    }
+                    let biases = rules.biases.iter().filter(|(token, _)| *token == id);
+                    let x = row[id as usize] + biases.map(|(_, bias)| bias).sum::<f32>();
+                    let x = match all[..=at].contains(&id) {
+                        false => x,
+                        true if x > 0.0 => x / sampling.repetition_penalty,
+                        true => x * sampling.repetition_penalty,
+                    };
+                    let count = output.iter().filter(|token| **token == id).count();
+                    x - sampling.frequency_penalty * count as f32 - sampling.presence_penalty * count.min(1) as f32
+                };
+                let likeliest = (0..256).max_by(|a, b| changed(*a).total_cmp(&changed(*b)));
+                assert_eq!(likeliest, Some(all[at + 1]), "after {at} tokens, {sampling:?}, {rules:?}");
+            }
+            let stats = model.token_stats(&[Sequence { prompt, response: &response.ids }], 1.0, None);
+            for (a, b) in response.log_probs.iter().zip(&stats.log_prob) {
+                assert!((a - b).abs() < 2e-5, "{a} while sampling, {b} in training");
+            }
         }
     }
 }
@@ -184,6 +233,7 @@ fn progress_ends_with_everything() {
         sampling: SAMPLING,
         eos: &EOS,
         stops: None,
+        rules: None,
         stream: &stream,
         finished: None,
         progress: Some(&|done| seen.lock().unwrap().push(done)),
@@ -204,12 +254,21 @@ fn golden_log_probs_of_generation() {
     let goldens: Value = serde_json::from_slice(&std::fs::read(folder.join("rollout-log-probs.json")).unwrap()).unwrap();
     let mut checked = 0;
     for case in goldens["cases"].as_array().unwrap() {
-        let (number, ids) = (
-            |name: &str| case["settings"][name].as_f64().unwrap() as f32,
-            |name: &str| case[name].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect::<Vec<_>>(),
-        );
+        let number = |name: &str| case["settings"][name].as_f64().unwrap() as f32;
+        let ids = |list: &Value| list.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect::<Vec<_>>();
         let logits: Vec<f32> = case["logits"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect();
-        let (repeated, forbidden) = (ids("repeated"), ids("forbidden"));
+        let (prompt, response) = (ids(&case["prompt"]), ids(&case["response"]));
+        let rules = TokenRules {
+            allowed: Some(&case["settings"]["allowed_token_ids"]).filter(|list| list.is_array()).map(ids),
+            bad_words: case["settings"]["bad_words"].as_array().unwrap().iter().map(ids).collect(),
+            biases: case["settings"]["logit_bias"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(id, bias)| (id.parse().unwrap(), bias.as_f64().unwrap() as f32))
+                .collect(),
+        };
+        let forbidden: Vec<u32> = rules.forbidden_after(&response).chain(ids(&case["early_stops"])).collect();
         for logprobs in [Logprobs::Processed, Logprobs::Raw] {
             let sampling = Sampling {
                 temperature: number("temperature"),
@@ -217,14 +276,23 @@ fn golden_log_probs_of_generation() {
                 top_p: number("top_p"),
                 min_p: number("min_p"),
                 repetition_penalty: number("repetition_penalty"),
+                presence_penalty: number("presence_penalty"),
+                frequency_penalty: number("frequency_penalty"),
                 logprobs,
                 ..SAMPLING
             };
             let processed = &case["processed_logprobs"];
             let expected = if logprobs == Logprobs::Raw { &case["raw_logprobs"] } else { processed };
+            let mut history = History::new(&prompt, &sampling);
+            response.iter().for_each(|&token| history.add(token));
+            let changes = LogitChanges {
+                allowed: rules.allowed.as_deref(),
+                forbidden: &forbidden,
+                biases: &rules.biases,
+                seen: history.seen(),
+            };
             let mut found = vec![false; logits.len()];
             for draw in 0..2000 {
-                let changes = LogitChanges { repeated: &repeated, forbidden: &forbidden };
                 let drawn = sample(&mut logits.clone(), &sampling, changes, || (f64::from(draw) + 0.5) / 2000.0);
                 let token = drawn.token as usize;
                 assert!(!processed[token].is_null(), "{token} is not kept: {case}");

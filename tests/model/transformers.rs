@@ -92,6 +92,7 @@ fn golden_forward_and_greedy() {
                 sampling,
                 eos: &[],
                 stops: None,
+                rules: None,
                 finished: None,
                 progress: None,
                 stream: &|prompt, sample| Stream::new(0, "greedy", &[prompt as u64, sample as u64]),

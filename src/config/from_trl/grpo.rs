@@ -32,6 +32,24 @@ pub fn derive(draft: &mut Draft) -> f64 {
     updates
 }
 
+/// The names of vLLM's sampling parameters that are settings here; transformers has some of them.
+const SAMPLING: &[&str] = &[
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "bad_words",
+    "allowed_token_ids",
+    "min_tokens",
+    "stop",
+    "stop_token_ids",
+    "ignore_eos",
+];
+
 /// Sets the lengths of prompts and responses, and what `generation_kwargs` holds.
 fn responses(draft: &mut Draft) {
     match draft.values.count("max_prompt_length") {
@@ -45,7 +63,8 @@ fn responses(draft: &mut Draft) {
     let Value::Map(own) = draft.values.get("generation_kwargs") else { return };
     for (name, node) in own {
         let key = match name.as_str() {
-            "temperature" | "top_p" | "top_k" | "min_p" | "repetition_penalty" => format!("actor_rollout_ref.rollout.{name}"),
+            name if SAMPLING.contains(&name) => format!("actor_rollout_ref.rollout.{name}"),
+            "min_new_tokens" => "actor_rollout_ref.rollout.min_tokens".into(),
             "max_new_tokens" | "max_tokens" => "data.max_response_length".into(),
             _ => {
                 draft.refuse("generation_kwargs", format!("`{name}` of it has no counterpart"));

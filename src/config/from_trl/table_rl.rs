@@ -55,7 +55,7 @@ pub const ROWS: &[Row] = &[
         "generation_kwargs",
         "",
         Read(
-            "`temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`, `max_new_tokens` in it as those options; others are refused by name",
+            "in it `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`, `presence_penalty`, `frequency_penalty`, `logit_bias`, `bad_words`, `allowed_token_ids`, `min_tokens`, `stop`, `stop_token_ids`, `ignore_eos` as `actor_rollout_ref.rollout.*`, `min_new_tokens` as its `min_tokens`, `max_new_tokens` as `data.max_response_length`; others are refused by name",
         ),
     ),
     (

@@ -7,6 +7,7 @@ use super::types::{Device, Dtype, Location, OneOrMany, Open};
 use super::validate::{lengths, stop_strings, template_date};
 use crate::config::{Kind, Report};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 impl Schema for GenerationConfig {
     const KIND: Kind = Kind::Generation;
@@ -60,6 +61,11 @@ pub struct GenerationRolloutConfig {
     pub top_p: f64,
     pub min_p: f64,
     pub repetition_penalty: f64,
+    pub presence_penalty: f64,
+    pub frequency_penalty: f64,
+    pub logit_bias: Option<BTreeMap<String, f64>>,
+    pub bad_words: Option<Vec<String>>,
+    pub allowed_token_ids: Option<Vec<u32>>,
     pub prompt_length: usize,
     pub response_length: usize,
     pub ignore_eos: bool,
@@ -88,6 +94,7 @@ impl GenerationConfig {
         let longest = (rollout.prompt_length, rollout.response_length);
         lengths("rollout", longest, rollout.min_tokens, rollout.max_model_len, report);
         stop_strings("rollout.stop", &rollout.stop, report);
+        rollout.token_rules().check("rollout", report);
         template_date(data.chat_template_date.as_deref(), report);
         let samples = data.n_samples;
         for (greedy, key, help) in [

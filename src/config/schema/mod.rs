@@ -34,7 +34,7 @@ pub use optim::*;
 pub use ppo::*;
 pub use reward::*;
 pub use rollout::*;
-pub use sampling::SamplingKeys;
+pub use sampling::{SamplingKeys, TokenRuleKeys, token_id};
 pub use sft::*;
 pub use trainer::*;
 pub use types::{Device, Dtype, Frequency, Init, Location, NumberOrText, OneOrMany, Open};

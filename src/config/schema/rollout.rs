@@ -3,6 +3,7 @@
 use super::sampling::sampling_keys;
 use super::types::choices;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The generation of responses, and the batches in which their log-probabilities are recomputed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,11 @@ pub struct RolloutConfig {
     pub top_p: f64,
     pub min_p: f64,
     pub repetition_penalty: f64,
+    pub presence_penalty: f64,
+    pub frequency_penalty: f64,
+    pub logit_bias: Option<BTreeMap<String, f64>>,
+    pub bad_words: Option<Vec<String>>,
+    pub allowed_token_ids: Option<Vec<u32>>,
     pub prompt_length: usize,
     pub response_length: usize,
     pub ignore_eos: bool,

@@ -174,6 +174,7 @@ fn agreement(config: &PpoConfig, report: &mut Report) {
     let longest = (data.max_prompt_length, data.max_response_length);
     lengths(group, longest, rollout.min_tokens, rollout.max_model_len, report);
     stop_strings("actor_rollout_ref.rollout.stop", &rollout.stop, report);
+    rollout.token_rules().check("actor_rollout_ref.rollout", report);
     let longest = data.max_prompt_length + data.max_response_length;
     let budgets = [
         ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", actor.use_dynamic_bsz, actor.ppo_max_token_len_per_gpu),

@@ -163,7 +163,8 @@ impl<'a> Generation<'a> {
     /// Draws the next token of every running sequence from its hidden state [rows, h].
     fn draw(&mut self, hidden: Tensor<2>) {
         let (request, vocab) = (self.request, self.model.config.vocab_size);
-        let plain = request.sampling.is_plain(vocab) && !self.running.iter().any(|sequence| sequence.forbids(request));
+        let plain = request.sampling.is_plain(vocab) && request.rules.is_none();
+        let plain = plain && !self.running.iter().any(|sequence| sequence.forbids(request));
         // Copying all logits from a GPU would take longer than computing them.
         if plain && !is_cpu(&self.model.device) {
             let u: Vec<f64> = self.running.iter_mut().map(Running::uniform).collect();

@@ -1,7 +1,7 @@
 //! A sequence that is being generated.
 
 use crate::model::kv_cache::BlockTable;
-use crate::rollout::sampling::{Drawn, LogitChanges, sample};
+use crate::rollout::sampling::{Drawn, History, LogitChanges, sample};
 use crate::rollout::{Finish, GenerationRequest, Response, Stops};
 use crate::util::rng::Stream;
 
@@ -15,8 +15,8 @@ pub struct Running {
     /// The number of tokens that its response may have.
     most: usize,
     stream: Stream,
-    /// The tokens under the repetition penalty, sorted; empty without a penalty.
-    repeated: Vec<u32>,
+    /// The tokens under penalties.
+    history: History,
     ids: Vec<u32>,
     log_probs: Vec<f32>,
     rollout_log_probs: Vec<f32>,
@@ -27,16 +27,13 @@ pub struct Running {
 impl Running {
     pub fn new(prompt: usize, sample: usize, most: usize, table: BlockTable, request: &GenerationRequest) -> Self {
         let ids = request.prompts[prompt];
-        let mut repeated = if request.sampling.repetition_penalty == 1.0 { Vec::new() } else { ids.to_vec() };
-        repeated.sort_unstable();
-        repeated.dedup();
         Self {
             output: prompt * request.n + sample,
             table,
             prompt: ids.len(),
             most,
             stream: (request.stream)(prompt, sample),
-            repeated,
+            history: History::new(ids, &request.sampling),
             ids: Vec::new(),
             log_probs: Vec::new(),
             rollout_log_probs: Vec::new(),
@@ -56,8 +53,16 @@ impl Running {
 
     /// Draws the next token; `logits` is scratch.
     pub fn draw(&mut self, logits: &mut [f32], request: &GenerationRequest) {
-        let forbidden = if self.forbids(request) { request.eos } else { &[] };
-        let changes = LogitChanges { repeated: &self.repeated, forbidden };
+        let stops = if self.forbids(request) { request.eos } else { &[] };
+        let rules = request.rules;
+        let completing = rules.into_iter().flat_map(|rules| rules.forbidden_after(&self.ids));
+        let forbidden: Vec<u32> = stops.iter().copied().chain(completing).collect();
+        let changes = LogitChanges {
+            allowed: rules.and_then(|rules| rules.allowed.as_deref()),
+            forbidden: &forbidden,
+            biases: rules.map_or(&[], |rules| &rules.biases),
+            seen: self.history.seen(),
+        };
         let drawn = sample(logits, &request.sampling, changes, || self.stream.uniform());
         self.push(drawn, request);
     }
@@ -79,11 +84,7 @@ impl Running {
         self.ids.push(token);
         self.log_probs.push(log_prob);
         self.rollout_log_probs.push(rollout_log_prob);
-        if sampling.repetition_penalty != 1.0
-            && let Err(at) = self.repeated.binary_search(&token)
-        {
-            self.repeated.insert(at, token);
-        }
+        self.history.add(token);
         let is_stop = request.eos.contains(&token);
         let completes = |stops: Stops| may_stop && stops(&self.ids);
         self.finish = if is_stop || request.stops.is_some_and(completes) {

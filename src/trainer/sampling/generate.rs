@@ -141,6 +141,7 @@ impl SamplingSide {
             sampling,
             eos: &self.stop_ids,
             stops: if stop.is_empty() { None } else { Some(&stops) },
+            rules: self.rules.as_ref(),
             stream: &stream,
             finished: None,
             progress: Some(&|done| progress.generating(done.finished, done.total, done.tokens)),

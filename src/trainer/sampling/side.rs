@@ -9,7 +9,7 @@ use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::reward::Rewards;
 use crate::reward::model::RewardModel;
-use crate::rollout::{Engine, Sampling};
+use crate::rollout::{Engine, Sampling, TokenRules};
 use crate::util::crc::IEEE;
 
 /// The parts that sample and score responses: prompts, the engine, and the rewards.
@@ -21,6 +21,7 @@ pub struct SamplingSide {
     /// Tokens that end a response.
     pub stop_ids: Vec<u32>,
     pub sampling: Sampling,
+    pub rules: Option<TokenRules>,
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
     /// [`crc_of`] `val`.

@@ -76,6 +76,8 @@ const OWN: &[&str] = &[
     "**.min_p 0.0",
     "**.min_tokens 0",
     "**.repetition_penalty 1.0",
+    "**.presence_penalty 0.0",
+    "**.frequency_penalty 0.0",
     "actor_rollout_ref.rollout.name native",
     // Models.
     "**.dtype auto",
