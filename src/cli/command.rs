@@ -6,8 +6,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::failure::Failure;
 use super::{
-    completions, config, data, eval, export, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs, serve_rm,
-    sft, train,
+    completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs,
+    serve_rm, sft, train,
 };
 use crate::run::Output;
 use crate::util::suggest::did_you_mean;
@@ -43,6 +43,8 @@ enum Command {
     Data(data::DataArgs),
     /// Copy the model of a checkpoint, as a folder that transformers loads
     Export(export::ExportArgs),
+    /// Download models and data sets from Hugging Face's Hub into the cache
+    Fetch(fetch::FetchArgs),
     /// Turn a command line or script of verl into a recipe
     FromVerl(from_verl::FromVerlArgs),
     /// Turn a command line, script or YAML file of TRL into a recipe
@@ -110,6 +112,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         Some(Command::Runs(command)) => runs::run(command),
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Export(args)) => export::run(&args),
+        Some(Command::Fetch(args)) => fetch::run(&args),
         Some(Command::FromVerl(args)) => from_verl::run(&args),
         Some(Command::FromTrl(args)) => from_trl::run(&args),
         Some(Command::FromOpenrlhf(args)) => from_openrlhf::run(&args),

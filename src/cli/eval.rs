@@ -17,6 +17,6 @@ pub struct EvalArgs {
 
 pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     let loaded = args.config.load::<EvalConfig>()?;
-    let scores = evaluate(&loaded.config, &loaded.tree).map_err(Failure::of)?;
+    let scores = evaluate(loaded).map_err(Failure::of)?;
     print_data(&format!("{}\n", Value::from(scores)))
 }

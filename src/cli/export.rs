@@ -8,6 +8,7 @@ use safetensors::Dtype;
 
 use super::failure::Failure;
 use crate::checkpoint::refuse_inside;
+use crate::job::hub_names::model_folder;
 use crate::optim::learner::ADAPTER;
 use crate::pipelines::export::{Form, export, find_part};
 
@@ -27,7 +28,7 @@ pub struct ExportArgs {
     /// Merge a LoRA adapter into its base model, or write it as it is [default: merge]
     #[arg(long, value_enum)]
     lora: Option<LoraArg>,
-    /// Folder of the adapter's base model, where it is not what the checkpoint says
+    /// Folder or name on the Hub of the adapter's base model, where it is not what the checkpoint says
     #[arg(long, value_name = "FOLDER")]
     base: Option<PathBuf>,
     /// Which model of a checkpoint that has several [default: actor]
@@ -90,8 +91,9 @@ fn resolve(args: &ExportArgs) -> Result<(PathBuf, Form)> {
         DtypeArg::Bfloat16 => (Dtype::BF16, "bfloat16"),
         DtypeArg::Float16 => (Dtype::F16, "float16"),
     };
+    let base = args.base.as_deref().map(|base| model_folder("--base", base)).transpose()?;
     let shard = args.max_shard_size.unwrap_or(5_000_000_000);
-    Ok((part, Form::Weights { dtype, name, shard, base: args.base.clone() }))
+    Ok((part, Form::Weights { dtype, name, shard, base }))
 }
 
 /// Units of a size: GB are 10^9 bytes and GiB 2^30, as in transformers.

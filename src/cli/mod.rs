@@ -12,6 +12,7 @@ mod data;
 mod eval;
 mod export;
 mod failure;
+mod fetch;
 mod from_openrlhf;
 mod from_peer;
 mod from_trl;

@@ -14,13 +14,14 @@ use serde::de::value::Error;
 use super::failure::Failure;
 use super::print::print;
 use crate::config::schema::{Device, Dtype};
+use crate::job::hub_names::model_folder;
 use crate::pipelines::serve_rm::{Server, ServerOptions};
 use crate::server::Limits;
 use crate::util::secret::remember;
 
 #[derive(Args)]
 pub struct ServeRmArgs {
-    /// Folder of the reward model, with its tokenizer
+    /// Folder or name on the Hub of the reward model, with its tokenizer
     #[arg(long, value_name = "FOLDER")]
     model: PathBuf,
     /// Address to listen at; 0.0.0.0 is every one of this machine
@@ -75,7 +76,7 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
     let token = args.token_env.as_deref().map(token).transpose()?;
     let open = token.is_none();
     let server = Server::new(ServerOptions {
-        model: args.model.clone(),
+        model: model_folder("--model", &args.model)?,
         host: args.host.clone(),
         port: args.port,
         max_len: args.max_len.map(NonZeroUsize::get),

@@ -15,7 +15,7 @@ pub use super::templates::CHAT_TEMPLATE;
 use super::templates::{ChatTemplates, MORE_TEMPLATES};
 use crate::util::contained::{Limits, contained};
 use crate::util::foreign;
-use crate::util::model_below::{how_to_download, models_below};
+use crate::util::model_below::{models_below, where_it_is};
 
 pub use super::added_tokens::TOKENIZER_CONFIG;
 
@@ -76,7 +76,7 @@ impl Tokenizer {
         if !foreign::is_there(&path)? {
             if !folder.is_dir() {
                 let what = if folder.exists() { "it is a file, not a folder" } else { "no such folder" };
-                bail!("{}: {what}{}", folder.display(), how_to_download(folder));
+                bail!("{}: {what}{}", folder.display(), where_it_is(folder));
             }
             bail!("the tokenizer folder {} has no tokenizer.json{}", folder.display(), models_below(folder));
         }

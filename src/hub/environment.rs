@@ -124,6 +124,11 @@ impl Environment {
         format!("{}{path}", self.endpoint.to_string().trim_end_matches('/'))
     }
 
+    /// True if others can read what is sent: the endpoint is on another machine, and the connection is not encrypted.
+    pub fn is_overheard(&self) -> bool {
+        self.endpoint.scheme_str() != Some("https") && !is_local(&self.endpoint)
+    }
+
     /// True if an address is on the endpoint: only there may the token go.
     pub fn is_endpoint(&self, uri: &Uri) -> bool {
         let place = |uri: &Uri| {

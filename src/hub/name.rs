@@ -1,12 +1,12 @@
 //! The grammar of names on the Hub: what is a name, and what is a path.
 //!
 //! ```text
-//! NAME           = ["ORG/"]REPO["@"REVISION]["/"REST]
-//! model          = NAME | "hf://"["models/"]NAME
-//! data set       = NAME | "hf://datasets/"NAME
+//! REPO      = ["ORG/"]NAME
+//! model     = REPO["@"REVISION["/"PART]] | "hf://"["models/"]REPO["@"REVISION]["/"PART]
+//! data set  = REPO["@"REVISION["/"PART]] | "hf://datasets/"REPO["@"REVISION]["/"PART]
 //! ```
 //!
-//! `REST` needs `ORG/`. Of a data set it is a file (`data/train.parquet`), or a split, a configuration, or both (`main/train`); of a
+//! A `PART` needs `ORG/`. Of a data set it is a file (`data/train.parquet`), or a split, a configuration, or both (`main/train`); of a
 //! model it is a folder in the repository. A revision is a branch, a tag or a commit; one with a slash is written `refs/pr/1`,
 //! `refs/convert/parquet`, or with `%2F`.
 
@@ -77,7 +77,10 @@ impl HubName {
                 .map(Some)
                 .with_context(|| format!("{text}: this is no name of a {}", kind.said()));
         }
-        let path = text.starts_with(['/', '.', '~']) || [".parquet", ".json", ".jsonl"].iter().any(|end| text.ends_with(end));
+        // Without a revision, three words are a path: data/arithmetic/model.
+        let folders = !text.contains('@') && text.matches('/').count() > 1;
+        let path =
+            folders || text.starts_with(['/', '.', '~']) || [".parquet", ".json", ".jsonl"].iter().any(|end| text.ends_with(end));
         if path || Path::new(text).exists() {
             return Ok(None);
         }
@@ -130,6 +133,11 @@ impl HubName {
         self.revision.as_deref().unwrap_or(MAIN)
     }
 
+    /// The name in a form that a setting of its kind takes for nothing else.
+    pub fn address(&self) -> String {
+        if self.kind == Kind::Model { self.to_string() } else { format!("{PROTOCOL}datasets/{self}") }
+    }
+
     /// The name of the whole repository, without revision, as it stands in the addresses of its pages: `datasets/openai/gsm8k`.
     pub fn page(&self) -> String {
         match self.kind {
@@ -143,10 +151,11 @@ impl HubName {
 impl fmt::Display for HubName {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.repo)?;
-        if let Some(revision) = &self.revision {
+        let revision = self.revision.as_deref().or((!self.rest.is_empty()).then_some(MAIN));
+        if let Some(revision) = revision {
             let special =
                 SPECIAL.as_ref().is_some_and(|special| special.find(revision).is_some_and(|found| found.len() == revision.len()));
-            let shown = if special { revision.clone() } else { revision.replace('/', "%2F") };
+            let shown = if special { revision.to_owned() } else { revision.replace('/', "%2F") };
             write!(f, "@{shown}")?;
         }
         if self.rest.is_empty() { Ok(()) } else { write!(f, "/{}", self.rest) }
@@ -208,6 +217,7 @@ mod tests {
             "org/name@a b",
             "org/name@../x",
             "gpt2@main/part",
+            "data/arithmetic/model",
         ] {
             assert_eq!(HubName::of(text, Kind::Model).unwrap(), None, "{text}");
         }
@@ -216,7 +226,6 @@ mod tests {
             ("gpt2", "gpt2", None, ""),
             ("gpt2@v1.0", "gpt2", Some("v1.0"), ""),
             ("openai/gsm8k@main/main", "openai/gsm8k", Some("main"), "main"),
-            ("openai/gsm8k/main/train", "openai/gsm8k", None, "main/train"),
             ("openai/gsm8k@refs/convert/parquet/main", "openai/gsm8k", Some("refs/convert/parquet"), "main"),
             ("openai/gsm8k@refs/pr/3", "openai/gsm8k", Some("refs/pr/3"), ""),
             ("o/n@feature%2Fx/train", "o/n", Some("feature/x"), "train"),
@@ -227,6 +236,8 @@ mod tests {
                 assert_eq!((read, name.to_string().as_str()), ((repo, revision, rest), shown), "{text}");
             }
         }
+        let whole = HubName::of("hf://datasets/openai/gsm8k/main/train", Kind::Dataset).unwrap().unwrap();
+        assert_eq!((whole.revision.as_deref(), whole.to_string().as_str()), (None, "openai/gsm8k@main/main/train"));
         let file = HubName::of("hf://datasets/o/n@main/data/train-00000.parquet", Kind::Dataset).unwrap().unwrap();
         assert_eq!((file.rest.as_str(), file.page().as_str()), ("data/train-00000.parquet", "datasets/o/n"));
         let model = HubName::of("hf://models/o/n", Kind::Model).unwrap();

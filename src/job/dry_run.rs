@@ -53,9 +53,10 @@ pub fn names(files: &[Location]) -> String {
     files.iter().map(|file| file.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Checks that pretrained weights exist and are as many as the model has; only their headers are read.
+/// Checks that pretrained weights exist and are as many as the model has; only their headers are read. Those of a name on the Hub that
+/// are not in the cache are left unchecked.
 pub fn check_weights(model: &Location, init: Init, decoder: &DecoderConfig) -> Result<()> {
-    if init != Init::Pretrained {
+    if init != Init::Pretrained || model.lacks_weights() {
         return Ok(());
     }
     let files = WeightFiles::open(model.as_path())?;

@@ -11,6 +11,7 @@ mod context;
 pub mod device_memory;
 pub mod dry_run;
 pub mod generation;
+pub mod hub_names;
 pub mod memory_estimate;
 pub mod models;
 pub mod nonfinite;

@@ -1,7 +1,6 @@
 //! `trainer eval`: scores the responses in a file. The metric is verl's: the mean over a row's responses, then over the rows of a
 //! data source.
 
-use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -9,10 +8,11 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::config::Tree;
+use crate::config::Loaded;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, Rows};
 use crate::data::{GROUND_TRUTH, RowNeeds, Tokenizer, named_source, with_remedies};
+use crate::job::hub_names::{self, Weights};
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, ResponseScore, ScoreInput};
@@ -25,7 +25,9 @@ use crate::util::interrupt::Interrupt;
 /// # Errors
 /// If a row cannot be scored (missing columns, a data source without a scorer, no responses). The message names its file and
 /// place.
-pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> {
+pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
+    hub_names::find(&mut loaded, Weights::Loaded)?;
+    let (config, tree) = (&loaded.config, &loaded.tree);
     let data = &config.data;
     if let Some(path) = &data.output_path {
         check_writable(path.as_path()).context("data.output_path")?;
@@ -34,7 +36,7 @@ pub fn evaluate(config: &EvalConfig, tree: &Tree) -> Result<Map<String, Value>> 
     let needs = rewards.needs;
     let tokenizer = data.tokenizer.as_ref().map(|folder| Tokenizer::load(folder.as_path()).context("data.tokenizer"));
     let tokenizer = tokenizer.transpose()?;
-    let files: Vec<PathBuf> = data.path.iter().map(|file| file.as_path().to_owned()).collect();
+    let files = data.path.paths();
     let mut required = vec![data.response_key.as_str()];
     required.extend(needs.data_source.then_some(data.data_source_key.as_str()));
     required.extend(needs.ground_truth.then_some(data.reward_model_key.as_str()));

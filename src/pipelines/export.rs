@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use safetensors::Dtype;
 
 use crate::checkpoint;
+use crate::job::hub_names::model_folder;
 use crate::model::hf_config::HfConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::tensor_files::{Deferred, write_model};
@@ -126,7 +127,10 @@ impl Source {
         }
         ensure!(adapter.is_dir(), "--base: {} is no adapter, the checkpoint holds all weights", huggingface.display());
         let mut adapter = PeftAdapter::read(adapter)?;
-        let folder = base.map_or_else(|| PathBuf::from(&adapter.base), Path::to_owned);
+        let folder = match base {
+            Some(base) => base.to_owned(),
+            None => model_folder("the adapter's base model", Path::new(&adapter.base))?,
+        };
         let files = WeightFiles::open(&folder).with_context(|| {
             format!("the adapter's base model is {}; if it has moved, name its folder with --base", folder.display())
         })?;

@@ -11,6 +11,7 @@ use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::{Table, Tokenizer, completes_stop};
 use crate::job::generation::{native_engine, sampling};
+use crate::job::hub_names::Weights;
 use crate::job::models::open_device;
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, GenerationRequest, Logprobs, TokenRules};
@@ -78,7 +79,7 @@ impl Generation {
     /// Reads the prompts and the model, and reports every mistake before the first response is generated.
     pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
         let device = open_device(loaded.config.trainer.device)?;
-        let inputs = Inputs::read(loaded)?;
+        let inputs = Inputs::read(loaded, Weights::Loaded)?;
         inputs.memory().check_fits()?;
         let Inputs { config, tokenizer, table, prompts, rules, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;

@@ -6,6 +6,7 @@ use super::generate_inputs::Inputs;
 use crate::config::Loaded;
 use crate::config::schema::{GenerationConfig, Init};
 use crate::job::dry_run::{check_weights, describe, names, report};
+use crate::job::hub_names::Weights;
 use crate::job::models::open_device;
 
 /// Describes what a generation would do.
@@ -15,7 +16,7 @@ use crate::job::models::open_device;
 /// and type; whether the file can be written is not tried.
 pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     open_device(loaded.config.trainer.device)?;
-    let inputs = Inputs::read(loaded)?;
+    let inputs = Inputs::read(loaded, Weights::Compared)?;
     let (data, rollout) = (&inputs.config.data, &inputs.config.rollout);
     let model = &inputs.config.model.path;
     check_weights(model, Init::Pretrained, &inputs.decoder).context("model.path")?;

@@ -9,6 +9,7 @@ use crate::config::schema::{GenerationConfig, Location};
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::{PromptText, Table, TemplateVariables, Tokenizer, Truncation, with_remedies};
+use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
 use crate::job::template_date;
@@ -30,8 +31,9 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads and checks the tokenizer, the prompts and the model's configuration.
-    pub fn read(mut loaded: Loaded<GenerationConfig>) -> Result<Self> {
+    /// Finds what has a name on the Hub; reads and checks the tokenizer, the prompts and the model's configuration.
+    pub fn read(mut loaded: Loaded<GenerationConfig>, weights: Weights) -> Result<Self> {
+        hub_names::find(&mut loaded, weights)?;
         let config = loaded.config;
         warn_of_unused::<GenerationConfig>(&loaded.tree, &unused_options(&config))?;
         let model = &config.model;
@@ -41,7 +43,7 @@ impl Inputs {
             .with_ends_of(model.path.as_path())
             .context("model.path")?;
         let tokenizer = template_date::dated(tokenizer, config.data.chat_template_date.as_deref(), None)?;
-        let files: Vec<PathBuf> = config.data.path.iter().map(|file| file.as_path().to_owned()).collect();
+        let files = config.data.path.paths();
         for id in &config.rollout.stop_token_ids {
             let known = tokenizer.vocab_size();
             ensure!((*id as usize) < known, "rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}");

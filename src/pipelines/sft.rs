@@ -14,6 +14,7 @@ use crate::config::{Loaded, SftConfig};
 use crate::data::tokenizer::CHAT_TEMPLATE;
 use crate::data::{Sampler, SftExample, Tokenizer};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner};
+use crate::job::hub_names::{self, Weights};
 use crate::job::models::{learner, model_init, open_device};
 use crate::job::nonfinite::report;
 use crate::job::optim_choices::optim_choices;
@@ -145,6 +146,7 @@ impl Pipeline for Sft {
 /// # Errors
 /// If a setting, a file or a checkpoint does not fit; nothing has been trained then.
 pub fn start(mut loaded: Loaded<SftConfig>, output: &Output, interrupt: Interrupt) -> Result<Run<Sft>> {
+    hub_names::find(&mut loaded, Weights::Loaded)?;
     let config = loaded.config;
     let device = open_device(config.trainer.device)?;
     warn_of_unused::<SftConfig>(&loaded.tree, &unused_options(&config)?)?;

@@ -7,6 +7,7 @@ use crate::config::{Loaded, SftConfig};
 use crate::data::SftExample;
 use crate::job::adapter;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
+use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::open_device;
 use crate::job::unused_options::warn_of_unused;
@@ -17,7 +18,8 @@ use crate::model::{Cut, Sequence};
 ///
 /// # Errors
 /// If a run would be refused before its first step, as far as `trainer::dry_run` can tell.
-pub fn dry_run(loaded: Loaded<SftConfig>) -> Result<String> {
+pub fn dry_run(mut loaded: Loaded<SftConfig>) -> Result<String> {
+    hub_names::find(&mut loaded, Weights::Compared)?;
     let config = loaded.config;
     let (data, model, trainer) = (&config.data, &config.model, &config.trainer);
     open_device(trainer.device)?;

@@ -131,8 +131,8 @@ fn check_optional_columns(config: &SftConfig) -> Result<()> {
         return Ok(());
     }
     let defaults = defaults(SftConfig::DEFAULT_NAME)?;
-    let files = data.train_files.iter().chain(data.val_files.iter().flat_map(|files| files.iter()));
-    let files: Vec<PathBuf> = files.map(|file| file.as_path().to_owned()).collect();
+    let files = [&data.train_files].into_iter().chain(&data.val_files);
+    let files: Vec<PathBuf> = files.flat_map(|files| files.paths()).collect();
     for (key, column) in [("data.tools_key", &data.tools_key), ("data.enable_thinking_key", &data.enable_thinking_key)] {
         let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
         if !is_default && !Rows::read(&files, &[], &[column])?.has_column(column) {
@@ -183,8 +183,7 @@ fn examples(config: &SftConfig, tokenizer: &Tokenizer, training: bool) -> Result
         truncation: data.truncation.into(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     };
-    let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
-    let examples = load_sft(&files, tokenizer, &options).context(key)?;
+    let examples = load_sft(&files.paths(), tokenizer, &options).context(key)?;
     let seed = data.seed.unwrap_or(config.trainer.seed);
     Ok(take_samples(examples, usize::try_from(max).ok(), training && data.shuffle, seed))
 }

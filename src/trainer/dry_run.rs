@@ -10,6 +10,7 @@ use crate::algorithm::kl;
 use crate::config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
 use crate::job::adapter;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
+use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::open_device;
 use crate::model::hf_config::HfConfig;
@@ -21,7 +22,8 @@ use crate::util::interrupt::Interrupt;
 /// # Errors
 /// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the
 /// weights only the number is compared, not each name, shape and type; whether the run may write its files is not tried.
-pub fn dry_run(loaded: Loaded<PpoConfig>) -> Result<String> {
+pub fn dry_run(mut loaded: Loaded<PpoConfig>) -> Result<String> {
+    hub_names::find(&mut loaded, Weights::Compared)?;
     let config = loaded.config;
     open_device(config.trainer.device)?;
     let inputs = Inputs::read(&config, &loaded.tree, &Interrupt::default())?;

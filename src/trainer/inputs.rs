@@ -1,6 +1,5 @@
 //! The inputs of a run before it needs a model: the batch plan, the tokenizer, the prompts, and the number of steps.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
@@ -157,8 +156,7 @@ fn prompts(config: &PpoConfig, needs: RowNeeds, tokenizer: &Tokenizer, training:
         true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
         false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
     };
-    let files: Vec<PathBuf> = files.iter().map(|f| f.as_path().to_owned()).collect();
-    let prompts = load_prompts(&files, tokenizer, &options).context(key)?;
+    let prompts = load_prompts(&files.paths(), tokenizer, &options).context(key)?;
     let seed = data.seed.unwrap_or(config.trainer.seed);
     let prompts = take_samples(prompts, usize::try_from(max).ok(), shuffle, seed);
     Ok(prompts.into_iter().map(Arc::new).collect())

@@ -17,6 +17,7 @@ use crate::config::Loaded;
 use crate::config::schema::{KlControllerKind, PpoConfig};
 use crate::job::device_memory::DeviceMemory;
 use crate::job::generation::{native_engine, sampling};
+use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{learner, model_init, open_device};
 use crate::job::{Run, adapter, template_date};
@@ -30,6 +31,7 @@ use crate::util::interrupt::Interrupt;
 /// # Errors
 /// A setting, a file or a checkpoint that does not fit, with its key.
 pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrupt) -> Result<Run<Trainer>> {
+    hub_names::find(&mut loaded, Weights::Loaded)?;
     let config = Arc::new(loaded.config);
     let device = open_device(config.trainer.device)?;
     let inputs = Inputs::read(&config, &loaded.tree, &interrupt)?;

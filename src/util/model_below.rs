@@ -1,5 +1,5 @@
 //! The hint for a folder that holds no model: which folders below it do (a run or a checkpoint holds its model some folders below),
-//! and how the model of a name on the Hugging Face Hub becomes a folder.
+//! and where the folder of the built-in configuration is.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -29,21 +29,12 @@ pub fn models_below(folder: &Path) -> String {
     }
 }
 
-/// Returns, for the end of a message about a folder that does not exist, how to download the model that it is the name of on the
-/// Hugging Face Hub; empty if it is no such name.
-pub fn how_to_download(folder: &Path) -> String {
-    let Some(name) = folder.to_str() else { return String::new() };
-    let is_word = |word: &str| {
-        word.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-    };
-    match name.split('/').collect::<Vec<_>>().as_slice() {
-        ["data", "arithmetic", ..] => "; this default is a folder of burnish's repository: run the command there".to_owned(),
-        [owner, model] if is_word(owner) && is_word(model) && !Path::new(owner).is_dir() => format!(
-            "; models are not downloaded: if it is a name on the Hugging Face Hub, run `hf download {name} --local-dir models/{model}` and \
-             give models/{model}"
-        ),
-        _ => String::new(),
+/// Returns, for the end of a message about a folder that does not exist, where it is; empty if it is not the built-in
+/// configuration's.
+pub fn where_it_is(folder: &Path) -> &'static str {
+    match folder.starts_with("data/arithmetic") {
+        true => "; this default is a folder of burnish's repository: run the command there",
+        false => "",
     }
 }
 

@@ -11,6 +11,8 @@ mod generation;
 mod golden_runs;
 mod hostile;
 mod hostile_requests;
+mod hub;
+mod hub_server;
 mod improve;
 mod inspect;
 mod mistakes;

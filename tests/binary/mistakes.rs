@@ -43,7 +43,7 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     (
         "a name of the Hub",
         &["actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B"],
-        &["no such folder", "hf download Qwen/Qwen2.5-0.5B --local-dir models/Qwen2.5-0.5B"],
+        &["HF_HUB_OFFLINE", "trainer fetch Qwen/Qwen2.5-0.5B", "hf download Qwen/Qwen2.5-0.5B --local-dir FOLDER"],
     ),
     ("several runs at once", &["--multirun", "trainer.seed=1,2"], &["no flag `--multirun`", "one command is one run"]),
     (

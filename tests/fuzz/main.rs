@@ -13,6 +13,7 @@
 
 mod data;
 mod edits;
+mod hub;
 mod models;
 mod peers;
 mod requests;
@@ -68,6 +69,9 @@ targets! {
     models::manifests
     data::parquet
     data::json_lines
+    hub::hub_listings
+    hub::hub_readmes
+    hub::hub_indices
     requests::requests
     rewards::scorers
     rewards::remote_replies
@@ -92,6 +96,9 @@ fn words_may_be_repeated() {
         (models::chat_templates(), 1),
         (models::manifests(), 1),
         (data::json_lines(), 1),
+        (hub::hub_listings(), 1),
+        (hub::hub_readmes(), 1),
+        (hub::hub_indices(), 1),
         (rewards::scorers(), 1),
         (rewards::remote_replies(), 1),
         (rewards::request_bodies(), 1),

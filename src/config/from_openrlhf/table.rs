@@ -59,7 +59,7 @@ pub const ROWS: &[Row] = &[
     (
         "actor.model_name_or_path model.model_name_or_path pretrain",
         "",
-        Read("`actor_rollout_ref.model.path`, in SFT `model.path`: a folder"),
+        Read("`actor_rollout_ref.model.path`, in SFT `model.path`: a folder, or a name on the Hub"),
     ),
     (
         "critic.model_name_or_path critic_pretrain",

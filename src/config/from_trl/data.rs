@@ -35,7 +35,8 @@ fn model(draft: &mut Draft) {
     if !draft.values.has("sft_model_path") {
         match draft.values.text("model_name_or_path") {
             Some(_) => draft.copy("@model.path", "model_name_or_path"),
-            None => draft.hole("@model.path", "the folder of the model: the command has no --model_name_or_path"),
+            None => draft
+                .hole("@model.path", "the folder of the model, or its name on the Hub: the command has no --model_name_or_path"),
         }
         return;
     }

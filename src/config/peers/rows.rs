@@ -7,10 +7,10 @@ use crate::hydra::Value;
 /// The endings of files of rows.
 const ENDINGS: [&str; 3] = [".parquet", ".json", ".jsonl"];
 
-/// Returns the files of a split in a local folder: those named after it, or the only one. A file is itself. `None` if the data set
-/// is not on this machine, or the split is a part such as `train[:10%]`.
+/// Returns the files of a split in a local folder: those named after it, or the only one. A file is itself. What is not on this
+/// machine is a name on the Hub. `None` if it can be none, or the split is a part such as `train[:10%]`.
 pub fn of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
-    let files = (draft.files)(set)?;
+    let Some(files) = (draft.files)(set) else { return on_hub(set, split) };
     let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_string();
     let named: Vec<String> = rows.iter().filter(|file| name(file).starts_with(split)).cloned().collect();
@@ -18,7 +18,18 @@ pub fn of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
     (!found.is_empty() && !split.contains('[')).then_some(found)
 }
 
-/// Sets a key to the files of a split where they are on this machine, and leaves it to the user where they are not.
+/// Returns the name of a split on the Hub, for a data set `ORG/NAME` or `ORG/NAME/CONFIGURATION`.
+fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
+    let word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    let named = matches!(set.split('/').count(), 2 | 3) && set.split('/').chain([split]).all(word);
+    let file = ENDINGS.iter().any(|ending| set.ends_with(ending));
+    (named && !file).then(|| vec![format!("hf://datasets/{set}/{split}")])
+}
+
+/// Sets a key to a split, and leaves it to the user where that cannot be named.
 pub fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
     let Some(set) = set else {
         let rows = if key.ends_with("val_files") { "validation" } else { "training" };

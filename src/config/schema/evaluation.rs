@@ -1,6 +1,7 @@
 //! Scores of the responses in a file. Meaning and defaults: `config/evaluation.yaml`.
 
 use super::loadable::Schema;
+use super::place::Place;
 use super::reward::{CustomRewardFunctionConfig, RewardConfig, RewardKeys};
 use super::types::{Location, OneOrMany};
 use super::validate_reward;
@@ -9,6 +10,10 @@ use serde::{Deserialize, Serialize};
 
 impl Schema for EvalConfig {
     const KIND: Kind = Kind::Evaluation;
+
+    fn places(&mut self) -> Vec<Place<'_>> {
+        self.all_places()
+    }
 
     fn validate(&self, report: &mut Report) {
         validate_reward::keys(&self.rewards(), report);

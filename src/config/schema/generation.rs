@@ -2,6 +2,7 @@
 
 use super::data::Truncation;
 use super::loadable::Schema;
+use super::place::Place;
 use super::sampling::sampling_keys;
 use super::types::{Device, Dtype, Location, OneOrMany, Open};
 use super::validate::{lengths, stop_strings, template_date};
@@ -11,6 +12,10 @@ use std::collections::BTreeMap;
 
 impl Schema for GenerationConfig {
     const KIND: Kind = Kind::Generation;
+
+    fn places(&mut self) -> Vec<Place<'_>> {
+        self.all_places()
+    }
 
     fn validate(&self, report: &mut Report) {
         self.check(report);

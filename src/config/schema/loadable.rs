@@ -1,5 +1,6 @@
 //! A configuration that can be loaded.
 
+use super::place::Place;
 use crate::config::choices::Choices;
 use crate::config::compat::Kind;
 use crate::config::report::Report;
@@ -15,6 +16,9 @@ pub trait Schema: serde::de::DeserializeOwned {
     fn completed(self, _choices: &Choices) -> Self {
         self
     }
+
+    /// The settings that name a model or data, as far as a run reads them.
+    fn places(&mut self) -> Vec<Place<'_>>;
 
     /// Checks the rules that the types cannot express: ranges, keys that must agree, and values that are not available.
     fn validate(&self, report: &mut Report);

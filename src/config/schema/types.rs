@@ -6,32 +6,59 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A mapping whose keys the schema does not know.
 pub type Open = std::collections::BTreeMap<String, serde_json::Value>;
 
-/// A file, a folder or the name of a model. A leading `~/` is expanded to the home folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Location(String);
+/// A file, a folder, or a name of either, which is shown as it is written. A leading `~/` is expanded to the home folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    text: String,
+    /// The paths that a name stands for.
+    found: Vec<PathBuf>,
+    lacks_weights: bool,
+}
 
 impl Location {
     /// Expands `~`.
     pub fn new(text: &str) -> Self {
         let home = std::env::var("HOME").ok().filter(|_| text == "~" || text.starts_with("~/"));
-        Self(home.map_or_else(|| text.to_string(), |home| format!("{home}{}", &text[1..])))
+        let text = home.map_or_else(|| text.to_string(), |home| format!("{home}{}", &text[1..]));
+        Self { text, found: vec![], lacks_weights: false }
     }
 
+    /// A name and the paths that it stands for. `lacks_weights`: it is a model whose weights are not there.
+    pub fn found(name: &str, paths: Vec<PathBuf>, lacks_weights: bool) -> Self {
+        Self { text: name.to_owned(), found: paths, lacks_weights }
+    }
+
+    /// The path, or the first of those that the name stands for.
     pub fn as_path(&self) -> &Path {
-        Path::new(&self.0)
+        self.found.first().map_or(Path::new(&self.text), PathBuf::as_path)
+    }
+
+    /// The path, or those that the name stands for.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        if self.found.is_empty() { vec![PathBuf::from(&self.text)] } else { self.found.clone() }
+    }
+
+    /// True if it is the name of a model whose weights are not there, in a run that does not read them.
+    pub fn lacks_weights(&self) -> bool {
+        self.lacks_weights
+    }
+}
+
+impl Serialize for Location {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
     }
 }
 
 impl Deref for Location {
     type Target = str;
     fn deref(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
@@ -43,7 +70,7 @@ impl AsRef<Path> for Location {
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -117,6 +144,13 @@ impl<'de> Deserialize<'de> for NumberOrText {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct OneOrMany<T>(pub Vec<T>);
+
+impl OneOrMany<Location> {
+    /// The paths of all.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.0.iter().flat_map(Location::paths).collect()
+    }
+}
 
 impl<T> Deref for OneOrMany<T> {
     type Target = [T];

@@ -1,6 +1,7 @@
 //! Checks of [`PpoConfig`] that its types cannot express.
 
 use super::loadable::Schema;
+use super::place::Place;
 use super::ppo::{ADV_ESTIMATOR, PpoConfig};
 use super::trainer::{ResumeMode, TrainerConfig};
 use super::{validate_algorithm, validate_critic, validate_reward};
@@ -16,6 +17,10 @@ impl Schema for PpoConfig {
         let needed = choices.needs(ADV_ESTIMATOR, &self.algorithm.adv_estimator, Need::Critic);
         self.critic.enable.get_or_insert(needed);
         self
+    }
+
+    fn places(&mut self) -> Vec<Place<'_>> {
+        self.all_places()
     }
 
     fn validate(&self, report: &mut Report) {

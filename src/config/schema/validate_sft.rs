@@ -2,6 +2,7 @@
 
 use super::data::Truncation;
 use super::loadable::Schema;
+use super::place::Place;
 use super::sft::SftConfig;
 use super::trainer::ResumeMode;
 use super::validate::template_date;
@@ -9,6 +10,10 @@ use crate::config::{Kind, Report};
 
 impl Schema for SftConfig {
     const KIND: Kind = Kind::Sft;
+
+    fn places(&mut self) -> Vec<Place<'_>> {
+        self.all_places()
+    }
 
     fn validate(&self, report: &mut Report) {
         sft(self, report);

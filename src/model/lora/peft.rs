@@ -24,7 +24,7 @@ pub const WEIGHTS: &str = "adapter_model.safetensors";
 pub struct PeftAdapter {
     pub rank: usize,
     pub alpha: f64,
-    /// The folder of the model that it adapts.
+    /// The folder of the model that it adapts, or its name on the Hub with the commit.
     pub base: String,
     /// True if that model's files hold the matrices as [in, out].
     pub transposed: bool,
@@ -113,6 +113,9 @@ impl PeftAdapter {
         let rank = get("r").and_then(Value::as_u64).filter(|r| *r > 0).context("`r` must be a positive integer")?;
         let alpha = get("lora_alpha").and_then(Value::as_f64).context("`lora_alpha` must be a number")?;
         let base = get("base_model_name_or_path").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let commit =
+            get("revision").and_then(Value::as_str).filter(|commit| is_commit(commit) && !Path::new(&base).is_absolute());
+        let base = commit.map_or_else(|| base.clone(), |commit| format!("{base}@{commit}"));
         for (key, value) in config {
             let fine = match key.as_str() {
                 "peft_type" | "r" | "lora_alpha" | "base_model_name_or_path" => true,
@@ -177,11 +180,12 @@ impl PeftAdapter {
         let alpha = if self.alpha.fract() == 0.0 { json!(self.alpha as i64) } else { json!(self.alpha) };
         let mut whole: Vec<&str> = self.saved.keys().filter_map(|name| Some(name.rsplit_once('.')?.0)).collect();
         whole.dedup();
-        let config = json!({
+        let (base, revision) = base_and_revision(&self.base);
+        let mut config = json!({
             "peft_type": "LORA",
             "task_type": if whole.is_empty() { "CAUSAL_LM" } else { "TOKEN_CLS" },
             "modules_to_save": if whole.is_empty() { Value::Null } else { json!(whole) },
-            "base_model_name_or_path": self.base,
+            "base_model_name_or_path": base,
             "r": self.rank,
             "lora_alpha": alpha,
             "lora_dropout": 0.0,
@@ -191,6 +195,9 @@ impl PeftAdapter {
             "init_lora_weights": true,
             "inference_mode": true,
         });
+        if let Some(revision) = revision {
+            config["revision"] = json!(revision);
+        }
         write_json(&folder.join(CONFIG), &config)?;
         let mut tensors = Vec::new();
         for (path, factors) in &self.factors {
@@ -262,7 +269,27 @@ fn transpose(x: &[f32], columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|column| x.iter().skip(column).step_by(columns).copied()).collect()
 }
 
-/// Returns a folder's absolute path, so that it can be found from any working folder.
+/// Returns a folder's absolute path, so that it can be found from any working folder. A folder in the cache of Hugging Face's Hub is a
+/// name there, with its commit: `ORG/NAME@COMMIT`.
 pub fn absolute(folder: &Path) -> String {
-    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()).display().to_string()
+    let path = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    match parts.as_slice() {
+        [.., repo, "snapshots", commit] if repo.starts_with("models--") && is_commit(commit) => {
+            format!("{}@{commit}", repo["models--".len()..].replace("--", "/"))
+        }
+        _ => path.display().to_string(),
+    }
+}
+
+/// A base model as PEFT names it: a folder, or a name on the Hub and its revision.
+fn base_and_revision(base: &str) -> (&str, Option<&str>) {
+    match base.rsplit_once('@').filter(|(_, commit)| is_commit(commit)) {
+        Some((name, commit)) => (name, Some(commit)),
+        None => (base, None),
+    }
+}
+
+fn is_commit(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|c| c.is_ascii_hexdigit())
 }

@@ -1,0 +1,47 @@
+//! `trainer fetch`: models and data sets from Hugging Face's Hub into the cache.
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::print::print_data;
+use crate::hub::{self, Hub, HubName, Kind, ModelParts, Purpose};
+
+#[derive(Args)]
+pub struct FetchArgs {
+    /// Models, as ORG/NAME or ORG/NAME@REVISION; data sets, as hf://datasets/ORG/NAME
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+}
+
+pub fn run(args: &FetchArgs) -> Result<(), Failure> {
+    let names: Vec<HubName> = args.names.iter().map(|text| name(text)).collect::<Result<_, _>>()?;
+    let hub = Hub::of_process().map_err(failed)?.asking_anew();
+    for name in names {
+        let found = match name.kind {
+            Kind::Model => hub.model(&name, ModelParts::Whole).or_else(|failure| {
+                // An adapter is a model on the Hub.
+                hub.model(&name, ModelParts::Adapter).map_err(|_| failure)
+            }),
+            Kind::Dataset => hub.data(&name, Purpose::All),
+        };
+        for path in found.map_err(failed)?.paths {
+            print_data(&format!("{}\n", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn name(text: &str) -> Result<HubName, Failure> {
+    let (kind, text) = match text.strip_prefix("hf://") {
+        Some(rest) => match rest.strip_prefix("datasets/") {
+            Some(rest) => (Kind::Dataset, rest),
+            None => (Kind::Model, rest.strip_prefix("models/").unwrap_or(rest)),
+        },
+        None => (Kind::Model, text),
+    };
+    HubName::parse(text, kind).map_err(|error| Failure::Setup(format!("{text}: {error:#}")))
+}
+
+fn failed(failure: hub::Failure) -> Failure {
+    Failure::Setup(failure.to_string())
+}
