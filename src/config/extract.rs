@@ -11,7 +11,8 @@ use figment::{Error, Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
 /// Mappings whose entries are passed on as JSON, which has no infinity and no NaN: they would become null.
-const HANDED_ON: &[&str] = &["custom_reward_function.reward_kwargs", "data.apply_chat_template_kwargs"];
+const HANDED_ON: &[&str] =
+    &["custom_reward_function.reward_kwargs", "data.apply_chat_template_kwargs", "actor_rollout_ref.model.override_config"];
 
 fn not_in_json(resolved: &Node) -> Vec<Problem> {
     let mut problems = vec![];

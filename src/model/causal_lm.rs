@@ -49,7 +49,11 @@ pub struct CausalLm {
 impl CausalLm {
     /// Loads a Hugging Face folder without gradients; see [`CausalLm::trainable`].
     pub fn load(folder: &Path, init: Init, device: &Device) -> Result<Self> {
-        let hf = HfConfig::read(folder)?;
+        Self::load_as(folder, HfConfig::read(folder)?, init, device)
+    }
+
+    /// Loads a Hugging Face folder whose config.json is taken to be `hf`.
+    pub fn load_as(folder: &Path, hf: HfConfig, init: Init, device: &Device) -> Result<Self> {
         let config = hf.decoder().with_context(|| format!("{}", folder.display()))?;
         Self::with_config(folder, (hf, config), init, None, device)
     }

@@ -35,6 +35,12 @@ impl HfConfig {
         Ok(Self { json })
     }
 
+    /// Returns this config with other values, as verl's `update_model_config`: mappings are changed inside, all else is replaced.
+    pub fn overridden(mut self, values: impl IntoIterator<Item = (String, Value)>) -> Self {
+        replace(&mut self.json, values);
+        self
+    }
+
     /// Returns the text of this config for weights of a dtype, given by torch's name.
     pub fn with_dtype(&self, dtype: &str) -> Result<String> {
         let mut json = self.json.clone();
@@ -93,6 +99,15 @@ impl HfConfig {
     }
 }
 
+fn replace(json: &mut Map<String, Value>, values: impl IntoIterator<Item = (String, Value)>) {
+    for (key, value) in values {
+        match (json.get_mut(&key), value) {
+            (Some(Value::Object(inside)), Value::Object(values)) => replace(inside, values),
+            (_, value) => _ = json.insert(key, value),
+        }
+    }
+}
+
 fn check(config: &DecoderConfig) -> Result<()> {
     let sizes = [config.vocab_size, config.hidden_size, config.intermediate_size, config.head_dim];
     if sizes.contains(&0) {
@@ -126,6 +141,16 @@ mod tests {
         let mut config = HfConfig::read(&path).unwrap();
         config.json.extend(changes.as_object().unwrap().clone());
         config.decoder().map_or_else(|error| format!("{error:#}"), |_| String::new())
+    }
+
+    #[test]
+    fn overrides_replace_values_and_change_mappings_inside() {
+        let map = |json: Value| json.as_object().unwrap().clone();
+        let json = map(serde_json::json!({"a": 1, "rope_parameters": {"rope_type": "default", "rope_theta": 2}}));
+        let changed =
+            HfConfig { json }.overridden(map(serde_json::json!({"a": null, "b": [1], "rope_parameters": {"rope_theta": 3}})));
+        let expected = serde_json::json!({"a": null, "rope_parameters": {"rope_type": "default", "rope_theta": 3}, "b": [1]});
+        assert_eq!(Value::Object(changed.json), expected);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use safetensors::Dtype;
 
 use crate::checkpoint;
 use crate::job::hub_names::model_folder;
+use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::tensor_files::{Deferred, write_model};
@@ -135,7 +136,9 @@ impl Source {
             format!("the adapter's base model is {}; if it has moved, name its folder with --base", folder.display())
         })?;
         let config = config.decoder()?;
-        let same = HfConfig::read(&folder)?.decoder()? == config;
+        let base = HfConfig::read(&folder)?.decoder()?;
+        // A run may have taken the model to longer sequences, by override_config.
+        let same = DecoderConfig { max_position_embeddings: config.max_position_embeddings, ..base } == config;
         ensure!(same, "the model in {} is not the one that was adapted: its config.json is of another", folder.display());
         adapter.name_as_in(&files, &config).with_context(|| format!("the base model in {}", folder.display()))?;
         let head = config.naming.place("lm_head.weight").name;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::sampling::{reward_model, scoring};
 use crate::config::plan::MOST_TOKENS;
+use crate::config::schema::ModelConfig;
 use crate::config::{BatchPlan, PpoConfig, Tree};
 use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
 use crate::job::models::check_model;
@@ -114,8 +115,11 @@ impl Inputs {
 
     /// The shape of the model, from its config.json.
     pub fn decoder(&self, config: &PpoConfig) -> Result<DecoderConfig> {
-        let decoder = || HfConfig::read(config.actor_rollout_ref.model.path.as_path())?.decoder();
-        decoder().context("actor_rollout_ref.model.path")
+        let model = &config.actor_rollout_ref.model;
+        hf_config(model).and_then(|hf| hf.decoder()).context(match model.override_config.is_empty() {
+            true => "actor_rollout_ref.model.path",
+            false => "actor_rollout_ref.model.path with actor_rollout_ref.model.override_config",
+        })
     }
 
     /// [`check_model`] with the longest sequence there may be.
@@ -160,4 +164,9 @@ fn prompts(config: &PpoConfig, needs: RowNeeds, tokenizer: &Tokenizer, training:
     let seed = data.seed.unwrap_or(config.trainer.seed);
     let prompts = take_samples(prompts, usize::try_from(max).ok(), shuffle, seed);
     Ok(prompts.into_iter().map(Arc::new).collect())
+}
+
+/// Reads the policy's config.json, with `override_config`.
+pub fn hf_config(model: &ModelConfig) -> Result<HfConfig> {
+    Ok(HfConfig::read(model.path.as_path())?.overridden(model.override_config.clone()))
 }

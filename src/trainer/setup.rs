@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::Trainer;
 use super::advantages::Advantages;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, hf_config};
 use super::learning::LearningSide;
 use super::run_settings::run_settings;
 use super::sampling::{SamplingSide, crc_of};
@@ -152,7 +152,8 @@ fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Devic
 fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
     let model = &config.actor_rollout_ref.model;
     let init = model_init(model.init, config.trainer.seed);
-    let loaded = CausalLm::load(model.path.as_path(), init, device).context("actor_rollout_ref.model.path")?;
+    let loaded =
+        CausalLm::load_as(model.path.as_path(), hf_config(model)?, init, device).context("actor_rollout_ref.model.path")?;
     let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
     let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
     adapter::adapt(computing, &model.lora(), model.path.as_path(), config.trainer.seed)
