@@ -7,13 +7,14 @@ use clap::Args;
 
 use super::failure::Failure;
 use crate::data::prepare;
+use crate::hub::{Hub, HubName, Kind, Purpose};
 
 #[derive(Args)]
 #[command(after_help = data_sets())]
 pub struct DataArgs {
     /// Name of the data set; the list is below
     name: String,
-    /// Folder of the published files, parquet or JSON
+    /// Folder of the published files, parquet or JSON [default: they are downloaded from the Hub]
     #[arg(long, value_name = "FOLDER")]
     input: Option<PathBuf>,
     /// Folder to write to
@@ -23,11 +24,31 @@ pub struct DataArgs {
     settings: Vec<String>,
 }
 
+/// The folders of the published files: `--input`, or those of the cache of the Hub into which they are downloaded.
+fn inputs(args: &DataArgs, preparer: &prepare::Preparer) -> Result<Vec<PathBuf>> {
+    if let Some(folder) = &args.input {
+        return Ok(vec![folder.clone()]);
+    }
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for text in preparer.hub {
+        let found = Hub::of_process()?.data(&HubName::parse(text, Kind::Dataset)?, Purpose::All);
+        let found = found.with_context(|| format!("{}, whose files are not given by --input", preparer.name))?;
+        for folder in found.paths.iter().filter_map(|file| file.parent()) {
+            if !folders.iter().any(|known| known == folder) {
+                folders.push(folder.to_owned());
+            }
+        }
+    }
+    Ok(folders)
+}
+
 /// The data sets with their files and licences, for the help text.
 fn data_sets() -> String {
     let of = |preparer: &&prepare::Preparer| {
         let files = if preparer.files.is_empty() { "none".to_owned() } else { preparer.files.to_owned() };
-        format!("  {}\n    {}\n    Input: {files}\n    Licence: {}\n", preparer.name, preparer.doc, preparer.licence)
+        let names =
+            if preparer.hub.is_empty() { String::new() } else { format!("    On the Hub: {}\n", preparer.hub.join(", ")) };
+        format!("  {}\n    {}\n    Input: {files}\n{names}    Licence: {}\n", preparer.name, preparer.doc, preparer.licence)
     };
     format!("Data sets:\n{}", prepare::PREPARERS.iter().map(of).collect::<String>())
 }
@@ -43,7 +64,11 @@ pub fn run(args: DataArgs) -> Result<(), Failure> {
             Ok((key.to_owned(), value.to_owned()))
         });
         let settings = settings.collect::<Result<_>>()?;
-        (preparer.run)(&prepare::PrepareArgs { input: args.input.clone(), output: args.output.clone(), settings })
+        (preparer.run)(&prepare::PrepareArgs {
+            inputs: args.input.iter().cloned().collect(),
+            output: args.output.clone(),
+            settings,
+        })
     };
     for (file, rows) in prepare().map_err(Failure::of)?.files {
         tracing::info!("{}: {rows} rows", file.display());

@@ -1,24 +1,28 @@
-//! `trainer export`: the model of a checkpoint, as a folder that transformers or PEFT loads.
+//! `trainer export`: the model of a checkpoint, as a folder that transformers or PEFT loads, and as a repository on the Hub.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use safetensors::Dtype;
 
 use super::failure::Failure;
-use crate::checkpoint::refuse_inside;
+use crate::checkpoint::{refuse_inside, step_of};
+use crate::hub::{Environment, HubName, Kind, MAIN, Push, Pushed, Target};
 use crate::job::hub_names::model_folder;
 use crate::optim::learner::ADAPTER;
-use crate::pipelines::export::{Form, export, find_part};
+use crate::pipelines::export::{Form, export, find_part, is_exported};
+use crate::pipelines::export_card::is_card;
+use crate::util::fs::read_json;
+use crate::util::shell;
 
 #[derive(Args)]
 pub struct ExportArgs {
-    /// A checkpoint folder, global_step_N, or the actor or critic in it
+    /// A checkpoint folder, global_step_N, or the actor or critic in it; to push, a folder that was exported before too
     checkpoint: PathBuf,
     /// Folder to write; it must not exist
     #[arg(long, value_name = "FOLDER")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Type of the weights; float32 is what was trained [default: float32]
     #[arg(long, value_enum)]
     dtype: Option<DtypeArg>,
@@ -34,6 +38,18 @@ pub struct ExportArgs {
     /// Which model of a checkpoint that has several [default: actor]
     #[arg(long, value_enum)]
     part: Option<PartArg>,
+    /// Push what is written to this repository on the Hub, ORG/NAME or NAME; it is made if it is not there. HF_TOKEN is the token
+    #[arg(long, value_name = "NAME")]
+    push_to_hub: Option<String>,
+    /// Make the repository private; one that is there must be
+    #[arg(long, requires = "push_to_hub")]
+    private: bool,
+    /// Branch to push to; it is made if it is not there [default: main]
+    #[arg(long, value_name = "BRANCH", requires = "push_to_hub")]
+    revision: Option<String>,
+    /// First line of the commit's message [default: what was exported]
+    #[arg(long, value_name = "TEXT", requires = "push_to_hub")]
+    commit_message: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -56,14 +72,124 @@ enum PartArg {
 }
 
 pub fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let (part, form) = resolve(args).map_err(Failure::setup)?;
-    export(&part, &form, &args.output).map_err(Failure::run)?;
-    tracing::info!("{}", args.output.display());
+    let source = resolve(args).map_err(Failure::setup)?;
+    // The Hub is asked before hours of writing whether it knows the token.
+    let push = args.push_to_hub.as_ref().map(|name| target(name, args, &source)).transpose().map_err(Failure::setup)?;
+    let push = push.map(|target| Push::prepare(Environment::of_process()?, target).map_err(Error::from));
+    let push = push.transpose().map_err(Failure::setup)?;
+    let folder = match &source {
+        Source::Exported(folder) => folder,
+        Source::Checkpoint { part, form, output } => {
+            let name = push.as_ref().map(Push::repo).or_else(|| output.file_name()?.to_str()).unwrap_or("model");
+            export(part, form, output, name).map_err(Failure::run)?;
+            tracing::info!("{}", output.display());
+            output
+        }
+    };
+    let Some(push) = push else { return Ok(()) };
+    if let Some(base) = local_base(folder) {
+        tracing::warn!(
+            "adapter_config.json names the base model by a folder of this machine, {base}, which others do not have: they will have to \
+             name their own"
+        );
+    }
+    match push.push(folder, is_card) {
+        Ok(pushed) => tracing::info!("{}", in_words(&pushed)),
+        Err(failure) => {
+            let again = format!("trainer export {} --push-to-hub {}", shell::word(folder), push.repo());
+            return Err(Failure::Run(format!("{failure}\nthe export is whole; to push it: {again}")));
+        }
+    }
     Ok(())
 }
 
+/// The folder by which an exported adapter names its base model.
+fn local_base(folder: &Path) -> Option<String> {
+    let config: serde_json::Value = read_json(&folder.join("adapter_config.json")).ok()?;
+    let base = config.get("base_model_name_or_path")?.as_str()?;
+    let is_folder = Path::new(base).is_absolute() || Path::new(base).exists();
+    is_folder.then(|| base.to_owned())
+}
+
+/// The account of a push.
+fn in_words(pushed: &Pushed) -> String {
+    let kept = if pushed.kept_card { "; its README.md was kept, because it was not written here" } else { "" };
+    match &pushed.commit {
+        None => format!("{}: everything was there already{kept}", pushed.page),
+        Some(commit) => format!(
+            "{}: {} files in commit {}, {} large ones with {} bytes sent{kept}",
+            pushed.page,
+            pushed.files,
+            commit.get(..12).unwrap_or(commit),
+            pushed.sent,
+            pushed.bytes
+        ),
+    }
+}
+
+/// The repository to push to.
+fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<Target> {
+    let wrong = || format!("--push-to-hub {name}: it must be the name of a repository, ORG/NAME or NAME");
+    let named = HubName::parse(name, Kind::Model).with_context(wrong)?;
+    ensure!(named.revision.is_none(), "--push-to-hub {name}: the branch is --revision");
+    ensure!(named.rest.is_empty(), "--push-to-hub {name}: a repository has the form ORG/NAME");
+    let branch = args.revision.clone().unwrap_or_else(|| MAIN.to_owned());
+    let plain =
+        !branch.is_empty() && !branch.starts_with("refs/") && !branch.chars().any(|c| c.is_whitespace() || c.is_control());
+    ensure!(plain, "--revision {branch}: it must be the name of a branch");
+    let message = args.commit_message.clone().unwrap_or_else(|| match source {
+        Source::Checkpoint { part, .. } => {
+            let step = [Some(part.as_path()), part.parent()].into_iter().flatten().find_map(|path| step_of(path).ok());
+            step.map_or_else(|| "Export of burnish".to_owned(), |step| format!("Export of burnish after step {step}"))
+        }
+        Source::Exported(_) => "Export of burnish".to_owned(),
+    });
+    ensure!(!message.trim().is_empty(), "--commit-message is empty");
+    Ok(Target { repo: named.repo, branch, private: args.private, message })
+}
+
+/// What is exported or pushed.
+enum Source {
+    Checkpoint {
+        part: PathBuf,
+        form: Form,
+        output: PathBuf,
+    },
+    /// A folder that is pushed as it is.
+    Exported(PathBuf),
+}
+
+/// The model of the command, before anything is written.
+fn resolve(args: &ExportArgs) -> Result<Source> {
+    if args.output.is_none() && is_exported(&args.checkpoint) {
+        ensure!(args.push_to_hub.is_some(), "{} is exported already; --push-to-hub pushes it", args.checkpoint.display());
+        let idle = [
+            ("--dtype", args.dtype.is_some()),
+            ("--max-shard-size", args.max_shard_size.is_some()),
+            ("--lora", args.lora.is_some()),
+            ("--base", args.base.is_some()),
+            ("--part", args.part.is_some()),
+        ];
+        for (option, given) in idle {
+            ensure!(!given, "{option} has no effect on {}, which is pushed as it is", args.checkpoint.display());
+        }
+        return Ok(Source::Exported(args.checkpoint.clone()));
+    }
+    let (part, form) = checkpoint(args)?;
+    let Some(output) = &args.output else { bail!("--output FOLDER is missing: the folder to write") };
+    ensure!(!output.exists(), "{} exists already{}", output.display(), already(output, args));
+    refuse_inside(output).context("--output")?;
+    Ok(Source::Checkpoint { part, form, output: output.clone() })
+}
+
+/// What to do about an output folder from an earlier attempt to push.
+fn already(output: &Path, args: &ExportArgs) -> String {
+    let Some(name) = args.push_to_hub.as_ref().filter(|_| is_exported(output)) else { return String::new() };
+    format!("; to push it: trainer export {} --push-to-hub {name}", shell::word(output))
+}
+
 /// The folder of the model, and the form in which it is exported.
-fn resolve(args: &ExportArgs) -> Result<(PathBuf, Form)> {
+fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
     let part = find_part(
         &args.checkpoint,
         args.part.map(|part| match part {
@@ -71,8 +197,6 @@ fn resolve(args: &ExportArgs) -> Result<(PathBuf, Form)> {
             PartArg::Critic => "critic",
         }),
     )?;
-    ensure!(!args.output.exists(), "{} exists already", args.output.display());
-    refuse_inside(&args.output).context("--output")?;
     let adapted = part.join(ADAPTER).is_dir();
     ensure!(adapted || args.lora.is_none(), "--lora: {} holds no LoRA adapter", part.display());
     if args.lora == Some(LoraArg::Keep) {

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use safetensors::Dtype;
 
+use super::export_card::card;
 use crate::checkpoint;
+use crate::hub::CARD;
 use crate::job::hub_names::model_folder;
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
@@ -71,11 +73,12 @@ fn without_model(folder: &Path) -> String {
     }
 }
 
-/// Writes a part of a checkpoint to a folder that must not exist yet; it appears complete or not at all.
+/// Writes a part of a checkpoint to a folder that must not exist yet; it appears complete or not at all. Its model card speaks of
+/// it by `name`; a README that the checkpoint has is kept.
 ///
 /// # Errors
 /// If the base model is not where it was or is a different one, or if a file cannot be read or written.
-pub fn export(part: &Path, form: &Form, output: &Path) -> Result<()> {
+pub fn export(part: &Path, form: &Form, output: &Path, name: &str) -> Result<()> {
     ensure!(output.symlink_metadata().is_err(), "{} exists already", output.display());
     let staged = AtomicDir::stage(output)?;
     let (huggingface, adapter) = (part.join(HUGGINGFACE), part.join(ADAPTER));
@@ -93,7 +96,17 @@ pub fn export(part: &Path, form: &Form, output: &Path) -> Result<()> {
             copy(&huggingface, staged.path(), |name| name != "config.json" && !is_weights(name))?;
         }
     }
+    let readme = staged.path().join(CARD);
+    if !readme.exists() {
+        fs::write(&readme, card(part, matches!(form, Form::Adapter), name))
+            .with_context(|| format!("cannot write {}", readme.display()))?;
+    }
     staged.commit()
+}
+
+/// True if a folder is what [`export`] writes: a model or an adapter for transformers or PEFT, and no checkpoint.
+pub fn is_exported(folder: &Path) -> bool {
+    ["config.json", "adapter_config.json"].iter().any(|name| folder.join(name).is_file())
 }
 
 fn is_weights(name: &str) -> bool {

@@ -2,6 +2,8 @@
 
 pub mod evaluate;
 pub mod export;
+pub mod export_card;
+mod export_curve;
 pub mod generate;
 pub mod generate_dry_run;
 mod generate_inputs;

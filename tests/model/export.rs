@@ -63,12 +63,12 @@ fn full_weights_in_any_type_and_in_shards() {
     let part = find_part(&saved, None).unwrap();
     assert_eq!(part, find_part(&saved.join("actor"), Some("actor")).unwrap());
 
-    export(&part, &weights(Dtype::F32, "float32", 5_000_000_000), &at("f32")).unwrap();
+    export(&part, &weights(Dtype::F32, "float32", 5_000_000_000), &at("f32"), "name").unwrap();
     let whole = tensors(&at("f32"));
     assert_eq!(whole, tensors(&golden("models/llama")));
     assert!(at("f32/generation_config.json").exists() && json(at("f32/config.json"))["dtype"] == "float32");
 
-    export(&part, &weights(Dtype::BF16, "bfloat16", 70_000), &at("bf16")).unwrap();
+    export(&part, &weights(Dtype::BF16, "bfloat16", 70_000), &at("bf16"), "name").unwrap();
     assert_eq!(json(at("bf16/config.json"))["dtype"], "bfloat16");
     let halves = tensors(&at("bf16"));
     assert_eq!(halves.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
@@ -90,7 +90,7 @@ fn full_weights_in_any_type_and_in_shards() {
     assert!(names.iter().all(|name| std::fs::metadata(at("bf16").join(name)).unwrap().len() < 72_000));
 
     let error = |result: anyhow::Result<()>| format!("{:#}", result.unwrap_err());
-    assert!(error(export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("f32"))).contains("exists already"));
+    assert!(error(export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("f32"), "name")).contains("exists already"));
     assert!(error(find_part(&saved, Some("critic")).map(drop)).contains("critic: the checkpoint has no such part"));
     assert!(error(find_part(&at("f32"), None).map(drop)).contains("not a complete checkpoint"));
     std::fs::write(saved.join("actor/huggingface/config.json"), "{}").unwrap();
@@ -114,7 +114,7 @@ fn adapters_are_merged_or_kept() {
         let saved = checkpoint(&at("run"), &actor, Some(&critic));
 
         let part = find_part(&saved, None).unwrap();
-        export(&part, &Form::Adapter, &at("kept")).unwrap();
+        export(&part, &Form::Adapter, &at("kept"), "name").unwrap();
         let (kept, given) = (PeftAdapter::read(&at("kept")).unwrap(), PeftAdapter::read(&golden("lora").join(name)).unwrap());
         assert_eq!((kept.factors, kept.rank, kept.alpha), (given.factors, given.rank, given.alpha), "{name}");
         assert!(at("kept/generation_config.json").exists() && !at("kept/config.json").exists());
@@ -122,7 +122,7 @@ fn adapters_are_merged_or_kept() {
         // Merging from files gives the same as merging in memory.
         for (model, which) in [(&actor, "actor"), (&critic, "critic")] {
             let part = find_part(&saved, Some(which)).unwrap();
-            export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at(which)).unwrap();
+            export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at(which), "name").unwrap();
             model.model.save(&at("memory")).unwrap();
             let (merged, want) = (tensors(&at(which)), tensors(&at("memory")));
             assert!(merged == want, "{name} {which}: {:?}, in memory {:?}", merged.keys(), want.keys());
@@ -132,14 +132,14 @@ fn adapters_are_merged_or_kept() {
         let config = saved.join("actor").join(ADAPTER).join("adapter_config.json");
         let moved = std::fs::read_to_string(&config).unwrap().replace(folder.to_str().unwrap(), "/no/such/base");
         std::fs::write(&config, moved).unwrap();
-        let error = format!("{:#}", export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("gone")).unwrap_err());
+        let error = format!("{:#}", export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("gone"), "name").unwrap_err());
         assert!(error.contains("base model is /no/such/base") && error.contains("--base"), "{error}");
         let elsewhere = Form::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(folder.clone()) };
-        export(&part, &elsewhere, &at("elsewhere")).unwrap();
+        export(&part, &elsewhere, &at("elsewhere"), "name").unwrap();
         assert!(tensors(&at("elsewhere")) == tensors(&at("actor")));
         let wrong = if name == "llama" { "qwen2" } else { "llama" };
         let wrong =
             Form::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(golden("models").join(wrong)) };
-        assert!(export(&part, &wrong, &at("wrong")).is_err() && !at("wrong").exists());
+        assert!(export(&part, &wrong, &at("wrong"), "name").is_err() && !at("wrong").exists());
     }
 }

@@ -19,6 +19,7 @@ pub(super) static ARITHMETIC: Preparer = Preparer {
     name: "arithmetic",
     doc: "sums whose demonstrations are careless, with a character tokenizer; settings seed train test max_operand ops careless",
     files: "",
+    hub: &[],
     licence: "Apache-2.0, as this program",
     run: |args| {
         args.no_input()?;

@@ -16,6 +16,7 @@ pub(super) static DAPO_MATH: Preparer = Preparer {
     doc: "DAPO-Math-17k, and AIME 2024 for validation where it lies beside it, as they are. The published training file has every \
           problem a hundred times; setting unique=true writes each once",
     files: "dapo-math-17k.parquet of the data set BytedTsinghua-SIA/DAPO-Math-17k, and aime-2024.parquet of BytedTsinghua-SIA/AIME-2024",
+    hub: &["BytedTsinghua-SIA/DAPO-Math-17k", "BytedTsinghua-SIA/AIME-2024"],
     licence: "Apache-2.0",
     run: dapo_math,
 };
@@ -27,11 +28,12 @@ const TEST: &str = "aime-2024.parquet";
 fn dapo_math(args: &PrepareArgs) -> Result<PrepareReport> {
     args.only_settings(&["unique"])?;
     let (folder, unique) = (args.input()?, args.setting("unique", false)?);
-    let Some(train) = find_file(folder, TRAIN) else {
+    let find = |name: &str| args.inputs.iter().find_map(|folder| find_file(folder, name));
+    let Some(train) = find(TRAIN) else {
         bail!("--input {}: there is no {TRAIN}, here or in the folder data", folder.display());
     };
     let mut files = vec![take_over(&train, &args.output.join(TRAIN), unique)?];
-    match find_file(folder, TEST) {
+    match find(TEST) {
         Some(test) => files.push(take_over(&test, &args.output.join(TEST), unique)?),
         None => tracing::info!("there is no {TEST} beside it: the problems that DAPO is validated on"),
     }

@@ -20,6 +20,7 @@ pub(super) static GEO3K: Preparer = Preparer {
     doc: "Geometry3K: problems about a picture; verl's file has the pictures, and training here refuses it. Setting images=drop leaves \
           them out, with the mark <image>: many problems cannot be solved then",
     files: "train and test with the columns problem, answer and images, as in data/ of the data set hiyouga/geometry3k",
+    hub: &["hiyouga/geometry3k"],
     licence: "MIT",
     run: |args| {
         args.only_settings(&["images"])?;

@@ -18,6 +18,7 @@ pub(super) static GSM8K: Preparer = Preparer {
     doc: "GSM8K: word problems of grade school, scored by the number after \"####\"",
     files: "train and test with the columns question and answer: train.jsonl and test.jsonl as published, or main/ of the data set \
             openai/gsm8k",
+    hub: &["openai/gsm8k@main/main"],
     licence: "MIT",
     run: |args| {
         args.only_settings(&[])?;

@@ -18,6 +18,7 @@ pub(super) static HH_RLHF: Preparer = Preparer {
     doc: "Anthropic's HH-RLHF: conversations with a better and a worse reply. Writes sft/ (both replies), rm/ (pairs, the last quarter \
           as test) and rl/ (prompts, whose ground truth is no answer: a reward model or a function must score)",
     files: "train with the columns prompt, response, chosen and rejected, as in data/ of the data set Dahoas/full-hh-rlhf",
+    hub: &["Dahoas/full-hh-rlhf"],
     licence: "MIT, as Anthropic/hh-rlhf, of which it is a copy; its own page names none",
     run: hh_rlhf,
 };

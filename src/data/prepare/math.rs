@@ -15,6 +15,7 @@ pub(super) static MATH: Preparer = Preparer {
     name: "math",
     doc: "MATH: problems of competitions, scored by the answer in the last \\boxed{}; the columns level and type stay, as in verl",
     files: "train and test with the columns problem and solution, as in data/ of the data set DigitalLearningGmbH/MATH-lighteval",
+    hub: &["DigitalLearningGmbH/MATH-lighteval"],
     licence: "MIT",
     run: |args| {
         args.only_settings(&[])?;

@@ -6,10 +6,11 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::util::suggest::did_you_mean;
 
-/// The arguments of a preparer: two folders and `key=value` settings.
+/// The arguments of a preparer: folders and `key=value` settings.
 #[derive(Clone, Debug)]
 pub struct PrepareArgs {
-    pub input: Option<PathBuf>,
+    /// The folders of the published files: the one of `--input`, or those that were downloaded.
+    pub inputs: Vec<PathBuf>,
     pub output: PathBuf,
     pub settings: Vec<(String, String)>,
 }
@@ -22,11 +23,11 @@ pub struct PrepareReport {
 
 impl PrepareArgs {
     pub(super) fn input(&self) -> Result<&PathBuf> {
-        self.input.as_ref().context("--input FOLDER is missing: the folder of the published files")
+        self.inputs.first().context("--input FOLDER is missing: the folder of the published files")
     }
 
     pub(super) fn no_input(&self) -> Result<()> {
-        if self.input.is_some() { Err(anyhow!("this data set is made from nothing: it takes no --input")) } else { Ok(()) }
+        if !self.inputs.is_empty() { Err(anyhow!("this data set is made from nothing: it takes no --input")) } else { Ok(()) }
     }
 
     pub(super) fn only_settings(&self, known: &[&str]) -> Result<()> {
@@ -55,6 +56,8 @@ pub struct Preparer {
     pub doc: &'static str,
     /// The files that `--input` must have, and the data sets of the Hub that have them; empty where nothing is read.
     pub files: &'static str,
+    /// The names on the Hub from which those files are downloaded where there is no `--input`.
+    pub hub: &'static [&'static str],
     /// The licence of what is written.
     pub licence: &'static str,
     pub run: fn(&PrepareArgs) -> Result<PrepareReport>,

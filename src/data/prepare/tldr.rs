@@ -18,6 +18,7 @@ pub(super) static TLDR: Preparer = Preparer {
           where the files have chosen and rejected, pairs/ has them for a reward model",
     files: "train, and validation and test where they are there, with the columns prompt and completion of the data set trl-lib/tldr, or \
             prompt and messages of trl-internal-testing/tldr-preference-sft-trl-style",
+    hub: &["trl-lib/tldr"],
     licence: "the pages name none; the posts are of Webis-TLDR-17, CC BY 4.0",
     run: tldr,
 };

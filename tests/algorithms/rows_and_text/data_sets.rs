@@ -12,7 +12,7 @@ fn prepared(name: &str, pairs: &[(&str, &str)], write: impl Fn(&Path)) -> anyhow
     let (input, output) = (folder.path().join("published"), folder.path().join("out"));
     fs::create_dir(&input).unwrap();
     write(&input);
-    let args = PrepareArgs { input: Some(input), output: output.clone(), settings: settings(pairs) };
+    let args = PrepareArgs { inputs: vec![input], output: output.clone(), settings: settings(pairs) };
     let report = (prepare::find(name).unwrap().run)(&args)?;
     let rows = report.files.iter().map(|(path, count)| {
         let rows = read_rows(std::slice::from_ref(path), &[], &["*"]).unwrap();
@@ -251,7 +251,7 @@ fn arithmetic_is_distinct_disjoint_and_repeatable() {
     let pairs = [("train", "150"), ("test", "50"), ("max_operand", "9"), ("ops", "+-"), ("seed", "5")];
     let make = |name: &str| {
         let output = folder.path().join(name);
-        let args = PrepareArgs { input: None, output: output.clone(), settings: settings(&pairs) };
+        let args = PrepareArgs { inputs: vec![], output: output.clone(), settings: settings(&pairs) };
         (prepare::find("arithmetic").unwrap().run)(&args).unwrap();
         output
     };
@@ -274,7 +274,7 @@ fn arithmetic_is_distinct_disjoint_and_repeatable() {
         assert_eq!(ids.len(), text.len());
     }
     let run = |pairs: &[(&str, &str)]| {
-        let args = PrepareArgs { input: None, output: a.clone(), settings: settings(pairs) };
+        let args = PrepareArgs { inputs: vec![], output: a.clone(), settings: settings(pairs) };
         error((prepare::find("arithmetic").unwrap().run)(&args))
     };
     assert!(run(&[("max_operand", "3")]).contains("only 16 exist"));
