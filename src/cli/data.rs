@@ -64,11 +64,7 @@ pub fn run(args: DataArgs) -> Result<(), Failure> {
             Ok((key.to_owned(), value.to_owned()))
         });
         let settings = settings.collect::<Result<_>>()?;
-        (preparer.run)(&prepare::PrepareArgs {
-            inputs: args.input.iter().cloned().collect(),
-            output: args.output.clone(),
-            settings,
-        })
+        (preparer.run)(&prepare::PrepareArgs { inputs: inputs(&args, preparer)?, output: args.output.clone(), settings })
     };
     for (file, rows) in prepare().map_err(Failure::of)?.files {
         tracing::info!("{}: {rows} rows", file.display());

@@ -5,6 +5,7 @@ mod console;
 mod control_characters;
 mod conversions;
 mod critic;
+mod data_by_name;
 mod end_to_end;
 mod files;
 mod generation;
