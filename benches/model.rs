@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use burn::tensor::Device;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Gradients, Init, Sequence};
-use burnish::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -73,7 +73,7 @@ fn training(c: &mut Criterion) {
     let kind = schedule::find("constant").expect("a schedule");
     let mut learner = Learner {
         model: MODEL.clone().trainable(),
-        optimizer: AdamW::new(config),
+        optimizer: Optimizer::adamw(config),
         schedule: Schedule::new(kind, 1),
         lr: 1e-5,
         grad_clip: 1.0,

@@ -8,7 +8,7 @@ use burnish::model::decoder::Decoder;
 use burnish::model::ops::{self, Act, Head, Packed, Scoring, head_backward, head_stats};
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Gradients, Init};
-use burnish::optim::{AdamW, AdamWConfig};
+use burnish::optim::{AdamWConfig, Optimizer};
 
 use plain::{ACTS, device, plain_act, plain_attention, rnd};
 
@@ -134,13 +134,15 @@ fn adamw() {
     for config in [source, &large] {
         std::fs::write(folder.path().join("config.json"), config).unwrap();
         let mut model = CausalLm::load(folder.path(), Init::Random { seed: 0 }, &Device::flex()).unwrap().trainable();
-        let sizes = burnish::model::weights::trained_sizes(&model.net);
+        let shapes = burnish::model::weights::trained_shapes(&model.net);
         let gradients = || {
             let mut gradients = Gradients::default();
-            sizes.iter().for_each(|(name, size)| gradients.add(name, Tensor::<1>::ones([*size], &Device::flex())));
+            shapes.iter().for_each(|(name, shape)| {
+                gradients.add(name, Tensor::<1>::ones([shape.iter().product::<usize>()], &Device::flex()))
+            });
             gradients
         };
-        let mut optimizer = AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 });
+        let mut optimizer = Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 });
         let (mut norm, mut update, mut sum) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..6 {
             let (mut g, more) = (gradients(), gradients());

@@ -86,6 +86,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (MEMORY, &["**.enable_gradient_checkpointing"]),
     (Effect, &["**.optim.lr", "**.optim.lr_warmup_steps", "**.optim.lr_warmup_steps_ratio", "**.optim.min_lr_ratio"]),
     (Effect, &["**.optim.num_cycles", "**.optim.lr_scheduler_type", "**.optim.total_training_steps", "**.optim.weight_decay"]),
+    (Free("a checkpoint says which optimizer its state is of, and another one is refused"), &["**.optim.optimizer"]),
+    (Effect, &["**.optim.override_optimizer_config.**"]),
     (Effect, &["**.optim.min_lr", "**.optim.lr_warmup_init", "**.optim.power", "**.optim.timescale", "**.optim.stable_ratio"]),
     (Effect, &["**.optim.lr_wsd_decay_*", "**.optim.zero_indexed_step"]),
     (Effect, &["**.optim.betas", "**.optim.eps", "optim.clip_grad"]),

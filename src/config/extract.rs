@@ -11,8 +11,14 @@ use figment::{Error, Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
 /// Mappings whose entries are passed on as JSON, which has no infinity and no NaN: they would become null.
-const HANDED_ON: &[&str] =
-    &["custom_reward_function.reward_kwargs", "data.apply_chat_template_kwargs", "actor_rollout_ref.model.override_config"];
+const HANDED_ON: &[&str] = &[
+    "custom_reward_function.reward_kwargs",
+    "data.apply_chat_template_kwargs",
+    "actor_rollout_ref.model.override_config",
+    "actor_rollout_ref.actor.optim.override_optimizer_config",
+    "critic.optim.override_optimizer_config",
+    "optim.override_optimizer_config",
+];
 
 fn not_in_json(resolved: &Node) -> Vec<Problem> {
     let mut problems = vec![];

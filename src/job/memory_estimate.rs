@@ -9,6 +9,7 @@ use crate::config::schema::Device;
 use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{BYTES, Numbers, Widest};
+use crate::optim::{Optimizer, Parameter};
 use crate::util::machine::{amount, check_fits, memory};
 
 /// An estimate of the memory of a run: what it holds throughout, and what each phase holds beside that.
@@ -16,6 +17,8 @@ pub struct MemoryEstimate {
     decoder: DecoderConfig,
     /// Numbers that are trained.
     trained: Numbers,
+    /// Parameters that are trained: a name such as theirs, a shape, and how many there are.
+    shapes: Vec<Shapes>,
     /// The numbers that adapters keep of each row for the backward pass.
     inner: Numbers,
     on_cpu: bool,
@@ -30,6 +33,9 @@ const TOKEN: Numbers = 4;
 /// Numbers for each token of a response: itself, log-probabilities, masks, advantages.
 const COLUMNS: Numbers = 8;
 
+/// A name such as that of some parameters, their shape, and how many there are.
+type Shapes = (&'static str, Vec<usize>, Numbers);
+
 struct Item {
     name: &'static str,
     bytes: Numbers,
@@ -42,7 +48,8 @@ impl MemoryEstimate {
         let on_cpu = device == Device::Cpu;
         let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters) as Numbers;
         let inner = adapter.map_or(0, |adapter| adapter.rank as Numbers * adapter.factors.len() as Numbers);
-        let mut memory = Self { decoder, trained, inner, on_cpu, held: vec![], phases: vec![] };
+        let shapes = adapter.map_or_else(|| decoder.shapes(), PeftAdapter::shapes);
+        let mut memory = Self { decoder, trained, shapes, inner, on_cpu, held: vec![], phases: vec![] };
         if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
             memory.held.push(Item {
                 name: "process so far",
@@ -61,9 +68,11 @@ impl MemoryEstimate {
         self.held.push(Item { name, bytes: numbers * BYTES, note: note.to_owned() });
     }
 
-    /// The state of AdamW.
-    pub fn trained(&mut self) {
-        self.hold("optimizer state", 2 * self.trained, "two moments of each trained number");
+    /// The state of the optimizer.
+    pub fn trained(&mut self, optimizer: &Optimizer) {
+        let of = |(name, shape, count): &Shapes| count * optimizer.state_bytes(Parameter { name, shape }) as Numbers;
+        let bytes = self.shapes.iter().map(of).sum();
+        self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}", optimizer.name) });
     }
 
     /// A frozen copy of the initial weights.

@@ -5,22 +5,27 @@ use anyhow::{Context, Result, bail};
 use crate::config::schema::{Device, Init, OptimConfig};
 use crate::data::Tokenizer;
 use crate::model::{self, CausalLm, DecoderConfig};
-use crate::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use crate::optim::{self, Learner, Optimizer, Schedule, Settings, schedule};
 
 /// A model with an optimizer and its schedule.
 pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
     Ok(Learner {
         model: model.trainable(),
-        optimizer: AdamW::new(AdamWConfig {
-            beta1: optim.betas[0],
-            beta2: optim.betas[1],
-            eps: optim.eps,
-            weight_decay: optim.weight_decay,
-        }),
+        optimizer: optimizer(optim)?,
         schedule: schedule(optim, total_steps)?,
         lr: optim.lr,
         grad_clip,
     })
+}
+
+/// The optimizer that the settings name.
+///
+/// # Errors
+/// If an entry of `override_optimizer_config` is unknown to it or has a value that it cannot have.
+pub fn optimizer(optim: &OptimConfig) -> Result<Optimizer> {
+    let (lr, betas, eps, weight_decay) = (optim.lr, optim.betas, optim.eps, optim.weight_decay);
+    let settings = Settings { lr, betas, eps, weight_decay, options: optim.override_optimizer_config.clone() };
+    optim::find(&optim.optimizer).context("unknown optimizer")?.build(&settings)
 }
 
 /// The learning rates of a run of `total_steps`.

@@ -1,19 +1,29 @@
 //! The names that the registries of schedules and optimizers give to the keys of an `optim` section.
 
-use crate::optim::schedule;
+use crate::optim::{self, schedule};
 use crate::util::choice::Choice;
 
 /// The choices of a section, given its key.
 macro_rules! optim_choices {
     ($optim:literal) => {
-        crate::job::optim_choices::of([concat!($optim, ".lr_scheduler_type"), concat!($optim, ".lr_wsd_decay_style")])
+        crate::job::optim_choices::of([
+            concat!($optim, ".lr_scheduler_type"),
+            concat!($optim, ".lr_wsd_decay_style"),
+            concat!($optim, ".optimizer"),
+        ])
     };
 }
 pub(crate) use optim_choices;
 
-/// Returns the names of schedules and of the styles of `wsd`, for these two keys.
-pub fn of([schedules, styles]: [&'static str; 2]) -> impl Iterator<Item = Choice> {
+/// Returns the names of schedules, of the styles of `wsd` and of optimizers, for these three keys.
+pub fn of([schedules, styles, optimizers]: [&'static str; 3]) -> impl Iterator<Item = Choice> {
     let plain = |key, names: Vec<&'static str>| names.into_iter().map(move |name| Choice::plain(key, name));
-    let absent = schedule::ABSENT.iter().map(move |(name, reason)| Choice::absent(schedules, name, reason));
-    plain(schedules, schedule::names()).chain(absent).chain(plain(styles, schedule::style_names()))
+    let absent = move |key, names: &'static [(&'static str, &'static str)]| {
+        names.iter().map(move |(name, reason)| Choice::absent(key, name, reason))
+    };
+    plain(schedules, schedule::names())
+        .chain(absent(schedules, schedule::ABSENT))
+        .chain(plain(styles, schedule::style_names()))
+        .chain(plain(optimizers, optim::names()))
+        .chain(absent(optimizers, optim::ABSENT))
 }

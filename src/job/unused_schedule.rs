@@ -1,10 +1,11 @@
-//! Options of a schedule of the learning rate that change no rate beside the others.
+//! Options of an optimizer and its schedule that have no effect beside the others.
 
 use anyhow::Result;
 
 use super::models::schedule;
 use super::unused_options::UnusedOption;
 use crate::config::schema::OptimConfig;
+use crate::optim;
 
 /// The number of `schedule_keys`.
 const KEYS: usize = 12;
@@ -65,4 +66,19 @@ pub fn of_schedule(keys: [&'static str; KEYS], optim: &OptimConfig) -> Result<[U
         option.0 = rates(change)? == now;
     }
     Ok(unused)
+}
+
+/// The keys of [`of_optimizer`] below the mapping of an optimizer.
+macro_rules! optimizer_keys {
+    ($optim:literal) => {
+        [concat!($optim, ".betas"), concat!($optim, ".eps"), concat!($optim, ".weight_decay")]
+    };
+}
+pub(crate) use optimizer_keys;
+
+/// Finds the keys of `optimizer_keys` that the optimizer does not read.
+pub fn of_optimizer(keys: [&'static str; 3], optim: &OptimConfig) -> [UnusedOption; 3] {
+    let reads = optim::find(&optim.optimizer).map_or(&[][..], |kind| kind.reads);
+    let unread = |key: &str| !reads.iter().any(|name| key.ends_with(&format!(".{name}")));
+    keys.map(|key| (unread(key), key, "the optimizer has no such option"))
 }

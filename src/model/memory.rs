@@ -73,6 +73,32 @@ impl DecoderConfig {
         )
     }
 
+    /// Returns the shapes of the parameters: a name such as theirs, the shape, and how many there are. All that are no matrices are
+    /// counted as vectors of the hidden size.
+    pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, Numbers)> {
+        let (h, q, kv) = (self.hidden_size, self.num_attention_heads * self.head_dim, self.num_key_value_heads * self.head_dim);
+        let (i, layers, into) = (self.intermediate_size, self.layers(), if self.gated { 2 } else { 1 });
+        let head = usize::from(self.head == HeadKind::Language && !self.tie_word_embeddings) * self.vocab_size;
+        let positions = if self.positions == Positions::Learned { self.max_position_embeddings } else { 0 };
+        let mut shapes = vec![
+            ("model.embed_tokens.weight", vec![self.vocab_size, h], 1),
+            ("model.embed_positions.weight", vec![positions, h], 1),
+            ("lm_head.weight", vec![head, h], 1),
+            ("model.layers.0.self_attn.q_proj.weight", vec![q, h], layers),
+            ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * layers),
+            ("model.layers.0.self_attn.o_proj.weight", vec![h, q], layers),
+            ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * layers),
+            ("model.layers.0.mlp.down_proj.weight", vec![h, i], layers),
+        ];
+        shapes.retain(|(_, shape, _)| !shape.contains(&0));
+        let size = |shape: &[usize]| shape.iter().map(|size| *size as Numbers).product::<Numbers>();
+        let matrices: Numbers = shapes.iter().map(|(_, shape, count)| size(shape) * count).sum();
+        let vectors = self.parameters().saturating_sub(matrices);
+        let norms = [(vec![h], vectors / h.max(1) as Numbers), (vec![(vectors % h.max(1) as Numbers) as usize], 1)];
+        shapes.extend(norms.map(|(shape, count)| ("model.norm.weight", shape, count)));
+        shapes
+    }
+
     fn parameters(&self) -> Numbers {
         let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
         let bias = |has: bool, count: Numbers| if has { count } else { 0 };

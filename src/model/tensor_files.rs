@@ -30,7 +30,7 @@ impl<'a> Deferred<'a> {
         (self.values)()
     }
 
-    /// Returns the tensor, to be written as f32, f16 or bf16, rounded to nearest, ties to even.
+    /// Returns the tensor, to be written as f32, as f16 or bf16, rounded to nearest, ties to even, or as bytes, if it holds no other numbers.
     pub fn with_dtype(self, dtype: Dtype) -> Self {
         Self { dtype, ..self }
     }
@@ -77,6 +77,7 @@ impl View for Lazy<'_> {
                 let x = burn::tensor::f16::from_f32(x);
                 (x.to_bits(), x.is_finite())
             }),
+            Dtype::U8 => values.iter().map(|x| *x as u8).collect(),
             _ => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
         };
         bytes.into()

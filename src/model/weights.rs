@@ -152,8 +152,10 @@ pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     let bytes = foreign::read(path, u64::MAX - 1)?;
     let parsed = caught(|| SafeTensors::deserialize(&bytes)).with_context(|| path.display().to_string())?;
     let parsed = parsed.with_context(|| format!("{} is damaged", path.display()))?;
-    let read = |(name, view)| {
-        let values = to_f32(&view).with_context(|| format!("{}: tensor `{name}`", path.display()))?;
+    let read = |(name, view): (String, TensorView)| {
+        let bytes = || view.data().iter().map(|byte| f32::from(*byte)).collect();
+        let values = if view.dtype() == Dtype::U8 { Ok(bytes()) } else { to_f32(&view) };
+        let values = values.with_context(|| format!("{}: tensor `{name}`", path.display()))?;
         Ok((name, values))
     };
     parsed.tensors().into_iter().map(read).collect()
@@ -202,25 +204,25 @@ fn is_adapter(parameter: &str) -> bool {
     [".lora.a", ".lora.b", "_lora.a", "_lora.b"].iter().any(|end| parameter.ends_with(end))
 }
 
-/// The number of elements of every parameter that is trained.
-pub fn trained_sizes(net: &Decoder) -> BTreeMap<String, usize> {
+/// The shape of every parameter that is trained.
+pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
     let mut all = BTreeMap::new();
     visit(net, &mut |name, shape, trained, _| {
         if trained {
-            all.insert(name, shape.iter().product());
+            all.insert(name, shape);
         }
     });
     all
 }
 
 /// A function that returns the values of a parameter.
-type Values = Box<dyn Fn() -> Vec<f32>>;
+pub(crate) type Values = Box<dyn Fn() -> Vec<f32>>;
 
 /// A function that receives a parameter's name, its shape, true if it is trained, and a function that returns its values.
-type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
+pub(crate) type See<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
 /// Shows every parameter to `see`.
-fn visit(net: &Decoder, see: See) {
+pub(crate) fn visit(net: &Decoder, see: See) {
     struct Visitor<'a>(Vec<String>, See<'a>);
     impl ModuleVisitor for Visitor<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {

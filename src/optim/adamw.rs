@@ -6,19 +6,27 @@
 //! On the CPU the update is one threaded pass over each parameter, elsewhere ordinary tensor operations. All parameters decay, as
 //! in verl. TRL uses the optimizer of transformers' Trainer, which leaves out biases and the weights of norms.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result, bail};
 use burn::backend::flex::FlexTensor;
-use burn::module::{Module, ModuleMapper, Param};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use crate::model::Gradients;
-use crate::model::decoder::Decoder;
-use crate::model::ops::{AdamwStep, adamw_row, f32s, flex_f32, tensor_from_vec, to_host};
-use crate::model::tensor_files::Deferred;
-use crate::model::weights::trained_sizes;
+use super::kind::OptimizerKind;
+use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
+use super::settings::Settings;
+use crate::model::ops::{AdamwStep, adamw_row, f32s, flex_f32};
+
+pub(super) const ADAMW: OptimizerKind = OptimizerKind {
+    name: "AdamW",
+    aliases: &["adamw", "adam", "FusedAdam"],
+    doc: "Adam with decoupled weight decay. Megatron's adam and TransformerEngine's FusedAdam are this one too.\n\
+          Formula: w ← w·(1 − lr·λ); m ← β₁m + (1 − β₁)g; v ← β₂v + (1 − β₂)g²; w ← w − lr/(1 − β₁ᵗ) · m/(√v/√(1 − β₂ᵗ) + ε).\n\
+          Paper: Loshchilov & Hutter 2019, arXiv:1711.05101.\n\
+          verl: torch.optim.AdamW.\n\
+          When: unless there is a reason for another.",
+    reads: &["betas", "eps", "weight_decay"],
+    options: &[],
+    build: |settings| Ok(Box::new(AdamW(AdamWConfig::of(settings)))),
+};
 
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWConfig {
@@ -28,75 +36,30 @@ pub struct AdamWConfig {
     pub weight_decay: f64,
 }
 
-/// First and second moments of one parameter, flat.
-type Moments = (Tensor<1>, Tensor<1>);
-
-/// The optimizer and its state by parameter name.
-pub struct AdamW {
-    config: AdamWConfig,
-    /// The number of updates made.
-    pub step: u64,
-    state: BTreeMap<String, Moments>,
+impl AdamWConfig {
+    pub(super) fn of(settings: &Settings) -> Self {
+        let Settings { betas: [beta1, beta2], eps, weight_decay, .. } = *settings;
+        Self { beta1, beta2, eps, weight_decay }
+    }
 }
 
-impl AdamW {
-    pub fn new(config: AdamWConfig) -> Self {
-        Self { config, step: 0, state: BTreeMap::new() }
+/// The update of AdamW.
+pub(super) struct AdamW(pub AdamWConfig);
+
+impl Rule for AdamW {
+    fn slots(&self, parameter: Parameter) -> Vec<Slot> {
+        ["exp_avg", "exp_avg_sq"].map(|kind| Slot::f32(kind, parameter.size())).into()
     }
 
-    /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`.
-    pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
-        self.step += 1;
-        let c = &self.config;
-        let constants = constants(c, lr, self.step, grad_scale);
-        net.map(&mut Update { constants, gradients, state: &mut self.state, path: Vec::new() })
-    }
-
-    /// The moments as named tensors, `NAME.exp_avg` and `NAME.exp_avg_sq` (torch's names), for a checkpoint.
-    pub fn tensors(&self) -> Vec<Deferred<'_>> {
-        fn named<'a>(name: &str, kind: &str, t: &'a Tensor<1>) -> Deferred<'a> {
-            Deferred::new(format!("{name}.{kind}"), t.dims().to_vec(), || to_host(t.clone()))
-        }
-        self.state.iter().flat_map(|(name, (m, v))| [named(name, "exp_avg", m), named(name, "exp_avg_sq", v)]).collect()
-    }
-
-    /// Restores what [`tensors`](AdamW::tensors) returned, for the parameters of `net` that are trained. A parameter without
-    /// moments has had no gradient so far, as all of them before the first update: it starts from zeros, as in an uninterrupted
-    /// run.
-    ///
-    /// # Errors
-    /// If there are no moments at all after updates, or one moment of a parameter is there without the other, has another size
-    /// than the parameter, or belongs to a parameter that is not trained.
-    pub fn restore(&mut self, step: u64, mut tensors: BTreeMap<String, Vec<f32>>, net: &Decoder, device: &Device) -> Result<()> {
-        if step > 0 && tensors.is_empty() {
-            bail!("optimizer state: {step} updates were made, and there are no moments");
-        }
-        self.step = step;
-        self.state.clear();
-        for (parameter, size) in trained_sizes(net) {
-            let names = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{parameter}.{kind}"));
-            if names.iter().all(|name| !tensors.contains_key(name)) {
-                continue;
-            }
-            let mut moment = |name: &String| {
-                let values = tensors.remove(name).with_context(|| format!("optimizer state: `{name}` is missing"))?;
-                if values.len() != size {
-                    bail!("optimizer state: `{name}` has {} elements, its parameter {size}", values.len());
-                }
-                Ok(tensor_from_vec(values, [size], device))
-            };
-            let moments = (moment(&names[0])?, moment(&names[1])?);
-            self.state.insert(parameter, moments);
-        }
-        match tensors.keys().next() {
-            None => Ok(()),
-            Some(name) => bail!("optimizer state: `{name}` belongs to no trained parameter of this model"),
-        }
+    fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+        let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
+        let (w, m, v) = step(w, m, v, g, constants(&self.0, at.lr, at.number, at.grad_scale));
+        (w, state([m, v]))
     }
 }
 
 /// The constants of a step. Each is computed in f64 and then rounded, as in torch.
-fn constants(c: &AdamWConfig, lr: f64, step: u64, grad_scale: f64) -> AdamwStep {
+pub(super) fn constants(c: &AdamWConfig, lr: f64, step: u64, grad_scale: f64) -> AdamwStep {
     AdamwStep {
         lr: lr as f32,
         gain1: (1.0 - c.beta1) as f32,
@@ -110,35 +73,8 @@ fn constants(c: &AdamWConfig, lr: f64, step: u64, grad_scale: f64) -> AdamwStep 
     }
 }
 
-struct Update<'a> {
-    constants: AdamwStep,
-    gradients: Gradients,
-    state: &'a mut BTreeMap<String, Moments>,
-    path: Vec<String>,
-}
-
-impl ModuleMapper for Update<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let name = self.path.join(".");
-        let Some(gradient) = self.gradients.0.remove(&name) else { return param };
-        let (id, weight, mapper) = param.consume();
-        let shape = weight.dims();
-        let weight = weight.inner().reshape([shape.iter().product::<usize>()]);
-        let zeros = || (weight.zeros_like(), weight.zeros_like());
-        let (m, v) = self.state.remove(&name).unwrap_or_else(zeros);
-        let (weight, m, v) = step(weight, m, v, gradient, self.constants);
-        self.state.insert(name, (m, v));
-        Param::from_mapped_value(id, Tensor::from_inner(weight.reshape(shape)).require_grad(), mapper)
-    }
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-}
-
-fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: AdamwStep) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
+/// Makes one update of weights and moments.
+pub(super) fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: AdamwStep) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
     if let Some(g) = flex_f32(&g) {
         let [mut w, mut m, mut v] = [w, m, v].map(whole);
         let rows = w.storage_mut::<f32>().par_chunks_mut(GRAIN).zip(m.storage_mut::<f32>().par_chunks_mut(GRAIN));
@@ -165,29 +101,10 @@ fn whole(t: Tensor<1>) -> FlexTensor {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::model::{CausalLm, Init};
+    use crate::model::ops::{tensor_from_vec, to_host};
+    use burn::tensor::Device;
     use burn::tensor::FloatDType::{F32, F64};
-
-    #[test]
-    fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
-        let net = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap().trainable().net;
-        let (name, size) = trained_sizes(&net).into_iter().next().unwrap();
-        let restored = |step: u64, names: &[&str]| {
-            let tensors = names.iter().map(|name| (name.to_string(), vec![0.5; size])).collect();
-            let mut adamw = AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 });
-            adamw.restore(step, tensors, &net, &Device::flex()).map(|()| (adamw.step, adamw.tensors().len()))
-        };
-        let [m, v] = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{name}.{kind}"));
-        assert_eq!(restored(0, &[]).unwrap(), (0, 0));
-        assert!(restored(3, &[]).unwrap_err().to_string().contains("3 updates were made"));
-        assert_eq!(restored(3, &[&m, &v]).unwrap(), (3, 2));
-        assert!(restored(3, &[&m]).unwrap_err().to_string().contains("exp_avg_sq` is missing"));
-        assert!(restored(3, &["x.exp_avg"]).unwrap_err().to_string().contains("belongs to no trained parameter"));
-    }
 
     /// The composed body, which CUDA runs, agrees with the fused one: on flex, f64 tensors take the composed one.
     #[test]

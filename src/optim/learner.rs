@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::adamw::AdamW;
+use super::adamw::ADAMW;
+use super::optimizer::Optimizer;
 use super::schedule::Schedule;
 use crate::model::decoder::Decoder;
 use crate::model::lora::peft::PeftAdapter;
@@ -18,7 +19,7 @@ use crate::util::fs::{read_json, write_json};
 pub struct Learner {
     /// The trainable model; see [`CausalLm::trainable`].
     pub model: CausalLm,
-    pub optimizer: AdamW,
+    pub optimizer: Optimizer,
     pub schedule: Schedule,
     pub lr: f64,
     /// The largest global norm of a gradient; larger ones are scaled down to it.
@@ -46,7 +47,14 @@ impl Update {
 /// The part of the state that is not tensors.
 #[derive(Serialize, Deserialize)]
 struct State {
+    /// The name of the optimizer; checkpoints without one are of AdamW.
+    #[serde(default = "adamw")]
+    optimizer: String,
     optimizer_step: u64,
+}
+
+fn adamw() -> String {
+    ADAMW.name.into()
 }
 
 /// The parts of a learner that go into a checkpoint.
@@ -63,7 +71,7 @@ pub struct SavedParts {
 pub const HUGGINGFACE: &str = "huggingface";
 /// The folder of a checkpoint that PEFT loads.
 pub const ADAPTER: &str = "lora_adapter";
-/// The file of a checkpoint with the optimizer's two moments.
+/// The file of a checkpoint with the optimizer's state.
 pub const OPTIMIZER: &str = "optim.safetensors";
 const STATE: &str = "extra_state.json";
 
@@ -73,7 +81,7 @@ impl Learner {
         self.lr * self.schedule.factor(step)
     }
 
-    /// Makes one AdamW update on gradients clipped to the global norm (torch's `clip_grad_norm_`).
+    /// Makes one update on gradients clipped to the global norm (torch's `clip_grad_norm_`).
     pub fn update(&mut self, gradients: Gradients, lr: f64) -> Update {
         let grad_norm = gradients.norm();
         if !grad_norm.is_finite() {
@@ -105,7 +113,7 @@ impl Learner {
         if parts.optimizer {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
             write_safetensors(&folder.join(OPTIMIZER), &self.optimizer.tensors())?;
-            let state = State { optimizer_step: self.optimizer.step };
+            let state = State { optimizer: self.optimizer.name.into(), optimizer_step: self.optimizer.step };
             write_json(&folder.join(STATE), &state)?;
         }
         Ok(())
@@ -121,6 +129,14 @@ impl Learner {
         }
         if optimizer {
             let state: State = read_json(&folder.join(STATE))?;
+            let (theirs, ours) = (&state.optimizer, self.optimizer.name);
+            if theirs != ours {
+                bail!(
+                    "{}: the state is of the optimizer {theirs}, and this run's is {ours}; set its optim.optimizer={theirs}, or leave \
+                     `optimizer` out of its checkpoint.load_contents to start the state of {ours} afresh",
+                    folder.display()
+                );
+            }
             let tensors = read_safetensors(&folder.join(OPTIMIZER))?;
             self.optimizer.restore(state.optimizer_step, tensors, &self.model.net, &self.model.device)?;
         }

@@ -1,9 +1,50 @@
-//! The optimizer: AdamW with global-norm clipping, learning-rate schedules, and the model they train.
+//! Optimizers by name, learning-rate schedules, and the model they train.
+//!
+//! An optimizer is a [`Rule`], which updates one parameter, and an entry of [`OPTIMIZERS`]; [`Optimizer`] applies it to a network
+//! and keeps its state. burn's own optimizers round their constants to f32 first, know parameters by ids that a checkpoint does not
+//! have, and lack options of torch's; these are torch's updates in torch's order, with torch's names of states.
 
+mod adafactor;
+mod adam;
 pub mod adamw;
+mod adamw_8bit;
+#[cfg(test)]
+mod goldens;
+mod kind;
 pub mod learner;
+mod muon;
+mod optimizer;
+mod rule;
 pub mod schedule;
+mod settings;
+mod sgd;
 
-pub use adamw::{AdamW, AdamWConfig};
+pub use adamw::AdamWConfig;
+pub use kind::{OptimizerKind, OptionRow};
 pub use learner::{Learner, Update};
+pub use optimizer::Optimizer;
+pub use rule::{Parameter, Rule, Slot};
 pub use schedule::Schedule;
+pub use settings::Settings;
+
+/// Every optimizer that `optim.optimizer` can name. The first is the default.
+pub static OPTIMIZERS: &[OptimizerKind] =
+    &[adamw::ADAMW, adam::ADAM, sgd::SGD, adafactor::ADAFACTOR, muon::MUON, adamw_8bit::ADAMW_8BIT];
+
+/// Optimizers of other libraries that are not here, and the reason.
+pub static ABSENT: &[(&str, &str)] = &[
+    ("muon", "that is Megatron's, with other coefficients and scales; `Muon` is torch's"),
+    ("_AdamW", "it rounds bfloat16 weights at random, and weights here are float32: `AdamW`"),
+    ("PagedAdamW8bit", "states are in the memory of one process, and nothing is paged: `AdamW8bit`"),
+    ("PagedAdamW", "states are in the memory of one process, and nothing is paged: `AdamW`"),
+];
+
+/// Returns the optimizer with this name or alias, if there is one.
+pub fn find(name: &str) -> Option<&'static OptimizerKind> {
+    OPTIMIZERS.iter().find(|o| o.name == name || o.aliases.contains(&name))
+}
+
+/// Returns the names and aliases of all optimizers, for messages and the check of settings.
+pub fn names() -> Vec<&'static str> {
+    OPTIMIZERS.iter().flat_map(|o| std::iter::once(&o.name).chain(o.aliases)).copied().collect()
+}

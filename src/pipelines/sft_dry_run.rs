@@ -9,7 +9,7 @@ use crate::job::adapter;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
-use crate::job::models::open_device;
+use crate::job::models::{open_device, optimizer};
 use crate::job::unused_options::warn_of_unused;
 use crate::model::memory::Widest;
 use crate::model::{Cut, Sequence};
@@ -70,7 +70,7 @@ pub(super) fn estimate(config: &SftConfig, inputs: &Inputs) -> Result<MemoryEsti
     let trained = (0..batches).map(|_| widest(sampler.next_batch().iter().map(|&i| &inputs.train[i]), cut));
     let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
     let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), config.trainer.device);
-    memory.trained();
+    memory.trained(&optimizer(&config.optim.optim())?);
     if !inputs.val.is_empty() {
         memory.pass("validation", widest(inputs.val.iter(), cut).0);
     }

@@ -14,7 +14,7 @@ use crate::job::checkpoint_parts::loaded;
 use crate::job::models::{check_model, rate_follows_length};
 use crate::job::template_date::dated;
 use crate::job::unused_options::UnusedOption;
-use crate::job::unused_schedule::{of_schedule, schedule_keys};
+use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
 use crate::job::{RunSettings, adapter};
 use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
@@ -119,8 +119,10 @@ pub(super) fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
             "trainer.resume_mode=disable loads no checkpoint",
         ),
     ];
-    let of_schedule = of_schedule(schedule_keys!("optim"), &config.optim.optim())?;
-    Ok(rows.into_iter().chain(of_schedule).chain(adapter::unused_options(&config.model.lora())).collect())
+    let optim = config.optim.optim();
+    let of_schedule = of_schedule(schedule_keys!("optim"), &optim)?;
+    let of_optimizer = of_optimizer(optimizer_keys!("optim"), &optim);
+    Ok(rows.into_iter().chain(of_schedule).chain(of_optimizer).chain(adapter::unused_options(&config.model.lora())).collect())
 }
 
 /// Checks the optional columns. The columns of a conversation's tools and thinking may be missing, unless a setting names another

@@ -9,7 +9,7 @@ use crate::algorithm::policy_loss::CLIPPING;
 use crate::config::PpoConfig;
 use crate::config::schema::ResumeMode;
 use crate::job::unused_options::UnusedOption;
-use crate::job::unused_schedule::{of_schedule, schedule_keys};
+use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
 
 /// Settings of a run's frame: schedules, validation, checkpoints, the order of rows, and how passes are cut.
 ///
@@ -87,5 +87,7 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> 
     let context = "lr_scheduler_type";
     options.extend(of_schedule(schedule_keys!("actor_rollout_ref.actor.optim"), &actor.optim).context(context)?);
     options.extend(of_schedule(schedule_keys!("critic.optim"), &critic.optim).context(context)?);
+    options.extend(of_optimizer(optimizer_keys!("actor_rollout_ref.actor.optim"), &actor.optim));
+    options.extend(of_optimizer(optimizer_keys!("critic.optim"), &critic.optim));
     Ok(options)
 }

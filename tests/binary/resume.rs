@@ -30,8 +30,13 @@ const RUNS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "GRPO with dynamic sampling",
-        &["algorithm.adv_estimator=grpo", "algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=acc"],
+        "GRPO with dynamic sampling, by 8-bit AdamW",
+        &[
+            "algorithm.adv_estimator=grpo",
+            "algorithm.filter_groups.enable=true",
+            "algorithm.filter_groups.metric=acc",
+            "actor_rollout_ref.actor.optim.optimizer=AdamW8bit",
+        ],
     ),
     (
         // Only the last checkpoint has a policy that was updated.
@@ -44,13 +49,15 @@ const RUNS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "LoRA of the policy and the critic",
+        "LoRA of the policy and the critic, by Muon and Adafactor",
         &[
             "algorithm.adv_estimator=gae",
             "actor_rollout_ref.model.lora_rank=4",
             "critic.model.lora_rank=2",
             "actor_rollout_ref.actor.use_kl_loss=true",
             "actor_rollout_ref.actor.optim.lr=3e-3",
+            "actor_rollout_ref.actor.optim.optimizer=Muon",
+            "critic.optim.optimizer=Adafactor",
         ],
     ),
 ];

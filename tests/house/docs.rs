@@ -9,6 +9,7 @@ use burnish::config::from_openrlhf::OPENRLHF;
 use burnish::config::from_trl::TRL;
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
+use burnish::optim::OPTIMIZERS;
 use burnish::optim::schedule::SCHEDULES;
 use burnish::reward::{FUNCTIONS, SCORERS};
 use burnish::tracking::TRACKERS;
@@ -160,11 +161,21 @@ fn algorithms() -> String {
     page.part("Dynamic sampling", "`algorithm.filter_groups.enable`", std::iter::once(filter));
     let reweightings = pf_ppo::REWEIGHTINGS.iter().map(|r| entry(r.name, &[], r.doc, &[]));
     page.part("PF-PPO", "`algorithm.pf_ppo.reweight_method`, with `algorithm.use_pf_ppo`", reweightings);
-    let schedules = SCHEDULES.iter().map(|s| entry(s.name, &[], s.doc, &[]));
+    let schedules = SCHEDULES.iter().map(|s| entry(s.name, s.aliases, s.doc, &[]));
     page.part(
         "Learning-rate schedules",
         "`actor_rollout_ref.actor.optim.lr_scheduler_type` and, in `trainer sft`, `optim.lr_scheduler_type`",
         schedules,
+    );
+    let optimizers = OPTIMIZERS.iter().map(|o| {
+        let rows = o.options.iter().map(|row| format!("`{}` (default `{}`): {}", row.name, row.default, row.doc));
+        entry(o.name, o.aliases, o.doc, &rows.collect::<Vec<_>>())
+    });
+    page.part(
+        "Optimizers",
+        "`actor_rollout_ref.actor.optim.optimizer`, `critic.optim.optimizer` and, in `trainer sft`, `optim.optimizer`; the options of each are \
+         entries of `override_optimizer_config` beside it",
+        optimizers,
     );
     let scorers = SCORERS.iter().map(|s| {
         let sources = s.data_sources.join("`, `");

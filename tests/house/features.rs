@@ -4,6 +4,7 @@ use burnish::algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss, reward_s
 use burnish::cli::Cli;
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
+use burnish::optim::OPTIMIZERS;
 use burnish::optim::schedule::SCHEDULES;
 use burnish::reward::{FUNCTIONS, SCORERS};
 use burnish::tracking::TRACKERS;
@@ -23,6 +24,7 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("steps of reward shaping", "Reward shaping", reward_shaping::SHAPINGS.iter().map(|s| s.name).collect()),
         ("methods of PF-PPO", "PF-PPO", pf_ppo::REWEIGHTINGS.iter().map(|r| r.name).collect()),
         ("learning-rate schedules", "Learning-rate schedules", SCHEDULES.iter().map(|s| s.name).collect()),
+        ("optimizers", "Optimizers", OPTIMIZERS.iter().map(|o| o.name).collect()),
         ("scorers", "Scorers", SCORERS.iter().map(|s| s.name).collect()),
         ("reward functions", "Reward functions", FUNCTIONS.iter().map(|f| f.name).collect()),
         ("trackers", "Trackers", TRACKERS.iter().map(|t| t.name).collect()),

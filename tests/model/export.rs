@@ -9,7 +9,7 @@ use burnish::model::lora::peft::PeftAdapter;
 use burnish::model::weights::{WeightFiles, to_f32};
 use burnish::model::{CausalLm, Init, LoraSettings};
 use burnish::optim::learner::{ADAPTER, SavedParts};
-use burnish::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
 use burnish::pipelines::export::{Form, export, find_part};
 use safetensors::Dtype;
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn golden(path: &str) -> PathBuf {
 fn learner(model: CausalLm) -> Learner {
     Learner {
         model: model.trainable(),
-        optimizer: AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
+        optimizer: Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
         schedule: Schedule::new(schedule::find("constant").unwrap(), 9),
         lr: 1e-2,
         grad_clip: 1.0,

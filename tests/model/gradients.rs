@@ -127,7 +127,7 @@ fn gradients_agree_with_finite_differences() {
         // w − lr·m/(√v + ε) with ε = 1e30 and lr = −sign·step·1e30 is w + sign·step·g.
         let mut copy = model.clone();
         let same = Gradients(gradients.0.clone());
-        copy.net = burnish::optim::AdamW::new(sgd).update(copy.net, same, -sign * step * 1e30, 1.0);
+        copy.net = burnish::optim::Optimizer::adamw(sgd).update(copy.net, same, -sign * step * 1e30, 1.0);
         value(&copy)
     };
     let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);
@@ -165,7 +165,7 @@ fn gradients_of_values() {
         let sgd = burnish::optim::AdamWConfig { beta1: 0.0, beta2: 0.0, eps: 1e30, weight_decay: 0.0 };
         let mut copy = model.clone();
         let same = Gradients(whole.0.clone());
-        copy.net = burnish::optim::AdamW::new(sgd).update(copy.net, same, -sign * step * 1e30, 1.0);
+        copy.net = burnish::optim::Optimizer::adamw(sgd).update(copy.net, same, -sign * step * 1e30, 1.0);
         copy.values(&sequences).iter().enumerate().map(|(t, v)| f64::from(v * c(t))).sum::<f64>()
     };
     let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);

@@ -10,7 +10,7 @@ use burnish::model::token_stats::TokenGrads;
 use burnish::model::weights::read_safetensors;
 use burnish::model::{CausalLm, Gradients, Init, LoraSettings, Sequence};
 use burnish::optim::learner::{ADAPTER, HUGGINGFACE, SavedParts};
-use burnish::optim::{AdamW, AdamWConfig, Learner, Schedule, schedule};
+use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn log_probabilities_and_gradients_are_those_of_peft() {
         let before = model.adapter().unwrap();
         let sgd = AdamWConfig { beta1: 0.0, beta2: 0.0, eps: 1e30, weight_decay: 0.0 };
         let mut moved = model.clone();
-        moved.net = AdamW::new(sgd).update(moved.net, gradients, -1e30, 1.0);
+        moved.net = Optimizer::adamw(sgd).update(moved.net, gradients, -1e30, 1.0);
         assert_eq!(log_probs(&moved.without_adapter(), &seqs), log_probs(&base(name), &seqs), "{name}: a base weight moved");
         let after = moved.adapter().unwrap();
         let want = read_safetensors(&golden("lora").join(name).join("gradients.safetensors")).unwrap();
@@ -191,7 +191,7 @@ fn a_new_adapter_starts_as_in_peft() {
 fn learner(model: CausalLm) -> Learner {
     Learner {
         model: model.trainable(),
-        optimizer: AdamW::new(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
+        optimizer: Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
         schedule: Schedule::new(schedule::find("constant").unwrap(), 9),
         lr: 1e-2,
         grad_clip: 1.0,

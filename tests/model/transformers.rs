@@ -9,7 +9,7 @@ use burnish::model::kv_cache::{BlockTable, place};
 use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, FAMILIES, Gradients, Init, Sequence, weights};
-use burnish::optim::{AdamW, AdamWConfig};
+use burnish::optim::{AdamWConfig, Optimizer};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 use serde_json::Value;
@@ -146,7 +146,7 @@ fn golden_backward_and_adamw() {
         let step = &golden["adamw_step"];
         let number = |key: &str| step[key].as_f64().unwrap();
         let betas = floats(&step["betas"]);
-        let mut optimizer = AdamW::new(AdamWConfig {
+        let mut optimizer = Optimizer::adamw(AdamWConfig {
             beta1: betas[0] as f64,
             beta2: betas[1] as f64,
             eps: number("eps"),

@@ -19,6 +19,7 @@ pub const NULL_IS_UNSET: &[&str] = &[
     "**.optim.lr_warmup_steps_ratio",
     "**.optim.min_lr_ratio",
     "**.optim.num_cycles",
+    "**.optim.override_optimizer_config",
     "reward_model.enable",
     "reward_model.micro_batch_size_per_gpu",
     "custom_reward_function.name",

@@ -130,7 +130,6 @@ pub fn unread(edition: &str, config: &str, framework: &str, key: &str) -> Option
 /// Values that have no effect, besides the defaults of whole files: the defaults of the groups of frameworks.
 const NEUTRAL: &[(&str, &str)] = &[
     ("**.override_optimizer_config.decoupled_weight_decay", "true"),
-    ("**.optim.name", "AdamW"),
     ("**.optim.lr_decay_ratio", "1.0"),
     ("**.optim.wd_incr_style", "constant"),
 ];

@@ -48,7 +48,7 @@ const NO_TORCH: &str = "there is no torch: the fused operations are built in";
 const NO_TRANSFER_QUEUE: &str = "data stays in one process";
 const NO_READER: &str = "nothing reads it: every prompt keeps its ids and its messages";
 const OWN_CONFIG: &str = "a model is what its own config.json says: change it there";
-const OWN_OPTIMIZER: &str = "AdamW is built in";
+const OPTIMIZER_BY_NAME: &str = "optim.optimizer alone names the optimizer, by torch's name or bitsandbytes'";
 const RECOMPUTE: &str = "enable_gradient_checkpointing of the model chooses between memory and arithmetic";
 const OWN_WEIGHTS: &str = "weights are read from the model's folder; init=random draws them instead";
 const SAVES_AT_ONCE: &str = "a checkpoint is written before the next step, and verified when it is loaded";
@@ -79,14 +79,13 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.external_lib", Refused(NO_LIBRARY)),
     ("**.trust_remote_code", Ignored(NO_PYTHON)),
     ("**.use_shm", Ignored("files are read in place")),
-    ("**.optim.optimizer", Refused(OWN_OPTIMIZER)),
-    ("**.optim.optimizer_impl", Ignored(OWN_OPTIMIZER)),
+    ("**.optim.optimizer_impl", Ignored(OPTIMIZER_BY_NAME)),
     ("**.override_optimizer_config.optimizer_cpu_offload", Ignored(ONE_DEVICE)),
     ("**.override_optimizer_config.offload_fraction", Ignored(ONE_DEVICE)),
     ("**.override_optimizer_config.optimizer_offload_fraction", Ignored(ONE_DEVICE)),
     ("**.override_optimizer_config.overlap_cpu_optimizer_d2h_h2d", Ignored(ONE_DEVICE)),
     ("**.override_optimizer_config.use_precision_aware_optimizer", Ignored(ONE_DTYPE)),
-    ("**.override_optimizer_config.**", Refused(OWN_OPTIMIZER)),
+    ("**.override_optimizer_config.decoupled_weight_decay", Refused("AdamW decouples it, Adam does not: set optim.optimizer")),
     ("**.optim.lr_decay_steps", Renamed("**.optim.total_training_steps")),
     ("**.optim.lr_min", Renamed("**.optim.min_lr")),
     ("**.optim.weight_decay_incr_style", Refused("the weight decay is constant")),
@@ -99,10 +98,16 @@ pub const EVERYWHERE: &[(&str, Fate)] = &[
     ("**.optim.wd_incr_style", Refused("the weight decay is constant")),
     ("**.optim.master_weights", Ignored(ONE_DTYPE)),
     ("**.optim.store_param_remainders", Ignored(ONE_DTYPE)),
-    ("**.optim.name", Refused(OWN_OPTIMIZER)),
-    ("**.optim.muon_*", Ignored(OWN_OPTIMIZER)),
+    ("**.optim.name", Renamed("**.optim.optimizer")),
+    (
+        "**.optim.muon_*",
+        Refused(
+            "optimizer=Muon is torch's, with its options in override_optimizer_config: momentum, nesterov, ns_steps, adjust_lr_fn",
+        ),
+    ),
     ("**.optim.*_dtype", Ignored(ONE_DTYPE)),
-    ("**.optim.use_*_optimizer", Ignored(OWN_OPTIMIZER)),
+    ("**.optim.use_precision_aware_optimizer", Ignored(ONE_DTYPE)),
+    ("**.optim.use_*_optimizer", Ignored(ONE_DEVICE)),
     ("**.checkpoint.mbridge_config.**", Ignored(SAVES_AT_ONCE)),
     ("**.checkpoint.async_save", Ignored(SAVES_AT_ONCE)),
     ("**.checkpoint.strict", Ignored(SAVES_AT_ONCE)),

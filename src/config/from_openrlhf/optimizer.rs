@@ -1,6 +1,6 @@
 //! The optimizers and their schedules.
 
-use super::super::peers::{Draft, float, list, schedules, shape};
+use super::super::peers::{Draft, float, list, schedules, shape, text};
 use crate::hydra::Value;
 
 pub fn derive(draft: &mut Draft) {
@@ -20,6 +20,7 @@ pub fn derive(draft: &mut Draft) {
 fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
     let key = |name: &str| format!("{section}.{name}");
     let names = |today: &str, before: &str| format!("{prefix}{today} {before}");
+    muon(draft, prefix, section);
     let betas = names("adam.betas", "adam_betas");
     draft.set(&key("betas"), list(draft.values.items(&betas)), &betas);
     let eps = names("adam.eps", "");
@@ -46,4 +47,17 @@ fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
     let share = draft.values.number(&warmup).filter(|_| shape.warms_up).unwrap_or(0.0);
     draft.set(&key("lr_warmup_steps"), Value::Int(-1), "");
     draft.set(&key("lr_warmup_steps_ratio"), float(share), &warmup);
+}
+
+/// Sets Muon and its rates: that of the matrices is `lr`, and Adam's is an option of Muon.
+fn muon(draft: &mut Draft, prefix: &str, section: &str) {
+    let option = |name: &str| format!("{prefix}{name}");
+    if draft.values.text(&option("optim")).as_deref() != Some("muon") {
+        return;
+    }
+    let key = |name: &str| format!("{section}.{name}");
+    draft.set(&key("optimizer"), text("Muon"), &option("optim"));
+    draft.copy(&key("lr"), &option("muon.lr"));
+    draft.copy(&key("override_optimizer_config.adamw_lr"), &option("adam.lr"));
+    draft.copy(&key("override_optimizer_config.momentum"), &option("muon.momentum"));
 }

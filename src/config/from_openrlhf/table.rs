@@ -3,7 +3,7 @@
 use super::super::peers::Fate::{Ignored, Key, Read, Refused};
 use super::super::peers::Row;
 
-const MUON: &str = "AdamW is built in, in float32";
+const MUON: &str = "DeepSpeed's Muon takes 5 iterations and Nesterov's step whatever this says, and so does Muon here";
 const NO_MOE: &str = "there are no mixture-of-experts models";
 const PRETRAIN: &str = "there is no loss on a second data set";
 
@@ -279,10 +279,16 @@ pub const ROWS: &[Row] = &[
     ),
     ("actor.lr_warmup_ratio critic.lr_warmup_ratio lr_warmup_ratio", "", Read("`lr_warmup_steps_ratio` beside it")),
     ("actor.min_lr_ratio critic.min_lr_ratio min_lr_ratio", "", Read("`min_lr_ratio` beside it; 0.1 in editions without it")),
-    ("actor.optim critic.optim optim", "", Refused(MUON)),
-    ("actor.muon.lr actor.muon.momentum actor.muon.ns_steps actor.muon.nesterov actor.muon.no_nesterov", "", Ignored(MUON)),
-    ("critic.muon.lr critic.muon.momentum critic.muon.ns_steps critic.muon.nesterov critic.muon.no_nesterov", "", Ignored(MUON)),
-    ("muon.lr muon.momentum muon.ns_steps muon.nesterov muon.no_nesterov", "", Ignored(MUON)),
+    ("actor.optim critic.optim optim", "", Read("`optimizer` beside `betas`: `adam` is AdamW, `muon` Muon")),
+    (
+        "actor.muon.lr critic.muon.lr muon.lr",
+        "",
+        Read("with Muon `lr` beside `betas`, and the rate of Adam is `override_optimizer_config.adamw_lr`"),
+    ),
+    ("actor.muon.momentum critic.muon.momentum muon.momentum", "", Read("`override_optimizer_config.momentum` beside `betas`")),
+    ("actor.muon.ns_steps actor.muon.nesterov actor.muon.no_nesterov", "", Ignored(MUON)),
+    ("critic.muon.ns_steps critic.muon.nesterov critic.muon.no_nesterov", "", Ignored(MUON)),
+    ("muon.ns_steps muon.nesterov muon.no_nesterov", "", Ignored(MUON)),
     // Averages, agents, overlap.
     ("train.enable_ema enable_ema", "", Refused("no average of the weights is kept")),
     ("train.ema_beta ema_beta", "", Ignored("it belongs to the average of the weights")),

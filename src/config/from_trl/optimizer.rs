@@ -1,6 +1,6 @@
 //! The optimizer and its schedule.
 
-use super::super::peers::{Draft, float, int, list, schedules, shape};
+use super::super::peers::{Draft, float, int, list, optimizer, optimizers, schedules, set_optimizer, shape};
 use crate::hydra::Value;
 
 /// Sets optimizer and schedule; `updates`: the updates of a step, which transformers counts.
@@ -9,14 +9,28 @@ pub fn derive(draft: &mut Draft, updates: f64) {
     if draft.trainer.name == "ppo" {
         sections.push(("critic.optim", "critic.grad_clip"));
     }
-    let name = draft.values.text("optim").unwrap_or_default();
-    if !name.is_empty() && !name.starts_with("adamw_torch") && !["adamw_hf", "adamw_apex_fused"].contains(&name.as_str()) {
-        draft.refuse("optim", "AdamW is built in, in float32");
+    let named = draft.values.text("optim").unwrap_or_default();
+    let (name, option) = match draft.values.get("adafactor") {
+        Value::Bool(true) => ("adafactor", "adafactor"),
+        _ if named.is_empty() => ("adamw_torch", "optim"),
+        _ => (named.as_str(), "optim"),
+    };
+    if optimizer(name).is_none() {
+        draft.refuse("optim", format!("there are {}", optimizers()));
     }
+    let (ours, has_betas) = optimizer(name).unwrap_or(("AdamW", true));
     for (section, clip) in sections {
         let key = |name: &str| format!("{section}.{name}");
+        if let Err(reason) = set_optimizer(draft, section, ours, option) {
+            refuse_once(draft, "optim_args", reason);
+        }
         draft.copy(&key("lr"), "learning_rate");
         draft.copy(&key("weight_decay"), "weight_decay");
+        if !has_betas {
+            clip_norm(draft, clip);
+            schedule(draft, section, updates);
+            continue;
+        }
         let betas = [draft.values.get("adam_beta1"), draft.values.get("adam_beta2")];
         draft.set(&key("betas"), list(betas), "adam_beta1 adam_beta2");
         draft.copy(&key("eps"), "adam_epsilon");

@@ -9,7 +9,7 @@ const NO_UPLOAD: &str = "a run uploads nothing; `trainer export` writes the fold
 const NO_LOADER: &str = "prompts are in memory, and need no loader";
 const ONE_DTYPE: &str = "weights, optimizer and losses are float32; bf16 chooses the numbers of matrix products";
 const EVALUATION: &str = "validation is a forward pass or sampling, with metrics of its own";
-const ADAMW: &str = "AdamW is built in, and its settings are the betas, eps and weight_decay";
+const NO_LOW_RANK: &str = "no optimizer here works on low-rank projections of gradients: LoRA is `lora_rank`";
 
 pub const ROWS: &[Row] = &[
     // The length of the run.
@@ -78,9 +78,22 @@ pub const ROWS: &[Row] = &[
     ),
     ("warmup_steps", "", Read("`lr_warmup_steps` beside it, in steps; a value below 1 is a ratio, as in transformers 5")),
     ("warmup_ratio", "", Read("`lr_warmup_steps_ratio` beside it")),
-    ("optim", "", Read("AdamW under any of its names; other optimizers are refused by name")),
-    ("adafactor", "", Refused(ADAMW)),
-    ("optim_args optim_target_modules", "", Refused(ADAMW)),
+    (
+        "optim",
+        "",
+        Read(
+            "`optimizer` beside it: AdamW under any of its names, `adamw_bnb_8bit` and its kin as `AdamW8bit`, `sgd` as `SGD`, `adafactor` as `Adafactor`; others are refused by name",
+        ),
+    ),
+    ("adafactor", "", Read("`optimizer=Adafactor` beside it")),
+    (
+        "optim_args",
+        "",
+        Read(
+            "of `sgd`: `momentum`, `dampening` and `nesterov` in `override_optimizer_config`; transformers gives the others none",
+        ),
+    ),
+    ("optim_target_modules", "", Refused(NO_LOW_RANK)),
     ("label_smoothing_factor", "", Refused("targets are the tokens themselves")),
     ("neftune_noise_alpha", "", Refused("embeddings are trained on without noise")),
     // Numbers and memory.

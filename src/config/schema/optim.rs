@@ -1,13 +1,16 @@
-//! `*.optim`: AdamW and its schedule. Meaning and defaults: `config/optim/adamw.yaml`.
+//! `*.optim`: the optimizer and its schedule. Meaning and defaults: `config/optim/adamw.yaml`.
 
 use serde::{Deserialize, Serialize};
 
+use super::types::Open;
 use crate::config::Report;
 
-/// AdamW and its learning-rate schedule.
+/// The optimizer and its learning-rate schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimConfig {
+    pub optimizer: String,
+    pub override_optimizer_config: Open,
     pub lr: f64,
     pub lr_warmup_steps: i64,
     pub lr_warmup_steps_ratio: f64,

@@ -69,6 +69,8 @@ lora_keys!(SftModelConfig, "model");
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SftOptimConfig {
+    pub optimizer: String,
+    pub override_optimizer_config: Open,
     pub lr: f64,
     pub lr_warmup_steps: i64,
     pub lr_warmup_steps_ratio: f64,
@@ -94,6 +96,8 @@ impl SftOptimConfig {
     /// Returns the settings that reinforcement learning has too: all but `clip_grad`.
     pub fn optim(&self) -> OptimConfig {
         OptimConfig {
+            optimizer: self.optimizer.clone(),
+            override_optimizer_config: self.override_optimizer_config.clone(),
             lr: self.lr,
             lr_warmup_steps: self.lr_warmup_steps,
             lr_warmup_steps_ratio: self.lr_warmup_steps_ratio,

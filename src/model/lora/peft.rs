@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::targets::linears;
 use crate::model::config::DecoderConfig;
+use crate::model::memory::Numbers;
 use crate::model::tensor_files::{Deferred, write_safetensors};
 use crate::model::weights::{WeightFiles, found, to_f32};
 use crate::util::foreign;
@@ -74,6 +75,12 @@ impl PeftAdapter {
     /// The number of parameters in the factors.
     pub fn num_parameters(&self) -> usize {
         self.factors.values().map(|factors| factors.a.len() + factors.b.len()).sum()
+    }
+
+    /// Returns the shapes of the factors: a name such as theirs, the shape, and how many there are.
+    pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, Numbers)> {
+        let shapes = |factors: &Factors| [vec![self.rank, factors.input], vec![factors.output, self.rank]];
+        self.factors.values().flat_map(shapes).map(|shape| ("model.layers.0.lora", shape, 1)).collect()
     }
 
     /// The factor on the product of the two matrices.

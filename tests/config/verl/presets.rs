@@ -42,6 +42,7 @@ const OWN: &[&str] = &[
     // The defaults of PyTorch's AdamW and of verl's schedules.
     "**.betas [0.9, 0.999]",
     "**.eps 1e-8",
+    "**.optim.optimizer AdamW",
     "**.lr_warmup_steps -1",
     "**.min_lr_ratio 0.0",
     "**.num_cycles 0.5",

@@ -1,0 +1,42 @@
+//! The entry of an optimizer in its table.
+
+use anyhow::{Context, Result};
+
+use super::optimizer::Optimizer;
+use super::rule::Rule;
+use super::settings::Settings;
+
+/// A row of [`OPTIMIZERS`](super::OPTIMIZERS).
+pub struct OptimizerKind {
+    /// The value of `optim.optimizer`.
+    pub name: &'static str,
+    /// Other names that are taken for it.
+    pub aliases: &'static [&'static str],
+    pub doc: &'static str,
+    /// The settings beside `lr` that it reads: of `betas`, `eps` and `weight_decay`.
+    pub reads: &'static [&'static str],
+    /// The entries of `override_optimizer_config` that it takes.
+    pub options: &'static [OptionRow],
+    /// Builds the update.
+    pub(super) build: fn(&Settings) -> Result<Box<dyn Rule>>,
+}
+
+/// An entry of `override_optimizer_config`.
+pub struct OptionRow {
+    pub name: &'static str,
+    /// The default, as it is written.
+    pub default: &'static str,
+    pub doc: &'static str,
+}
+
+impl OptimizerKind {
+    /// Builds the optimizer.
+    ///
+    /// # Errors
+    /// If an option is unknown or has a value that it cannot have.
+    pub fn build(&'static self, settings: &Settings) -> Result<Optimizer> {
+        let context = || format!("override_optimizer_config of {}", self.name);
+        settings.check(self.options).with_context(context)?;
+        Ok(Optimizer::new(self.name, (self.build)(settings).with_context(context)?))
+    }
+}

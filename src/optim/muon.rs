@@ -1,0 +1,121 @@
+//! Muon: the momentum of a matrix, made orthogonal; AdamW for what is no matrix of a block.
+
+use anyhow::Result;
+use burn::tensor::Tensor;
+
+use super::adamw::{AdamW, AdamWConfig};
+use super::kind::{OptimizerKind, OptionRow};
+use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
+use super::settings::Settings;
+
+pub(super) const MUON: OptimizerKind = OptimizerKind {
+    name: "Muon",
+    aliases: &[],
+    doc: "The momentum of each matrix of a block, made orthogonal by Newton-Schulz; AdamW for embedding, head, norms and biases.\n\
+          Formula: b ← μb + (1 − μ)g; o = newton_schulz(b, with nesterov (1 − μ)g + μb); w ← w·(1 − lr·λ) − lr·scale·o, where scale is \
+          √max(1, rows/columns) (original), 0.2·√max(rows, columns) (match_rms_adamw) or √(rows/columns) (spectral_unclamped).\n\
+          Source: Jordan et al. 2024, kellerjordan.github.io/posts/muon; Liu et al. 2025, arXiv:2502.16982.\n\
+          verl: torch.optim.Muon.\n\
+          OpenRLHF: muon, where adamw_lr is its Adam's.\n\
+          Deviation: the iteration is float32, torch's bfloat16.\n\
+          When: pre-training has used it, or AdamW is slow to learn; match_rms_adamw takes the learning rate of AdamW.",
+    reads: &["betas", "eps", "weight_decay"],
+    options: &[
+        OptionRow { name: "momentum", default: "0.95", doc: "Decay of the mean of gradients." },
+        OptionRow { name: "nesterov", default: "true", doc: "Mix the gradient into its mean once more." },
+        OptionRow { name: "ns_steps", default: "5", doc: "Iterations of Newton-Schulz." },
+        OptionRow { name: "ns_coefficients", default: "[3.4445, -4.775, 2.0315]", doc: "Coefficients of each iteration." },
+        OptionRow {
+            name: "adjust_lr_fn",
+            default: "original",
+            doc: "Scale of the step by the shape: original, match_rms_adamw or spectral_unclamped.",
+        },
+        OptionRow { name: "adamw_lr", default: "null", doc: "Peak learning rate of AdamW, with the same schedule; null is lr." },
+    ],
+    build,
+};
+
+/// The least norm that a matrix is divided by.
+const LEAST_NORM: f32 = 1e-7;
+
+struct Muon {
+    momentum: f64,
+    nesterov: bool,
+    ns_steps: usize,
+    ns_coefficients: [f64; 3],
+    scale: fn(rows: f64, columns: f64) -> f64,
+    weight_decay: f64,
+    /// AdamW's learning rate as a share of Muon's.
+    adamw_share: f64,
+    adamw: AdamW,
+}
+
+fn build(settings: &Settings) -> Result<Box<dyn Rule>> {
+    let scale = settings.choice("adjust_lr_fn", &["original", "match_rms_adamw", "spectral_unclamped"])?;
+    let adamw_lr = settings.optional_number("adamw_lr", "null or a number that is at least 0", |number| number >= 0.0)?;
+    settings.require(adamw_lr.is_none() || settings.lr > 0.0, "`adamw_lr` follows the schedule of `lr`, which is 0")?;
+    Ok(Box::new(Muon {
+        momentum: settings.decay("momentum", 0.95)?,
+        nesterov: settings.flag("nesterov", true)?,
+        ns_steps: settings.number("ns_steps", 5.0, "a whole number from 1 to 99", |steps| {
+            steps.fract() == 0.0 && (1.0..100.0).contains(&steps)
+        })? as usize,
+        ns_coefficients: settings.list("ns_coefficients", [3.4445, -4.775, 2.0315])?,
+        scale: match scale {
+            "match_rms_adamw" => |rows, columns| 0.2 * rows.max(columns).sqrt(),
+            "spectral_unclamped" => |rows, columns| (rows / columns).sqrt(),
+            _ => |rows, columns| (rows / columns).max(1.0).sqrt(),
+        },
+        weight_decay: settings.weight_decay,
+        adamw_share: adamw_lr.map_or(1.0, |lr| lr / settings.lr),
+        adamw: AdamW(AdamWConfig::of(settings)),
+    }))
+}
+
+/// Returns rows and columns of a matrix of a block or of its adapter; all else is AdamW's.
+fn matrix(parameter: Parameter) -> Option<[usize; 2]> {
+    let shape = <[usize; 2]>::try_from(parameter.shape).ok()?;
+    parameter.name.contains("layers.").then_some(shape)
+}
+
+impl Rule for Muon {
+    fn slots(&self, parameter: Parameter) -> Vec<Slot> {
+        match matrix(parameter) {
+            Some(_) => vec![Slot::f32("momentum_buffer", parameter.size())],
+            None => self.adamw.slots(parameter),
+        }
+    }
+
+    fn update(&self, at: Step, parameter: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+        let Some([rows, columns]) = matrix(parameter) else {
+            let at = Step { lr: at.lr * self.adamw_share, ..at };
+            return self.adamw.update(at, parameter, w, g, kept);
+        };
+        let g = g * at.grad_scale as f32;
+        let [mean] = tensors(kept, &w.device(), || [w.zeros_like()]);
+        let mean = mean.clone() + (g.clone() - mean) * (1.0 - self.momentum) as f32;
+        let direction = match self.nesterov {
+            true => g.clone() + (mean.clone() - g) * self.momentum as f32,
+            false => mean.clone(),
+        };
+        let direction = orthogonal(direction.reshape([rows, columns]), self.ns_coefficients, self.ns_steps);
+        let lr = (at.lr * (self.scale)(rows as f64, columns as f64)) as f32;
+        let w = w * (1.0 - at.lr * self.weight_decay) as f32 - direction.reshape([rows * columns]) * lr;
+        (w, state([mean]))
+    }
+}
+
+/// Brings the singular values of a matrix near 1, by the quintic iteration of Newton and Schulz.
+fn orthogonal(matrix: Tensor<2>, [a, b, c]: [f64; 3], steps: usize) -> Tensor<2> {
+    let [rows, columns] = matrix.dims();
+    // The product of a matrix with itself is the smaller one if the matrix is wide.
+    let mut x = if rows > columns { matrix.transpose() } else { matrix };
+    let norm = x.clone().square().sum().sqrt().clamp_min(LEAST_NORM).reshape([1, 1]);
+    x = x / norm;
+    for _ in 0..steps {
+        let gram = x.clone().matmul(x.clone().transpose());
+        let polynomial = gram.clone() * b as f32 + gram.clone().matmul(gram) * c as f32;
+        x = x.clone() * a as f32 + polynomial.matmul(x);
+    }
+    if rows > columns { x.transpose() } else { x }
+}

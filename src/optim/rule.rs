@@ -1,0 +1,142 @@
+//! The update of one parameter, and the state that it keeps.
+
+use burn::tensor::{Device, Tensor};
+
+use crate::model::ops::{tensor_from_vec, to_host};
+
+/// A parameter that is updated: its name in the network, and its shape, [out, in] for a matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter<'a> {
+    pub name: &'a str,
+    pub shape: &'a [usize],
+}
+
+impl Parameter<'_> {
+    pub fn size(self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// What an update knows beside the parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The number of the update, from 1.
+    pub number: u64,
+    pub lr: f64,
+    /// The factor on every gradient, which clips it.
+    pub grad_scale: f64,
+}
+
+/// The numbers of a state tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    F32,
+    U8,
+}
+
+/// A state tensor that an optimizer keeps of a parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// Its name in torch's state dict, such as `exp_avg`.
+    pub kind: &'static str,
+    pub size: usize,
+    pub form: Form,
+}
+
+impl Slot {
+    /// Returns a slot of f32 numbers.
+    pub fn f32(kind: &'static str, size: usize) -> Self {
+        Self { kind, size, form: Form::F32 }
+    }
+
+    /// Returns a slot of bytes.
+    pub fn u8(kind: &'static str, size: usize) -> Self {
+        Self { kind, size, form: Form::U8 }
+    }
+
+    pub fn bytes(self) -> usize {
+        self.size * if self.form == Form::F32 { 4 } else { 1 }
+    }
+}
+
+/// A state tensor.
+#[derive(Clone, Debug)]
+pub enum Stored {
+    /// Numbers on the device.
+    Numbers(Tensor<1>),
+    /// Numbers in the memory of the process.
+    Host(Vec<f32>),
+    /// Codes in the memory of the process.
+    Codes(Vec<u8>),
+}
+
+impl Stored {
+    /// Returns the values, for a file.
+    pub fn values(&self) -> Vec<f32> {
+        match self {
+            Self::Numbers(tensor) => to_host(tensor.clone()),
+            Self::Host(values) => values.clone(),
+            Self::Codes(codes) => codes.iter().map(|code| f32::from(*code)).collect(),
+        }
+    }
+
+    /// Returns the tensor of a file's values.
+    pub fn restored(form: Form, values: Vec<f32>, device: &Device) -> Self {
+        match form {
+            Form::F32 => Self::Numbers(tensor_from_vec(values.clone(), [values.len()], device)),
+            Form::U8 => Self::Codes(values.into_iter().map(|value| value as u8).collect()),
+        }
+    }
+
+    /// Returns the codes; other values are cut to bytes.
+    pub fn codes(self) -> Vec<u8> {
+        match self {
+            Self::Codes(codes) => codes,
+            other => other.values().into_iter().map(|value| value as u8).collect(),
+        }
+    }
+
+    /// Returns the tensor on the device.
+    pub fn numbers(self, device: &Device) -> Tensor<1> {
+        match self {
+            Self::Numbers(tensor) => tensor,
+            other => {
+                let values = other.values();
+                let size = values.len();
+                tensor_from_vec(values, [size], device)
+            }
+        }
+    }
+}
+
+/// The state of one parameter, in the order of its slots.
+pub type State = Vec<Stored>;
+
+/// Returns the tensors of a state; before the first update, `first`.
+pub fn tensors<const N: usize>(state: Option<State>, device: &Device, first: impl FnOnce() -> [Tensor<1>; N]) -> [Tensor<1>; N] {
+    let Some(state) = state else { return first() };
+    let tensors: Vec<_> = state.into_iter().map(|stored| stored.numbers(device)).collect();
+    tensors.try_into().unwrap_or_else(|_| first())
+}
+
+/// Returns a state of these tensors.
+pub fn state<const N: usize>(tensors: [Tensor<1>; N]) -> State {
+    tensors.map(Stored::Numbers).into()
+}
+
+/// An optimizer's update of one parameter.
+pub trait Rule: Send + Sync {
+    /// Returns the state tensors that are kept of a parameter.
+    fn slots(&self, parameter: Parameter) -> Vec<Slot>;
+
+    /// Updates a parameter: returns its weights and its state. `weight` and `gradient` are flat and row-major; `state` is `None`
+    /// before the first update.
+    fn update(
+        &self,
+        step: Step,
+        parameter: Parameter,
+        weight: Tensor<1>,
+        gradient: Tensor<1>,
+        state: Option<State>,
+    ) -> (Tensor<1>, State);
+}

@@ -1,0 +1,87 @@
+//! The settings of an optimizer: what all share, and the options of one.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow, bail, ensure};
+use serde_json::Value;
+
+use super::kind::OptionRow;
+
+/// The settings of an optimizer.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The peak learning rate.
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+    pub weight_decay: f64,
+    /// The entries of `override_optimizer_config`.
+    pub options: BTreeMap<String, Value>,
+}
+
+impl Settings {
+    /// Refuses options that an optimizer does not have.
+    ///
+    /// # Errors
+    /// The first such option, with those that there are.
+    pub(super) fn check(&self, known: &[OptionRow]) -> Result<()> {
+        let names: Vec<_> = known.iter().map(|row| row.name).collect();
+        match self.options.keys().find(|name| !names.contains(&name.as_str())) {
+            Some(name) if names.is_empty() => bail!("there is no option `{name}`, nor any other"),
+            Some(name) => bail!("there is no option `{name}`; there are {}", names.join(", ")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns an option, unless it is unset or null.
+    fn given(&self, name: &str) -> Option<&Value> {
+        self.options.get(name).filter(|value| !value.is_null())
+    }
+
+    fn wrong(&self, name: &str, what: &str) -> anyhow::Error {
+        anyhow!("`{name}` must be {what}, not {}", self.options[name])
+    }
+
+    /// Returns a number within bounds, which `what` describes.
+    pub(super) fn number(&self, name: &str, default: f64, what: &str, fits: impl Fn(f64) -> bool) -> Result<f64> {
+        Ok(self.optional_number(name, what, fits)?.unwrap_or(default))
+    }
+
+    /// Returns a number within bounds, which `what` describes, if there is one.
+    pub(super) fn optional_number(&self, name: &str, what: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
+        let Some(value) = self.given(name) else { return Ok(None) };
+        let number = value.as_f64().or_else(|| value.as_str()?.parse().ok()).filter(|number| fits(*number));
+        number.map(Some).ok_or_else(|| self.wrong(name, what))
+    }
+
+    /// Returns a number from 0 to below 1.
+    pub(super) fn decay(&self, name: &str, default: f64) -> Result<f64> {
+        self.number(name, default, "a number from 0 to below 1", |number| (0.0..1.0).contains(&number))
+    }
+
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool> {
+        let Some(value) = self.given(name) else { return Ok(default) };
+        value.as_bool().ok_or_else(|| self.wrong(name, "true or false"))
+    }
+
+    /// Returns one of these names.
+    pub(super) fn choice(&self, name: &str, names: &'static [&'static str]) -> Result<&'static str> {
+        let Some(value) = self.given(name) else { return Ok(names[0]) };
+        let found = names.iter().find(|known| value.as_str() == Some(known));
+        found.copied().ok_or_else(|| self.wrong(name, &format!("one of {}", names.join(", "))))
+    }
+
+    /// Returns a list of numbers.
+    pub(super) fn list<const N: usize>(&self, name: &str, default: [f64; N]) -> Result<[f64; N]> {
+        let Some(value) = self.given(name) else { return Ok(default) };
+        let numbers: Option<Vec<f64>> = value.as_array().and_then(|items| items.iter().map(Value::as_f64).collect());
+        let numbers = numbers.and_then(|numbers| <[f64; N]>::try_from(numbers).ok());
+        numbers.ok_or_else(|| self.wrong(name, &format!("a list of {N} numbers")))
+    }
+
+    /// Checks two options against each other.
+    pub(super) fn require(&self, holds: bool, message: &str) -> Result<()> {
+        ensure!(holds, "{message}");
+        Ok(())
+    }
+}

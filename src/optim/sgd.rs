@@ -1,0 +1,67 @@
+//! Stochastic gradient descent, with momentum if wanted.
+
+use anyhow::Result;
+use burn::tensor::Tensor;
+
+use super::kind::{OptimizerKind, OptionRow};
+use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
+use super::settings::Settings;
+
+pub(super) const SGD: OptimizerKind = OptimizerKind {
+    name: "SGD",
+    aliases: &["sgd"],
+    doc: "Gradient descent, with momentum, dampening and Nesterov's step as in torch.\n\
+          Formula: g ← g + λw; b ← μb + (1 − dampening)g, at first b ← g; w ← w − lr·b, with nesterov w − lr·(g + μb).\n\
+          verl: torch.optim.SGD.\n\
+          When: the state must take no memory, or one number for each weight.",
+    reads: &["weight_decay"],
+    options: &[
+        OptionRow { name: "momentum", default: "0", doc: "Factor on the running sum of gradients; 0 keeps none." },
+        OptionRow { name: "dampening", default: "0", doc: "Share of a gradient that does not enter that sum." },
+        OptionRow {
+            name: "nesterov",
+            default: "false",
+            doc: "Step to where the momentum leads, with a momentum and without dampening.",
+        },
+    ],
+    build,
+};
+
+struct Sgd {
+    momentum: f64,
+    dampening: f64,
+    nesterov: bool,
+    weight_decay: f64,
+}
+
+fn build(settings: &Settings) -> Result<Box<dyn Rule>> {
+    let momentum = settings.number("momentum", 0.0, "a number that is at least 0", |number| number >= 0.0)?;
+    let dampening = settings.number("dampening", 0.0, "a number", f64::is_finite)?;
+    let nesterov = settings.flag("nesterov", false)?;
+    settings.require(!nesterov || momentum > 0.0 && dampening == 0.0, "`nesterov` needs a momentum and a dampening of 0")?;
+    Ok(Box::new(Sgd { momentum, dampening, nesterov, weight_decay: settings.weight_decay }))
+}
+
+impl Rule for Sgd {
+    fn slots(&self, parameter: Parameter) -> Vec<Slot> {
+        if self.momentum == 0.0 { vec![] } else { vec![Slot::f32("momentum_buffer", parameter.size())] }
+    }
+
+    fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
+        let (lr, momentum) = (at.lr as f32, self.momentum as f32);
+        let g = g * at.grad_scale as f32;
+        let g = if self.weight_decay == 0.0 { g } else { g + w.clone() * self.weight_decay as f32 };
+        if self.momentum == 0.0 {
+            return (w - g * lr, vec![]);
+        }
+        let sum = match kept {
+            None => g.clone(),
+            kept => {
+                let [sum] = tensors(kept, &w.device(), || [w.zeros_like()]);
+                sum * momentum + g.clone() * (1.0 - self.dampening) as f32
+            }
+        };
+        let direction = if self.nesterov { g + sum.clone() * momentum } else { sum.clone() };
+        (w - direction * lr, state([sum]))
+    }
+}
