@@ -4,7 +4,7 @@ use super::editions;
 use super::kind::Kind;
 use super::patterns::{captures, filled, fits};
 use super::table::Fate;
-use super::values::below_open_mapping;
+use super::values::{below_open_mapping, is_empty_mapping};
 use crate::hydra::{Node, segments};
 use std::sync::LazyLock;
 
@@ -23,11 +23,17 @@ pub struct KeyRow {
 pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<KeyRow> {
     let parts: Vec<&str> = segments(key).collect();
     let is_open = below_open_mapping(key, defaults);
+    // A row may name an entry of a mapping that takes any key, such as `**.override_optimizer_config.optimizer_cpu_offload`.
+    let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
+    let names_entry = |pattern: &[&str]| {
+        let same = parts.len() > 1 && pattern.iter().rev().nth(1) == parts.iter().rev().nth(1);
+        same && pattern.last() != Some(&"**") && is_empty_mapping(defaults.get(parent))
+    };
     let rows = &ROWS[kind as usize];
     let counts = |(pattern, fate): &&Parts| {
         let is_setting = match fate {
             Fate::Unread(_) => is_open || defaults.get(key).is_some(),
-            _ => is_open && pattern[0] == "**",
+            _ => is_open && pattern[0] == "**" && !names_entry(pattern),
         };
         !is_setting && fits(pattern, &parts)
     };

@@ -52,8 +52,10 @@ fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
 /// Sets Muon and its rates: that of the matrices is `lr`, and Adam's is an option of Muon.
 fn muon(draft: &mut Draft, prefix: &str, section: &str) {
     let option = |name: &str| format!("{prefix}{name}");
-    if draft.values.text(&option("optim")).as_deref() != Some("muon") {
-        return;
+    match draft.values.text(&option("optim")).as_deref() {
+        Some("muon") => {}
+        None | Some("adam") => return,
+        Some(_) => return draft.refuse(&option("optim"), "there are adam and muon"),
     }
     let key = |name: &str| format!("{section}.{name}");
     draft.set(&key("optimizer"), text("Muon"), &option("optim"));
