@@ -4,9 +4,9 @@ use anyhow::Result;
 use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
-use super::kind::{OptimizerKind, OptionRow};
+use super::kind::OptimizerKind;
 use super::rule::{Parameter, Rule, Slot, State, Step, Stored};
-use super::settings::Settings;
+use super::settings::{OptionRow, Settings};
 use crate::model::ops::{f32s, flex_f32, sum_squares, tensor_from_vec};
 
 pub(super) const ADAFACTOR: OptimizerKind = OptimizerKind {

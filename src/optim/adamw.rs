@@ -11,6 +11,7 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::kind::OptimizerKind;
+use super::optimizer::Optimizer;
 use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
 use super::settings::Settings;
 use crate::model::ops::{AdamwStep, adamw_row, f32s, flex_f32};
@@ -40,6 +41,13 @@ impl AdamWConfig {
     pub(super) fn of(settings: &Settings) -> Self {
         let Settings { betas: [beta1, beta2], eps, weight_decay, .. } = *settings;
         Self { beta1, beta2, eps, weight_decay }
+    }
+}
+
+impl Optimizer {
+    /// Returns AdamW with these constants.
+    pub fn adamw(config: AdamWConfig) -> Self {
+        Self::new(ADAMW.name, Box::new(AdamW(config)))
     }
 }
 

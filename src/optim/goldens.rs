@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::adamw_8bit::dynamic_map;
 use super::learner::SavedParts;
 use super::rule::{Parameter, State, Step};
-use super::{ABSENT, Learner, OPTIMIZERS, OptimizerKind, Schedule, Settings, find, names, schedule};
+use super::{ABSENT, AdamWConfig, Learner, OPTIMIZERS, Optimizer, OptimizerKind, Schedule, Settings, find, names, schedule};
 use crate::model::lora::LoraSettings;
 use crate::model::ops::{tensor_from_vec, to_host};
 use crate::model::weights::trained_shapes;
@@ -192,4 +192,23 @@ fn options_and_names_are_checked() {
         let error = find(name).unwrap().build(&settings(options)).err().map(|error| format!("{error:#}")).unwrap_or_default();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
+    let folder = golden("models/qwen2");
+    let net = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap().trainable().net;
+    let (name, shape) = trained_shapes(&net).into_iter().next().unwrap();
+    let size = shape.iter().product();
+    let restored = |step: u64, names: &[&str]| {
+        let tensors = names.iter().map(|name| (name.to_string(), vec![0.5; size])).collect();
+        let mut adamw = Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 });
+        adamw.restore(step, tensors, &net, &Device::flex()).map(|()| (adamw.step, adamw.tensors().len()))
+    };
+    let [m, v] = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{name}.{kind}"));
+    assert_eq!(restored(0, &[]).unwrap(), (0, 0));
+    assert!(restored(3, &[]).unwrap_err().to_string().contains("3 updates were made"));
+    assert_eq!(restored(3, &[&m, &v]).unwrap(), (3, 2));
+    assert!(restored(3, &[&m]).unwrap_err().to_string().contains("exp_avg_sq` is missing"));
+    assert!(restored(3, &["x.exp_avg"]).unwrap_err().to_string().contains("is of no trained parameter"));
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use super::optimizer::Optimizer;
 use super::rule::Rule;
-use super::settings::Settings;
+use super::settings::{OptionRow, Settings};
 
 /// A row of [`OPTIMIZERS`](super::OPTIMIZERS).
 pub struct OptimizerKind {
@@ -19,14 +19,6 @@ pub struct OptimizerKind {
     pub options: &'static [OptionRow],
     /// Builds the update.
     pub(super) build: fn(&Settings) -> Result<Box<dyn Rule>>,
-}
-
-/// An entry of `override_optimizer_config`.
-pub struct OptionRow {
-    pub name: &'static str,
-    /// The default, as it is written.
-    pub default: &'static str,
-    pub doc: &'static str,
 }
 
 impl OptimizerKind {

@@ -20,12 +20,12 @@ mod settings;
 mod sgd;
 
 pub use adamw::AdamWConfig;
-pub use kind::{OptimizerKind, OptionRow};
+pub use kind::OptimizerKind;
 pub use learner::{Learner, Update};
 pub use optimizer::Optimizer;
 pub use rule::{Parameter, Rule, Slot};
 pub use schedule::Schedule;
-pub use settings::Settings;
+pub use settings::{OptionRow, Settings};
 
 /// Every optimizer that `optim.optimizer` can name. The first is the default.
 pub static OPTIMIZERS: &[OptimizerKind] =

@@ -4,9 +4,9 @@ use anyhow::Result;
 use burn::tensor::Tensor;
 
 use super::adamw::{AdamW, AdamWConfig};
-use super::kind::{OptimizerKind, OptionRow};
+use super::kind::OptimizerKind;
 use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
-use super::settings::Settings;
+use super::settings::{OptionRow, Settings};
 
 pub(super) const MUON: OptimizerKind = OptimizerKind {
     name: "Muon",

@@ -7,7 +7,6 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor};
 use safetensors::Dtype;
 
-use super::adamw::{AdamW, AdamWConfig};
 use super::rule::{Form, Parameter, Rule, Slot, State, Step, Stored};
 use crate::model::Gradients;
 use crate::model::decoder::Decoder;
@@ -33,11 +32,6 @@ struct Kept {
 impl Optimizer {
     pub(super) fn new(name: &'static str, rule: Box<dyn Rule>) -> Self {
         Self { name, rule, step: 0, state: BTreeMap::new() }
-    }
-
-    /// Returns AdamW with these constants.
-    pub fn adamw(config: AdamWConfig) -> Self {
-        Self::new(super::adamw::ADAMW.name, Box::new(AdamW(config)))
     }
 
     /// Returns the bytes of the state of a parameter.
@@ -136,33 +130,5 @@ impl ModuleMapper for Update<'_> {
     }
     fn exit_module(&mut self, _: &str, _: &str) {
         self.path.pop();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    use crate::model::{CausalLm, Init};
-
-    #[test]
-    fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
-        let net = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap().trainable().net;
-        let (name, shape) = trained_shapes(&net).into_iter().next().unwrap();
-        let size = shape.iter().product();
-        let restored = |step: u64, names: &[&str]| {
-            let tensors = names.iter().map(|name| (name.to_string(), vec![0.5; size])).collect();
-            let mut adamw = Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 });
-            adamw.restore(step, tensors, &net, &Device::flex()).map(|()| (adamw.step, adamw.tensors().len()))
-        };
-        let [m, v] = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{name}.{kind}"));
-        assert_eq!(restored(0, &[]).unwrap(), (0, 0));
-        assert!(restored(3, &[]).unwrap_err().to_string().contains("3 updates were made"));
-        assert_eq!(restored(3, &[&m, &v]).unwrap(), (3, 2));
-        assert!(restored(3, &[&m]).unwrap_err().to_string().contains("exp_avg_sq` is missing"));
-        assert!(restored(3, &["x.exp_avg"]).unwrap_err().to_string().contains("is of no trained parameter"));
     }
 }

@@ -61,6 +61,7 @@ impl Slot {
 
 /// A state tensor.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are tensors")]
 pub enum Stored {
     /// Numbers on the device.
     Numbers(Tensor<1>),

@@ -5,7 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow, bail, ensure};
 use serde_json::Value;
 
-use super::kind::OptionRow;
+/// An entry of `override_optimizer_config`.
+pub struct OptionRow {
+    pub name: &'static str,
+    /// The default, as it is written.
+    pub default: &'static str,
+    pub doc: &'static str,
+}
 
 /// The settings of an optimizer.
 #[derive(Clone, Debug)]
