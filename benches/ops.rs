@@ -146,14 +146,14 @@ fn adamw() {
         let (mut norm, mut update, mut sum) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..6 {
             let (mut g, more) = (gradients(), gradients());
-            sum = sum.min(least(1, || sizes.keys().for_each(|name| g.add(name, more.0[name].clone()))));
+            sum = sum.min(least(1, || shapes.keys().for_each(|name| g.add(name, more.0[name].clone()))));
             norm = norm.min(least(1, || _ = g.norm()));
             let net = std::mem::replace(&mut model.net, Decoder::empty(&Device::flex()));
             let start = std::time::Instant::now();
             model.net = optimizer.update(net, g, 1e-4, 1.0);
             update = update.min(start.elapsed().as_secs_f64() * 1e3);
         }
-        let millions = sizes.values().sum::<usize>() / 1_000_000;
+        let millions = shapes.values().map(|shape| shape.iter().product::<usize>()).sum::<usize>() / 1_000_000;
         println!("adamw {millions} M: update {update:.1} ms, norm {norm:.1} ms, sum of gradients {sum:.1} ms");
     }
 }
