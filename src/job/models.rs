@@ -8,24 +8,28 @@ use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{self, Learner, Optimizer, Schedule, Settings, schedule};
 
 /// A model with an optimizer and its schedule.
-pub fn learner(model: CausalLm, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
+///
+/// # Errors
+/// The errors of [`optimizer`] and [`schedule`].
+pub fn learner(model: CausalLm, section: &str, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
     Ok(Learner {
         model: model.trainable(),
-        optimizer: optimizer(optim)?,
+        optimizer: optimizer(section, optim)?,
         schedule: schedule(optim, total_steps)?,
         lr: optim.lr,
         grad_clip,
     })
 }
 
-/// The optimizer that the settings name.
+/// The optimizer that the settings name; `section` is their key.
 ///
 /// # Errors
 /// If an entry of `override_optimizer_config` is unknown to it or has a value that it cannot have.
-pub fn optimizer(optim: &OptimConfig) -> Result<Optimizer> {
+pub fn optimizer(section: &str, optim: &OptimConfig) -> Result<Optimizer> {
     let (lr, betas, eps, weight_decay) = (optim.lr, optim.betas, optim.eps, optim.weight_decay);
     let settings = Settings { lr, betas, eps, weight_decay, options: optim.override_optimizer_config.clone() };
-    optim::find(&optim.optimizer).context("unknown optimizer")?.build(&settings)
+    let built = optim::find(&optim.optimizer).context("unknown optimizer")?.build(&settings);
+    built.with_context(|| format!("{section}.override_optimizer_config"))
 }
 
 /// The learning rates of a run of `total_steps`.

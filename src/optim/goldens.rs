@@ -180,7 +180,7 @@ fn options_and_names_are_checked() {
         assert!(ABSENT.iter().any(|(known, _)| *known == name) != names().contains(&name), "{name}");
     }
     for (name, options, expected) in [
-        ("AdamW", json!({"momentum": 0.9}), "override_optimizer_config of AdamW: there is no option `momentum`, nor any other"),
+        ("AdamW", json!({"momentum": 0.9}), "AdamW: there is no option `momentum`, nor any other"),
         ("SGD", json!({"momentun": 0.9}), "there is no option `momentun`; there are momentum, dampening, nesterov"),
         ("SGD", json!({"momentum": "much"}), "`momentum` must be a number that is at least 0, not \"much\""),
         ("SGD", json!({"nesterov": true}), "`nesterov` needs a momentum and a dampening of 0"),

@@ -27,8 +27,7 @@ impl OptimizerKind {
     /// # Errors
     /// If an option is unknown or has a value that it cannot have.
     pub fn build(&'static self, settings: &Settings) -> Result<Optimizer> {
-        let context = || format!("override_optimizer_config of {}", self.name);
-        settings.check(self.options).with_context(context)?;
-        Ok(Optimizer::new(self.name, (self.build)(settings).with_context(context)?))
+        settings.check(self.options).context(self.name)?;
+        Ok(Optimizer::new(self.name, (self.build)(settings).context(self.name)?))
     }
 }

@@ -159,7 +159,7 @@ pub fn start(mut loaded: Loaded<SftConfig>, output: &Output, interrupt: Interrup
     let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
     let model = model.computing(bfloat16, config.model.enable_gradient_checkpointing);
     let model = adapter::adapt(model, &config.model.lora(), path, config.trainer.seed)?;
-    let learner = learner(model, &config.optim.optim(), config.optim.clip_grad, total_steps)?;
+    let learner = learner(model, "optim", &config.optim.optim(), config.optim.clip_grad, total_steps)?;
     let mut settings = run_settings(&config, sampler.batches_per_epoch(), total_steps);
     settings.model = format!("{}: {}", config.model.path, learner.model.size());
     let sft = Sft { config, learner, tokenizer, train, val, sampler };

@@ -70,7 +70,7 @@ pub(super) fn estimate(config: &SftConfig, inputs: &Inputs) -> Result<MemoryEsti
     let trained = (0..batches).map(|_| widest(sampler.next_batch().iter().map(|&i| &inputs.train[i]), cut));
     let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
     let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), config.trainer.device);
-    memory.trained(&optimizer(&config.optim.optim())?);
+    memory.trained(&optimizer("optim", &config.optim.optim())?);
     if !inputs.val.is_empty() {
         memory.pass("validation", widest(inputs.val.iter(), cut).0);
     }

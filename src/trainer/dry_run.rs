@@ -91,7 +91,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     let micro = micro_batch(&plan.actor);
     let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let mut memory = MemoryEstimate::new(decoder.clone(), adapter.as_ref(), trainer.device);
-    memory.trained(&optimizer(&parts.actor.optim)?);
+    memory.trained(&optimizer("actor_rollout_ref.actor.optim", &parts.actor.optim)?);
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
     let validated = if trainer.validates() { validated * parts.rollout.val_kwargs.n } else { 0 };
     let sampled = inputs.sampler.batch_size() * plan.samples_per_prompt;
@@ -138,7 +138,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         let adapter = adapter::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
         critic_line = Some(("critic", describe(&settings.model.path, &decoder, settings.model.init, adapter.as_ref())));
         let mut critic = MemoryEstimate::new(decoder, adapter.as_ref(), trainer.device);
-        critic.trained(&optimizer(&settings.optim)?);
+        critic.trained(&optimizer("critic.optim", &settings.optim)?);
         let (tokens, count) = (settings.forward_max_token_len_per_gpu, settings.forward_micro_batch_size_per_gpu);
         critic.pass("values", widest(sequences(settings.use_dynamic_bsz, tokens, count)));
         let micro = micro_batch(&update);

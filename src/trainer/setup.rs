@@ -94,12 +94,14 @@ fn learning_side(
     let (actor, total_steps) = (&config.actor_rollout_ref.actor, inputs.total_steps);
     let needs_reference = actor.use_kl_loss || config.algorithm.use_kl_in_reward;
     let reference = needs_reference.then(|| model.without_adapter());
-    let critic = critic.map(|model| learner(model, &config.critic.optim, config.critic.grad_clip, total_steps)).transpose()?;
+    let critic = critic
+        .map(|model| learner(model, "critic.optim", &config.critic.optim, config.critic.grad_clip, total_steps))
+        .transpose()?;
     let corrections = algorithms::corrections(config)?;
     Ok(LearningSide {
         config: config.clone(),
         plan: inputs.plan,
-        actor: learner(model, &actor.optim, actor.grad_clip, total_steps)?,
+        actor: learner(model, "actor_rollout_ref.actor.optim", &actor.optim, actor.grad_clip, total_steps)?,
         critic,
         reference,
         objective: algorithms::objective(config, advantages.bypass, advantages.correction.clone())?,

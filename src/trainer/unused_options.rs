@@ -38,7 +38,9 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
     let of_critic: Vec<String> = match config.has_critic() {
         true => Vec::new(),
         false => {
-            let is_mine = |key: &String| key.starts_with("critic.") && !matches!(tree.value(key), Some(Value::Map(_)));
+            let is_setting =
+                |key: &String| key.ends_with(".override_optimizer_config") || !matches!(tree.value(key), Some(Value::Map(_)));
+            let is_mine = |key: &String| key.starts_with("critic.") && is_setting(key);
             tree.keys().into_iter().filter(is_mine).collect()
         }
     };
