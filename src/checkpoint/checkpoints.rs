@@ -196,6 +196,18 @@ pub fn inside(path: &Path) -> Option<String> {
     Some(format!("{} is the folder of a run; its checkpoints are {}", path.display(), names.join(", ")))
 }
 
+/// Returns the folder of the best checkpoint of a run, by `trainer.metric_for_best_model`.
+///
+/// # Errors
+/// If the run's folder names none.
+pub fn best(run: &Path) -> Result<PathBuf> {
+    let step = foreign::read_text(&run.join(BEST_FILE), foreign::WORD).with_context(|| {
+        let when = "a run names it that sets trainer.metric_for_best_model, from the first step that is both validated and saved";
+        format!("{} names no best checkpoint: {when}", run.display())
+    })?;
+    Ok(run.join(format!("{STEP_PREFIX}{}", step.trim())))
+}
+
 /// The largest number of checkpoints that [`inside`] names.
 const MOST_NAMED: usize = 8;
 

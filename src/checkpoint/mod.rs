@@ -20,7 +20,7 @@ mod resume;
 
 pub use best::Best;
 pub use changes::{CONFIG_FILE, Changes, check_changes};
-pub use checkpoints::{Checkpoints, Listed, inside, refuse_inside, verify};
+pub use checkpoints::{Checkpoints, Listed, best, inside, refuse_inside, verify};
 pub use fates::{CheckpointPart, KL_COEF};
 pub use folder::{BEST_FILE, TRACKER_FILE, step_of};
 pub use manifest::{FileEntry, Manifest};

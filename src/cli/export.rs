@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use safetensors::Dtype;
 
 use super::failure::Failure;
-use crate::checkpoint::{refuse_inside, step_of};
+use crate::checkpoint::{best, refuse_inside, step_of};
 use crate::hub::{Environment, HubName, Kind, MAIN, Push, Pushed, Target};
 use crate::job::hub_names::model_folder;
 use crate::optim::learner::ADAPTER;
@@ -20,6 +20,9 @@ use crate::util::shell;
 pub struct ExportArgs {
     /// A checkpoint folder, global_step_N, or the actor or critic in it; to push, a folder that was exported before too
     checkpoint: PathBuf,
+    /// Take the best checkpoint of the run whose folder is given
+    #[arg(long)]
+    best: bool,
     /// Folder to write; it must not exist
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
@@ -169,6 +172,7 @@ fn resolve(args: &ExportArgs) -> Result<Source> {
             ("--lora", args.lora.is_some()),
             ("--base", args.base.is_some()),
             ("--part", args.part.is_some()),
+            ("--best", args.best),
         ];
         for (option, given) in idle {
             ensure!(!given, "{option} has no effect on {}, which is pushed as it is", args.checkpoint.display());
@@ -190,8 +194,9 @@ fn already(output: &Path, args: &ExportArgs) -> String {
 
 /// The folder of the model, and the form in which it is exported.
 fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, Form)> {
+    let checkpoint = if args.best { best(&args.checkpoint).context("--best")? } else { args.checkpoint.clone() };
     let part = find_part(
-        &args.checkpoint,
+        &checkpoint,
         args.part.map(|part| match part {
             PartArg::Actor => "actor",
             PartArg::Critic => "critic",

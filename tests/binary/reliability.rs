@@ -198,6 +198,13 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     let kept = [1, 2, 3, 4, 5].map(|step| run.join(format!("global_step_{step}")).exists());
     assert_eq!(kept, [1, 2, 3, 4, 5].map(|step| step == expected || step == 5), "{values:?}");
 
+    let output = folder.path().join("best");
+    let export = |run: &Path| trainer(&["export", run.to_str().unwrap(), "--best", "--output", output.to_str().unwrap()]);
+    succeed(export(&run));
+    let weights = |folder: &Path| fs::read(folder.join("model.safetensors")).unwrap();
+    assert!(weights(&output) == weights(&run.join(format!("global_step_{expected}/actor/huggingface"))));
+    assert!(fails(export(folder.path()), 2).contains("names no best checkpoint"));
+
     // If validation measures something else, the earlier best value is not comparable.
     for (steps, change, said) in [
         ("trainer.total_training_steps=6", "data.val_max_samples=16", "the prompts of validation are others"),

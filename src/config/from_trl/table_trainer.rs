@@ -5,7 +5,7 @@ use super::super::peers::Row;
 
 const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
-const NO_UPLOAD: &str = "a run uploads nothing; `trainer export` writes the folder to upload";
+const NO_UPLOAD: &str = "a run uploads nothing; `trainer export CHECKPOINT --push-to-hub NAME` does";
 const NO_LOADER: &str = "prompts are in memory, and need no loader";
 const ONE_DTYPE: &str = "weights, optimizer and losses are float32; bf16 chooses the numbers of matrix products";
 const EVALUATION: &str = "validation is a forward pass or sampling, with metrics of its own";
@@ -145,7 +145,7 @@ pub const ROWS: &[Row] = &[
     (
         "load_best_model_at_end",
         "",
-        Refused("the best checkpoint is kept and named in best_checkpointed_iteration.txt, and not loaded at the end"),
+        Refused("set trainer.metric_for_best_model, and take the best checkpoint by `trainer export RUN --best`"),
     ),
     (
         "metric_for_best_model",
