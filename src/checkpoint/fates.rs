@@ -105,7 +105,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["actor_rollout_ref.actor.calculate_sum_pi_squared"]),
     (Effect, &["actor_rollout_ref.actor.policy_loss.*"]),
     (Effect, &["actor_rollout_ref.ref.sync_ref_model", "actor_rollout_ref.ref.ref_model_mixup_alpha"]),
-    (Effect, &["actor_rollout_ref.ref.ref_model_sync_steps"]),
+    (Effect, &["actor_rollout_ref.ref.ref_model_sync_steps", "actor_rollout_ref.ref.model.path"]),
     (Free("there is one engine"), &["actor_rollout_ref.rollout.name"]),
     (Free("they are data.max_prompt_length and data.max_response_length"), &["actor_rollout_ref.rollout.prompt_length"]),
     (Free("they are data.max_prompt_length and data.max_response_length"), &["actor_rollout_ref.rollout.response_length"]),

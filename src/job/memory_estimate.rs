@@ -75,9 +75,10 @@ impl MemoryEstimate {
         self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}", optimizer.name) });
     }
 
-    /// A frozen copy of the initial weights.
-    pub fn reference(&mut self) {
-        self.hold("reference model", self.decoder.num_parameters() as Numbers, "shared with the weights until the first update");
+    /// A frozen copy of the initial weights, or another model.
+    pub fn reference(&mut self, other: Option<&DecoderConfig>) {
+        let note = if other.is_some() { "" } else { "shared with the weights until the first update" };
+        self.hold("reference model", other.unwrap_or(&self.decoder).num_parameters() as Numbers, note);
     }
 
     /// Beside the policy, a critic with its own weights, optimizer and phases.
@@ -157,8 +158,13 @@ impl MemoryEstimate {
 
     /// A forward pass without gradients.
     pub fn pass(&mut self, name: &'static str, widest: Widest) {
-        let note = format!("{} tokens", widest.rows);
-        self.phases.push((name, vec![part("forward pass", self.decoder.forward(widest, self.on_cpu), note)]));
+        self.pass_of(name, None, widest);
+    }
+
+    /// A forward pass without gradients through another model, if there is one.
+    pub fn pass_of(&mut self, name: &'static str, other: Option<&DecoderConfig>, widest: Widest) {
+        let (note, decoder) = (format!("{} tokens", widest.rows), other.unwrap_or(&self.decoder));
+        self.phases.push((name, vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
     }
 
     /// Forward, backward and update; with `several` micro-batches, gradients are added to those of the ones before.

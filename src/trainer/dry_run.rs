@@ -5,8 +5,9 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::run_settings::run_settings;
-use super::{algorithms, unused_options};
+use super::{algorithms, reference_model, unused_options};
 use crate::algorithm::kl;
+use crate::config::schema::Init;
 use crate::config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
 use crate::job::adapter;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
@@ -36,7 +37,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>) -> Result<String> {
 
     let response = config.data.max_response_length;
     let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
-    let Estimate { memory, critic: critic_line } = estimate(&config, &inputs)?;
+    let Estimate { memory, others } = estimate(&config, &inputs)?;
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
@@ -54,16 +55,16 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>) -> Result<String> {
         ("steps", steps(inputs.total_steps, settings.steps_per_epoch, resumed)),
     ]
     .into_iter()
-    .chain(critic_line)
+    .chain(others)
     .chain(judge)
     .collect();
     Ok(report(&lines, &memory))
 }
 
-/// The memory of a run, and its critic in a few words.
+/// The memory of a run, and its reference of another model and its critic in a few words.
 pub(super) struct Estimate {
     pub memory: MemoryEstimate,
-    critic: Option<(&'static str, String)>,
+    others: Vec<(&'static str, String)>,
 }
 
 /// The memory a run of this configuration takes, from the shapes of its models and the lengths of its prompts.
@@ -111,12 +112,19 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         let (tokens, count) = (rollout.log_prob_max_token_len_per_gpu, rollout.log_prob_micro_batch_size_per_gpu);
         memory.pass("old log-probabilities", widest(sequences(rollout.log_prob_use_dynamic_bsz, tokens, count)));
     }
-    if parts.actor.use_kl_loss || config.algorithm.use_kl_in_reward {
-        if adapter.is_none() {
-            memory.reference();
+    let mut lines = Vec::new();
+    if reference_model::is_needed(config) {
+        let other = reference_model::decoder(config, inputs)?;
+        if let Some((path, decoder)) = &other {
+            check_weights(path, Init::Pretrained, decoder).context(reference_model::KEY)?;
+            lines.push(("reference", describe(path, decoder, Init::Pretrained, None)));
+        }
+        let other = other.as_ref().map(|(_, decoder)| decoder);
+        if other.is_some() || adapter.is_none() {
+            memory.reference(other);
         }
         let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
-        memory.pass("reference", widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
+        memory.pass_of("reference", other, widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
     }
     if let Some(model) = &inputs.reward_model {
         check_weights(&model.path, config.reward_model.model.init, &model.decoder).context("reward_model.model.path")?;
@@ -127,7 +135,6 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         memory.full_kl(widest(micro));
     }
 
-    let mut critic_line = None;
     if let Some(update) = plan.critic {
         let (settings, hf) = (&config.critic, HfConfig::read(config.critic.model.path.as_path())?);
         let decoder = hf.scalar_decoder(true).context("critic.model.path")?;
@@ -136,7 +143,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         let in_files = if hf.classifier().is_some() { decoder.clone() } else { hf.decoder()? };
         check_weights(&settings.model.path, settings.model.init, &in_files).context("critic.model.path")?;
         let adapter = adapter::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
-        critic_line = Some(("critic", describe(&settings.model.path, &decoder, settings.model.init, adapter.as_ref())));
+        lines.push(("critic", describe(&settings.model.path, &decoder, settings.model.init, adapter.as_ref())));
         let mut critic = MemoryEstimate::new(decoder, adapter.as_ref(), trainer.device);
         critic.trained(&optimizer("critic.optim", &settings.optim)?);
         let (tokens, count) = (settings.forward_max_token_len_per_gpu, settings.forward_micro_batch_size_per_gpu);
@@ -147,7 +154,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         memory.critic(critic);
     }
 
-    Ok(Estimate { memory, critic: critic_line })
+    Ok(Estimate { memory, others: lines })
 }
 
 /// Tokens of the longest prompt that the run will train on: an epoch cut short does not see them all, as long as each step takes one

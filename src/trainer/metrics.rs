@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::batch::Batch;
 use super::columns::Column;
-use super::signal::equal_groups;
+use super::signal::{equal_groups, groups_of_scores};
 use crate::config::schema::DataConfig;
 use crate::data::named_source;
 use crate::tracking::Metrics;
@@ -13,8 +13,8 @@ use crate::tracking::Metrics;
 /// verl counts messages: every conversation is a prompt and a response.
 pub const TURNS: f64 = 2.0;
 
-/// Scores and rewards per trajectory (of scores the standard deviation too, and the share of groups whose scores are all the same, as in
-/// TRL), advantages and returns over trained tokens, lengths per trajectory.
+/// Scores and rewards per trajectory (of scores the standard deviation too, its mean within groups, and the share of groups whose scores
+/// are all the same, as in TRL), advantages and returns over trained tokens, lengths per trajectory.
 pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()
@@ -25,6 +25,10 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
         metrics.set("critic/score/std", variance(&scores).sqrt());
     }
     metrics.extend(equal_groups(batch).map(|share| ("reward/zero_std_ratio", share)));
+    let deviations: Vec<f64> = groups_of_scores(batch).iter().map(|scores| variance(scores).sqrt()).collect();
+    if !deviations.is_empty() {
+        metrics.set("reward/group_std_mean", deviations.iter().sum::<f64>() / deviations.len() as f64);
+    }
     let rewards = batch.totals(&batch[Column::Rewards]).into_iter().zip(batch.scored());
     spread("critic/rewards", &rewards.filter(|(_, scored)| *scored).map(|(total, _)| total).collect::<Vec<_>>(), metrics);
     of_sources(batch, metrics);
@@ -34,6 +38,9 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     spread("critic/returns", &trained(&batch[Column::Returns]), metrics);
     let lengths = |len: &dyn Fn(usize) -> usize| -> Vec<f64> { (0..batch.len()).map(|i| len(i) as f64).collect() };
     length("response_length", &lengths(&|i| batch.tokens(i).len()), data.max_response_length, metrics);
+    // As in TRL, 0 where none ended by itself.
+    let ended: Vec<f64> = (0..batch.len()).filter(|&i| !batch.truncated(i)).map(|i| batch.tokens(i).len() as f64).collect();
+    spread("response_length_terminated", if ended.is_empty() { &[0.0] } else { &ended }, metrics);
     length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), data.max_prompt_length, metrics);
     spread("num_turns", &[TURNS], metrics);
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
@@ -41,6 +48,12 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let components = batch.components();
     let extras = batch.extra_names().into_iter().map(|name| (name, batch.extra(name)));
     let several = components.iter().filter(|_| components.len() > 1).map(|c| (c.name.as_str(), c.values.clone()));
+    for (name, values) in several.clone() {
+        let values: Vec<f64> = values.into_iter().flatten().collect();
+        if values.len() > 1 {
+            metrics.set(format!("reward/{name}/std"), variance(&values).sqrt());
+        }
+    }
     for (name, values) in extras.chain(several) {
         let values: Vec<f64> = values.into_iter().flatten().collect();
         if !values.is_empty() {
@@ -72,7 +85,7 @@ pub fn of_values(values: &[f32], returns: &[f32], mask: &[f32], metrics: &mut Me
 }
 
 /// Unbiased; 0 of fewer than two.
-fn variance(values: &[f64]) -> f64 {
+pub(super) fn variance(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count.max(1.0);
     values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (count - 1.0).max(1.0)

@@ -17,6 +17,7 @@ mod inputs;
 mod learning;
 mod metrics;
 mod nonfinite;
+mod reference_model;
 mod run_settings;
 pub mod sampling;
 mod scores;
@@ -59,6 +60,8 @@ pub struct Trainer {
     reported: ReportedNames,
     signal: Signal,
     gpu: Option<DeviceMemory>,
+    /// Tokens of all prompts and responses trained on since the run began.
+    tokens: u64,
 }
 
 /// The state that a step changes beside the weights, the optimizers and the position in the data.
@@ -66,6 +69,8 @@ pub struct Trainer {
 pub struct TrainerState {
     kl_controller: Option<KlController>,
     reported: ReportedNames,
+    #[serde(default)]
+    tokens: u64,
 }
 
 impl Pipeline for Trainer {
@@ -120,7 +125,8 @@ impl Pipeline for Trainer {
             at.record.note_no_signal(self.signal.verdict(at.step));
         }
         timing::of_step(&clock, &batch, self.gpu.as_ref(), &mut metrics);
-        trl_metrics::of_batch(&batch, at.step * sampling.trajectories_per_step() as u64, &mut metrics);
+        self.tokens += batch.total_tokens() as u64;
+        trl_metrics::of_batch(&batch, at.step * sampling.trajectories_per_step() as u64, self.tokens, &mut metrics);
         Ok(metrics)
     }
 
@@ -149,10 +155,15 @@ impl Pipeline for Trainer {
     }
 
     fn state(&self) -> TrainerState {
-        TrainerState { kl_controller: self.advantages.kl_controller().cloned(), reported: self.reported.clone() }
+        TrainerState {
+            kl_controller: self.advantages.kl_controller().cloned(),
+            reported: self.reported.clone(),
+            tokens: self.tokens,
+        }
     }
 
-    fn set_state(&mut self, TrainerState { kl_controller, reported }: TrainerState) {
+    fn set_state(&mut self, TrainerState { kl_controller, reported, tokens }: TrainerState) {
+        self.tokens = tokens;
         self.reported = reported;
         self.advantages.set_kl_controller(kl_controller);
     }

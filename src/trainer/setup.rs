@@ -11,7 +11,7 @@ use super::inputs::{Inputs, hf_config};
 use super::learning::LearningSide;
 use super::run_settings::run_settings;
 use super::sampling::{SamplingSide, crc_of};
-use super::{algorithms, dry_run, unused_options};
+use super::{algorithms, dry_run, reference_model, unused_options};
 use crate::algorithm::{advantage, aggregate, kl};
 use crate::config::Loaded;
 use crate::config::schema::{KlControllerKind, PpoConfig};
@@ -56,6 +56,7 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
         reported: Default::default(),
         signal: Default::default(),
         gpu: DeviceMemory::watch(&device),
+        tokens: 0,
         config,
     };
     let run = Run::start(trainer, settings, &loaded.tree, output, interrupt)?;
@@ -92,8 +93,10 @@ fn learning_side(
     advantages: &Advantages,
 ) -> Result<LearningSide> {
     let (actor, total_steps) = (&config.actor_rollout_ref.actor, inputs.total_steps);
-    let needs_reference = actor.use_kl_loss || config.algorithm.use_kl_in_reward;
-    let reference = needs_reference.then(|| model.without_adapter());
+    let reference = match reference_model::is_needed(config) {
+        true => Some(reference_model::load(config, &model.device)?.unwrap_or_else(|| model.without_adapter())),
+        false => None,
+    };
     let critic = critic
         .map(|model| learner(model, "critic.optim", &config.critic.optim, config.critic.grad_clip, total_steps))
         .transpose()?;

@@ -69,14 +69,20 @@ pub fn missing(batch: &Batch, estimator: &Estimator, metrics: &Metrics) -> Optio
     alike.then_some("all responses to each prompt had the same score")
 }
 
-/// The share of groups of several scored responses that all have the same score (TRL's `frac_reward_zero_std`, which compares the
-/// computed deviation with 1e-8); `None` without such a group.
-pub fn equal_groups(batch: &Batch) -> Option<f64> {
+/// The scores of each group of several scored responses.
+pub fn groups_of_scores(batch: &Batch) -> Vec<Vec<f64>> {
     let mut groups: Vec<Vec<f64>> = vec![Vec::new(); batch.prompts.len()];
     for (score, &group) in batch.trajectory_scores().into_iter().zip(&batch.group) {
         groups[group].extend(score);
     }
     groups.retain(|scores| scores.len() > 1);
+    groups
+}
+
+/// The share of groups of several scored responses that all have the same score (TRL's `frac_reward_zero_std`, which compares the
+/// computed deviation with 1e-8); `None` without such a group.
+pub fn equal_groups(batch: &Batch) -> Option<f64> {
+    let groups = groups_of_scores(batch);
     let equal = groups.iter().filter(|scores| scores.iter().all(|score| *score == scores[0])).count();
     (!groups.is_empty()).then(|| equal as f64 / groups.len() as f64)
 }

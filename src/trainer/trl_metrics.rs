@@ -1,4 +1,4 @@
-//! The metrics of TRL's original RLOO trainer (0.9 to 0.21), and two of today's, for `trainer.metric_names: trl`.
+//! The metrics of TRL's original RLOO trainer (0.9 to 0.21) and of today's GRPO and RLOO trainers (1.9), for `trainer.metric_names: trl`.
 //!
 //! Names and meanings are TRL's, but for what it got wrong: masked tokens count nowhere (it adds −1 to the entropy for each
 //! padded position, and averages padding into `policy/entropy_avg` and `val/ratio`), scores are reported before they are
@@ -6,6 +6,7 @@
 
 use super::batch::Batch;
 use super::columns::Column;
+use super::metrics::variance;
 use crate::config::schema::MetricNames;
 use crate::tracking::Metrics;
 
@@ -21,9 +22,21 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("objective/non_score_reward", None),
     ("objective/rlhf_reward", Some("critic/rewards/mean")),
     ("objective/scores", Some("critic/score/mean")),
-    // Of TRL today: the deviation of the scores, and the share of prompts whose responses all have the same.
+    // Of TRL today: scores with their deviation, and the share of prompts whose responses all have the same.
+    ("reward", Some("critic/score/mean")),
     ("reward_std", Some("critic/score/std")),
     ("frac_reward_zero_std", Some("reward/zero_std_ratio")),
+    // Lengths of responses; a response is terminated if the limit did not cut it, by a stop text too, where TRL knows end tokens alone.
+    ("completions/mean_length", Some("response_length/mean")),
+    ("completions/min_length", Some("response_length/min")),
+    ("completions/max_length", Some("response_length/max")),
+    ("completions/clipped_ratio", Some("response/truncated_ratio")),
+    ("completions/mean_terminated_length", Some("response_length_terminated/mean")),
+    ("completions/min_terminated_length", Some("response_length_terminated/min")),
+    ("completions/max_terminated_length", Some("response_length_terminated/max")),
+    ("num_tokens", None),
+    ("entropy", Some("actor/entropy")),
+    ("clip_ratio/region_mean", Some("actor/pg_clipfrac")),
     ("policy/approxkl_avg", None),
     ("policy/clipfrac_avg", Some("actor/pg_clipfrac")),
     ("policy/entropy_avg", Some("actor/entropy")),
@@ -34,8 +47,12 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("val/ratio_var", None),
 ];
 
-/// Adds the metrics that TRL reports of a batch and verl does not. `episode` counts trajectories trained on since the run began.
-pub fn of_batch(batch: &Batch, episode: u64, metrics: &mut Metrics) {
+/// The beginning of TRL's names for the rewards of each function, which verl calls `reward/`.
+const REWARDS: &str = "rewards/";
+
+/// Adds the metrics that TRL reports of a batch and verl does not. `episode` counts trajectories trained on since the run began,
+/// `tokens` those of their prompts and responses.
+pub fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics) {
     let count = batch.len().max(1) as f64;
     let mean = |term: &dyn Fn(usize) -> f64| {
         let trained = (0..batch[Column::Mask].len()).filter(|&t| batch[Column::Mask][t] != 0.0);
@@ -43,6 +60,16 @@ pub fn of_batch(batch: &Batch, episode: u64, metrics: &mut Metrics) {
     };
     let old = batch.get(Column::OldLogProb).unwrap_or(&batch[Column::SampledLogProb]);
     metrics.set("episode", episode as f64);
+    metrics.set("num_tokens", tokens as f64);
+    for component in batch.components() {
+        let values: Vec<f64> = component.values.into_iter().flatten().collect();
+        if !values.is_empty() {
+            metrics.set(format!("{REWARDS}{}/mean", component.name), values.iter().sum::<f64>() / values.len() as f64);
+        }
+        if values.len() > 1 {
+            metrics.set(format!("{REWARDS}{}/std", component.name), variance(&values).sqrt());
+        }
+    }
     metrics.extend(metrics.get("perf/time_per_step").map(|seconds| ("eps", count / seconds)));
     metrics.set("objective/entropy", mean(&|t| -f64::from(old[t])));
     if let Some(reference) = batch.get(Column::RefLogProb) {
@@ -57,11 +84,17 @@ pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
     let mut row = Metrics::new();
     match names {
         MetricNames::Verl => {
-            row.extend(metrics.iter().filter(|(name, _)| NAMES.iter().all(|(trl, _)| trl != name)));
+            let is_own = |name: &str| !name.starts_with(REWARDS) && NAMES.iter().all(|(trl, _)| *trl != name);
+            row.extend(metrics.iter().filter(|(name, _)| is_own(name)));
         }
         MetricNames::Trl => {
             row.extend(NAMES.iter().filter_map(|(trl, verl)| Some((*trl, metrics.get(verl.unwrap_or(trl))?))));
-            row.extend(metrics.iter().filter(|(name, _)| NAMES.iter().all(|(trl, verl)| trl != name && *verl != Some(*name))));
+            let has_other = |name: &str| {
+                let rest = name.strip_prefix("reward/");
+                rest.is_some_and(|rest| metrics.get(&format!("{REWARDS}{rest}")).is_some())
+            };
+            let is_rest = |name: &str| !has_other(name) && NAMES.iter().all(|(trl, verl)| *trl != name && *verl != Some(name));
+            row.extend(metrics.iter().filter(|(name, _)| is_rest(name)));
         }
     }
     row
@@ -81,7 +114,7 @@ mod tests {
         batch.set(Column::OldLogProb, vec![-1.0, -2.0, -0.5, f32::NAN]);
         batch.set(Column::RefLogProb, vec![-1.5, -2.0, -1.5, f32::NAN]);
         let mut metrics = Metrics::new();
-        of_batch(&batch, 2, &mut metrics);
+        of_batch(&batch, 2, 9, &mut metrics);
         assert_eq!(metrics.get("objective/entropy"), Some((3.0 + 0.5) / 2.0));
         assert_eq!(metrics.get("objective/kl"), Some((0.5 + 1.0) / 2.0));
         assert_eq!(metrics.get("val/num_eos_tokens"), Some(1.0));

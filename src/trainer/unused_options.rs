@@ -138,6 +138,7 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
         (no_reward_kl, "algorithm.kl_ctrl.type"),
         (no_reward_kl, "algorithm.kl_ctrl.kl_coef"),
         (no_reference, "actor_rollout_ref.ref.sync_ref_model"),
+        (no_reference, "actor_rollout_ref.ref.model.path"),
         (no_sync, "actor_rollout_ref.ref.ref_model_mixup_alpha"),
         (no_sync, "actor_rollout_ref.ref.ref_model_sync_steps"),
         (fixed, "algorithm.kl_ctrl.horizon"),

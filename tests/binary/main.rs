@@ -21,6 +21,7 @@ mod inspect;
 mod mistakes;
 mod options;
 mod record;
+mod reference;
 mod reliability;
 mod resume;
 mod reward_model;

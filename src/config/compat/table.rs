@@ -274,7 +274,6 @@ pub(super) const RL: &[(&str, Fate)] = &[
     ("actor_rollout_ref.model.override_config.attn_implementation", Ignored(NO_TORCH)),
     ("actor_rollout_ref.model.override_config.moe_config.**", Ignored(NO_MOE)),
     ("actor_rollout_ref.model.override_config.model_config.**", Renamed("actor_rollout_ref.model.override_config.**")),
-    ("actor_rollout_ref.ref.model.**", Refused("the reference is the policy as it was before training")),
     ("actor_rollout_ref.ref.optim.**", Ignored("the reference is not trained")),
     ("actor_rollout_ref.*.profile.**", Ignored(NO_PROFILER)),
     ("trainer.checkpoint_callback_class", Refused(NO_PYTHON)),

@@ -116,10 +116,18 @@ choices! {
     }
 }
 
+/// The weights of the reference model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefModelConfig {
+    pub path: Option<Location>,
+}
+
 /// The reference model: frozen, or following the policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefConfig {
+    pub model: RefModelConfig,
     pub log_prob_micro_batch_size_per_gpu: Option<usize>,
     pub log_prob_use_dynamic_bsz: bool,
     pub log_prob_max_token_len_per_gpu: usize,

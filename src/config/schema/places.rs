@@ -29,12 +29,18 @@ fn model(init: Init) -> Thing {
 impl PpoConfig {
     /// The settings that name a model or data, as far as a run reads them.
     pub(super) fn all_places(&mut self) -> Places<'_> {
+        let has_reference = self.actor_rollout_ref.actor.use_kl_loss || self.algorithm.use_kl_in_reward;
         let (has_critic, data) = (self.has_critic(), &mut self.data);
+        let reference = Some(&mut self.actor_rollout_ref.reference.model).filter(|_| has_reference);
         let (actor, critic, reward) = (&mut self.actor_rollout_ref.model, &mut self.critic.model, &mut self.reward_model);
         let judge = reward.enable.then_some(&mut reward.model);
         let (init, mut places) = (model(actor.init), vec![]);
         places.extend(one("actor_rollout_ref.model.path", init, [&mut actor.path]));
         places.extend(one("actor_rollout_ref.model.lora_adapter_path", Thing::Adapter, &mut actor.lora_adapter_path));
+        if let Some(reference) = reference {
+            let weights = Thing::Model { weights: true };
+            places.extend(one("actor_rollout_ref.ref.model.path", weights, &mut reference.path));
+        }
         places.extend(one("data.tokenizer", Thing::Tokenizer, &mut data.tokenizer));
         if has_critic {
             places.extend(one("critic.model.path", model(critic.init), [&mut critic.path]));

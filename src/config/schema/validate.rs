@@ -38,6 +38,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
         config.critic.optim.validate("critic.optim", report);
     }
     lora(config, report);
+    reference(config, report);
     template_date(config.data.chat_template_date.as_deref(), report);
     validate_reward::keys(&config.rewards(), report);
     validate_reward::reward_model(config, report);
@@ -56,6 +57,16 @@ fn lora(config: &PpoConfig, report: &mut Report) {
         let key = "actor_rollout_ref.ref.sync_ref_model";
         let message = format!("`{key}`: with LoRA the reference is the model without its adapter, which does not move");
         report.wrong(key, message, format!("write {key}=false"));
+    }
+}
+
+fn reference(config: &PpoConfig, report: &mut Report) {
+    let reference = &config.actor_rollout_ref.reference;
+    if reference.sync_ref_model && reference.model.path.is_some() {
+        let key = "actor_rollout_ref.ref.model.path";
+        let message =
+            format!("`{key}`: a reference that follows the policy (`actor_rollout_ref.ref.sync_ref_model`) starts as the policy");
+        report.wrong(key, message, format!("write {key}=null, or actor_rollout_ref.ref.sync_ref_model=false"));
     }
 }
 

@@ -40,7 +40,7 @@ impl LearningSide {
             (true, true) => self.reference = Some(reference.reload(&folder).context("the reference")?),
             (true, false) => tracing::warn!("the checkpoint has no reference: it starts as the model of model.path"),
             (false, true) => tracing::warn!(
-                "the checkpoint's reference is not used: with actor_rollout_ref.ref.sync_ref_model=false it is the model of model.path"
+                "the checkpoint's reference is not used: with actor_rollout_ref.ref.sync_ref_model=false it is a model that no step changes"
             ),
             (false, false) => {}
         }

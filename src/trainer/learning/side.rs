@@ -17,7 +17,8 @@ pub struct LearningSide {
     pub actor: Learner,
     /// The value model, of estimators that need one.
     pub critic: Option<Learner>,
-    /// The frozen initial policy, where a KL term needs it; with `ref.sync_ref_model` it follows the policy.
+    /// The frozen initial policy or the model of `ref.model.path`, where a KL term needs it; with `ref.sync_ref_model` it follows the
+    /// policy.
     pub reference: Option<CausalLm>,
     /// The objective that the actor minimises.
     pub objective: PolicyObjective,

@@ -1,0 +1,56 @@
+//! A reference that is another model than the policy (`actor_rollout_ref.ref.model.path`).
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::inputs::Inputs;
+use crate::config::PpoConfig;
+use crate::config::schema::Location;
+use crate::data::Tokenizer;
+use crate::model::hf_config::HfConfig;
+use crate::model::{CausalLm, DecoderConfig, Init};
+use crate::util::foreign;
+
+pub const KEY: &str = "actor_rollout_ref.ref.model.path";
+
+/// True if a KL term needs a reference.
+pub fn is_needed(config: &PpoConfig) -> bool {
+    config.actor_rollout_ref.actor.use_kl_loss || config.algorithm.use_kl_in_reward
+}
+
+fn path(config: &PpoConfig) -> Option<&Location> {
+    config.actor_rollout_ref.reference.model.path.as_ref().filter(|_| is_needed(config))
+}
+
+/// Returns the folder and the shape of a needed reference that is another model.
+///
+/// # Errors
+/// A model that cannot read the sequences of the run or has other tokens: only of the same tokens two models have probabilities that
+/// can be compared.
+pub fn decoder<'a>(config: &'a PpoConfig, inputs: &Inputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
+    let Some(path) = path(config) else { return Ok(None) };
+    let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
+    inputs.check_model(&decoder, config).with_context(|| format!("{KEY}={path}"))?;
+    let (own, theirs) = (inputs.decoder(config)?.vocab_size, decoder.vocab_size);
+    ensure!(
+        theirs == own,
+        "{KEY}={path}: its vocabulary has {theirs} tokens, the policy's {own}; a reference has the same tokens"
+    );
+    if foreign::is_there(&path.as_path().join("tokenizer.json"))? {
+        let tokenizer = Tokenizer::load(path.as_path()).context(KEY)?;
+        if let Some(difference) = inputs.tokenizer.unknown_to(&tokenizer) {
+            bail!("{KEY}={path}: its tokenizer differs from that of the run: {difference}; a reference has the same tokens");
+        }
+    }
+    Ok(Some((path, decoder)))
+}
+
+/// Loads a needed reference that is another model; it computes as the policy does.
+///
+/// # Errors
+/// Weights that cannot be read or do not fit config.json.
+pub fn load(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Option<CausalLm>> {
+    let Some(path) = path(config) else { return Ok(None) };
+    let loaded = CausalLm::load(path.as_path(), Init::Pretrained, device).context(KEY)?;
+    let model = &config.actor_rollout_ref.model;
+    Ok(Some(loaded.computing(model.dtype.is_bfloat16(config.trainer.device), model.enable_gradient_checkpointing)))
+}
