@@ -1,6 +1,6 @@
 //! Checks that names are those of their registry, and of what each refuses beside it.
 
-use super::choices::ADDING_NAMES;
+use super::choices::{ADDING_NAMES, OPENED};
 use super::report::Report;
 use crate::hydra::{Node, Problem, Value, suggest};
 use crate::util::choice::{Refusal, When};
@@ -37,6 +37,10 @@ impl Report<'_> {
     pub(super) fn check_names(&mut self) {
         for key in self.choices.keys() {
             let (Some(node), Some(allowed)) = (self.tree.get(key), self.choices.names(key)) else { continue };
+            let opened = OPENED.iter().find(|(to, _)| *to == key).map(|(_, by)| *by);
+            if opened.is_some_and(|by| self.is_on(by)) {
+                continue;
+            }
             let own = ADDING_NAMES.iter().find(|(to, _)| *to == key).and_then(|(_, by)| self.tree.get(by));
             let own: Vec<&Value> = own.map(items).unwrap_or_default().iter().map(|item| &item.value).collect();
             for item in items(node) {
@@ -51,7 +55,9 @@ impl Report<'_> {
                 let message = format!("`{key}` must be one of {}, not `{name}`{why}", allowed.join(", "));
                 let problem = Problem::new(key, message).at(&item.origin);
                 let meant = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
-                self.problems.push(meant.into_iter().fold(problem, Problem::help));
+                let own = opened.map(|by| format!("a name of your own needs its file: {by}=FILE"));
+                let help: Vec<String> = meant.into_iter().chain(own).collect();
+                self.problems.push(if help.is_empty() { problem } else { problem.help(help.join(" ")) });
             }
         }
     }

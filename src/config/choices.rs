@@ -5,6 +5,9 @@ use crate::util::choice::{Choice, Need};
 /// Keys whose values are names of a registry, and the settings that add names to them.
 pub(super) const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functions", "custom_reward_function.name")];
 
+/// Keys whose values are names of a registry, unless another setting names a file that has others.
+pub(super) const OPENED: &[(&str, &str)] = &[("algorithm.adv_estimator", "algorithm.custom_adv_estimator.path")];
+
 /// Every name that the registries of one kind of configuration know; by default none, and then no name is checked.
 #[derive(Clone, Debug, Default)]
 pub struct Choices(Vec<Choice>);

@@ -4,7 +4,7 @@
 //! may have a `defaults:` list.
 
 use super::accepts::{Accepts, Range, like};
-use super::choices::{ADDING_NAMES, Choices};
+use super::choices::{ADDING_NAMES, Choices, OPENED};
 use super::comment::Comment;
 use super::docs::meaning_of_mapping;
 use super::kinds::ConfigKind;
@@ -90,13 +90,19 @@ impl Writer<'_> {
         schema.insert("type".into(), "object".into());
         schema.insert("properties".into(), properties.into());
         schema.insert("additionalProperties".into(), false.into());
+        for (opened, by) in OPENED {
+            let (Some(own), Some(by)) = (below(key, opened), below(key, by)) else { continue };
+            let Some((_, node)) = entries.iter().find(|(name, _)| *name == own) else { continue };
+            schema.insert("if".into(), json!({ "required": [by] }));
+            schema.insert("else".into(), json!({ "properties": { own: any_of(self.alternatives(opened, node)) } }));
+        }
         schema.into()
     }
 
-    fn value(&self, key: &str, node: &Node) -> Json {
-        let comment = Comment::of(node);
+    /// The values of a setting, but for names that a file has.
+    fn alternatives(&self, key: &str, node: &Node) -> Vec<Json> {
         let default = self.resolved.get(key).map_or(&node.value, |node| &node.value);
-        let mut accepts = comment.accepts().unwrap_or_else(|| like(default));
+        let mut accepts = Comment::of(node).accepts().unwrap_or_else(|| like(default));
         if let Some(names) = self.choices.names(key) {
             registered(&mut accepts, &names, ADDING_NAMES.iter().any(|(open, _)| *open == key));
         }
@@ -104,11 +110,24 @@ impl Writer<'_> {
         if !accepts.contains(&Accepts::Text) {
             any.push(json!({ "type": "string", "pattern": "\\$\\{|^\\?\\?\\?$" }));
         }
-        let head = json!({ "description": comment.text, "default": json_value(&node.value) });
+        any
+    }
+
+    fn value(&self, key: &str, node: &Node) -> Json {
+        let mut any = self.alternatives(key, node);
+        if OPENED.iter().any(|(opened, _)| *opened == key) {
+            any.push(json!({ "type": "string" }));
+        }
+        let head = json!({ "description": Comment::of(node).text, "default": json_value(&node.value) });
         let parts =
             [head, any_of(any)].into_iter().filter_map(|part| if let Json::Object(part) = part { Some(part) } else { None });
         parts.flatten().collect::<Map<_, _>>().into()
     }
+}
+
+/// Returns the first word of a key below the mapping `parent`.
+fn below<'a>(parent: &str, key: &'a str) -> Option<&'a str> {
+    key.strip_prefix(parent)?.strip_prefix('.')?.split('.').next()
 }
 
 /// Replaces the names that the comment lists by those of a registry; `open`: by any name, if another setting adds names.

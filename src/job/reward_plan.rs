@@ -151,7 +151,7 @@ fn custom(keys: &RewardKeys, interrupt: &Interrupt) -> Result<Option<Arc<Pool>>>
 }
 
 /// The limits of the Python processes.
-fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions {
+pub fn pool_options(reward: &RewardConfig, interrupt: &Interrupt) -> PoolOptions {
     PoolOptions {
         python: reward.python.to_string(),
         num_workers: reward.num_workers,

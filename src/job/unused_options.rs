@@ -86,10 +86,11 @@ fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
     written(tree, key) != default
 }
 
-/// Settings of rewards that nothing asks for, of a run or of responses in a file.
-pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards) -> Vec<UnusedOption> {
+/// Settings of rewards that nothing asks for, of a run or of responses in a file. `other_python`: there are functions in Python beside
+/// those of rewards.
+pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, other_python: bool) -> Vec<UnusedOption> {
     let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");
-    let no_python = (no_file.0 && rewards.services().math_verify.is_none(), "no reward function runs in Python");
+    let no_python = (no_file.0 && rewards.services().math_verify.is_none() && !other_python, "no function runs in Python");
     let no_remote = (keys.remote_url.is_none(), "reward_model.remote_url is null");
     let no_call = (no_python.0 && no_remote.0, "no reward function is asked outside this process");
     let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is another than value");

@@ -72,7 +72,7 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
         (!needs.prompt_text && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
     ]
     .into_iter()
-    .chain(of_rewards(&config.rewards(), &rewards))
+    .chain(of_rewards(&config.rewards(), &rewards, false))
     .collect();
     warn_of_unused::<EvalConfig>(tree, &options)?;
     let places: Vec<(usize, usize)> =

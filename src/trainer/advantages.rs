@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use super::batch::Batch;
 use super::columns::Column;
+use super::estimator::RunEstimator;
 use super::sampling::ReportedNames;
-use crate::algorithm::advantage::{AdvantageInput, Component, Estimator, Need};
+use crate::algorithm::advantage::{Component, Need};
 use crate::algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
-use crate::algorithm::options::Options;
 use crate::algorithm::pf_ppo::{Reweighting, resample};
 use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, whiten_rewards};
 use crate::algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
@@ -21,9 +21,7 @@ use crate::util::rng::Stream;
 /// The settings and the state of the phase that turns scores into advantages.
 pub struct Advantages {
     pub config: Arc<PpoConfig>,
-    pub estimator: &'static Estimator,
-    /// The settings that the estimator reads.
-    pub options: Options,
+    pub estimator: Arc<RunEstimator>,
     /// The shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
     /// KL estimator and coefficient of the KL term in the rewards.
@@ -42,7 +40,7 @@ impl Advantages {
     /// resampled.
     ///
     /// # Errors
-    /// A number that a setting names and that no reward reports.
+    /// A number that a setting names and that no reward reports; an estimator in Python that fails. No weight has changed then.
     pub fn compute(&mut self, batch: &mut Batch, reported: &ReportedNames, step: u64, metrics: &mut Metrics) -> Result<()> {
         let scores = self.shaped_scores(batch);
         self.rewards(batch, &scores, metrics);
@@ -71,7 +69,7 @@ impl Advantages {
 
     /// True for each trajectory that the estimator has something to compare with; the others have no advantage and no return.
     pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
-        self.estimator.comparable(&batch.group, &batch.scored())
+        self.estimator.comparable(batch)
     }
 
     /// Token-level scores, normalised and clipped over the batch where that is asked for.
@@ -125,23 +123,8 @@ impl Advantages {
 
     fn estimate(&self, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
         let components = if self.estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
-        let output = self.estimator.estimate(
-            &AdvantageInput {
-                offsets: batch.offsets(),
-                rewards: &batch.on_trained_tokens(&batch[Column::Rewards]),
-                scores: &batch.on_trained_tokens(scores),
-                mask: &batch[Column::Mask],
-                group: &batch.group,
-                values: batch.get(Column::Values),
-                reward_baselines: batch.get(Column::RewardBaselines),
-                old_log_prob: batch.get(Column::OldLogProb),
-                sum_pi_squared: batch.get(Column::SumPiSquared),
-                rollout_is_weights: batch.get(Column::RolloutIsWeights),
-                components: &components,
-                options: self.options.clone(),
-            },
-            &batch.scored(),
-        );
+        let (rewards, scores) = (batch.on_trained_tokens(&batch[Column::Rewards]), batch.on_trained_tokens(scores));
+        let output = self.estimator.estimate(batch, &rewards, &scores, &components)?;
         batch.set(Column::Advantages, output.advantages);
         batch.set(Column::Returns, output.returns);
         Ok(())

@@ -13,6 +13,7 @@ use crate::algorithm::reward_shaping::{NormalizeAdvantages, Overlong, RewardShap
 use crate::algorithm::rollout_correction::{BypassLoss, RolloutCorrection, Settings};
 use crate::config::BatchPlan;
 use crate::config::schema::{self, PpoConfig, RewardManager};
+use crate::util::json_number;
 
 /// The correction of the difference between generation and training.
 pub struct Correction {
@@ -121,6 +122,29 @@ pub fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
 pub fn options(config: &PpoConfig, keys: &[&'static str]) -> Result<Options> {
     let settings = Value::serialize(config)?;
     Options::read(keys, |key| setting(&settings, key))
+}
+
+/// The section `algorithm` as JSON, with words for numbers that JSON lacks.
+///
+/// # Errors
+/// If the section cannot be written.
+pub fn section(config: &PpoConfig) -> Result<serde_json::Value> {
+    Ok(json(&Value::serialize(&config.algorithm)?))
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::String(_, text) => text.clone().into(),
+        Value::Char(_, c) => c.to_string().into(),
+        Value::Bool(_, on) => (*on).into(),
+        Value::Num(_, number) => match number.to_f64() {
+            Some(number) => json_number::to_value(number),
+            None => number.to_i128().and_then(|number| i64::try_from(number).ok()).into(),
+        },
+        Value::Empty(..) => serde_json::Value::Null,
+        Value::Dict(_, entries) => entries.iter().map(|(key, value)| (key.clone(), json(value))).collect(),
+        Value::Array(_, items) => items.iter().map(json).collect(),
+    }
 }
 
 /// The value of a setting among all of them.

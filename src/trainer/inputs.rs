@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use rayon::prelude::*;
 
+use super::estimator::RunEstimator;
 use super::sampling::{reward_model, scoring};
 use crate::config::plan::MOST_TOKENS;
 use crate::config::schema::ModelConfig;
@@ -24,6 +25,7 @@ use crate::util::sizes::product;
 pub struct Inputs {
     pub plan: BatchPlan,
     pub rewards: Rewards,
+    pub estimator: Arc<RunEstimator>,
     pub tokenizer: Tokenizer,
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
@@ -43,6 +45,7 @@ impl Inputs {
     pub fn read(config: &PpoConfig, tree: &Tree, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
         let rewards = RewardPlan::start(config.rewards(), interrupt)?;
+        let estimator = Arc::new(RunEstimator::start(config, &plan, interrupt)?);
         let model = &config.actor_rollout_ref.model.path;
         let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(model);
         let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {
@@ -101,7 +104,7 @@ impl Inputs {
         );
         let (reward_model, rules) = (None, None);
         let mut inputs =
-            Self { plan, rewards, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model, rules };
+            Self { plan, rewards, estimator, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model, rules };
         let decoder = inputs.decoder(config)?;
         inputs
             .check_model(&decoder, config)

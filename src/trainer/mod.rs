@@ -13,6 +13,7 @@ mod batch;
 mod choices;
 mod columns;
 pub mod dry_run;
+mod estimator;
 mod inputs;
 mod learning;
 mod metrics;
@@ -48,8 +49,9 @@ use crate::config::PpoConfig;
 use crate::data::{Sampler, SamplerState};
 use crate::job::clock::Clock;
 use crate::job::device_memory::DeviceMemory;
-use crate::job::{Context, Pipeline};
+use crate::job::{Context, NothingUpdated, Pipeline};
 use crate::tracking::Metrics;
+use crate::util::interrupt::Interrupted;
 
 /// Reinforcement learning of one policy, set up from its configuration by [`setup::start`].
 pub struct Trainer {
@@ -102,8 +104,12 @@ impl Pipeline for Trainer {
             clock.time("values", || learning.values(&mut batch));
         }
         nonfinite::check_columns(&mut batch, at, &mut metrics)?;
-        clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics))?;
-        nonfinite::check_columns(&mut batch, at, &mut metrics)?;
+        let computed = clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics));
+        computed.map_err(|error| match error.is::<Interrupted>() {
+            true => error,
+            false => NothingUpdated(error.context(format!("step {}", at.step))).into(),
+        })?;
+        nonfinite::check_columns(&mut batch, at, &mut metrics).map_err(|error| advantages.estimator.blamed(error))?;
         at.interrupt.check()?;
         if learning.has_critic() {
             clock.time("update_critic", || learning.update_critic(&batch, &advantages.comparable(&batch), at, &mut metrics))?;
@@ -121,7 +127,7 @@ impl Pipeline for Trainer {
             metrics::variance_proxy(&batch, &mut metrics);
         }
         if trains_actor {
-            self.signal.follow(at.step, signal::missing(&batch, advantages.estimator, &metrics), &metrics);
+            self.signal.follow(at.step, signal::missing(&batch, |need| advantages.needs(need), &metrics), &metrics);
             at.record.note_no_signal(self.signal.verdict(at.step));
         }
         timing::of_step(&clock, &batch, self.gpu.as_ref(), &mut metrics);

@@ -7,12 +7,13 @@ use anyhow::{Context, Result};
 
 use super::Trainer;
 use super::advantages::Advantages;
+use super::estimator::RunEstimator;
 use super::inputs::{Inputs, hf_config};
 use super::learning::LearningSide;
 use super::run_settings::run_settings;
 use super::sampling::{SamplingSide, crc_of};
 use super::{algorithms, dry_run, reference_model, unused_options};
-use crate::algorithm::{advantage, aggregate, kl};
+use crate::algorithm::{aggregate, kl};
 use crate::config::Loaded;
 use crate::config::schema::{KlControllerKind, PpoConfig};
 use crate::job::device_memory::DeviceMemory;
@@ -47,7 +48,7 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     let model = load_model(&config, &device)?;
     let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
     settings.model = format!("{}: {}", config.actor_rollout_ref.model.path, model.size());
-    let advantages = advantages(&config)?;
+    let advantages = advantages(&config, inputs.estimator.clone())?;
     let learning = learning_side(&config, &inputs, model, critic, &advantages)?;
     let trainer = Trainer {
         sampling: sampling_side(&config, inputs, &device)?,
@@ -118,7 +119,7 @@ fn learning_side(
     })
 }
 
-fn advantages(config: &Arc<PpoConfig>) -> Result<Advantages> {
+fn advantages(config: &Arc<PpoConfig>, estimator: Arc<RunEstimator>) -> Result<Advantages> {
     let algorithms::Correction { correction, bypass } = algorithms::corrections(config)?;
     let ctrl = &config.algorithm.kl_ctrl;
     let (coef, target, horizon) = (ctrl.kl_coef, ctrl.target_kl, ctrl.horizon as f64);
@@ -130,11 +131,9 @@ fn advantages(config: &Arc<PpoConfig>) -> Result<Advantages> {
         true => Some((kl::find(&config.algorithm.kl_penalty).context("unknown kl_penalty")?, controller)),
         false => None,
     };
-    let estimator = advantage::find(&config.algorithm.adv_estimator).context("unknown adv_estimator")?;
     Ok(Advantages {
         config: config.clone(),
         estimator,
-        options: algorithms::options(config, estimator.reads)?,
         batch_shaping: algorithms::batch_shaping(config),
         kl_in_reward,
         correction,

@@ -3,7 +3,7 @@
 
 use super::batch::Batch;
 use super::columns::Column;
-use crate::algorithm::advantage::{Estimator, Need};
+use crate::algorithm::advantage::Need;
 use crate::tracking::Metrics;
 
 /// Steps in a row that make it worth saying.
@@ -46,8 +46,8 @@ impl Signal {
     }
 }
 
-/// The reason why a step that is done teaches nothing, or `None` where it does. KL terms and an entropy bonus may still move the policy.
-pub fn missing(batch: &Batch, estimator: &Estimator, metrics: &Metrics) -> Option<&'static str> {
+/// The reason why a step that is done teaches nothing, or `None` where it does; `needs`: of the estimator. KL terms and an entropy bonus may still move the policy.
+pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -> Option<&'static str> {
     let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
     let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
     let trained = batch[Column::Advantages].iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0);
@@ -60,12 +60,12 @@ pub fn missing(batch: &Batch, estimator: &Estimator, metrics: &Metrics) -> Optio
     if metrics.get("actor/grad_norm") == Some(0.0) {
         return Some("the gradient was 0");
     }
-    let equal = estimator.needs(Need::Critic) && scores.len() > 1 && scores.iter().all(|score| *score == scores[0]);
+    let equal = needs(Need::Critic) && scores.len() > 1 && scores.iter().all(|score| *score == scores[0]);
     if equal {
         return Some("all responses had the same score");
     }
     // Estimators of named rewards learn from those, whatever the score is.
-    let alike = estimator.needs(Need::Group) && !estimator.needs(Need::Components) && equal_groups(batch) == Some(1.0);
+    let alike = needs(Need::Group) && !needs(Need::Components) && equal_groups(batch) == Some(1.0);
     alike.then_some("all responses to each prompt had the same score")
 }
 
@@ -90,7 +90,7 @@ pub fn equal_groups(batch: &Batch) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::advantage::find;
+    use crate::algorithm::advantage::{Estimator, find};
     use crate::trainer::batch::tests::two_responses;
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
     fn what_a_step_lacks() {
         let (rloo, gae, reinforce) = (find("rloo").unwrap(), find("gae").unwrap(), find("reinforce").unwrap());
         let mut batch = two_responses();
-        let lacks = |batch: &Batch, estimator: &Estimator| missing(batch, estimator, &Metrics::new());
+        let lacks = |batch: &Batch, estimator: &Estimator| missing(batch, |need| estimator.needs(need), &Metrics::new());
         batch.scores.iter_mut().for_each(|score| score.score = Some(1.0));
         batch.set(Column::Advantages, vec![0.0, 3.7e-9, 0.0, -3.7e-9]);
         assert_eq!(lacks(&batch, rloo), Some("every advantage was 0"));
@@ -129,7 +129,7 @@ mod tests {
         batch.scores[1].score = Some(0.0);
         assert_eq!((lacks(&batch, rloo), lacks(&batch, gae), equal_groups(&batch)), (None, None, Some(0.0)));
         let still: Metrics = [("actor/grad_norm", 0.0)].into_iter().collect();
-        assert_eq!(missing(&batch, rloo, &still), Some("the gradient was 0"));
+        assert_eq!(missing(&batch, |need| rloo.needs(need), &still), Some("the gradient was 0"));
         batch.set(Column::Mask, vec![0.0; 4]);
         assert_eq!(lacks(&batch, rloo), Some("no token was trained"));
         batch.scores[0].score = None;

@@ -10,7 +10,7 @@ use crate::config::schema::{ADV_ESTIMATOR, BypassLossType, KlControllerKind, LOS
 use crate::config::{Tree, Value};
 use crate::job::adapter;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
-use crate::util::choice::Choice;
+use crate::util::choice::{Choice, Need};
 
 /// Says which settings of a run of reinforcement learning have no effect.
 pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
@@ -24,7 +24,10 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
         .collect();
     let named = |key, name, why| unread(&choices, key, &[name]).into_iter().map(move |(key, _)| (key, why));
     let of_losses = named(LOSS_MODE, loss, "the policy loss does not read it");
+    // A file of the user gets the whole section as its `config`.
+    let is_own = config.algorithm.custom_adv_estimator.path.is_some();
     let of_estimators = named(ADV_ESTIMATOR, estimator, "the advantage estimator does not read it");
+    let of_estimators = of_estimators.filter(|(key, _)| !is_own || Need::Components.reads().contains(key));
     let model = adapter::unused_options(&config.actor_rollout_ref.model.lora());
     let critic = config.has_critic().then(|| adapter::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
@@ -32,7 +35,7 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
         .into_iter()
         .chain(of_run(config, inputs)?)
         .chain(of_lora)
-        .chain(of_rewards(&config.rewards(), &inputs.rewards))
+        .chain(of_rewards(&config.rewards(), &inputs.rewards, is_own))
         .filter(|(unused, ..)| *unused)
         .collect();
     let of_critic: Vec<String> = match config.has_critic() {

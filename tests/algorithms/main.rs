@@ -8,6 +8,8 @@ mod chat_templates;
 mod correction;
 mod kl;
 mod losses;
+mod numpy;
+mod python_estimators;
 mod python_rewards;
 mod rewards;
 mod rows_and_text;

@@ -7,6 +7,7 @@ mod conversions;
 mod critic;
 mod data_by_name;
 mod end_to_end;
+mod estimators;
 mod files;
 mod generation;
 mod golden_runs;
@@ -19,6 +20,8 @@ mod hub_server;
 mod improve;
 mod inspect;
 mod mistakes;
+#[path = "../algorithms/numpy.rs"]
+mod numpy;
 mod options;
 mod record;
 mod reference;

@@ -40,7 +40,7 @@ fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
         let fits = any.iter().any(|schema| problems(at, value, schema).is_empty());
         return if fits { vec![] } else { vec![format!("{at}: {value} fits none of {any:?}")] };
     }
-    let mut wrong = vec![];
+    let (mut wrong, mut otherwise) = (vec![], vec![]);
     let mut check = |holds: bool, what: &str| {
         if !holds {
             wrong.push(format!("{at}: {value}: {what}"));
@@ -62,10 +62,16 @@ fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
             "minItems" | "maxItems" => {
                 check(value.as_array().is_none_or(|items| items.len() as u64 == expected.as_u64().unwrap()), "length")
             }
-            "items" | "properties" | "additionalProperties" | "description" | "default" | "title" | "$schema" => {}
+            "required" => {
+                check(expected.as_array().unwrap().iter().all(|key| value.get(key.as_str().unwrap()).is_some()), "lacks a key")
+            }
+            "if" if problems(at, value, expected).is_empty() => {}
+            "if" => otherwise = problems(at, value, &schema["else"]),
+            "else" | "items" | "properties" | "additionalProperties" | "description" | "default" | "title" | "$schema" => {}
             other => panic!("the checker does not know `{other}`"),
         }
     }
+    wrong.append(&mut otherwise);
     for (index, item) in value.as_array().into_iter().flatten().enumerate().filter(|_| schema["items"].is_object()) {
         wrong.extend(problems(&format!("{at}.{index}"), item, &schema["items"]));
     }
@@ -159,6 +165,7 @@ fn mistakes_do_not_fit() {
     assert!(fits(
         "{defaults: [/ppo_trainer, _self_], algorithm: {adv_estimator: grpo}, data: {seed: null, train_files: [a, b]}}"
     ));
+    assert!(fits("algorithm: {adv_estimator: my_own, custom_adv_estimator: {path: my_own.py}}"));
     assert!(fits("{trainer: {logger: console, device: 'cuda:3'}, data: {max_prompt_length: '${data.max_response_length}'}}"));
     assert!(fits("actor_rollout_ref: {actor: {kl_loss_type: k3+, optim: {betas: [0.9, 0.95], lr: 1}}}"));
     for wrong in [

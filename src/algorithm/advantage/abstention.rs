@@ -15,7 +15,7 @@ impl Estimator {
     /// # Panics
     /// If a column the estimator `needs` is `None`.
     pub fn estimate(&self, input: &AdvantageInput, scored: &[bool]) -> AdvantageOutput {
-        let comparable = self.comparable(input.group, scored);
+        let comparable = comparable(input.group, scored, self.needs(Need::Group));
         if comparable.iter().all(|&comparable| comparable) {
             return (self.run)(input);
         }
@@ -54,17 +54,17 @@ impl Estimator {
         scatter(&mut output.returns, &own.returns, input.offsets, &kept);
         output
     }
+}
 
-    /// Returns true for the sequences that have a score and, for a group estimator, another scored one in their group; a group
-    /// that had one sequence from the start is kept.
-    pub fn comparable(&self, group: &[usize], scored: &[bool]) -> Vec<bool> {
-        let mut counts: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
-        for (&group, &scored) in group.iter().zip(scored) {
-            let (members, with_score) = counts.entry(group).or_default();
-            *members += 1;
-            *with_score += usize::from(scored);
-        }
-        let alone = |group: &usize| counts.get(group).is_some_and(|&(members, with_score)| members > 1 && with_score == 1);
-        group.iter().zip(scored).map(|(group, &scored)| scored && !(self.needs(Need::Group) && alone(group))).collect()
+/// Returns true for the sequences that have a score and, for an estimator that compares groups, another scored one in their group; a
+/// group that had one sequence from the start is kept.
+pub fn comparable(group: &[usize], scored: &[bool], compares_groups: bool) -> Vec<bool> {
+    let mut counts: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for (&group, &scored) in group.iter().zip(scored) {
+        let (members, with_score) = counts.entry(group).or_default();
+        *members += 1;
+        *with_score += usize::from(scored);
     }
+    let alone = |group: &usize| counts.get(group).is_some_and(|&(members, with_score)| members > 1 && with_score == 1);
+    group.iter().zip(scored).map(|(group, &scored)| scored && !(compares_groups && alone(group))).collect()
 }

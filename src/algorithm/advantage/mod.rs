@@ -30,6 +30,7 @@ mod tir_optimal_token_baseline;
 mod trl_gdpo;
 mod trl_grpo;
 
+pub use self::abstention::comparable;
 pub use self::estimator::{AdvantageInput, AdvantageOutput, Component, Estimator};
 use crate::util::choice::Choice;
 pub use crate::util::choice::Need;

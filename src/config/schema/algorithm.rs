@@ -1,6 +1,6 @@
 //! `algorithm.*`: from rewards to advantages. Meaning and defaults: `config/algorithm/default.yaml`.
 
-use super::types::{NumberOrText, choices};
+use super::types::{Location, NumberOrText, choices};
 use serde::{Deserialize, Serialize};
 
 /// The advantage estimator and the KL term of the rewards.
@@ -10,6 +10,7 @@ pub struct AlgorithmConfig {
     pub gamma: f64,
     pub lam: f64,
     pub adv_estimator: String,
+    pub custom_adv_estimator: CustomAdvEstimatorConfig,
     pub norm_adv_by_std_in_grpo: bool,
     pub use_kl_in_reward: bool,
     pub kl_penalty: String,
@@ -28,6 +29,13 @@ pub struct AlgorithmConfig {
     pub use_pf_ppo: bool,
     pub pf_ppo: PfPpoConfig,
     pub rollout_correction: Option<RolloutCorrectionConfig>,
+}
+
+/// An estimator of the user's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CustomAdvEstimatorConfig {
+    pub path: Option<Location>,
 }
 
 choices! {

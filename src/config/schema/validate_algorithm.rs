@@ -18,6 +18,12 @@ pub fn algorithm(config: &PpoConfig, report: &mut Report) {
 /// Settings that do not go together. What an estimator or a loss refuses stands in its own file.
 fn combinations(config: &PpoConfig, report: &mut Report) {
     let algorithm = &config.algorithm;
+    let (file, estimator) = ("algorithm.custom_adv_estimator.path", &algorithm.adv_estimator);
+    if algorithm.custom_adv_estimator.path.is_some() && report.choices.find(ADV_ESTIMATOR, estimator).is_some() {
+        let message =
+            format!("`{file}` is set, but `{ADV_ESTIMATOR}` is `{estimator}`, which is built in, so the file would not be used");
+        report.wrong(file, message, format!("write {ADV_ESTIMATOR}=NAME, a name in the file, or {file}=null"));
+    }
     if algorithm.whiten_rewards && algorithm.mask_truncated_completions {
         let whitened = "algorithm.whiten_rewards";
         let message = format!("`{whitened}` is over trained tokens, and leaves no reward to responses that are left out");

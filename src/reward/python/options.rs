@@ -24,13 +24,28 @@ pub enum Source {
     },
     /// Built-in code, whose functions take and return any JSON value.
     BuiltIn { name: &'static str, code: &'static str, functions: &'static [&'static str] },
+    /// A file of the user that has an advantage estimator: a function of this name, or one registered under it as in verl.
+    Estimator {
+        path: String,
+        name: String,
+        /// The settings that it gets as `config`.
+        config: Value,
+    },
 }
 
 impl Source {
     pub(super) fn title(&self) -> &str {
         match self {
-            Self::File { path, .. } => path,
+            Self::File { path, .. } | Self::Estimator { path, .. } => path,
             Self::BuiltIn { name, .. } => name,
+        }
+    }
+
+    /// The setting that names the functions.
+    pub(super) fn name_key(&self) -> &'static str {
+        match self {
+            Self::File { .. } | Self::BuiltIn { .. } => "custom_reward_function.name",
+            Self::Estimator { .. } => "algorithm.adv_estimator",
         }
     }
 }
@@ -82,6 +97,8 @@ pub enum Style {
     OpenRlhf,
     /// The functions of [`Source::BuiltIn`].
     Plain,
+    /// The functions of [`Source::Estimator`].
+    Estimator,
 }
 
 /// A function that workers offer.
@@ -91,7 +108,7 @@ pub struct Signature {
     pub style: Style,
     /// The arguments that the function takes; `None` for any.
     pub columns: Option<Vec<String>>,
-    /// The columns of the data set that the function requires.
+    /// The columns of the data set that the function requires; of an estimator, the columns of the batch.
     pub wants: Vec<String>,
 }
 
@@ -104,6 +121,7 @@ impl Signature {
             "trl" => Style::Trl,
             "openrlhf" => Style::OpenRlhf,
             "plain" => Style::Plain,
+            "estimator" => Style::Estimator,
             _ => return None,
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::environment;
+use super::message;
 use super::options::{PoolOptions, Signature, Source};
 use super::process::{Lost, MOST_BYTES, Worker};
 use crate::reward::failure::{Failure, FailureKind};
@@ -22,6 +23,8 @@ const CODE: &str = concat!(
     "import sys\nsys.path[:] = [folder for folder in sys.path if folder]\n",
     include_str!("results.py"),
     include_str!("styles.py"),
+    include_str!("verl.py"),
+    include_str!("columns.py"),
     include_str!("worker.py")
 );
 /// The interval at which a thread that waits for a free worker checks for an interrupt.
@@ -105,23 +108,44 @@ impl Pool {
     /// died. Also if the run is interrupted.
     pub fn call(&self, function: usize, arguments: &impl Serialize) -> Result<Value> {
         let name = &self.functions.get(function).context("no function of a reward file has this index")?.name;
-        let line = request(function, arguments)?;
+        Ok(self.exchange(name, &message::request(function, arguments, &[])?, 0)?.0)
+    }
+
+    /// Like [`Self::call`], with columns of numbers beside the arguments. Returns the reply with the numbers of its columns, of which
+    /// there are at most `most`.
+    ///
+    /// # Errors
+    /// The errors of [`Self::call`].
+    pub fn call_with_columns(
+        &self,
+        function: usize,
+        arguments: &impl Serialize,
+        columns: &[&[f32]],
+        most: usize,
+    ) -> Result<(Value, Vec<f32>)> {
+        let name = &self.functions.get(function).context("no function of a Python file has this index")?.name;
+        self.exchange(name, &message::request(function, arguments, columns)?, most)
+    }
+
+    /// Sends a request to a free worker and returns the reply, with at most `most` numbers of columns.
+    fn exchange(&self, function: &str, request: &[u8], most: usize) -> Result<(Value, Vec<f32>)> {
         let mut seat = self.seat()?;
         let Some(worker) = &mut seat.worker else { bail!("a seat without a worker") };
-        let reply = match worker.ask(&line, self.options.timeout, &self.options.interrupt) {
+        let reply = match worker.ask(request, most.saturating_mul(4), self.options.timeout, &self.options.interrupt) {
             Ok(reply) => reply,
             Err(lost) => {
-                let error = self.lost(lost, worker, name);
+                let error = self.lost(lost, worker, function);
                 seat.worker = None;
                 return Err(error);
             }
         };
-        drop(seat);
-        let reply: Value = serde_json::from_slice(&reply).context("a reward worker replies with what is no JSON")?;
-        match reply.get("error") {
-            None => Ok(reply),
-            Some(error) => Err(self.raised(error)),
+        let line: Value = serde_json::from_slice(&reply.line).context("a reward worker replies with what is no JSON")?;
+        let Some(error) = line.get("error") else { return Ok((line, reply.numbers())) };
+        if most > 0 {
+            // It may not have read the columns, if memory was short.
+            seat.worker = None;
         }
+        Err(self.raised(error))
     }
 
     fn workers(&self) -> MutexGuard<'_, Workers> {
@@ -156,8 +180,8 @@ impl Pool {
         let title = self.source.title();
         let mut worker = Worker::spawn(&options.python, CODE, &self.environment)
             .map_err(|error| self.failure(FailureKind::Crash, &format!("{error:#}")))?;
-        let reply = match worker.ask(&self.setup, options.start_timeout, &options.interrupt) {
-            Ok(reply) => reply,
+        let reply = match worker.ask(&self.setup, 0, options.start_timeout, &options.interrupt) {
+            Ok(reply) => reply.line,
             Err(Lost::Interrupted(interrupted)) => return Err(interrupted),
             Err(Lost::TimedOut(place)) => {
                 let seconds = options.start_timeout.as_secs_f64();
@@ -177,7 +201,7 @@ impl Pool {
             let there: Vec<&str> = reply["functions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let hint = did_you_mean(missing, there.iter().copied());
             let there = if there.is_empty() { "no functions".to_owned() } else { there.join(", ") };
-            bail!("{title} has no {missing} (custom_reward_function.name); it has {there}.{hint}");
+            bail!("{title} has no {missing} ({}); it has {there}.{hint}", self.source.name_key());
         }
         let functions = reply["functions"].as_array().context("a reward worker greets with no functions")?;
         let functions: Option<Vec<Signature>> = functions.iter().map(Signature::read).collect();
@@ -210,7 +234,7 @@ impl Pool {
         let starts_with_trace = text.starts_with("Traceback");
         let mut message = if starts_with_trace { format!("{title} failed:\n{text}") } else { format!("{title}: {text}") };
         if let Some(limit) = self.options.memory_limit_mb.filter(|_| OUT_OF_MEMORY.iter().any(|sign| text.contains(sign))) {
-            message += &format!("\nEach process of a reward file may allocate {limit} MiB (reward.memory_limit_mb).");
+            message += &format!("\nEach Python process may allocate {limit} MiB (reward.memory_limit_mb).");
         }
         message += &environment::hint(text, &self.options.pass_env);
         anyhow!(Failure { kind, message })
@@ -223,23 +247,12 @@ fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -
             json!({ "path": path, "functions": names, "kwargs": reward_kwargs, "positional": positional })
         }
         Source::BuiltIn { name, code, functions } => json!({ "name": name, "code": code, "functions": functions }),
+        Source::Estimator { path, name, config } => json!({ "path": path, "estimator": name, "config": config }),
     };
     setup["memory_limit_mb"] = json!(options.memory_limit_mb);
     setup["start_cpu_seconds"] = json!(start_cpu);
     setup["cpu_seconds"] = json!(cpu);
     format!("{setup}\n").into_bytes()
-}
-
-/// A request as one line. The seed of random numbers is a hash of the arguments (FNV-1a), so it does not depend on who calls
-/// when.
-fn request(function: usize, arguments: &impl Serialize) -> Result<Vec<u8>> {
-    let arguments = serde_json::to_vec(arguments).context("the arguments of a reward function are no JSON")?;
-    let seed =
-        arguments.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
-    let mut line = format!("{{\"function\":{function},\"seed\":{seed},\"arguments\":").into_bytes();
-    line.extend_from_slice(&arguments);
-    line.extend_from_slice(b"}\n");
-    Ok(line)
 }
 
 fn at(place: &str) -> String {

@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
+use super::message::{Message, Received};
 use super::printed::Printed;
 use crate::util::interrupt::Interrupt;
 
@@ -25,8 +26,8 @@ const SLICE: Duration = Duration::from_millis(50);
 const DYING_SLICE: Duration = Duration::from_millis(2);
 /// The time that a worker has to exit after it has closed its pipe, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
-const CHUNK: usize = 1 << 13;
-/// The largest size of a reply, which holds the scores of a batch.
+const CHUNK: usize = 1 << 16;
+/// The largest size of a reply's line, which holds the scores of a batch.
 pub(super) const MOST_BYTES: usize = 64 << 20;
 
 pub(super) struct Worker {
@@ -35,7 +36,7 @@ pub(super) struct Worker {
     requests: ChildStdin,
     /// The pipe of replies; `None` once it is closed.
     replies: Option<ChildStdout>,
-    unread: Vec<u8>,
+    received: Received,
     printed: Printed,
     ended: bool,
 }
@@ -64,23 +65,25 @@ impl Worker {
         let (Some(requests), Some(replies), Some(printed)) = pipes else { bail!("a process without pipes") };
         let nonblocking = ioctl_fionbio(&requests, true).and(ioctl_fionbio(&replies, true)).and(ioctl_fionbio(&printed, true));
         let printed = Printed::new(printed);
-        let worker = Self { child, group, requests, replies: Some(replies), unread: Vec::new(), printed, ended: false };
+        let worker =
+            Self { child, group, requests, replies: Some(replies), received: Received::default(), printed, ended: false };
         nonblocking.context("cannot use the pipes of a reward worker")?;
         Ok(worker)
     }
 
-    /// Sends a line and returns the next line received, without its line end.
-    pub fn ask(&mut self, line: &[u8], timeout: Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
+    /// Sends a message and returns the next one received. `columns` is the largest size of its columns.
+    pub fn ask(&mut self, message: &[u8], columns: usize, timeout: Duration, interrupt: &Interrupt) -> Result<Message, Lost> {
         let begun = Instant::now();
-        let (mut unsent, mut looked, mut closed) = (line, begun, None);
+        let (mut unsent, mut looked, mut closed) = (message, begun, None);
         loop {
             unsent = self.send(unsent);
             let left = timeout.saturating_sub(begun.elapsed());
             self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
-            if let Some(reply) = self.read_reply() {
+            self.read_replies(MOST_BYTES + columns);
+            if let Some(reply) = self.received.take() {
                 return Ok(reply);
             }
-            if self.unread.len() > MOST_BYTES {
+            if self.received.len() > MOST_BYTES + columns {
                 self.end();
                 return Err(Lost::TooLong);
             }
@@ -139,24 +142,18 @@ impl Worker {
         quiet
     }
 
-    fn read_reply(&mut self) -> Option<Vec<u8>> {
+    /// Reads what is there, up to `most` bytes in all.
+    fn read_replies(&mut self, most: usize) {
         let mut chunk = [0; CHUNK];
-        while let Some(pipe) = self.replies.as_mut().filter(|_| self.unread.len() <= MOST_BYTES) {
+        while let Some(pipe) = self.replies.as_mut().filter(|_| self.received.len() <= most) {
             match pipe.read(&mut chunk) {
                 Ok(0) => self.replies = None,
-                Ok(count) => {
-                    let ends = chunk[..count].iter().position(|byte| *byte == b'\n');
-                    self.unread.extend_from_slice(&chunk[..ends.unwrap_or(count)]);
-                    if ends.is_some() {
-                        return Some(std::mem::take(&mut self.unread));
-                    }
-                }
+                Ok(count) => self.received.push(&chunk[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => self.replies = None,
             }
         }
-        None
     }
 
     /// True if the process has ended. It is not reaped, so that its process group id cannot be reused.

@@ -1,5 +1,6 @@
 # A worker process: it sets up pipes and limits, loads the file of reward functions, and then answers one request after the other.
-# Run by `python3 -u -c` with the text of results.py and styles.py before it. Python 3.8 and its standard library are enough.
+# Run by `python3 -u -c` with the text of results.py, styles.py, verl.py and columns.py before it. Python 3.8 and its standard library are
+# enough for reward functions. A message is a line of JSON; if it begins with `#N `, N bytes of columns follow it.
 
 import faulthandler
 import fcntl
@@ -60,11 +61,16 @@ def watch(requests):
 
 
 def send(replies, reply):
+    reply, columns = reply if isinstance(reply, tuple) else (reply, ())
     # A lone surrogate, which Python's text can contain but UTF-8 cannot, becomes a question mark.
     line = TO_JSON.encode(reply).encode("utf-8", "replace") + b"\n"
+    if columns:
+        line = b"#%d %s" % (sum(map(len, columns)), line)
     try:
-        while line:
-            line = line[os.write(replies, line):]
+        for part in (line, *columns):
+            part = memoryview(part)
+            while part:
+                part = part[os.write(replies, part):]
     except OSError as error:
         os.write(2, ("the answer cannot be sent, did the reward file close the descriptor? %s\n" % error).encode())
         os._exit(1)
@@ -111,9 +117,14 @@ def load(path):
     return module
 
 
+def functions_of(module):
+    """The names of the functions that a file defines."""
+    return [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+
+
 def find(module, names, path):
     """The functions of these names. If the only name is verl's default and is missing, OpenRLHF's `reward_func` is used."""
-    own = [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+    own = functions_of(module)
     if names == ["compute_score"] and not hasattr(module, "compute_score") and hasattr(module, "reward_func"):
         names = ["reward_func"]
     for name in names:
@@ -158,6 +169,8 @@ def prepare(setup):
         return [Callee(name, function, "plain") for name, function in found]
     path = setup["path"]
     sys.argv = [path]
+    if "estimator" in setup:
+        return [estimator(path, setup["estimator"], setup["config"])]
     found = find(load(path), setup["functions"], path)
     return [recognise(name, function, setup["kwargs"], setup["positional"]) for name, function in found]
 
@@ -181,11 +194,19 @@ def greet(callees):
     return {"functions": [{"name": f.name, "style": f.style, "columns": f.columns(), "wants": f.wants()} for f in callees]}
 
 
-def answer(callees, line, cpu_seconds):
+def answer(callees, lines, line, cpu_seconds):
+    columns = None
+    if line.startswith(b"#"):
+        size, line = line[1:].split(b" ", 1)
+        columns = bytearray(int(size))
+        if lines.readinto(columns) != len(columns):
+            end_all()
     request = json.loads(line)
     callee = callees[request["function"]]
     allow_cpu(cpu_seconds)
     seed(request["seed"])
+    if columns is not None:
+        return CALLS[callee.style](callee, request["arguments"], columns)
     return CALLS[callee.style](callee, request["arguments"])
 
 
@@ -206,7 +227,7 @@ def main():
         if not line:
             end_all()
         restore(log)
-        reply = attempt(lambda: answer(callees, line, setup["cpu_seconds"]))
+        reply = attempt(lambda: answer(callees, lines, line, setup["cpu_seconds"]))
         signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm left over from one call must not end the next
 
 

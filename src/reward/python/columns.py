@@ -1,0 +1,104 @@
+# Functions that see a whole batch as columns: advantage estimators with verl's signature. Columns of tokens arrive ragged, as the
+# numbers of one response after another, and are shown to the function padded with zeros to the longest response, [B, T], as tensors of
+# torch where it is installed, and otherwise as arrays of NumPy.
+
+# What verl passes to every estimator that is registered with it.
+VERL_PASSES = ("token_level_rewards", "response_mask", "config", "index", "reward_baselines")
+# The columns that there may be beside those; a function gets them if it has a parameter of the name.
+COLUMNS = (
+    "token_level_scores", "values", "old_log_probs", "rollout_log_probs", "ref_log_prob", "sum_pi_squared", "rollout_is_weights"
+)
+
+
+class Estimator(Callee):
+    """An advantage estimator, and the arguments that it takes."""
+
+    def __init__(self, name, function, config):
+        parameters = list(inspect.signature(function).parameters.values())
+        super().__init__(name, function, "estimator", parameters)
+        self.config = config
+        known = VERL_PASSES + COLUMNS
+        # What verl does not pass, a function has from its own defaults, as it does there.
+        self.settings = {key: config[key] for key in self.required if key in config and key not in known}
+        lacking = [key for key in self.required if key not in known and key not in self.settings]
+        lacking += [p.name for p in parameters if p.kind == p.POSITIONAL_ONLY and p.default is p.empty]
+        if lacking:
+            text = "%s%s requires %s, which is not given to it: there are %s, and the settings of the section algorithm"
+            raise Unusable(text % (name, inspect.signature(function), ", ".join(lacking), ", ".join(known)))
+        self.takes = [key for key in known if key in self.names or self.takes_any and key in VERL_PASSES]
+
+    def columns(self):
+        return self.takes
+
+    def wants(self):
+        return [key for key in self.takes if key in self.required]
+
+
+def arrays():
+    """Returns NumPy, and the function that makes of its arrays what user code gets: tensors, where there is torch."""
+    try:
+        import numpy
+    except ImportError:
+        raise Unusable("columns need NumPy or torch, and %s has neither: reward.python names another interpreter" % sys.executable)
+    try:
+        import torch
+    except ImportError:
+        return numpy, lambda array: array
+    return numpy, torch.from_numpy
+
+
+def estimator(path, name, config):
+    """Loads a file and returns the estimator that it registers, or has as a function, under this name."""
+    arrays()
+    sys.path.insert(0, os.getcwd())
+    stand_in_for_verl()
+    module = load(path)
+    function = registered_estimators().get(name) or getattr(module, name, None)
+    if function is None:
+        own = [key for key, known in registered_estimators().items() if not known.__module__.startswith("verl.")]
+        raise Missing(name, own or functions_of(module))
+    if not callable(function) or inspect.isclass(function):
+        raise Unusable("%s is no function: it is %s" % (name, shown(function)))
+    return Estimator(name, function, Settings.of(config))
+
+
+def estimate(callee, arguments, payload):
+    """Calls an estimator. Returns what it returned, ragged as the columns that came."""
+    numpy, tensor = arrays()
+    lengths = numpy.array(arguments["lengths"], dtype=numpy.int64)
+    there = numpy.arange(lengths.max(initial=0)) < lengths[:, None]
+    given = dict(callee.settings, config=callee.config, index=numpy.array(arguments["index"], dtype=object))
+    start = 0
+    for name, per_token in arguments["columns"]:
+        count = int(lengths.sum()) if per_token else len(lengths)
+        column = numpy.frombuffer(payload, "<f4", count, start).astype("float32")
+        start += 4 * count
+        if per_token:
+            padded = numpy.zeros(there.shape, dtype="float32")
+            padded[there] = column
+            column = padded
+        given[name] = tensor(column)
+    result = callee(**{key: given.get(key) for key in [*callee.takes, *callee.settings] if key in given or key in callee.required})
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise Unusable("%s returned %s: return (advantages, returns), two columns of shape %s" % (callee.name, shown(result), list(there.shape)))
+    named = zip(("advantages", "returns"), result)
+    return {}, [ragged(numpy, callee.name, what, column, there) for what, column in named]
+
+
+def ragged(numpy, name, what, column, there):
+    """A column that a function returned, without its padding."""
+    if hasattr(column, "detach"):
+        column = column.detach().cpu().float().numpy()
+    try:
+        array = None if column is None else numpy.asarray(column, dtype="<f4")
+    except (TypeError, ValueError):
+        array = None
+    if array is None:
+        raise Unusable("%s returned %s as %s: return numbers of shape %s" % (name, shown(column), what, list(there.shape)))
+    if array.shape != there.shape:
+        text = "%s returned %s of shape %s: there are %d responses of at most %d tokens, so it must be %s"
+        raise Unusable(text % (name, what, list(array.shape), *there.shape, list(there.shape)))
+    return memoryview(numpy.ascontiguousarray(array[there])).cast("B")
+
+
+CALLS["estimator"] = estimate

@@ -1,0 +1,107 @@
+//! The messages between the trainer and a worker: a line of JSON, and columns of numbers behind it if it begins with their size in bytes.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+/// A message with columns begins with this sign, their size, and a space.
+const SIZE: u8 = b'#';
+
+/// A message from a worker.
+pub(super) struct Message {
+    /// JSON.
+    pub line: Vec<u8>,
+    /// The numbers of all columns, one column after another, little-endian.
+    pub columns: Vec<u8>,
+}
+
+impl Message {
+    /// The numbers of the columns.
+    pub fn numbers(&self) -> Vec<f32> {
+        self.columns.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+    }
+}
+
+/// The bytes that have been received of a message.
+#[derive(Default)]
+pub(super) struct Received {
+    bytes: Vec<u8>,
+    /// The place of the line's end.
+    end: Option<usize>,
+}
+
+impl Received {
+    pub fn push(&mut self, bytes: &[u8]) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.end = self.end.or_else(|| Some(before + bytes.iter().position(|byte| *byte == b'\n')?));
+    }
+
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The message, once it is whole.
+    pub fn take(&mut self) -> Option<Message> {
+        let end = self.end?;
+        let (start, size) = size(&self.bytes[..end]);
+        if self.bytes.len() - end - 1 < size {
+            return None;
+        }
+        let mut line = std::mem::take(self).bytes;
+        let mut columns = line.split_off(end + 1);
+        columns.truncate(size);
+        line.truncate(end);
+        line.drain(..start);
+        Some(Message { line, columns })
+    }
+}
+
+/// The place where the JSON of a line begins, and the number of bytes behind the line.
+fn size(line: &[u8]) -> (usize, usize) {
+    let text = line.strip_prefix(&[SIZE]).and_then(|rest| std::str::from_utf8(&rest[..rest.len().min(20)]).ok());
+    let digits = text.and_then(|text| text.split_once(' ')).map(|(digits, _)| digits);
+    let size = digits.and_then(|digits| Some((digits.len() + 2, digits.parse().ok()?)));
+    size.unwrap_or((0, 0))
+}
+
+/// A request to call the function with this index. The seed of random numbers is a hash of the arguments and columns (FNV-1a), so it
+/// does not depend on who calls when.
+///
+/// # Errors
+/// If the arguments are no JSON.
+pub(super) fn request(function: usize, arguments: &impl Serialize, columns: &[&[f32]]) -> Result<Vec<u8>> {
+    let arguments = serde_json::to_vec(arguments).context("the arguments of a Python function are no JSON")?;
+    let columns: Vec<u8> = columns.iter().copied().flatten().flat_map(|number| number.to_le_bytes()).collect();
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    let seed = arguments.iter().chain(&columns).fold(0xcbf2_9ce4_8422_2325_u64, mix);
+    let size = if columns.is_empty() { String::new() } else { format!("{}{} ", char::from(SIZE), columns.len()) };
+    let mut message = format!("{size}{{\"function\":{function},\"seed\":{seed},\"arguments\":").into_bytes();
+    message.extend(arguments);
+    message.extend(b"}\n");
+    message.extend(columns);
+    Ok(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_arrive_as_they_were_sent_and_a_part_of_a_message_is_none() {
+        let numbers = [1.5, f32::NAN, -0.0, f32::MIN_POSITIVE];
+        for columns in [&[][..], &[&numbers[..2], &[], &numbers[2..]]] {
+            let sent = request(3, &["a\u{2192}\n"], columns).unwrap();
+            let mut received = Received::default();
+            for byte in &sent {
+                assert!(received.take().is_none(), "{} bytes of {}", received.len(), sent.len());
+                received.push(&[*byte]);
+            }
+            let message = received.take().unwrap();
+            let line: serde_json::Value = serde_json::from_slice(&message.line).unwrap();
+            assert_eq!((&line["function"], &line["arguments"]), (&3.into(), &serde_json::json!(["a\u{2192}\n"])));
+            let bits = |numbers: &[f32]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&message.numbers()), bits(&columns.concat()));
+        }
+    }
+}

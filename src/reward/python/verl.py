@@ -1,0 +1,123 @@
+# What files written for verl import of it, where verl itself is not installed: the registration of advantage estimators, and the
+# arithmetic on masked columns. Works on tensors of torch and on arrays of NumPy.
+
+import importlib.util
+import sys
+import types
+from enum import Enum
+
+CORE = "verl.trainer.ppo.core_algos"
+ESTIMATORS = """
+    gae grpo reinforce_plus_plus reinforce_plus_plus_baseline remax rloo opo grpo_passk gpg rloo_vectorized grpo_vectorized
+    optimal_token_baseline tir_optimal_token_baseline gdpo
+"""
+
+
+class Settings(dict):
+    """A section of settings, read by attribute, by item or by `get`, as verl's AlgoConfig is."""
+
+    def __getattr__(self, name):
+        if name in self:
+            return self[name]
+        raise AttributeError("these settings have no %s; they have %s" % (name, ", ".join(self)))
+
+    @classmethod
+    def of(cls, value):
+        if isinstance(value, dict):
+            return cls((key, cls.of(item)) for key, item in value.items())
+        if isinstance(value, list):
+            return [cls.of(item) for item in value]
+        return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
+
+
+def masked_sum(values, mask, axis=None):
+    library = sys.modules["torch" if hasattr(values, "detach") else "numpy"]
+    return (library.where(mask != 0, values, 0.0) * mask).sum(axis=axis)  # what is not masked may be NaN
+
+
+def masked_mean(values, mask, axis=None):
+    return masked_sum(values, mask, axis) / (mask.sum(axis=axis) + 1e-8)
+
+
+def masked_var(values, mask, unbiased=True):
+    variance = masked_mean((values - masked_mean(values, mask)) ** 2, mask)
+    count = mask.sum()
+    if unbiased and count < 2:
+        raise ValueError("the variance of %d masked values is not defined" % int(count))
+    return variance * (count / (count - 1)) if unbiased else variance
+
+
+def masked_whiten(values, mask, shift_mean=True):
+    mean, variance = masked_mean(values, mask), masked_var(values, mask)
+    whitened = (values - mean) / (variance + 1e-8) ** 0.5
+    return whitened if shift_mean else whitened + mean
+
+
+def registration(registry):
+    """A decorator with a name, which registers functions under it."""
+
+    def register(name):
+        def registered(function):
+            key = name.value if isinstance(name, Enum) else name
+            if registry.setdefault(key, function) is not function:
+                raise ValueError("%s is registered twice: %s and %s" % (key, registry[key], function))
+            return function
+
+        return registered
+
+    return register
+
+
+def is_installed(module):
+    """True if there is such a package: a folder that only has its name is none."""
+    spec = importlib.util.find_spec(module)
+    return spec is not None and spec.origin is not None
+
+
+def stand_in_for_verl():
+    """Provides modules of verl and omegaconf, as far as they are not installed."""
+    if not is_installed("omegaconf"):
+        provide("omegaconf", DictConfig=Settings)
+    if is_installed("verl"):
+        return
+    functions = dict(masked_sum=masked_sum, masked_mean=masked_mean, masked_var=masked_var, masked_whiten=masked_whiten)
+    estimators, losses = {}, {}
+    for package in ("verl", "verl.trainer", "verl.trainer.ppo", "verl.utils", "verl.workers"):
+        provide(package)
+    provide("verl.trainer.config", AlgoConfig=Settings)
+    provide("verl.workers.config", ActorConfig=Settings)
+    provide("verl.utils.torch_functional", **functions)
+    provide(
+        CORE,
+        AdvantageEstimator=Enum("AdvantageEstimator", [(n.upper(), n) for n in ESTIMATORS.split()], type=str, module=CORE),
+        ADV_ESTIMATOR_REGISTRY=estimators,
+        register_adv_est=registration(estimators),
+        register_policy_loss=registration(losses),  # a loss is none of the names of loss_mode, so one that is registered is not used
+        verl_F=sys.modules["verl.utils.torch_functional"],
+    )
+
+
+def provide(name, **contents):
+    """Makes a module that has these contents, and says of any other that it is not among them."""
+
+    def lacks(wanted):
+        if wanted.startswith("__"):
+            raise AttributeError(wanted)
+        there = ", ".join(contents) or "no names"
+        raise ImportError(
+            "%s.%s is not here: %s is not installed for %s, and what stands in for this module of it has %s"
+            % (name, wanted, name.split(".")[0], sys.executable, there)
+        )
+
+    module = types.ModuleType(name)
+    module.__path__ = []
+    module.__dict__.update(contents, __getattr__=lacks)
+    sys.modules[name] = module
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, module)
+
+
+def registered_estimators():
+    """The functions that are registered as estimators, by name; those of verl itself too, where it is installed and imported."""
+    return dict(getattr(sys.modules.get(CORE), "ADV_ESTIMATOR_REGISTRY", {}))

@@ -1,0 +1,178 @@
+//! The advantage estimator of a run: a built-in one, or one in a Python file of the user.
+
+use anyhow::{Context, Error, Result, bail};
+
+use super::algorithms;
+use super::batch::Batch;
+use super::columns::{Column, Per};
+use crate::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Component, Estimator, Need, comparable};
+use crate::algorithm::options::Options;
+use crate::algorithm::{gather, scatter};
+use crate::config::{BatchPlan, PpoConfig};
+use crate::job::reward_plan::pool_options;
+use crate::reward::python::{PythonColumn, PythonEstimator};
+use crate::util::interrupt::Interrupt;
+
+/// The setting of the file.
+const PATH: &str = "algorithm.custom_adv_estimator.path";
+
+/// Columns of a batch that a function in Python gets if it has a parameter of this name, and the setting that provides those that are
+/// not always there.
+const COLUMNS: &[(&str, Column, &str)] = &[
+    ("response_mask", Column::Mask, ""),
+    ("values", Column::Values, "critic.enable=true"),
+    ("old_log_probs", Column::OldLogProb, "actor_rollout_ref.rollout.calculate_log_probs=true"),
+    ("rollout_log_probs", Column::RolloutLogProb, ""),
+    ("ref_log_prob", Column::RefLogProb, "actor_rollout_ref.actor.use_kl_loss=true or algorithm.use_kl_in_reward=true"),
+    ("sum_pi_squared", Column::SumPiSquared, "actor_rollout_ref.actor.calculate_sum_pi_squared=true"),
+    ("rollout_is_weights", Column::RolloutIsWeights, "algorithm.rollout_correction.rollout_is=token"),
+    ("reward_baselines", Column::RewardBaselines, ""),
+];
+
+/// The estimator of a run.
+pub enum RunEstimator {
+    /// A built-in one, with the settings that it reads.
+    BuiltIn(&'static Estimator, Options),
+    Python(Box<PythonEstimator>),
+}
+
+impl RunEstimator {
+    /// Finds the estimator that the settings name, and loads its file if it has one.
+    ///
+    /// # Errors
+    /// An unknown name; a function that cannot be called, or that requires what this run does not have.
+    pub fn start(config: &PpoConfig, plan: &BatchPlan, interrupt: &Interrupt) -> Result<Self> {
+        let algorithm = &config.algorithm;
+        let Some(path) = &algorithm.custom_adv_estimator.path else {
+            let estimator = advantage::find(&algorithm.adv_estimator).context("unknown adv_estimator")?;
+            return Ok(Self::BuiltIn(estimator, algorithms::options(config, estimator.reads)?));
+        };
+        let settings = algorithms::section(config)?;
+        let options = pool_options(&config.reward, interrupt);
+        let estimator = PythonEstimator::start(&path.to_string(), &algorithm.adv_estimator, settings, options);
+        let estimator = estimator.context(PATH)?;
+        check(&estimator, config, plan).context(PATH)?;
+        Ok(Self::Python(Box::new(estimator)))
+    }
+
+    /// True if the run must provide this for it.
+    pub fn needs(&self, need: Need) -> bool {
+        match self {
+            Self::BuiltIn(estimator, _) => estimator.needs(need),
+            Self::Python(estimator) => match need {
+                Need::Critic => estimator.requires("values"),
+                Need::GreedyBaseline => estimator.requires("reward_baselines"),
+                Need::Group | Need::SumPiSquared | Need::Components => false,
+            },
+        }
+    }
+
+    /// An error about its result, with the file and the name of one in Python.
+    pub fn blamed(&self, error: Error) -> Error {
+        match self {
+            Self::BuiltIn(..) => error,
+            Self::Python(estimator) => {
+                error.context(format!("algorithm.adv_estimator={} of {}", estimator.name(), estimator.path()))
+            }
+        }
+    }
+
+    /// True for each trajectory that it has something to compare with.
+    pub fn comparable(&self, batch: &Batch) -> Vec<bool> {
+        comparable(&batch.group, &batch.scored(), self.needs(Need::Group))
+    }
+
+    /// Works out advantages and returns, from the rewards of tokens and from their scores, which are rewards without a KL term.
+    ///
+    /// # Errors
+    /// A function in Python that fails.
+    pub fn estimate(&self, batch: &Batch, rewards: &[f32], scores: &[f32], components: &[Component]) -> Result<AdvantageOutput> {
+        match self {
+            Self::BuiltIn(estimator, options) => {
+                let input = AdvantageInput {
+                    offsets: batch.offsets(),
+                    rewards,
+                    scores,
+                    mask: &batch[Column::Mask],
+                    group: &batch.group,
+                    values: batch.get(Column::Values),
+                    reward_baselines: batch.get(Column::RewardBaselines),
+                    old_log_prob: batch.get(Column::OldLogProb),
+                    sum_pi_squared: batch.get(Column::SumPiSquared),
+                    rollout_is_weights: batch.get(Column::RolloutIsWeights),
+                    components,
+                    options: options.clone(),
+                };
+                Ok(estimator.estimate(&input, &batch.scored()))
+            }
+            Self::Python(estimator) => in_python(estimator, batch, rewards, scores)
+                .with_context(|| format!("algorithm.adv_estimator={}", estimator.name())),
+        }
+    }
+}
+
+/// Calls an estimator in Python with the trajectories that have a score; all others have advantage 0, as has what is not trained on.
+fn in_python(estimator: &PythonEstimator, batch: &Batch, rewards: &[f32], scores: &[f32]) -> Result<AdvantageOutput> {
+    let scored = batch.scored();
+    let kept: Vec<usize> = (0..batch.len()).filter(|&i| scored[i]).collect();
+    let zeros = vec![0.0; rewards.len()];
+    let mut output = AdvantageOutput { advantages: zeros.clone(), returns: zeros };
+    if kept.is_empty() {
+        return Ok(output);
+    }
+    let tokens = |column: &[f32]| gather(column, batch.offsets(), &kept);
+    let mut columns: Vec<(&str, bool, Vec<f32>)> =
+        vec![("token_level_rewards", true, tokens(rewards)), ("token_level_scores", true, tokens(scores))];
+    for &(name, column, _) in COLUMNS.iter().filter(|(name, ..)| estimator.takes(name)) {
+        let Some(values) = batch.get(column) else { continue };
+        columns.push(match column.per() {
+            Per::Token => (name, true, tokens(values)),
+            Per::Trajectory => (name, false, kept.iter().map(|&i| values[i]).collect()),
+        });
+    }
+    let columns: Vec<PythonColumn> =
+        columns.iter().map(|(name, per_token, values)| PythonColumn { name, per_token: *per_token, values }).collect();
+    let lengths: Vec<usize> = kept.iter().map(|&i| batch.tokens(i).len()).collect();
+    let group: Vec<usize> = kept.iter().map(|&i| batch.group[i]).collect();
+    let (advantages, returns) = estimator.estimate(&lengths, &group, &columns)?;
+    for (to, from) in [(&mut output.advantages, advantages), (&mut output.returns, returns)] {
+        scatter(to, &from, batch.offsets(), &kept);
+        to.iter_mut().zip(&batch[Column::Mask]).filter(|(_, mask)| **mask == 0.0).for_each(|(value, _)| *value = 0.0);
+    }
+    Ok(output)
+}
+
+/// Checks that this run has what the function requires, and says what it is given beside rewards.
+fn check(estimator: &PythonEstimator, config: &PpoConfig, plan: &BatchPlan) -> Result<()> {
+    let (name, path) = (estimator.name(), estimator.path());
+    let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
+    let old_log_probs = algorithms::needs_old_log_probs(config, plan, &algorithms::corrections(config)?);
+    let there = |column: Column| match column {
+        Column::Values => config.has_critic(),
+        Column::SumPiSquared => algorithms::reads_sum_pi_squared(config),
+        Column::OldLogProb => old_log_probs,
+        Column::RefLogProb => actor.use_kl_loss || algorithm.use_kl_in_reward,
+        Column::RolloutIsWeights => algorithm.rollout_correction.as_ref().is_some_and(|settings| settings.rollout_is.is_some()),
+        _ => true,
+    };
+    for (argument, column, setting) in COLUMNS.iter().filter(|(argument, ..)| estimator.requires(argument)) {
+        if !there(*column) {
+            bail!("{name} in {path} requires `{argument}`, which this run does not work out: write {setting}");
+        }
+    }
+    if estimator.requires("reward_baselines") && (algorithm.whiten_rewards || algorithm.normalize_reward) {
+        let other = if algorithm.whiten_rewards { "whiten_rewards" } else { "normalize_reward" };
+        bail!(
+            "{name} in {path} compares scores with those of greedy responses, which algorithm.{other} does not see: leave it out"
+        );
+    }
+    if config.has_critic() && !estimator.takes("values") {
+        tracing::warn!("critic.enable=true trains a critic, but {name} in {path} has no parameter `values`, so nothing reads it");
+    }
+    if estimator.requires("reward_baselines") {
+        tracing::info!(
+            "{name} in {path} requires `reward_baselines`: each step generates and scores a greedy response to each prompt"
+        );
+    }
+    Ok(())
+}

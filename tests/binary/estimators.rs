@@ -1,0 +1,121 @@
+//! Advantage estimators in the user's Python files, in whole runs.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{rows, small_run, succeed};
+use crate::numpy::has_numpy;
+
+const FILE: &str = "algorithm.custom_adv_estimator.path=tests/data/estimators/advantages.py";
+
+/// The advantages of the first step, and what came of them in the second.
+fn learned(run: &Path) -> Vec<f64> {
+    let names = ["critic/advantages/max", "critic/advantages/min", "critic/returns/mean", "actor/grad_norm"];
+    rows(run).iter().flat_map(|(_, row)| names.map(|name| row[name].as_f64().unwrap())).collect()
+}
+
+#[test]
+fn an_estimator_of_a_file_trains_as_the_same_one_built_in() {
+    if !has_numpy() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (own, built_in, more) in [
+        ("own_grpo", "grpo", &[][..]),
+        ("own_remax", "remax", &[]),
+        ("own_gae", "gae", &["critic.enable=true", "algorithm.lam=0.9", "algorithm.gamma=0.9"]),
+    ] {
+        let run = |name: &str, file: &[&str]| {
+            let at = folder.path().join(name);
+            let mut command = small_run(&at, &["trainer.total_training_steps=2", "trainer.val_before_train=false"]);
+            command.args(more).args(file).arg(format!("algorithm.adv_estimator={name}"));
+            succeed(command);
+            learned(&at)
+        };
+        let (ours, theirs) = (run(built_in, &[]), run(own, &[FILE]));
+        assert!(ours.iter().any(|number| *number != 0.0), "{built_in} has nothing to compare");
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * a.abs().max(1.0);
+        assert!(ours.iter().zip(&theirs).all(close), "{own}: {theirs:?}\n{built_in}: {ours:?}");
+    }
+}
+
+fn misbehaving(run: &Path, does: &str) -> Command {
+    let mut command =
+        small_run(run, &["trainer.total_training_steps=2", "trainer.save_freq=1", "trainer.val_before_train=false"]);
+    command.args(["algorithm.custom_adv_estimator.path=tests/data/estimators/misbehaves.py", "algorithm.adv_estimator=own"]);
+    command.args(["reward.timeout=2", "reward.pass_env=[DOES,SINCE]"]);
+    command.env("DOES", does).env("SINCE", run.join("global_step_1"));
+    command
+}
+
+/// Each entry: (what the file does at step 2, parts of the message).
+const MISBEHAVES: &[(&str, &[&str])] = &[
+    ("raises", &["misbehaves.py failed:", "in raises", "KeyError: 'missing key'"]),
+    ("hangs", &["own took longer than 2 s (reward.timeout)", "in hangs"]),
+    ("exits", &["its process ended with exit status 7"]),
+    ("another_shape", &["own returned advantages of shape [32, 1]: there are 32 responses of at most"]),
+];
+
+#[test]
+fn an_estimator_that_fails_costs_no_training_state() {
+    if !has_numpy() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (does, parts) in MISBEHAVES {
+        let run = folder.path().join(does);
+        let output = misbehaving(&run, does).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        let always =
+            ["error: step 2: algorithm.adv_estimator=own: ", "the state after step 1 is saved; the same command resumes"];
+        for part in always.iter().chain(*parts) {
+            assert!(message.contains(part), "{does}: no {part:?} in\n{message}");
+        }
+        assert_eq!(rows(&run).len(), 1, "half a step was written");
+    }
+    succeed(misbehaving(&folder.path().join("raises"), "nothing"));
+    let nan = misbehaving(&folder.path().join("nan"), "not_a_number").output().unwrap();
+    let message = String::from_utf8_lossy(&nan.stderr).into_owned();
+    assert!(message.contains("step 2: `advantages` for the response"), "{message}");
+    assert!(message.contains("algorithm.adv_estimator=own of tests/data/estimators/misbehaves.py"), "{message}");
+}
+
+#[test]
+fn estimators_that_cannot_be_used_are_refused_before_anything_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |options: &[&str]| {
+        let mut command = small_run(&folder.path().join("run"), &["actor_rollout_ref.model.path=no/such/model"]);
+        let output = command.args(options).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {message}");
+        message
+    };
+    let mut cases: Vec<(&[&str], &[&str])> = vec![
+        (&["algorithm.adv_estimator=own_grpo"], &["must be one of rloo, ", "algorithm.custom_adv_estimator.path=FILE"]),
+        (&[FILE, "algorithm.adv_estimator=grpo"], &["`grpo`, which is built in", "a name in the file"]),
+    ];
+    if has_numpy() {
+        let more: &[(&[&str], &[&str])] = &[
+            (
+                &["algorithm.custom_adv_estimator.path=no/such.py", "algorithm.adv_estimator=own"],
+                &["there is no file no/such.py"],
+            ),
+            (&[FILE, "algorithm.adv_estimator=own_grop"], &["has no own_grop", "Did you mean \"own_grpo\"?"]),
+            (&["--dry-run", FILE, "algorithm.adv_estimator=own_grop"], &["Did you mean \"own_grpo\"?"]),
+            (&[FILE, "algorithm.adv_estimator=own_gae"], &["requires `values`", "write critic.enable=true"]),
+            (
+                &[FILE, "algorithm.adv_estimator=own_returns"],
+                &["requires `sum_pi_squared`", "actor.calculate_sum_pi_squared=true"],
+            ),
+            (&[FILE, "algorithm.adv_estimator=own_remax", "algorithm.whiten_rewards=true"], &["whiten_rewards does not see"]),
+        ];
+        cases.extend(more);
+    }
+    for (options, parts) in cases {
+        let message = refused(options);
+        for part in parts {
+            assert!(message.contains(part), "{options:?}: no {part:?} in\n{message}");
+        }
+    }
+}
