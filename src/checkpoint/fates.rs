@@ -141,7 +141,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["reward.num_workers", "reward.start_timeout", "reward.python", "reward.pass_env", "reward.remote_retries"]),
     (Effect, &["reward.remote_token_env", "reward.sandbox_fusion.url", "reward.sandbox_fusion.max_concurrent"]),
     (Effect, &["algorithm.gamma", "algorithm.lam", "algorithm.adv_estimator", "algorithm.norm_adv_by_std_in_grpo"]),
-    (Effect, &["algorithm.custom_adv_estimator.path"]),
+    (Effect, &["algorithm.custom_adv_estimator.path", "algorithm.post_processing.path", "algorithm.post_processing.name"]),
     (Effect, &["algorithm.scale_rewards", "algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"]),
     (Validation, &["algorithm.missing_eos_penalty", "algorithm.stop_properly_penalty_coef"]),
     (Effect, &["algorithm.mask_truncated_completions", "algorithm.normalize_reward", "algorithm.reward_clip_range"]),

@@ -6,6 +6,7 @@ use anyhow::{Context, Error, Result, anyhow, ensure};
 use rayon::prelude::*;
 
 use super::estimator::RunEstimator;
+use super::post_processing;
 use super::sampling::{reward_model, scoring};
 use crate::config::plan::MOST_TOKENS;
 use crate::config::schema::ModelConfig;
@@ -17,6 +18,7 @@ use crate::job::template_date::dated;
 use crate::job::token_rules::token_rules;
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
+use crate::reward::python::PythonPostProcessing;
 use crate::reward::{Rewards, ScoreInput};
 use crate::rollout::TokenRules;
 use crate::util::interrupt::Interrupt;
@@ -26,6 +28,7 @@ pub struct Inputs {
     pub plan: BatchPlan,
     pub rewards: Rewards,
     pub estimator: Arc<RunEstimator>,
+    pub post_processing: Option<PythonPostProcessing>,
     pub tokenizer: Tokenizer,
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
@@ -46,6 +49,7 @@ impl Inputs {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
         let rewards = RewardPlan::start(config.rewards(), interrupt)?;
         let estimator = Arc::new(RunEstimator::start(config, &plan, interrupt)?);
+        let post_processing = post_processing::start(config, &estimator, interrupt)?;
         let model = &config.actor_rollout_ref.model.path;
         let tokenizer_folder = config.data.tokenizer.as_ref().unwrap_or(model);
         let tokenizer = Tokenizer::load(tokenizer_folder.as_path()).with_context(|| match &config.data.tokenizer {
@@ -103,8 +107,20 @@ impl Inputs {
             train.len()
         );
         let (reward_model, rules) = (None, None);
-        let mut inputs =
-            Self { plan, rewards, estimator, tokenizer, train, val, sampler, steps_per_epoch, total_steps, reward_model, rules };
+        let mut inputs = Self {
+            plan,
+            rewards,
+            estimator,
+            post_processing,
+            tokenizer,
+            train,
+            val,
+            sampler,
+            steps_per_epoch,
+            total_steps,
+            reward_model,
+            rules,
+        };
         let decoder = inputs.decoder(config)?;
         inputs
             .check_model(&decoder, config)

@@ -18,6 +18,7 @@ mod inputs;
 mod learning;
 mod metrics;
 mod nonfinite;
+mod post_processing;
 mod reference_model;
 mod run_settings;
 pub mod sampling;
@@ -32,7 +33,7 @@ pub mod unused_training_options;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use serde::{Deserialize, Serialize};
 
 pub use self::algorithms::options;
@@ -50,6 +51,7 @@ use crate::data::{Sampler, SamplerState};
 use crate::job::clock::Clock;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::{Context, NothingUpdated, Pipeline};
+use crate::reward::python::PythonPostProcessing;
 use crate::tracking::Metrics;
 use crate::util::interrupt::Interrupted;
 
@@ -59,6 +61,7 @@ pub struct Trainer {
     sampling: SamplingSide,
     learning: LearningSide,
     advantages: Advantages,
+    post_processing: Option<PythonPostProcessing>,
     reported: ReportedNames,
     signal: Signal,
     gpu: Option<DeviceMemory>,
@@ -75,16 +78,30 @@ pub struct TrainerState {
     tokens: u64,
 }
 
+/// An error before the first update of a step, which ends the run with the state before it.
+fn nothing_updated(error: Error, step: u64) -> Error {
+    match error.is::<Interrupted>() {
+        true => error,
+        false => NothingUpdated(error.context(format!("step {step}"))).into(),
+    }
+}
+
 impl Pipeline for Trainer {
     type State = TrainerState;
 
     /// One iteration of the algorithm.
     fn step(&mut self, at: &mut Context) -> Result<Metrics> {
-        let Self { config, sampling, learning, advantages, reported, .. } = self;
+        let Self { config, sampling, learning, advantages, post_processing, reported, .. } = self;
         let mut clock = Clock::start(at.record.stage());
         let mut metrics = Metrics::new();
         metrics.set("training/global_step", at.step as f64);
         let mut batch = sampling.rollout(learning.policy(), reported, at, &mut clock, &mut metrics)?;
+        if let Some(function) = post_processing {
+            let processed =
+                clock.time("post_processing", || post_processing::process(function, &mut batch, at.step, &mut metrics));
+            processed.map_err(|error| nothing_updated(error, at.step))?;
+            nonfinite::check_scores(&mut batch, at).with_context(|| format!("{}={}", post_processing::PATH, function.path()))?;
+        }
         metrics.set("training/epoch", ((at.step - 1) / at.settings.steps_per_epoch) as f64);
         if advantages.needs(Need::GreedyBaseline) {
             clock.time("gen_max", || sampling.greedy_baselines(learning.policy(), &advantages.batch_shaping, &mut batch, at))?;
@@ -105,10 +122,7 @@ impl Pipeline for Trainer {
         }
         nonfinite::check_columns(&mut batch, at, &mut metrics)?;
         let computed = clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics));
-        computed.map_err(|error| match error.is::<Interrupted>() {
-            true => error,
-            false => NothingUpdated(error.context(format!("step {}", at.step))).into(),
-        })?;
+        computed.map_err(|error| nothing_updated(error, at.step))?;
         nonfinite::check_columns(&mut batch, at, &mut metrics).map_err(|error| advantages.estimator.blamed(error))?;
         at.interrupt.check()?;
         if learning.has_critic() {

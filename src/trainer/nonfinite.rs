@@ -72,7 +72,8 @@ pub fn check_scores(batch: &mut Batch, at: &Context) -> Result<()> {
     if at.settings.on_nonfinite == OnNonfinite::Skip {
         for score in &mut batch.scores {
             score.components.iter_mut().for_each(|c| c.reward = c.reward.filter(|reward| reward.is_finite()));
-            score.report("nonfinite", f64::from(u8::from(wrong(score))));
+            let before = score.extra("nonfinite").unwrap_or(0.0);
+            score.report("nonfinite", before.max(f64::from(u8::from(wrong(score)))));
             score.score = score.score.filter(|score| score.is_finite());
         }
     }

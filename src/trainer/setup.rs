@@ -35,7 +35,7 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     hub_names::find(&mut loaded, Weights::Loaded)?;
     let config = Arc::new(loaded.config);
     let device = open_device(config.trainer.device)?;
-    let inputs = Inputs::read(&config, &loaded.tree, &interrupt)?;
+    let mut inputs = Inputs::read(&config, &loaded.tree, &interrupt)?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     let memory = dry_run::estimate(&config, &inputs)?.memory;
     memory.check_fits()?;
@@ -50,10 +50,12 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     settings.model = format!("{}: {}", config.actor_rollout_ref.model.path, model.size());
     let advantages = advantages(&config, inputs.estimator.clone())?;
     let learning = learning_side(&config, &inputs, model, critic, &advantages)?;
+    let post_processing = inputs.post_processing.take();
     let trainer = Trainer {
         sampling: sampling_side(&config, inputs, &device)?,
         learning,
         advantages,
+        post_processing,
         reported: Default::default(),
         signal: Default::default(),
         gpu: DeviceMemory::watch(&device),

@@ -35,7 +35,7 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
         .into_iter()
         .chain(of_run(config, inputs)?)
         .chain(of_lora)
-        .chain(of_rewards(&config.rewards(), &inputs.rewards, is_own))
+        .chain(of_rewards(&config.rewards(), &inputs.rewards, is_own || config.algorithm.post_processing.path.is_some()))
         .filter(|(unused, ..)| *unused)
         .collect();
     let of_critic: Vec<String> = match config.has_critic() {

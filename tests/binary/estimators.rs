@@ -1,4 +1,4 @@
-//! Advantage estimators in the user's Python files, in whole runs.
+//! Advantage estimators and post-processing of scores in the user's Python files, in whole runs.
 
 use std::path::Path;
 use std::process::Command;
@@ -82,6 +82,42 @@ fn an_estimator_that_fails_costs_no_training_state() {
 }
 
 #[test]
+fn scores_are_processed_by_a_file_before_anything_is_made_of_them() {
+    if !has_numpy() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let processing = "algorithm.post_processing.path=tests/data/estimators/processing.py";
+    let run = |name: &str, options: &[&str]| {
+        let at = folder.path().join(name);
+        let mut command = small_run(&at, &["trainer.total_training_steps=1", "trainer.val_before_train=false"]);
+        command.args(options);
+        succeed(command);
+        rows(&at)[0].1.clone()
+    };
+    let plain = run("plain", &[]);
+    let number = |row: &serde_json::Map<String, serde_json::Value>, name: &str| row[name].as_f64().unwrap();
+    let same = ["critic/score/mean", "critic/advantages/max", "actor/grad_norm"];
+    let nothing = run("nothing", &[processing, "algorithm.post_processing.name=nothing"]);
+    let less = run("less", &[processing, "algorithm.post_processing.name=less_one"]);
+    for name in same {
+        assert_eq!(number(&nothing, name), number(&plain, name), "{name}");
+    }
+    assert!((number(&less, same[0]) + 1.0 - number(&plain, same[0])).abs() < 1e-6, "{less:?}");
+    let some = run("some", &[processing]);
+    // 8 of 32 are the first of their prompt.
+    let left_out = number(&some, "reward/left_out_ratio");
+    assert!(left_out > 0.5 && left_out <= 0.75 && number(&some, "critic/score/max") >= 3.0, "{some:?}");
+    let mut wrong = small_run(&folder.path().join("wrong"), &[processing, "algorithm.post_processing.name=too_few"]);
+    let output = wrong.arg("trainer.val_before_train=false").output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    for part in ["error: step 1: algorithm.post_processing.path=", "too_few returned scores of shape [3]: there are 32 responses"]
+    {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
 fn estimators_that_cannot_be_used_are_refused_before_anything_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |options: &[&str]| {
@@ -103,6 +139,17 @@ fn estimators_that_cannot_be_used_are_refused_before_anything_is_loaded() {
             ),
             (&[FILE, "algorithm.adv_estimator=own_grop"], &["has no own_grop", "Did you mean \"own_grpo\"?"]),
             (&["--dry-run", FILE, "algorithm.adv_estimator=own_grop"], &["Did you mean \"own_grpo\"?"]),
+            (
+                &[
+                    "algorithm.post_processing.path=tests/data/estimators/processing.py",
+                    "algorithm.post_processing.name=post_proces",
+                ],
+                &["has no post_proces (algorithm.post_processing.name)", "Did you mean \"post_process\"?"],
+            ),
+            (
+                &["algorithm.post_processing.path=tests/data/estimators/processing.py", "algorithm.adv_estimator=remax"],
+                &["those of greedy responses"],
+            ),
             (&[FILE, "algorithm.adv_estimator=own_gae"], &["requires `values`", "write critic.enable=true"]),
             (
                 &[FILE, "algorithm.adv_estimator=own_returns"],

@@ -18,6 +18,7 @@ pub struct AlgorithmConfig {
     pub scale_rewards: ScaleRewards,
     pub gdpo_reward_keys: Option<Vec<String>>,
     pub gdpo_reward_weights: Option<Vec<f64>>,
+    pub post_processing: PostProcessingConfig,
     pub missing_eos_penalty: Option<f64>,
     pub stop_properly_penalty_coef: Option<f64>,
     pub mask_truncated_completions: bool,
@@ -36,6 +37,14 @@ pub struct AlgorithmConfig {
 #[serde(deny_unknown_fields)]
 pub struct CustomAdvEstimatorConfig {
     pub path: Option<Location>,
+}
+
+/// A function of the user's own that processes the scores of a batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PostProcessingConfig {
+    pub path: Option<Location>,
+    pub name: String,
 }
 
 choices! {

@@ -1,4 +1,4 @@
-# Functions that see a whole batch as columns: advantage estimators with verl's signature. Columns of tokens arrive ragged, as the
+# Functions that see a whole batch as columns: advantage estimators with verl's signature, and post-processing of scores. Columns of tokens arrive ragged, as the
 # numbers of one response after another, and are shown to the function padded with zeros to the longest response, [B, T], as tensors of
 # torch where it is installed, and otherwise as arrays of NumPy.
 
@@ -8,6 +8,10 @@ VERL_PASSES = ("token_level_rewards", "response_mask", "config", "index", "rewar
 COLUMNS = (
     "token_level_scores", "values", "old_log_probs", "rollout_log_probs", "ref_log_prob", "sum_pi_squared", "rollout_is_weights"
 )
+
+
+# What a function that processes scores may take.
+PROCESSES = ("scores", "response_mask", "index", "lengths", "prompts", "responses", "ground_truths", "data_sources", "extras", "step", "config")
 
 
 class Estimator(Callee):
@@ -45,6 +49,69 @@ def arrays():
     except ImportError:
         return numpy, lambda array: array
     return numpy, torch.from_numpy
+
+
+class PostProcessing(Callee):
+    """A function that processes the scores of a batch, and the arguments that it takes."""
+
+    def __init__(self, name, function, config):
+        parameters = list(inspect.signature(function).parameters.values())
+        super().__init__(name, function, "post_processing", parameters)
+        self.config = config
+        lacking = [key for key in self.required if key not in PROCESSES]
+        if lacking:
+            text = "%s%s requires %s, which is not given to it: there are %s"
+            raise Unusable(text % (name, inspect.signature(function), ", ".join(lacking), ", ".join(PROCESSES)))
+        self.takes = [key for key in PROCESSES if key in self.names or self.takes_any]
+
+    def columns(self):
+        return self.takes
+
+    def wants(self):
+        return [key for key in self.takes if key in self.required]
+
+
+def post_processing(path, name, config):
+    """Loads a file and returns its function of this name."""
+    arrays()
+    [(name, function)] = find(load(path), [name], path)
+    return PostProcessing(name, function, Settings.of(config))
+
+
+def process(callee, arguments, payload):
+    """Calls a function that processes scores. Returns the scores, and 1 for each response that is kept; nothing if it returned None."""
+    numpy, tensor = arrays()
+    lengths = numpy.array(arguments.pop("lengths"), dtype=numpy.int64)
+    there = numpy.arange(lengths.max(initial=0)) < lengths[:, None]
+    scores = numpy.frombuffer(payload, "<f4", len(lengths)).astype("float32")
+    mask = numpy.zeros(there.shape, dtype="float32")
+    mask[there] = numpy.frombuffer(payload, "<f4", int(lengths.sum()), 4 * len(lengths))
+    extras = {
+        key: tensor(numpy.array([numpy.nan if value is None else value for value in values], dtype="float32"))
+        for key, values in arguments.pop("extras").items()
+    }
+    given = dict(
+        arguments,
+        scores=tensor(scores.copy()),
+        response_mask=tensor(mask),
+        index=numpy.array(arguments["index"], dtype=object),
+        lengths=tensor(lengths),
+        extras=extras,
+        config=callee.config,
+    )
+    result = callee(**{key: given[key] for key in callee.takes})
+    if result is None:
+        return {}
+    keep = None
+    if isinstance(result, Mapping):
+        unknown = [str(key) for key in result if key not in ("scores", "keep")]
+        if unknown or not result:
+            raise Unusable('%s returned a dict with %s: it may have "scores" and "keep"' % (callee.name, ", ".join(unknown) or "no keys"))
+        keep, result = result.get("keep"), result.get("scores", scores)
+    of_all = numpy.ones(len(scores), dtype="float32")
+    return {}, [
+        ragged(numpy, callee.name, what, column, of_all > 0) for what, column in (("scores", result), ("keep", of_all if keep is None else keep))
+    ]
 
 
 def estimator(path, name, config):
@@ -96,9 +163,11 @@ def ragged(numpy, name, what, column, there):
     if array is None:
         raise Unusable("%s returned %s as %s: return numbers of shape %s" % (name, shown(column), what, list(there.shape)))
     if array.shape != there.shape:
-        text = "%s returned %s of shape %s: there are %d responses of at most %d tokens, so it must be %s"
-        raise Unusable(text % (name, what, list(array.shape), *there.shape, list(there.shape)))
+        tokens = " of at most %d tokens" % there.shape[1] if there.ndim == 2 else ""
+        text = "%s returned %s of shape %s: there are %d responses%s, so it must be %s"
+        raise Unusable(text % (name, what, list(array.shape), len(there), tokens, list(there.shape)))
     return memoryview(numpy.ascontiguousarray(array[there])).cast("B")
 
 
 CALLS["estimator"] = estimate
+CALLS["post_processing"] = process

@@ -13,6 +13,7 @@ mod estimator;
 mod message;
 mod options;
 mod pool;
+mod post_processing;
 mod printed;
 mod process;
 
@@ -20,3 +21,4 @@ pub use calls::functions;
 pub use estimator::{PythonColumn, PythonEstimator};
 pub use options::{PoolOptions, Signature, Source, Style};
 pub use pool::Pool;
+pub use post_processing::{Processed, PythonPostProcessing, ScoredResponses};

@@ -31,12 +31,14 @@ pub enum Source {
         /// The settings that it gets as `config`.
         config: Value,
     },
+    /// A file of the user that has a function of this name, which processes the scores of a batch.
+    PostProcessing { path: String, name: String, config: Value },
 }
 
 impl Source {
     pub(super) fn title(&self) -> &str {
         match self {
-            Self::File { path, .. } | Self::Estimator { path, .. } => path,
+            Self::File { path, .. } | Self::Estimator { path, .. } | Self::PostProcessing { path, .. } => path,
             Self::BuiltIn { name, .. } => name,
         }
     }
@@ -46,6 +48,7 @@ impl Source {
         match self {
             Self::File { .. } | Self::BuiltIn { .. } => "custom_reward_function.name",
             Self::Estimator { .. } => "algorithm.adv_estimator",
+            Self::PostProcessing { .. } => "algorithm.post_processing.name",
         }
     }
 }
@@ -99,6 +102,8 @@ pub enum Style {
     Plain,
     /// The functions of [`Source::Estimator`].
     Estimator,
+    /// The functions of [`Source::PostProcessing`].
+    PostProcessing,
 }
 
 /// A function that workers offer.
@@ -122,6 +127,7 @@ impl Signature {
             "openrlhf" => Style::OpenRlhf,
             "plain" => Style::Plain,
             "estimator" => Style::Estimator,
+            "post_processing" => Style::PostProcessing,
             _ => return None,
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);

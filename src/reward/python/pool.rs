@@ -248,6 +248,7 @@ fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -
         }
         Source::BuiltIn { name, code, functions } => json!({ "name": name, "code": code, "functions": functions }),
         Source::Estimator { path, name, config } => json!({ "path": path, "estimator": name, "config": config }),
+        Source::PostProcessing { path, name, config } => json!({ "path": path, "post_processing": name, "config": config }),
     };
     setup["memory_limit_mb"] = json!(options.memory_limit_mb);
     setup["start_cpu_seconds"] = json!(start_cpu);

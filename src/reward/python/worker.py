@@ -171,6 +171,8 @@ def prepare(setup):
     sys.argv = [path]
     if "estimator" in setup:
         return [estimator(path, setup["estimator"], setup["config"])]
+    if "post_processing" in setup:
+        return [post_processing(path, setup["post_processing"], setup["config"])]
     found = find(load(path), setup["functions"], path)
     return [recognise(name, function, setup["kwargs"], setup["positional"]) for name, function in found]
 

@@ -1,0 +1,84 @@
+//! Scores of a batch that a function in a Python file of the user processes, between the reward functions and everything else.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+
+use super::algorithms;
+use super::batch::Batch;
+use super::columns::Column;
+use super::estimator::RunEstimator;
+use crate::algorithm::advantage::Need;
+use crate::algorithm::gather;
+use crate::config::PpoConfig;
+use crate::job::reward_plan::pool_options;
+use crate::reward::python::{Processed, PythonPostProcessing, ScoredResponses};
+use crate::tracking::Metrics;
+use crate::util::interrupt::Interrupt;
+
+/// The setting of the file.
+pub const PATH: &str = "algorithm.post_processing.path";
+
+/// The function, where the settings name one.
+///
+/// # Errors
+/// A function that cannot be called, or an estimator that would not see its scores.
+pub fn start(config: &PpoConfig, estimator: &RunEstimator, interrupt: &Interrupt) -> Result<Option<PythonPostProcessing>> {
+    let settings = &config.algorithm.post_processing;
+    let Some(path) = &settings.path else { return Ok(None) };
+    for (need, others) in
+        [(Need::GreedyBaseline, "those of greedy responses, which it does not see"), (Need::Components, "rewards one by one")]
+    {
+        if estimator.needs(need) {
+            let name = &config.algorithm.adv_estimator;
+            bail!("{PATH} processes scores, and algorithm.adv_estimator={name} reads {others}: choose another estimator");
+        }
+    }
+    let options = pool_options(&config.reward, interrupt);
+    let function =
+        PythonPostProcessing::start(&path.to_string(), &settings.name, algorithms::section(config)?, options).context(PATH)?;
+    Ok(Some(function))
+}
+
+/// Puts the scores that the function returns in the place of those that are there, and leaves out the responses that it does not keep.
+///
+/// # Errors
+/// A function that fails.
+pub fn process(function: &PythonPostProcessing, batch: &mut Batch, step: u64, metrics: &mut Metrics) -> Result<()> {
+    let scored = batch.scored();
+    let kept: Vec<usize> = (0..batch.len()).filter(|&i| scored[i]).collect();
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let responses = ScoredResponses {
+        step,
+        lengths: kept.iter().map(|&i| batch.tokens(i).len()).collect(),
+        index: kept.iter().map(|&i| batch.group[i].to_string()).collect(),
+        prompts: kept.iter().map(|&i| batch.prompt(i).text.as_str()).collect(),
+        responses: kept.iter().map(|&i| batch.texts[i].as_str()).collect(),
+        ground_truths: kept.iter().map(|&i| &batch.prompt(i).ground_truth).collect(),
+        data_sources: kept.iter().map(|&i| batch.prompt(i).data_source.as_str()).collect(),
+        extras: numbers(batch, &kept),
+        scores: kept.iter().filter_map(|&i| batch.scores[i].score).collect(),
+        mask: gather(&batch[Column::Mask], batch.offsets(), &kept),
+    };
+    let processed = function.process(responses).with_context(|| format!("{PATH}={}", function.path()))?;
+    let mut left_out = 0;
+    for (&i, result) in kept.iter().zip(processed.into_iter().flatten()) {
+        match result {
+            Processed::Score(score) => batch.scores[i].score = Some(score),
+            Processed::LeftOut => {
+                batch.leave_out(i);
+                left_out += 1;
+            }
+        }
+    }
+    metrics.set("reward/left_out_ratio", f64::from(left_out) / batch.len() as f64);
+    Ok(())
+}
+
+/// The numbers that reward functions report beside the score.
+fn numbers<'a>(batch: &'a Batch, kept: &[usize]) -> BTreeMap<&'a str, Vec<Option<f64>>> {
+    let names = batch.extra_names().into_iter();
+    names.map(|name| (name, kept.iter().map(|&i| batch.scores[i].extra(name)).collect())).collect()
+}
