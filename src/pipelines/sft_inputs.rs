@@ -110,6 +110,12 @@ pub(super) fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
         (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
         (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
         (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),
+        (data.val_files.is_none(), "trainer.eval_delay", "there is no validation, data.val_files is null"),
+        (
+            !trainer.test_freq.is_due_before(trainer.eval_delay),
+            "trainer.eval_delay",
+            "trainer.test_freq chooses no step before it",
+        ),
         (!data.shuffle, "data.seed", "data.shuffle is false"),
         (!draws, "trainer.seed", "no weights are drawn, and data.shuffle is false or data.seed set"),
         (trainer.total_training_steps.is_some(), "trainer.total_epochs", "trainer.total_training_steps is the length of the run"),

@@ -53,7 +53,10 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> 
         (unvalidated, "actor_rollout_ref.rollout.val_kwargs.n"),
         (unvalidated, "actor_rollout_ref.rollout.val_kwargs.do_sample"),
         (unvalidated, "trainer.log_val_generations"),
-        ((trainer.test_freq.is_never(), "trainer.test_freq=-1 chooses no step"), "trainer.eval_delay"),
+        (
+            (!trainer.test_freq.is_due_before(trainer.eval_delay), "trainer.test_freq chooses no step before it"),
+            "trainer.eval_delay",
+        ),
         (unvalidated, "trainer.validation_data_dir"),
         (every_row, "data.validation_shuffle"),
         (in_order, "data.seed"),

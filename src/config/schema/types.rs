@@ -206,6 +206,15 @@ impl Frequency {
         self == Self::Never
     }
 
+    /// True if it may be due after a step before this one, the last step of the run aside.
+    pub fn is_due_before(self, step: u64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Steps(steps) => steps.get() < step,
+            Self::AfterEachEpoch => step > 1,
+        }
+    }
+
     /// True if it is due after `step` of a run of `total_steps`; steps count from 1.
     pub fn is_due(self, step: u64, total_steps: u64, steps_per_epoch: u64) -> bool {
         let every = match self {
