@@ -104,10 +104,11 @@ fn scores_are_processed_by_a_file_before_anything_is_made_of_them() {
         assert_eq!(number(&nothing, name), number(&plain, name), "{name}");
     }
     assert!((number(&less, same[0]) + 1.0 - number(&plain, same[0])).abs() < 1e-6, "{less:?}");
+    // Of 32 responses, the right ones are kept with score 1, and the first of each of the 8 prompts with 3 more.
     let some = run("some", &[processing]);
-    // 8 of 32 are the first of their prompt.
-    let left_out = number(&some, "reward/left_out_ratio");
-    assert!(left_out > 0.5 && left_out <= 0.75 && number(&some, "critic/score/max") >= 3.0, "{some:?}");
+    let (left_out, right) = (number(&some, "reward/left_out_ratio"), 32.0 * number(&some, "reward/acc/mean"));
+    let sum = number(&some, "critic/score/mean") * 32.0 * (1.0 - left_out);
+    assert!(left_out > 0.0 && (sum - (right + 3.0 * 8.0)).abs() < 1e-3, "{some:?}");
     let mut wrong = small_run(&folder.path().join("wrong"), &[processing, "algorithm.post_processing.name=too_few"]);
     let output = wrong.arg("trainer.val_before_train=false").output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
