@@ -236,6 +236,8 @@ fn every_key_of_the_algorithms_is_tested() {
     const ELSEWHERE: &[(&str, &str)] = &[
         ("algorithm.adv_estimator", "improve.rs"),
         ("actor_rollout_ref.actor.policy_loss.loss_mode", "improve.rs"),
+        ("algorithm.custom_adv_estimator.", "estimators.rs"),
+        ("algorithm.post_processing.", "estimators.rs"),
         ("algorithm.lam", "ignored: there is no critic yet"),
         ("algorithm.use_kl_in_reward", "end_to_end.rs, and beside kl_penalty"),
         ("algorithm.kl_ctrl.type", "end_to_end.rs"),
