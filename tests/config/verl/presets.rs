@@ -68,6 +68,7 @@ const OWN: &[&str] = &[
     "algorithm.filter_groups.max_num_gen_batches 0",
     "trainer.eval_delay 0",
     "algorithm.normalize_advantages none",
+    "algorithm.post_processing.name post_process",
     "algorithm.rollout_correction.loss_type ppo_clip",
     "algorithm.rollout_correction.rollout_is_threshold 2.0",
     "algorithm.scale_rewards group",
