@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use ureq::http::header::{AUTHORIZATION, LOCATION, RANGE, RETRY_AFTER};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri};
-use ureq::{Agent, Body, Error};
+use ureq::{Agent, Body};
 
 use super::environment::Environment;
-use super::failure::{Cause, Failure};
+use super::failure::{Cause, Failure, origin};
 use super::name::HubName;
 
 const MOST_REDIRECTS: usize = 10;
@@ -54,7 +54,7 @@ impl Client {
             if from > 0 {
                 request = request.header(RANGE, format!("bytes={from}-"));
             }
-            let response = request.call().map_err(|error| self.unanswered(&uri, &error))?;
+            let response = request.call().map_err(|error| Failure::unanswered(&uri, &error, self.environment.answer_timeout))?;
             match response.status().as_u16() {
                 200 | 206 | 416 => return Ok(response),
                 300..=399 => uri = self.next(&uri, response.headers())?,
@@ -67,7 +67,7 @@ impl Client {
     /// The address that an answer redirects to.
     fn next(&self, from: &Uri, headers: &HeaderMap) -> Result<Uri, Failure> {
         let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
-        let origin = format!("{}://{}", from.scheme_str().unwrap_or("https"), from.authority().map_or("", |one| one.as_str()));
+        let origin = origin(from);
         let to = if to.starts_with('/') && !to.starts_with("//") { format!("{origin}{to}") } else { to.to_owned() };
         let bad = || Failure::last(format!("{origin} redirects to `{to}`, which is no address"), "");
         let uri: Uri = to.parse().map_err(|_| bad())?;
@@ -78,19 +78,6 @@ impl Client {
             Some("http") => Err(Failure::last(format!("{origin} redirects to {to}, which is not encrypted"), "")),
             _ => Err(bad()),
         }
-    }
-
-    /// The failure of a request without an answer.
-    fn unanswered(&self, uri: &Uri, error: &Error) -> Failure {
-        let host = format!("{}://{}", uri.scheme_str().unwrap_or("https"), uri.authority().map_or("", |one| one.as_str()));
-        let why = match error {
-            Error::Io(error) => error.to_string(),
-            Error::HostNotFound => "no machine of this name is known".to_owned(),
-            Error::ConnectionFailed => "no connection".to_owned(),
-            Error::Timeout(_) => format!("no answer within {} s", self.environment.answer_timeout.as_secs()),
-            error => error.to_string(),
-        };
-        Failure { message: format!("{host} does not answer: {why}"), help: String::new(), cause: Cause::Unreachable }
     }
 
     /// The failure of a request that was refused.

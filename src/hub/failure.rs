@@ -1,6 +1,12 @@
 //! The reason why something could not be had from the Hub, and what to do about it.
 
 use std::fmt;
+use std::time::Duration;
+
+use ureq::Error;
+use ureq::http::Uri;
+
+use crate::util::secret::hide;
 
 /// The reason why something could not be had from the Hub.
 #[derive(Debug)]
@@ -32,6 +38,24 @@ impl Failure {
     pub fn passing(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: String::new(), cause: Cause::Passing }
     }
+
+    /// The failure of a request that nobody answered for so long. A secret that the error quotes is hidden.
+    pub fn unanswered(uri: &Uri, error: &Error, patience: Duration) -> Self {
+        let why = match error {
+            Error::Io(error) => error.to_string(),
+            Error::HostNotFound => "no machine of this name is known".to_owned(),
+            Error::ConnectionFailed => "no connection".to_owned(),
+            Error::Timeout(_) => format!("no answer within {} s", patience.as_secs()),
+            error => error.to_string(),
+        };
+        let message = hide(&format!("{} does not answer: {why}", origin(uri))).into_owned();
+        Self { message, help: String::new(), cause: Cause::Unreachable }
+    }
+}
+
+/// The scheme and the host of an address, which are shown where the rest may be signed.
+pub fn origin(uri: &Uri) -> String {
+    format!("{}://{}", uri.scheme_str().unwrap_or("https"), uri.authority().map_or("", |one| one.as_str()))
 }
 
 impl fmt::Display for Failure {

@@ -14,7 +14,7 @@ use ureq::typestate::{WithBody, WithoutBody};
 use ureq::{Agent, RequestBuilder, SendBody};
 
 use super::environment::{Environment, HUB};
-use super::failure::{Cause, Failure};
+use super::failure::{Failure, origin};
 use crate::util::secret::hide;
 
 /// The longest wait for an answer: a commit of many files, or the joining of a large file's parts, takes its time.
@@ -119,23 +119,14 @@ impl Server {
     }
 
     fn answered(&self, uri: &Uri, answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Answer, Failure> {
-        let host = format!("{}://{}", uri.scheme_str().unwrap_or("https"), uri.authority().map_or("", |one| one.as_str()));
-        let broken = |error: ureq::Error| {
-            let why = match &error {
-                ureq::Error::Io(error) => error.to_string(),
-                ureq::Error::HostNotFound => "no machine of this name is known".to_owned(),
-                ureq::Error::ConnectionFailed => "no connection".to_owned(),
-                ureq::Error::Timeout(_) => "no answer in time".to_owned(),
-                error => error.to_string(),
-            };
-            let message = hide(&format!("{host} does not answer: {why}")).into_owned();
-            Failure { message, help: String::new(), cause: Cause::Unreachable }
-        };
+        let broken = |error: ureq::Error| Failure::unanswered(uri, &error, ANSWER);
         let mut answer = answer.map_err(broken)?;
         let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
         let answer = Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), body };
         match answer.status {
-            408 | 429 | 500.. => Err(Failure::passing(format!("{host} answers with status {}{}", answer.status, answer.said()))),
+            408 | 429 | 500.. => {
+                Err(Failure::passing(format!("{} answers with status {}{}", origin(uri), answer.status, answer.said())))
+            }
             _ => Ok(answer),
         }
     }

@@ -10,7 +10,7 @@ use crate::optim::{self, Learner, Optimizer, Schedule, Settings, schedule};
 /// A model with an optimizer and its schedule.
 ///
 /// # Errors
-/// The errors of [`optimizer`] and [`schedule`].
+/// The errors of [`optimizer`] and [`schedule()`].
 pub fn learner(model: CausalLm, section: &str, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
     Ok(Learner {
         model: model.trainable(),
