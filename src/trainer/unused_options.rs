@@ -79,6 +79,7 @@ fn unread<'a>(choices: &'a [Choice], key: &str, chosen: &[&str]) -> Vec<(&'stati
 fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let (actor, algorithm, rewards) = (&config.actor_rollout_ref.actor, &config.algorithm, &config.reward_model);
     let rollout = &config.actor_rollout_ref.rollout;
+    let unprocessed = (algorithm.post_processing.path.is_none(), "algorithm.post_processing.path is null");
     let greedy = (!rollout.do_sample, "rollout.do_sample is false");
     let no_stops = rollout.stop.is_empty() && rollout.stop_token_ids.is_empty();
     let never_stops = (rollout.ignore_eos && no_stops, "rollout.ignore_eos is true, and nothing else stops a response");
@@ -127,6 +128,7 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
         && !actor.use_kl_loss
         && actor.entropy_coeff == 0.0;
     let rows: &[((bool, &'static str), &'static str)] = &[
+        (unprocessed, "algorithm.post_processing.name"),
         (greedy, "actor_rollout_ref.rollout.top_k"),
         (greedy, "actor_rollout_ref.rollout.top_p"),
         (all_greedy, "actor_rollout_ref.rollout.min_p"),
