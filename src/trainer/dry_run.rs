@@ -113,7 +113,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         memory.pass("old log-probabilities", widest(sequences(rollout.log_prob_use_dynamic_bsz, tokens, count)));
     }
     let mut lines = Vec::new();
-    if reference_model::is_needed(config) {
+    if config.has_reference() {
         let other = reference_model::decoder(config, inputs)?;
         if let Some((path, decoder)) = &other {
             check_weights(path, Init::Pretrained, decoder).context(reference_model::KEY)?;

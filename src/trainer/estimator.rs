@@ -145,13 +145,13 @@ fn in_python(estimator: &PythonEstimator, batch: &Batch, rewards: &[f32], scores
 /// Checks that this run has what the function requires, and says what it is given beside rewards.
 fn check(estimator: &PythonEstimator, config: &PpoConfig, plan: &BatchPlan) -> Result<()> {
     let (name, path) = (estimator.name(), estimator.path());
-    let (actor, algorithm) = (&config.actor_rollout_ref.actor, &config.algorithm);
+    let algorithm = &config.algorithm;
     let old_log_probs = algorithms::needs_old_log_probs(config, plan, &algorithms::corrections(config)?);
     let there = |column: Column| match column {
         Column::Values => config.has_critic(),
         Column::SumPiSquared => algorithms::reads_sum_pi_squared(config),
         Column::OldLogProb => old_log_probs,
-        Column::RefLogProb => actor.use_kl_loss || algorithm.use_kl_in_reward,
+        Column::RefLogProb => config.has_reference(),
         Column::RolloutIsWeights => algorithm.rollout_correction.as_ref().is_some_and(|settings| settings.rollout_is.is_some()),
         _ => true,
     };

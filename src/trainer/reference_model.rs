@@ -12,13 +12,8 @@ use crate::util::foreign;
 
 pub const KEY: &str = "actor_rollout_ref.ref.model.path";
 
-/// True if a KL term needs a reference.
-pub fn is_needed(config: &PpoConfig) -> bool {
-    config.actor_rollout_ref.actor.use_kl_loss || config.algorithm.use_kl_in_reward
-}
-
 fn path(config: &PpoConfig) -> Option<&Location> {
-    config.actor_rollout_ref.reference.model.path.as_ref().filter(|_| is_needed(config))
+    config.actor_rollout_ref.reference.model.path.as_ref().filter(|_| config.has_reference())
 }
 
 /// Returns the folder and the shape of a needed reference that is another model.

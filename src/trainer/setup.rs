@@ -96,7 +96,7 @@ fn learning_side(
     advantages: &Advantages,
 ) -> Result<LearningSide> {
     let (actor, total_steps) = (&config.actor_rollout_ref.actor, inputs.total_steps);
-    let reference = match reference_model::is_needed(config) {
+    let reference = match config.has_reference() {
         true => Some(reference_model::load(config, &model.device)?.unwrap_or_else(|| model.without_adapter())),
         false => None,
     };

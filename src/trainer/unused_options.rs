@@ -95,8 +95,7 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
-    let no_reference =
-        (!actor.use_kl_loss && !algorithm.use_kl_in_reward, "no KL term needs a reference (use_kl_loss, use_kl_in_reward)");
+    let no_reference = (!config.has_reference(), "no KL term needs a reference (use_kl_loss, use_kl_in_reward)");
     let no_sync = (!config.actor_rollout_ref.reference.sync_ref_model, "sync_ref_model is false");
     let no_filter = (!algorithm.filter_groups.enable, "algorithm.filter_groups.enable is false");
     let no_pf_ppo = (!algorithm.use_pf_ppo, "algorithm.use_pf_ppo is false");

@@ -22,18 +22,7 @@ fn prompts() -> Vec<Vec<u32>> {
     (0..7).map(|i| (0..length(i)).map(|j| (i * 31 + j * 17) as u32 % 256).collect()).collect()
 }
 
-const SAMPLING: Sampling = Sampling {
-    temperature: 1.0,
-    top_k: 0,
-    top_p: 1.0,
-    min_p: 0.0,
-    repetition_penalty: 1.0,
-    presence_penalty: 0.0,
-    frequency_penalty: 0.0,
-    max_tokens: 24,
-    min_tokens: 0,
-    logprobs: Logprobs::Processed,
-};
+const SAMPLING: Sampling = Sampling { max_tokens: 24, ..Sampling::PLAIN };
 const ENGINE: NativeEngine = NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None };
 /// Enough end tokens that responses end at different lengths.
 const EOS: [u32; 24] = {

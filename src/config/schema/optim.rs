@@ -5,30 +5,55 @@ use serde::{Deserialize, Serialize};
 use super::types::Open;
 use crate::config::Report;
 
-/// The optimizer and its learning-rate schedule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OptimConfig {
-    pub optimizer: String,
-    pub override_optimizer_config: Open,
-    pub lr: f64,
-    pub lr_warmup_steps: i64,
-    pub lr_warmup_steps_ratio: f64,
-    pub min_lr: f64,
-    pub min_lr_ratio: f64,
-    pub lr_warmup_init: f64,
-    pub num_cycles: f64,
-    pub power: f64,
-    pub timescale: Option<usize>,
-    pub stable_ratio: f64,
-    pub lr_wsd_decay_steps: Option<usize>,
-    pub lr_wsd_decay_style: String,
-    pub zero_indexed_step: bool,
-    pub lr_scheduler_type: String,
-    pub total_training_steps: i64,
-    pub weight_decay: f64,
-    pub betas: [f64; 2],
-    pub eps: f64,
+/// Writes the two structs that have these settings.
+macro_rules! optim_configs {
+    ($($field:ident: $type:ty,)*) => {
+        /// The optimizer and its learning-rate schedule.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct OptimConfig {
+            $(pub $field: $type,)*
+        }
+
+        /// [`OptimConfig`] and the largest norm of the gradient, which the actor has beside its `optim`.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct SftOptimConfig {
+            $(pub $field: $type,)*
+            pub clip_grad: f64,
+        }
+
+        impl SftOptimConfig {
+            /// Returns the settings that reinforcement learning has too: all but `clip_grad`.
+            pub fn optim(&self) -> OptimConfig {
+                let Self { $($field,)* clip_grad: _ } = self.clone();
+                OptimConfig { $($field,)* }
+            }
+        }
+    };
+}
+
+optim_configs! {
+    optimizer: String,
+    override_optimizer_config: Open,
+    lr: f64,
+    lr_warmup_steps: i64,
+    lr_warmup_steps_ratio: f64,
+    min_lr: f64,
+    min_lr_ratio: f64,
+    lr_warmup_init: f64,
+    num_cycles: f64,
+    power: f64,
+    timescale: Option<usize>,
+    stable_ratio: f64,
+    lr_wsd_decay_steps: Option<usize>,
+    lr_wsd_decay_style: String,
+    zero_indexed_step: bool,
+    lr_scheduler_type: String,
+    total_training_steps: i64,
+    weight_decay: f64,
+    betas: [f64; 2],
+    eps: f64,
 }
 
 impl OptimConfig {

@@ -29,8 +29,7 @@ fn model(init: Init) -> Thing {
 impl PpoConfig {
     /// The settings that name a model or data, as far as a run reads them.
     pub(super) fn all_places(&mut self) -> Places<'_> {
-        let has_reference = self.actor_rollout_ref.actor.use_kl_loss || self.algorithm.use_kl_in_reward;
-        let (has_critic, data) = (self.has_critic(), &mut self.data);
+        let (has_critic, has_reference, data) = (self.has_critic(), self.has_reference(), &mut self.data);
         let reference = Some(&mut self.actor_rollout_ref.reference.model).filter(|_| has_reference);
         let (actor, critic, reward) = (&mut self.actor_rollout_ref.model, &mut self.critic.model, &mut self.reward_model);
         let judge = reward.enable.then_some(&mut reward.model);

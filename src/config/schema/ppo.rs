@@ -36,6 +36,11 @@ impl PpoConfig {
         self.critic.enable == Some(true)
     }
 
+    /// True if a KL term, in the loss or in the reward, compares the policy with a reference.
+    pub fn has_reference(&self) -> bool {
+        self.actor_rollout_ref.actor.use_kl_loss || self.algorithm.use_kl_in_reward
+    }
+
     /// Returns the settings that make up a score.
     pub fn rewards(&self) -> RewardKeys<'_> {
         RewardKeys {

@@ -3,7 +3,7 @@
 use super::actor::CheckpointConfig;
 use super::data::Truncation;
 use super::lora::lora_keys;
-use super::optim::OptimConfig;
+use super::optim::SftOptimConfig;
 use super::trainer::{OnNonfinite, ResumeKeys, ResumeMode};
 use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open};
 use serde::{Deserialize, Serialize};
@@ -64,61 +64,6 @@ pub struct SftModelConfig {
 }
 
 lora_keys!(SftModelConfig, "model");
-
-/// [`OptimConfig`](super::OptimConfig) and the largest norm of the gradient, which the actor has beside its `optim`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SftOptimConfig {
-    pub optimizer: String,
-    pub override_optimizer_config: Open,
-    pub lr: f64,
-    pub lr_warmup_steps: i64,
-    pub lr_warmup_steps_ratio: f64,
-    pub min_lr: f64,
-    pub min_lr_ratio: f64,
-    pub lr_warmup_init: f64,
-    pub num_cycles: f64,
-    pub power: f64,
-    pub timescale: Option<usize>,
-    pub stable_ratio: f64,
-    pub lr_wsd_decay_steps: Option<usize>,
-    pub lr_wsd_decay_style: String,
-    pub zero_indexed_step: bool,
-    pub lr_scheduler_type: String,
-    pub total_training_steps: i64,
-    pub weight_decay: f64,
-    pub betas: [f64; 2],
-    pub eps: f64,
-    pub clip_grad: f64,
-}
-
-impl SftOptimConfig {
-    /// Returns the settings that reinforcement learning has too: all but `clip_grad`.
-    pub fn optim(&self) -> OptimConfig {
-        OptimConfig {
-            optimizer: self.optimizer.clone(),
-            override_optimizer_config: self.override_optimizer_config.clone(),
-            lr: self.lr,
-            lr_warmup_steps: self.lr_warmup_steps,
-            lr_warmup_steps_ratio: self.lr_warmup_steps_ratio,
-            min_lr: self.min_lr,
-            min_lr_ratio: self.min_lr_ratio,
-            lr_warmup_init: self.lr_warmup_init,
-            num_cycles: self.num_cycles,
-            power: self.power,
-            timescale: self.timescale,
-            stable_ratio: self.stable_ratio,
-            lr_wsd_decay_steps: self.lr_wsd_decay_steps,
-            lr_wsd_decay_style: self.lr_wsd_decay_style.clone(),
-            zero_indexed_step: self.zero_indexed_step,
-            lr_scheduler_type: self.lr_scheduler_type.clone(),
-            total_training_steps: self.total_training_steps,
-            weight_decay: self.weight_decay,
-            betas: self.betas,
-            eps: self.eps,
-        }
-    }
-}
 
 /// Length, name, logs, checkpoints and device of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

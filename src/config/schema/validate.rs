@@ -80,13 +80,11 @@ pub(super) fn template_date(date: Option<&str>, report: &mut Report) {
 
 /// Checks the sizes of forward passes, which are only required where passes are cut by trajectories.
 fn passes(config: &PpoConfig, report: &mut Report) {
-    let (actor, rollout, reference) =
-        (&config.actor_rollout_ref.actor, &config.actor_rollout_ref.rollout, &config.actor_rollout_ref.reference);
-    let has_reference = actor.use_kl_loss || config.algorithm.use_kl_in_reward;
+    let (rollout, reference) = (&config.actor_rollout_ref.rollout, &config.actor_rollout_ref.reference);
     let passes = [
         (
             "actor_rollout_ref.ref",
-            has_reference && !reference.log_prob_use_dynamic_bsz,
+            config.has_reference() && !reference.log_prob_use_dynamic_bsz,
             reference.log_prob_micro_batch_size_per_gpu,
         ),
         ("actor_rollout_ref.rollout", !rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu),

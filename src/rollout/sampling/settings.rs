@@ -37,6 +37,20 @@ pub enum Logprobs {
 }
 
 impl Sampling {
+    /// Samples one token from the model's own distribution.
+    pub const PLAIN: Self = Self {
+        temperature: 1.0,
+        top_k: 0,
+        top_p: 1.0,
+        min_p: 0.0,
+        repetition_penalty: 1.0,
+        presence_penalty: 0.0,
+        frequency_penalty: 0.0,
+        max_tokens: 1,
+        min_tokens: 0,
+        logprobs: Logprobs::Processed,
+    };
+
     /// True if tokens are drawn from the whole vocabulary, each with its probability, where no [`TokenRules`](super::TokenRules)
     /// say otherwise.
     pub fn is_plain(&self, vocab: usize) -> bool {
@@ -54,19 +68,7 @@ impl Sampling {
 }
 
 impl Default for Sampling {
-    /// Samples one token from the model's own distribution.
     fn default() -> Self {
-        Self {
-            temperature: 1.0,
-            top_k: 0,
-            top_p: 1.0,
-            min_p: 0.0,
-            repetition_penalty: 1.0,
-            presence_penalty: 0.0,
-            frequency_penalty: 0.0,
-            max_tokens: 1,
-            min_tokens: 0,
-            logprobs: Logprobs::Processed,
-        }
+        Self::PLAIN
     }
 }
