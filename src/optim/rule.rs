@@ -114,10 +114,13 @@ impl Stored {
 pub type State = Vec<Stored>;
 
 /// Returns the tensors of a state; before the first update, `first`.
+///
+/// # Panics
+/// If a state has another number of tensors than its rule has slots.
 pub fn tensors<const N: usize>(state: Option<State>, device: &Device, first: impl FnOnce() -> [Tensor<1>; N]) -> [Tensor<1>; N] {
     let Some(state) = state else { return first() };
     let tensors: Vec<_> = state.into_iter().map(|stored| stored.numbers(device)).collect();
-    tensors.try_into().unwrap_or_else(|_| first())
+    tensors.try_into().expect("a state has a tensor for each slot of its rule")
 }
 
 /// Returns a state of these tensors.
