@@ -7,8 +7,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::failure::Failure;
 use super::{
     completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs,
-    serve_rm, sft, train,
+    serve_rm, stage, train,
 };
+use crate::pipelines::sft::Sft;
 use crate::run::Output;
 use crate::util::suggest::did_you_mean;
 
@@ -27,7 +28,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Supervised fine-tuning (sft_trainer.yaml)
-    Sft(sft::SftArgs),
+    Sft(stage::StageArgs),
     /// Write responses to the prompts of a file (generation.yaml)
     Generate(generate::GenerateArgs),
     /// Score the responses in a file (evaluation.yaml)
@@ -104,7 +105,7 @@ pub fn check_command(words: &[OsString]) -> Result<(), Failure> {
 pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     match cli.command {
         None => train::run(&cli.train, output),
-        Some(Command::Sft(args)) => sft::run(&args, output),
+        Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),
         Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),
         Some(Command::ServeRm(args)) => serve_rm::run(&args),

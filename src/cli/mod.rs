@@ -23,7 +23,7 @@ mod print;
 mod report;
 mod runs;
 mod serve_rm;
-mod sft;
+mod stage;
 mod train;
 
 pub use args::ConfigArgs;

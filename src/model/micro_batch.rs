@@ -18,13 +18,23 @@ pub enum Cut {
 impl Cut {
     /// Indices of the sequences of each micro-batch, those of one prompt one after another.
     pub fn micro_batches(self, sequences: &[Sequence]) -> Vec<Vec<usize>> {
+        let alone: Vec<&[Sequence]> = sequences.iter().map(std::slice::from_ref).collect();
+        self.micro_batches_of(&alone)
+    }
+
+    /// [`micro_batches`](Self::micro_batches) of units of sequences that stay together, such as the two answers to a prompt: indices of
+    /// the units of each micro-batch. [`Cut::Sequences`] counts units.
+    pub fn micro_batches_of<'a>(self, units: &[impl AsRef<[Sequence<'a>]>]) -> Vec<Vec<usize>> {
+        let units: Vec<&[Sequence]> = units.iter().map(AsRef::as_ref).collect();
         let mut first: HashMap<&[u32], usize> = HashMap::new();
+        let prompt = |unit: &[Sequence<'a>]| unit.first().map_or(&[][..], |sequence| sequence.prompt);
         let mut order: Vec<(usize, usize)> =
-            sequences.iter().enumerate().map(|(i, s)| (*first.entry(s.prompt).or_insert(i), i)).collect();
+            units.iter().enumerate().map(|(i, unit)| (*first.entry(prompt(unit)).or_insert(i), i)).collect();
         order.sort_unstable();
         let (mut batches, mut tokens): (Vec<Vec<usize>>, usize) = (Vec::new(), 0);
         for (_, i) in order {
-            tokens += sequences[i].len();
+            let length: usize = units[i].iter().map(Sequence::len).sum();
+            tokens += length;
             let fits = |batch: &Vec<usize>| match self {
                 Self::Sequences(most) => batch.len() < most,
                 Self::Tokens(most) => tokens <= most,
@@ -32,7 +42,7 @@ impl Cut {
             match batches.last_mut() {
                 Some(batch) if fits(batch) => batch.push(i),
                 _ => {
-                    tokens = sequences[i].len();
+                    tokens = length;
                     batches.push(vec![i]);
                 }
             }

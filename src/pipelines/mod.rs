@@ -9,5 +9,4 @@ pub mod generate_dry_run;
 mod generate_inputs;
 pub mod serve_rm;
 pub mod sft;
-pub mod sft_dry_run;
-mod sft_inputs;
+pub mod stage;

@@ -18,12 +18,12 @@ macro_rules! optim_configs {
         /// [`OptimConfig`] and the largest norm of the gradient, which the actor has beside its `optim`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub struct SftOptimConfig {
+        pub struct StageOptimConfig {
             $(pub $field: $type,)*
             pub clip_grad: f64,
         }
 
-        impl SftOptimConfig {
+        impl StageOptimConfig {
             /// Returns the settings that reinforcement learning has too: all but `clip_grad`.
             pub fn optim(&self) -> OptimConfig {
                 let Self { $($field,)* clip_grad: _ } = self.clone();

@@ -4,16 +4,19 @@ use super::evaluation::EvalConfig;
 use super::generation::GenerationConfig;
 use super::place::{Place, Thing};
 use super::ppo::PpoConfig;
-use super::sft::SftConfig;
 use super::types::{Init, Location, OneOrMany};
 
 type Places<'a> = Vec<Place<'a>>;
 
-fn one<'a>(key: &str, thing: Thing, location: impl IntoIterator<Item = &'a mut Location>) -> impl Iterator<Item = Place<'a>> {
+pub(super) fn one<'a>(
+    key: &str,
+    thing: Thing,
+    location: impl IntoIterator<Item = &'a mut Location>,
+) -> impl Iterator<Item = Place<'a>> {
     location.into_iter().map(move |location| Place { key: key.to_owned(), thing, location })
 }
 
-fn many<'a>(
+pub(super) fn many<'a>(
     key: &str,
     thing: Thing,
     files: impl IntoIterator<Item = &'a mut OneOrMany<Location>>,
@@ -22,7 +25,7 @@ fn many<'a>(
     files.map(move |(index, location)| Place { key: format!("{key}.{index}"), thing, location })
 }
 
-fn model(init: Init) -> Thing {
+pub(super) fn model(init: Init) -> Thing {
     Thing::Model { weights: init == Init::Pretrained }
 }
 
@@ -52,18 +55,6 @@ impl PpoConfig {
         places.extend(many("data.train_files", Thing::TrainingData, [&mut data.train_files]));
         places.extend(many("data.val_files", Thing::ValidationData, [&mut data.val_files]));
         places
-    }
-}
-
-impl SftConfig {
-    /// The settings that name a model or data.
-    pub(super) fn all_places(&mut self) -> Places<'_> {
-        let (data, settings) = (&mut self.data, &mut self.model);
-        let places = one("model.path", model(settings.init), [&mut settings.path]);
-        let places = places.chain(one("model.tokenizer_path", Thing::Tokenizer, &mut settings.tokenizer_path));
-        let places = places.chain(one("model.lora_adapter_path", Thing::Adapter, &mut settings.lora_adapter_path));
-        let places = places.chain(many("data.train_files", Thing::TrainingData, [&mut data.train_files]));
-        places.chain(many("data.val_files", Thing::ValidationData, &mut data.val_files)).collect()
     }
 }
 

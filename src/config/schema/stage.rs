@@ -1,0 +1,196 @@
+//! The settings that every stage around reinforcement learning has: rows, a model that is trained, its checkpoints and its run.
+//! Meaning and defaults: `config/stage/`.
+
+use serde::{Deserialize, Serialize};
+
+use super::actor::CheckpointConfig;
+use super::data::Truncation;
+use super::loadable::Schema;
+use super::lora::lora_keys;
+use super::optim::StageOptimConfig;
+use super::place::{Place, Thing};
+use super::places::{many, model, one};
+use super::trainer::{OnNonfinite, ResumeKeys, ResumeMode};
+use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open};
+use super::validate::template_date;
+use crate::config::Report;
+
+/// The configuration of a stage: its own settings, and those that every stage has.
+pub trait StageConfig: Schema {
+    /// The stage, as `run.json` names it and as the command is called.
+    const NAME: &'static str;
+
+    /// The settings that every stage has.
+    fn stage(&self) -> StageKeys<'_>;
+}
+
+/// The settings of a stage that every stage has.
+#[derive(Clone, Copy)]
+pub struct StageKeys<'a> {
+    pub data: StageData<'a>,
+    pub model: &'a StageModelConfig,
+    pub optim: &'a StageOptimConfig,
+    pub checkpoint: &'a CheckpointConfig,
+    pub trainer: &'a StageTrainerConfig,
+}
+
+/// The settings of `data` that every stage has.
+#[derive(Clone, Copy)]
+pub struct StageData<'a> {
+    pub train_batch_size: usize,
+    pub micro_batch_size_per_gpu: usize,
+    pub use_dynamic_bsz: bool,
+    pub max_token_len_per_gpu: usize,
+    pub train_files: &'a OneOrMany<Location>,
+    pub val_files: Option<&'a OneOrMany<Location>>,
+    pub max_length: usize,
+    pub truncation: Truncation,
+    pub train_max_samples: i64,
+    pub val_max_samples: i64,
+    pub shuffle: bool,
+    pub seed: Option<u64>,
+    pub tools_key: &'a str,
+    pub enable_thinking_key: &'a str,
+    pub apply_chat_template_kwargs: &'a Open,
+    pub chat_template_date: Option<&'a str>,
+}
+
+/// Writes the `data` section of a stage: its own settings, and those that every stage has.
+macro_rules! stage_data {
+    ($(#[$about:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            pub train_batch_size: usize,
+            pub micro_batch_size_per_gpu: usize,
+            pub use_dynamic_bsz: bool,
+            pub max_token_len_per_gpu: usize,
+            pub train_files: $crate::config::schema::OneOrMany<$crate::config::schema::Location>,
+            pub val_files: Option<$crate::config::schema::OneOrMany<$crate::config::schema::Location>>,
+            pub max_length: usize,
+            pub truncation: $crate::config::schema::Truncation,
+            pub train_max_samples: i64,
+            pub val_max_samples: i64,
+            pub shuffle: bool,
+            pub seed: Option<u64>,
+            pub tools_key: String,
+            pub enable_thinking_key: String,
+            pub apply_chat_template_kwargs: $crate::config::schema::Open,
+            pub chat_template_date: Option<String>,
+            $(pub $field: $type,)*
+        }
+
+        impl $name {
+            /// Returns the settings that every stage has.
+            pub fn stage(&self) -> $crate::config::schema::StageData<'_> {
+                $crate::config::schema::StageData {
+                    train_batch_size: self.train_batch_size,
+                    micro_batch_size_per_gpu: self.micro_batch_size_per_gpu,
+                    use_dynamic_bsz: self.use_dynamic_bsz,
+                    max_token_len_per_gpu: self.max_token_len_per_gpu,
+                    train_files: &self.train_files,
+                    val_files: self.val_files.as_ref(),
+                    max_length: self.max_length,
+                    truncation: self.truncation,
+                    train_max_samples: self.train_max_samples,
+                    val_max_samples: self.val_max_samples,
+                    shuffle: self.shuffle,
+                    seed: self.seed,
+                    tools_key: &self.tools_key,
+                    enable_thinking_key: &self.enable_thinking_key,
+                    apply_chat_template_kwargs: &self.apply_chat_template_kwargs,
+                    chat_template_date: self.chat_template_date.as_deref(),
+                }
+            }
+        }
+    };
+}
+pub(super) use stage_data;
+
+/// The model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageModelConfig {
+    pub path: Location,
+    pub init: Init,
+    pub dtype: Dtype,
+    pub enable_gradient_checkpointing: bool,
+    pub tokenizer_path: Option<Location>,
+    pub custom_chat_template: Option<String>,
+    pub lora_rank: usize,
+    pub lora_alpha: f64,
+    pub target_modules: OneOrMany<String>,
+    pub exclude_modules: Option<OneOrMany<String>>,
+    pub lora_adapter_path: Option<Location>,
+}
+
+lora_keys!(StageModelConfig, "model");
+
+impl StageModelConfig {
+    /// The folder of the tokenizer.
+    pub fn tokenizer_folder(&self) -> &Location {
+        self.tokenizer_path.as_ref().unwrap_or(&self.path)
+    }
+}
+
+/// Length, name, logs, checkpoints and device of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageTrainerConfig {
+    pub total_epochs: usize,
+    pub total_training_steps: Option<usize>,
+    pub project_name: String,
+    pub experiment_name: String,
+    pub logger: OneOrMany<String>,
+    pub default_local_dir: Location,
+    pub save_freq: Frequency,
+    pub test_freq: Frequency,
+    pub eval_delay: u64,
+    pub seed: u64,
+    pub device: Device,
+    pub resume_mode: ResumeMode,
+    pub resume_from_path: Option<Location>,
+    pub max_ckpt_to_keep: Option<usize>,
+    pub on_nonfinite: OnNonfinite,
+}
+
+impl StageTrainerConfig {
+    pub fn resume(&self) -> ResumeKeys {
+        let (dir, from) = (self.default_local_dir.as_path().to_owned(), self.resume_from_path.clone());
+        ResumeKeys { dir, mode: self.resume_mode, from }
+    }
+}
+
+/// The settings that name a model or data, of those that every stage has.
+pub(super) fn places<'a>(
+    settings: &'a mut StageModelConfig,
+    train_files: &'a mut OneOrMany<Location>,
+    val_files: &'a mut Option<OneOrMany<Location>>,
+) -> Vec<Place<'a>> {
+    let places = one("model.path", model(settings.init), [&mut settings.path]);
+    let places = places.chain(one("model.tokenizer_path", Thing::Tokenizer, &mut settings.tokenizer_path));
+    let places = places.chain(one("model.lora_adapter_path", Thing::Adapter, &mut settings.lora_adapter_path));
+    let places = places.chain(many("data.train_files", Thing::TrainingData, [train_files]));
+    places.chain(many("data.val_files", Thing::ValidationData, val_files)).collect()
+}
+
+/// Reports what the types cannot express of the settings that every stage has.
+pub(super) fn validate(keys: StageKeys, report: &mut Report) {
+    let StageKeys { data, model, optim, trainer, checkpoint: _ } = keys;
+    if data.truncation == Truncation::Middle {
+        report.wrong("data.truncation", "an example cannot be cut in its middle", "use error, left or right");
+    }
+    if trainer.resume_mode == ResumeMode::ResumePath && trainer.resume_from_path.is_none() {
+        let help = "write trainer.resume_from_path=…/global_step_N";
+        report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
+    }
+    template_date(data.chat_template_date, report);
+    optim.optim().validate("optim", report);
+    model.lora().validate(model.init, report);
+    let (budget, longest) = (data.max_token_len_per_gpu, data.max_length);
+    if data.use_dynamic_bsz && budget < longest {
+        let message = format!("`data.max_token_len_per_gpu` is {budget}, but one example may have {longest} tokens");
+        report.wrong("data.max_token_len_per_gpu", message, format!("write data.max_token_len_per_gpu={longest} or more"));
+    }
+}

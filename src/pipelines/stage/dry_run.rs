@@ -1,0 +1,100 @@
+//! `--dry-run` of a stage: reads and checks everything that a run does, without weights and steps.
+
+use anyhow::{Context, Result};
+
+use super::inputs::Inputs;
+use super::objective::Objective;
+use super::read::{longest, read};
+use super::settings::{cut, run_settings, unused_options};
+use crate::config::Loaded;
+use crate::config::schema::StageConfig;
+use crate::job::adapter;
+use crate::job::dry_run::{check_weights, describe, names, report, steps};
+use crate::job::hub_names::{self, Weights};
+use crate::job::memory_estimate::MemoryEstimate;
+use crate::job::models::{open_device, optimizer};
+use crate::job::unused_options::warn_of_unused;
+use crate::model::memory::Widest;
+use crate::model::{Cut, Sequence};
+
+/// Describes what a run of the stage would do.
+///
+/// # Errors
+/// If a run would be refused before its first step, as far as can be told without weights.
+pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>) -> Result<String> {
+    hub_names::find(&mut loaded, Weights::Compared)?;
+    let config = loaded.config;
+    let keys = config.stage();
+    let (data, model, trainer) = (keys.data, keys.model, keys.trainer);
+    open_device(trainer.device)?;
+    let inputs = read::<O>(&config)?;
+    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config)?)?;
+    let decoder = O::decoder(&config)?;
+    check_weights(&model.path, model.init, &decoder).context("model.path")?;
+    let per_epoch = inputs.sampler.batches_per_epoch();
+    let resumed = run_settings(&config, per_epoch, inputs.total_steps).resumed_step(&loaded.tree)?;
+
+    let adapter = adapter::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
+    let memory = estimate::<O>(&config, &inputs)?;
+    let (batch, longest) = (data.train_batch_size, inputs.train.iter().chain(&inputs.val).map(longest::<O>).max().unwrap_or(0));
+    let validation = match data.val_files {
+        Some(files) => format!("{} examples from {}", inputs.val.len(), names(files)),
+        None => "none: data.val_files is null".to_owned(),
+    };
+    let micro = match cut(&config) {
+        Cut::Sequences(examples) => format!("{examples}"),
+        Cut::Tokens(tokens) => format!("up to {tokens} tokens"),
+    };
+    let before = [
+        ("model", describe(&model.path, &decoder, model.init, adapter.as_ref())),
+        ("device", trainer.device.to_string()),
+        ("tokenizer", format!("{}: {} tokens", model.tokenizer_folder(), inputs.tokenizer.vocab_size())),
+        ("training", format!("{} examples from {}", inputs.train.len(), names(data.train_files))),
+        ("validation", validation),
+        ("longest", format!("{longest} tokens")),
+    ];
+    let after = [
+        ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
+        ("steps", steps(inputs.total_steps, per_epoch, resumed)),
+    ];
+    let lines: Vec<_> = before.into_iter().chain(O::describe(&config, &inputs)?).chain(after).collect();
+    Ok(report(&lines, &memory))
+}
+
+/// The memory that a run takes, from the shape of its model and the lengths of its examples.
+///
+/// # Errors
+/// If the configuration is of a model that does not fit.
+pub(super) fn estimate<O: Objective>(config: &O::Config, inputs: &Inputs<O::Example>) -> Result<MemoryEstimate> {
+    let (keys, cut, mut sampler) = (config.stage(), cut(config), inputs.sampler.clone());
+    let decoder = O::decoder(config)?;
+    let adapter = adapter::adapter(&keys.model.lora(), &decoder, keys.model.path.as_path(), keys.trainer.seed)?;
+    // One epoch suffices, because every later one has the same examples.
+    let batches = sampler.batches_per_epoch().min(inputs.total_steps);
+    let trained = (0..batches).map(|_| widest::<O>(sampler.next_batch().iter().map(|&i| &inputs.train[i]), cut));
+    let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
+    let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), keys.trainer.device);
+    memory.trained(&optimizer("optim", &keys.optim.optim())?);
+    if !inputs.val.is_empty() {
+        memory.pass("validation", widest::<O>(inputs.val.iter(), cut).0);
+    }
+    let trained = trained.into_iter().max_by_key(|widest| widest.rows).unwrap_or_default();
+    memory.update(trained, pieces.iter().any(|&pieces| pieces > 1), keys.model.enable_gradient_checkpointing);
+    Ok(memory)
+}
+
+/// The largest micro-batch of some examples, and the number of micro-batches.
+fn widest<'a, O: Objective<Example: 'a>>(examples: impl Iterator<Item = &'a O::Example>, cut: Cut) -> (Widest, usize) {
+    let sequences: Vec<Vec<Sequence>> = examples.map(O::sequences).collect();
+    let micro_batches = cut.micro_batches_of(&sequences);
+    let widths = micro_batches.iter().map(|micro| {
+        let all = || micro.iter().flat_map(|&i| &sequences[i]);
+        let lengths = || all().map(Sequence::len);
+        Widest {
+            rows: lengths().sum(),
+            predicted: all().map(|sequence| sequence.response.len()).sum(),
+            longest: lengths().max().unwrap_or(1),
+        }
+    });
+    (widths.max_by_key(|widest| widest.rows).unwrap_or_default(), micro_batches.len())
+}

@@ -1,0 +1,35 @@
+//! The inputs of a stage, which are read before the weights: the tokenizer, the examples, and the resulting number of steps.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::config::schema::StageConfig;
+use crate::data::{Sampler, Tokenizer};
+use crate::model::DecoderConfig;
+use crate::model::hf_config::HfConfig;
+
+/// The inputs of a stage with such examples.
+pub struct Inputs<E> {
+    pub tokenizer: Tokenizer,
+    pub train: Vec<E>,
+    /// The validation examples; empty if `data.val_files` is null.
+    pub val: Vec<E>,
+    pub sampler: Sampler,
+    pub total_steps: u64,
+}
+
+/// The files whose rows become examples.
+pub struct Rows {
+    pub files: Vec<PathBuf>,
+    pub training: bool,
+}
+
+/// The shape of the language model in `model.path`.
+///
+/// # Errors
+/// A config.json that describes none.
+pub fn decoder(config: &impl StageConfig) -> Result<DecoderConfig> {
+    let decoder = || HfConfig::read(config.stage().model.path.as_path())?.decoder();
+    decoder().context("model.path")
+}

@@ -1,0 +1,168 @@
+//! A stage as a training pipeline: its step, its validation, and its part of a checkpoint.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::batch::{Batch, Measured};
+use super::dry_run::estimate;
+use super::inputs::Inputs;
+use super::objective::Objective;
+use super::read::read;
+use super::settings::{cut, run_settings, unused_options};
+use crate::config::Loaded;
+use crate::config::schema::StageConfig;
+use crate::data::Sampler;
+use crate::data::tokenizer::CHAT_TEMPLATE;
+use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner};
+use crate::job::hub_names::{self, Weights};
+use crate::job::models::{learner, open_device};
+use crate::job::nonfinite::report;
+use crate::job::unused_options::warn_of_unused;
+use crate::job::{Context, Pipeline, Run, adapter, template_date};
+use crate::model::{Gradients, Sequence};
+use crate::optim::learner::HUGGINGFACE;
+use crate::optim::{Learner, Update};
+use crate::run::Output;
+use crate::tracking::Metrics;
+use crate::util::interrupt::Interrupt;
+
+/// The training of one model by an objective.
+pub struct Stage<O: Objective> {
+    config: O::Config,
+    objective: O,
+    learner: Learner,
+    inputs: Inputs<O::Example>,
+}
+
+/// The state of a stage beside its weights and its position in the data.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StageState {}
+
+impl<O: Objective> Pipeline for Stage<O> {
+    type State = StageState;
+
+    fn validates(&self) -> bool {
+        !self.inputs.val.is_empty()
+    }
+
+    fn validate(&mut self, at: &mut Context) -> Result<Metrics> {
+        let rows: Vec<usize> = (0..self.inputs.val.len()).collect();
+        let examples = self.inputs.val.iter().collect();
+        let batch = Batch { examples, rows, training: false, step: at.step, cut: cut(&self.config) };
+        let Measured { loss, metrics } = self.objective.pass(&batch, &self.learner.model.frozen(), None);
+        Ok([("val/loss".to_owned(), loss)].into_iter().chain(named("val", metrics)).collect())
+    }
+
+    fn step(&mut self, at: &mut Context) -> Result<Metrics> {
+        at.record.stage().enter("update");
+        let start = Instant::now();
+        let rows: Vec<usize> = self.inputs.sampler.next_batch();
+        let examples: Vec<&O::Example> = rows.iter().map(|&row| &self.inputs.train[row]).collect();
+        let tokens: usize = examples.iter().flat_map(|example| O::sequences(example)).map(|sequence| sequence.len()).sum();
+        let batch = Batch { examples, rows, training: true, step: at.step, cut: cut(&self.config) };
+        let mut gradients = Gradients::default();
+        let Measured { loss, metrics } = self.objective.pass(&batch, &self.learner.model, Some(&mut gradients));
+        let lr = self.learner.lr_at(at.step as usize - 1);
+        let update = if loss.is_finite() { self.learner.update(gradients, lr) } else { Update::skipped() };
+        let wrong = update.nonfinite.as_ref().map(|name| format!("the gradient of `{name}`"));
+        if let Some(what) = wrong.or_else(|| (!loss.is_finite()).then(|| "the loss".to_owned())) {
+            let rows: Vec<Value> =
+                batch.rows.iter().zip(&batch.examples).flat_map(|(&row, example)| ids::<O>(row, example)).collect();
+            report(at.settings.on_nonfinite, at.settings.dir(), at.step, &what, &rows)?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let first = [
+            ("train/loss", loss),
+            ("train/grad_norm", update.grad_norm),
+            ("train/lr", lr),
+            ("train/global_tokens", tokens as f64),
+        ];
+        let last = [("timing_s/step", seconds), ("perf/throughput", tokens as f64 / seconds)];
+        let own = |(name, value): (&'static str, f64)| (name.to_owned(), value);
+        Ok(first.map(own).into_iter().chain(named("train", metrics)).chain(last.map(own)).collect())
+    }
+
+    fn headline(&self, row: &Metrics) -> (&'static str, f64) {
+        ("loss", row.get("train/loss").unwrap_or(f64::NAN))
+    }
+
+    fn sampler(&mut self) -> &mut Sampler {
+        &mut self.inputs.sampler
+    }
+
+    fn state(&self) -> StageState {
+        StageState {}
+    }
+
+    fn set_state(&mut self, _state: StageState) {}
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        let keys = self.config.stage();
+        let contents = &keys.checkpoint.save_contents;
+        save_learner(&self.learner, folder, contents, self.inputs.tokenizer.files())?;
+        if let Some(template) = keys.model.custom_chat_template.as_ref().filter(|_| has_weights(contents)) {
+            let path = folder.join(HUGGINGFACE).join(CHAT_TEMPLATE);
+            std::fs::write(&path, template).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, folder: &Path) -> Result<()> {
+        let contents = &self.config.stage().checkpoint.load_contents;
+        load_learner(&mut self.learner, folder, contents, "checkpoint.load_contents")
+    }
+
+    fn announce(&self, at: &Context) {
+        let (train, val) = (self.inputs.train.len(), self.inputs.val.len());
+        let model = &at.settings.model;
+        tracing::info!("{model}; {train} training and {val} validation examples; {} steps", at.total_steps());
+        if !has_weights(&self.config.stage().checkpoint.save_contents) {
+            tracing::warn!(
+                "checkpoint.save_contents has no `model`: such checkpoints can neither be exported nor resumed as they were"
+            );
+        }
+    }
+}
+
+/// Builds everything that the run of a stage needs and finds the checkpoint that it resumes from. The holder of `interrupt` can ask
+/// the run to stop.
+///
+/// # Errors
+/// If a setting, a file or a checkpoint does not fit; nothing has been trained then.
+pub fn start<O: Objective>(mut loaded: Loaded<O::Config>, output: &Output, interrupt: Interrupt) -> Result<Run<Stage<O>>> {
+    hub_names::find(&mut loaded, Weights::Loaded)?;
+    let config = loaded.config;
+    let keys = config.stage();
+    let device = open_device(keys.trainer.device)?;
+    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config)?)?;
+    let inputs = read::<O>(&config)?;
+    estimate::<O>(&config, &inputs)?.check_fits()?;
+    template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
+    let bfloat16 = keys.model.dtype.is_bfloat16(keys.trainer.device);
+    let model = O::model(&config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
+    let model = adapter::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
+    let objective = O::build(&config, &inputs, &model)?;
+    let learner = learner(model, "optim", &keys.optim.optim(), keys.optim.clip_grad, inputs.total_steps)?;
+    let mut settings = run_settings(&config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
+    settings.model = format!("{}: {}", keys.model.path, learner.model.size());
+    Run::start(Stage { config, objective, learner, inputs }, settings, &loaded.tree, output, interrupt)
+}
+
+/// The metrics behind a prefix.
+fn named(prefix: &str, metrics: Metrics) -> impl Iterator<Item = (String, f64)> {
+    metrics.into_iter().map(move |(name, value)| (format!("{prefix}/{name}"), value))
+}
+
+/// The ids of an example's sequences, for a file of what was not finite.
+fn ids<O: Objective>(row: usize, example: &O::Example) -> Vec<Value> {
+    let line = |sequence: &Sequence| {
+        let ids = [sequence.prompt, sequence.response].concat();
+        json!({"example": row, "ids": ids})
+    };
+    O::sequences(example).iter().map(line).collect()
+}

@@ -1,0 +1,87 @@
+//! The settings that a stage shares with every training run, and its options that have no effect.
+
+use anyhow::Result;
+
+use super::objective::Objective;
+use crate::config::schema::CheckpointContent::Extra;
+use crate::config::schema::{Init, ResumeMode, StageConfig, StageKeys};
+use crate::job::checkpoint_parts::loaded;
+use crate::job::models::rate_follows_length;
+use crate::job::unused_options::UnusedOption;
+use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
+use crate::job::{RunSettings, adapter};
+use crate::model::Cut;
+use crate::run::Watched;
+
+/// The settings that a stage shares with every training run; the size of the model is not known yet.
+pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, total_steps: u64) -> RunSettings {
+    let StageKeys { model, optim, checkpoint, trainer, data: _ } = config.stage();
+    RunSettings {
+        kind: C::NAME,
+        project: trainer.project_name.clone(),
+        experiment: trainer.experiment_name.clone(),
+        device: trainer.device.to_string(),
+        model: model.path.to_string(),
+        loggers: trainer.logger.to_vec(),
+        python: "python3".to_owned(),
+        resume: trainer.resume(),
+        max_to_keep: trainer.max_ckpt_to_keep,
+        save_freq: trainer.save_freq,
+        test_freq: trainer.test_freq,
+        eval_delay: trainer.eval_delay,
+        ends_saved: true,
+        on_nonfinite: trainer.on_nonfinite,
+        val_before_train: false,
+        val_only: false,
+        watched: Watched { metric: None, greater_is_better: true },
+        saves_extra: checkpoint.save_contents.contains(&Extra),
+        loads_extra: checkpoint.load_contents.contains(&Extra),
+        load_contents_key: "checkpoint.load_contents",
+        loaded: loaded(&checkpoint.load_contents),
+        rate_follows_length: rate_follows_length(&optim.optim()),
+        steps_per_epoch,
+        total_steps,
+    }
+}
+
+/// The options that have no effect beside the others.
+///
+/// # Errors
+/// If the schedule does not exist, or the stage's own names do not.
+pub(super) fn unused_options<O: Objective>(config: &O::Config) -> Result<Vec<UnusedOption>> {
+    let StageKeys { data, model, optim, trainer, checkpoint: _ } = config.stage();
+    let dynamic = data.use_dynamic_bsz;
+    let lora = model.lora();
+    let new_adapter = lora.rank > 0 && lora.adapter_path.is_none();
+    let draws = data.shuffle && data.seed.is_none() || model.init == Init::Random || new_adapter;
+    let rows = [
+        (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
+        (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
+        (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),
+        (data.val_files.is_none(), "trainer.eval_delay", "there is no validation, data.val_files is null"),
+        (
+            !trainer.test_freq.is_due_before(trainer.eval_delay),
+            "trainer.eval_delay",
+            "trainer.test_freq chooses no step before it",
+        ),
+        (!data.shuffle, "data.seed", "data.shuffle is false"),
+        (!draws, "trainer.seed", "no weights are drawn, and data.shuffle is false or data.seed set"),
+        (trainer.total_training_steps.is_some(), "trainer.total_epochs", "trainer.total_training_steps is the length of the run"),
+        (
+            trainer.resume_mode == ResumeMode::Disable,
+            "checkpoint.load_contents",
+            "trainer.resume_mode=disable loads no checkpoint",
+        ),
+    ];
+    let optim = optim.optim();
+    let of_schedule = of_schedule(schedule_keys!("optim"), &optim)?;
+    let of_optimizer = of_optimizer(optimizer_keys!("optim"), &optim);
+    let of_stage = O::unused_options(config)?;
+    Ok(of_stage.into_iter().chain(rows).chain(of_schedule).chain(of_optimizer).chain(adapter::unused_options(&lora)).collect())
+}
+
+/// The way in which a batch is cut into micro-batches for the device.
+pub(super) fn cut(config: &impl StageConfig) -> Cut {
+    let data = config.stage().data;
+    if data.use_dynamic_bsz { Cut::Tokens(data.max_token_len_per_gpu) } else { Cut::Sequences(data.micro_batch_size_per_gpu) }
+}
