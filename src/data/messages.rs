@@ -8,19 +8,19 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::example::SftExample;
+use super::examples::Document;
 use super::template_variables::TemplateVariables;
 use super::tokenizer::Tokenizer;
 
 /// Returns the ids of a conversation, and a mask of those that are learnt. `variables` are further ones of the chat template.
-pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, variables: &TemplateVariables) -> Result<SftExample> {
+pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, variables: &TemplateVariables) -> Result<Document> {
     let list = messages.as_array().context("a conversation must be a list of messages")?;
     let encode = |count: usize, add_generation_prompt: bool| {
         let part = Value::from(list[..count].to_vec());
         tokenizer.encode(&tokenizer.apply_chat_template(&part, add_generation_prompt, variables)?)
     };
     let ids = encode(list.len(), false)?;
-    let mut loss_mask = vec![false; ids.len()];
+    let mut weights = vec![0.0; ids.len()];
     let turns = list.iter().enumerate().filter(|(_, message)| message["role"] == "assistant").map(|(i, _)| i);
     for turn in turns {
         if turn == 0 {
@@ -41,10 +41,10 @@ pub fn tokenize(messages: &Value, tokenizer: &Tokenizer, variables: &TemplateVar
                  stop; give another template (model.custom_chat_template)"
             );
         };
-        loss_mask[before.len()..=end].fill(true);
+        weights[before.len()..=end].fill(1.0);
     }
-    if !loss_mask.contains(&true) {
+    if !weights.contains(&1.0) {
         bail!("the conversation has no turn of the assistant");
     }
-    Ok(SftExample { ids, loss_mask })
+    Ok(Document { ids, weights })
 }

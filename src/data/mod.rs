@@ -1,7 +1,7 @@
 //! Reads data files and turns their text into token ids.
 //!
 //! `rows` reads parquet (`parquet_file`, `unfold`) and JSON (`json_file`), and `each_row` works on every row as a JSON object; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
-//! text and conversations into ids; `prompts` (RL), `sft` and `messages` (supervised) join the two; `sampler` decides the order
+//! text and conversations into ids; `prompts` (RL), `sft` and `messages` (supervised) and `examples` (all other stages) join the two; `sampler` decides the order
 //! of an epoch; `missing` says what would provide a missing column; `prepare` writes data sets; `table` writes a file's rows with one more column.
 
 mod added_tokens;
@@ -10,7 +10,7 @@ mod columns;
 mod content;
 mod date;
 mod each_row;
-mod example;
+pub mod examples;
 mod growth;
 mod json_file;
 pub mod media;
@@ -34,7 +34,7 @@ mod unfold;
 mod wanted;
 
 pub use date::TemplateDate;
-pub use example::SftExample;
+pub use examples::{Document, SftExample};
 pub use missing::{GROUND_TRUTH, with_remedies};
 pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, named_source, take_samples};
 pub use sampler::{Sampler, SamplerState};

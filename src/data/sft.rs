@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use super::content;
-use super::example::SftExample;
+use super::examples::{Document, SftExample};
 use super::media;
 use super::messages;
 use super::missing::{MESSAGES_KEY, with_remedies};
@@ -73,8 +73,7 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
     }
     let (of, with) = (options.clone(), tokenizer.clone());
     let mut examples = rows.each(move |_, row| read_example(&row, &with, &of))?;
-    // The first token of a sequence is given, never predicted.
-    examples.retain(|example| example.loss_mask.iter().skip(1).any(|learnt| *learnt));
+    examples.retain(Document::learns);
     if examples.is_empty() {
         bail!("no examples: none of {} rows has a response within {} tokens", rows.len(), options.max_length);
     }
@@ -82,12 +81,12 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
         let dropped = rows.len() - examples.len();
         tracing::warn!("left out {dropped} of {} examples: truncation removed their responses", rows.len());
     }
-    Ok(examples)
+    Ok(examples.into_iter().map(SftExample::of).collect())
 }
 
-fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<SftExample> {
+fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Document> {
     media::refuse(row)?;
-    let SftExample { ids, loss_mask } = match &options.columns {
+    let Document { ids, weights } = match &options.columns {
         SftColumns::Response { prompt_key, prompt_dict_keys, response_key, response_dict_keys } => {
             let prompt = follow(row, prompt_key, prompt_dict_keys, "data.prompt_dict_keys")?;
             let messages = match prompt {
@@ -140,20 +139,20 @@ fn read_example(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Resul
              data.truncation=left or right"
         )
     };
-    Ok(SftExample {
+    Ok(Document {
         ids: options.truncation.apply(&ids, max).ok_or_else(too_long)?,
-        loss_mask: options.truncation.apply(&loss_mask, max).ok_or_else(too_long)?,
+        weights: options.truncation.apply(&weights, max).ok_or_else(too_long)?,
     })
 }
 
 /// Renders a prompt with the chat template and appends the response and the end of text, which alone are learnt.
-fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<SftExample> {
+fn respond(messages: &Value, response: &str, tokenizer: &Tokenizer, chat_kwargs: &TemplateVariables) -> Result<Document> {
     let mut ids = tokenizer.encode(&tokenizer.apply_chat_template(messages, true, chat_kwargs)?)?;
-    let mut loss_mask = vec![false; ids.len()];
+    let mut weights = vec![0.0; ids.len()];
     ids.extend(tokenizer.encode(response)?);
     ids.push(tokenizer.eos_id());
-    loss_mask.resize(ids.len(), true);
-    Ok(SftExample { ids, loss_mask })
+    weights.resize(ids.len(), 1.0);
+    Ok(Document { ids, weights })
 }
 
 /// Returns the value that these keys lead to inside a column. `setting` names the setting they come from.

@@ -59,6 +59,8 @@ pub struct Tokenizer {
     eos_id: u32,
     eos_ids: Vec<u32>,
     special_ids: BTreeSet<u32>,
+    /// The tokens that are put before a text, such as `<s>`.
+    first_ids: Vec<u32>,
 }
 
 impl Tokenizer {
@@ -120,8 +122,10 @@ impl Tokenizer {
         let is_template = |name: &str| [CHAT_TEMPLATE, MORE_TEMPLATES].contains(&name);
         let files = FILES.iter().filter(|name| template.is_none() || !is_template(name));
         let files = files.map(|name| folder.join(name)).filter(|path| path.exists()).collect();
+        let first_ids = first_ids(&inner);
         let mut tokenizer = Self {
             inner: inner.into(),
+            first_ids,
             chat: chat.with_date(&date),
             date,
             files,
@@ -173,6 +177,13 @@ impl Tokenizer {
     /// first `<s>`: the same ids as transformers' `tokenizer(text)`, TRL and vLLM give a plain text prompt.
     pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {
         self.ids(text, true)
+    }
+
+    /// Returns the ids of a text that no chat template wrote and that something may follow: with the tokens that the tokenizer puts
+    /// before a text, unless the text begins with them itself, and without those it puts behind one.
+    pub fn encode_begun(&self, text: &str) -> Result<Vec<u32>> {
+        let ids = self.encode(text)?;
+        Ok(if ids.starts_with(&self.first_ids) { ids } else { [&self.first_ids[..], &ids].concat() })
     }
 
     /// The bytes of the longest token as the vocabulary spells it, which is at least as many as it has in a text.
@@ -256,6 +267,14 @@ impl Tokenizer {
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
+}
+
+/// The tokens that a tokenizer puts before a text.
+fn first_ids(inner: &tokenizers::Tokenizer) -> Vec<u32> {
+    let ids = |add| inner.encode_fast("a", add).map_or_else(|_| Vec::new(), |encoding| encoding.get_ids().to_vec());
+    let (bare, around) = (ids(false), ids(true));
+    let before = around.windows(bare.len().max(1)).position(|window| window == bare);
+    around[..before.unwrap_or(0)].to_vec()
 }
 
 /// Reads a tokenizer.json.

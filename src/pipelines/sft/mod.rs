@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::stage::{Batch, Inputs, Measured, Objective, Rows};
 use crate::config::SftConfig;
-use crate::data::{SftExample, Tokenizer};
+use crate::data::{Document, SftExample, Tokenizer};
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
 use crate::model::token_stats::TokenGrads;
@@ -35,10 +35,10 @@ impl Objective for Sft {
         rows::read(config, tokenizer, rows)
     }
 
-    /// The first token is given, all others are predicted.
+    /// Each document is a sequence, whose first token is given and whose others are predicted.
     fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
-        let (prompt, response) = example.ids.split_at(1);
-        vec![Sequence { prompt, response }]
+        let parts = example.documents.iter().map(Document::parts);
+        parts.map(|(prompt, response, _)| Sequence { prompt, response }).collect()
     }
 
     fn build(_config: &SftConfig, _inputs: &Inputs<SftExample>, _model: &CausalLm) -> Result<Self> {
@@ -46,15 +46,14 @@ impl Objective for Sft {
     }
 
     fn pass(&self, batch: &Batch<SftExample>, model: &CausalLm, mut gradients: Option<&mut Gradients>) -> Measured {
-        let masks: Vec<&[bool]> = batch.examples.iter().map(|example| &example.loss_mask[1..]).collect();
-        let trained = masks.iter().copied().flatten().filter(|&&trained| trained).count();
+        let given: Vec<Vec<f32>> = batch.examples.iter().map(|example| weights(example)).collect();
+        let trained: f64 = given.iter().flatten().map(|weight| f64::from(*weight)).sum();
         let sequences: Vec<_> = batch.examples.iter().map(|example| Self::sequences(example)).collect();
         let mut loss = 0.0;
         for micro in batch.micro_batches(&sequences) {
             let of_micro: Vec<Sequence> = micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect();
-            // The weight of each predicted token: 1 / `trained` for trained tokens, 0 for the others.
-            let weight = |&trained_token: &bool| if trained_token { 1.0 / trained as f32 } else { 0.0 };
-            let weights: Vec<f32> = micro.iter().flat_map(|&i| masks[i].iter().map(weight)).collect();
+            let weights: Vec<f32> =
+                micro.iter().flat_map(|&i| &given[i]).map(|weight| (f64::from(*weight) / trained) as f32).collect();
             let mut add = |log_prob: &[f32]| {
                 loss -= log_prob.iter().zip(&weights).map(|(lp, w)| f64::from(*lp) * f64::from(*w)).sum::<f64>();
             };
@@ -69,4 +68,9 @@ impl Objective for Sft {
         }
         Measured { loss, ..Measured::default() }
     }
+}
+
+/// The weight of every predicted token of an example.
+fn weights(example: &SftExample) -> Vec<f32> {
+    example.documents.iter().flat_map(|document| document.parts().2).copied().collect()
 }

@@ -17,8 +17,8 @@ use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_token
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftOptions, Table, TemplateDate, TemplateVariables, Tokenizer,
-    Truncation, load_prompts, load_sft, take_samples,
+    Document, Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftExample, SftOptions, Table, TemplateDate,
+    TemplateVariables, Tokenizer, Truncation, load_prompts, load_sft, take_samples,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};

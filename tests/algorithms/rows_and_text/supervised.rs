@@ -2,18 +2,24 @@
 
 use super::*;
 
+/// The only document of an example.
+fn document(examples: Vec<SftExample>, index: usize) -> Document {
+    let [document] = &examples[index].documents[..] else { panic!("one document") };
+    document.clone()
+}
+
 #[test]
 fn sft_learns_the_response_and_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = char_tokenizer(folder.path());
     let files = jsonl(folder.path(), &[json!({"extra_info": {"question": "1+2=", "answer": "3"}})]);
-    let example = &load_sft(&files, &tokenizer, &sft_options()).unwrap()[0];
+    let example = document(load_sft(&files, &tokenizer, &sft_options()).unwrap(), 0);
     assert_eq!(tokenizer.decode(&example.ids, false).unwrap(), "1+2=3<eos>");
-    assert_eq!(example.loss_mask, [false, false, false, false, true, true]);
+    assert_eq!(example.weights, [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
 
     let load = |truncation, max_length| load_sft(&files, &tokenizer, &SftOptions { truncation, max_length, ..sft_options() });
-    assert_eq!(load(Truncation::Left, 3).unwrap()[0].loss_mask, [false, true, true]);
-    assert_eq!(load(Truncation::Right, 5).unwrap()[0].loss_mask, [false, false, false, false, true]);
+    assert_eq!(document(load(Truncation::Left, 3).unwrap(), 0).weights, [0.0, 1.0, 1.0]);
+    assert_eq!(document(load(Truncation::Right, 5).unwrap(), 0).weights, [0.0, 0.0, 0.0, 0.0, 1.0]);
     assert!(error(load(Truncation::Right, 4)).contains("none of 1 rows has a response"));
     // Only the end token remains, and there is nothing to predict it from.
     assert!(error(load(Truncation::Left, 1)).contains("none of 1 rows has a response"));
@@ -83,14 +89,16 @@ fn conversations_learn_what_the_assistant_says_and_its_ends() {
     ];
     for (example, parts) in examples.iter().zip([&first[..], &second[..]]) {
         let ids: Vec<Vec<u32>> = parts.iter().map(|(text, _)| tokenizer.encode(text).unwrap()).collect();
-        let mask: Vec<bool> = parts.iter().zip(&ids).flat_map(|((_, learnt), ids)| vec![*learnt; ids.len()]).collect();
-        assert_eq!((&example.ids, &example.loss_mask), (&ids.concat(), &mask));
+        let of = |(learnt, ids): (&bool, &Vec<u32>)| vec![f32::from(*learnt); ids.len()];
+        let weights: Vec<f32> = parts.iter().map(|(_, learnt)| learnt).zip(&ids).flat_map(of).collect();
+        let example = &example.documents[0];
+        assert_eq!((&example.ids, &example.weights), (&ids.concat(), &weights));
         assert!(!example.ids.contains(&3), "<unk>: the test's tokenizer does not know a character");
     }
-    let cut = &load_sft(&files, &tokenizer, &conversations(Truncation::Left, 4)).unwrap()[0];
+    let cut = document(load_sft(&files, &tokenizer, &conversations(Truncation::Left, 4)).unwrap(), 0);
     assert_eq!(
-        (tokenizer.decode(&cut.ids, false).unwrap().as_str(), &cut.loss_mask[..]),
-        ("\n5<|im_end|>\n", &[true, true, true, false][..])
+        (tokenizer.decode(&cut.ids, false).unwrap().as_str(), &cut.weights[..]),
+        ("\n5<|im_end|>\n", &[1.0, 1.0, 1.0, 0.0][..])
     );
 }
 
@@ -141,7 +149,7 @@ fn the_template_sees_the_tools_and_the_thinking_of_a_row() {
     let mut options = conversations(Truncation::Error, 200);
     options.chat_kwargs.insert("enable_thinking".into(), json!(true));
     let examples = load_sft(&jsonl(folder.path(), &rows), &tokenizer, &options).unwrap();
-    let texts: Vec<String> = examples.iter().map(|example| tokenizer.decode(&example.ids, false).unwrap()).collect();
+    let texts: Vec<String> = examples.iter().map(|example| tokenizer.decode(&example.documents[0].ids, false).unwrap()).collect();
     let with_tools = "[{\"name\": \"f\"}]True1<eos>2<eos>";
     assert_eq!(texts, [with_tools, "False1<eos>2<eos>", with_tools, "True1<eos>2<eos>"]);
 }

@@ -1,0 +1,41 @@
+//! Supervised examples.
+
+/// One sequence of tokens: a row, or several rows one after another in `wrapped` packing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub ids: Vec<u32>,
+    /// For each of `ids`, its weight in the loss: 0 if predicting it is not learnt, 1 if it is, or what the row says. The first
+    /// token of a sequence is given and never predicted, whatever its weight.
+    pub weights: Vec<f32>,
+}
+
+/// A unit of the batch: one document, or with packing several, each of which stays a sequence of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SftExample {
+    /// At least one.
+    pub documents: Vec<Document>,
+}
+
+impl Document {
+    /// The token that is given, those that are predicted, and the weights of these.
+    pub fn parts(&self) -> (&[u32], &[u32], &[f32]) {
+        (&self.ids[..1], &self.ids[1..], &self.weights[1..])
+    }
+
+    /// True if predicting one of the tokens is learnt.
+    pub fn learns(&self) -> bool {
+        self.weights.iter().skip(1).any(|weight| *weight != 0.0)
+    }
+}
+
+impl SftExample {
+    /// An example of a single document.
+    pub fn of(document: Document) -> Self {
+        Self { documents: vec![document] }
+    }
+
+    /// The number of tokens of all documents.
+    pub fn tokens(&self) -> usize {
+        self.documents.iter().map(|document| document.ids.len()).sum()
+    }
+}

@@ -1,0 +1,31 @@
+//! Rows of the stages around reinforcement learning as token ids: what `trainer sft`, `dpo`, `rm` and `distill` learn from.
+//!
+//! | file | rows |
+//! |---|---|
+//! | `document` | supervised examples: ids, and the weight of every token in the loss |
+//! | `pair` | a prompt with a chosen and a rejected answer |
+//! | `unpaired` | a prompt and an answer that is wanted or not |
+//! | `steps` | a text with judgements at its steps |
+//!
+//! They share `said` (columns that hold text or messages), `row_variables` (what a row adds to the chat template), `overlong`, `seam` (where a
+//! prompt ends and its answer begins, in tokens), and `tally`: whatever is left out is counted, with its reason and first rows.
+
+mod document;
+mod overlong;
+mod pair;
+mod place;
+mod row_variables;
+mod said;
+mod seam;
+mod steps;
+mod tally;
+mod unpaired;
+
+pub use document::{Document, SftExample};
+pub use overlong::Overlong;
+pub use pair::{Answers, Pair, PairColumns, PairOptions, load_pairs, read_pairs};
+pub use place::RowPlace;
+pub use row_variables::ChatColumns;
+pub use steps::{Mark, StepLabel, StepOptions, StepRows, Steps, load_steps, read_steps};
+pub use tally::{Read, Tally};
+pub use unpaired::{Unpaired, UnpairedColumns, load_unpaired, read_unpaired};

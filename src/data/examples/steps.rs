@@ -1,0 +1,205 @@
+//! Texts with judgements at their steps, for process reward models.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Value;
+
+use super::place::RowPlace;
+use super::tally::{Outcome, Read};
+use crate::data::media;
+use crate::data::missing::with_remedies;
+use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::data::tokenizer::Tokenizer;
+
+/// A text in tokens, and the judgements at some of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    pub ids: Vec<u32>,
+    /// At least one, in the order of the tokens.
+    pub marks: Vec<Mark>,
+    pub row: RowPlace,
+}
+
+/// The judgement of the text up to and including a token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// The position in `ids`.
+    pub at: usize,
+    pub label: StepLabel,
+}
+
+/// A judgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StepLabel {
+    /// Right or wrong.
+    Right(bool),
+    /// The token that stands for the judgement.
+    Token(u32),
+    /// How likely the step is right, from 0 to 1.
+    Share(f64),
+}
+
+/// The form of the rows.
+#[derive(Clone, Debug)]
+pub enum StepRows {
+    /// A prompt, a list of steps, and a list of as many judgements (TRL): each step is followed by the separator, and judged at its
+    /// last token.
+    Lists {
+        prompt_key: String,
+        completions_key: String,
+        labels_key: String,
+        separator: String,
+        /// True to keep the judgement of the last step only.
+        last_only: bool,
+    },
+    /// A text with a placeholder token at each judgement, and a list of judgements, each the text of a token or a number
+    /// (OpenRLHF).
+    Placeholders { input_key: String, labels_key: String, placeholder: String },
+}
+
+/// The options for turning rows into steps.
+#[derive(Clone, Debug)]
+pub struct StepOptions {
+    pub rows: StepRows,
+    /// The largest number of tokens.
+    pub max_length: usize,
+    /// True to cut the end of longer rows, false to refuse them.
+    pub cut: bool,
+}
+
+const NO_STEP: &str = "have no judged step within data.max_length tokens";
+
+/// Reads rows of steps, and warns of what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+pub fn load_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Vec<Steps>> {
+    read_steps(files, tokenizer, options)?.checked("rows")
+}
+
+/// Reads rows of steps, and counts what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place.
+pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOptions) -> Result<Read<Steps>> {
+    let settings: Vec<(&str, &str)> = match &options.rows {
+        StepRows::Lists { prompt_key, completions_key, labels_key, .. } => {
+            vec![("data.prompt_key", prompt_key), ("data.completions_key", completions_key), ("data.labels_key", labels_key)]
+        }
+        StepRows::Placeholders { input_key, labels_key, .. } => {
+            vec![("data.input_key", input_key), ("data.labels_key", labels_key)]
+        }
+    };
+    let columns: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
+    let rows = Rows::read(files, &columns, MEDIA_COLUMNS).map_err(|error| with_remedies(error, &settings))?;
+    let (of, with) = (options.clone(), tokenizer.clone());
+    Ok(Read::of(rows.each(move |_, row| read(&row, &with, &of))?))
+}
+
+fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outcome<Steps>> {
+    media::refuse(row)?;
+    let (mut ids, mut marks) = match &options.rows {
+        StepRows::Lists { prompt_key, completions_key, labels_key, separator, last_only } => {
+            let (ids, mut marks) = lists(row, tokenizer, [prompt_key, completions_key, labels_key], separator)?;
+            if *last_only {
+                marks.drain(..marks.len().saturating_sub(1));
+            }
+            (ids, marks)
+        }
+        StepRows::Placeholders { input_key, labels_key, placeholder } => {
+            placeholders(row, tokenizer, input_key, labels_key, placeholder)?
+        }
+    };
+    let (tokens, max) = (ids.len(), options.max_length);
+    ensure!(
+        tokens <= max || options.cut,
+        "it has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
+    );
+    ids.truncate(max);
+    marks.retain(|mark| mark.at < max);
+    let place = RowPlace::of(row);
+    let result = if marks.is_empty() { Err(NO_STEP) } else { Ok(Steps { ids, marks, row: place.clone() }) };
+    Ok(Outcome { result, notes: Vec::new(), row: place })
+}
+
+fn list<'a>(row: &'a Row, key: &str) -> Result<&'a [Value]> {
+    row.column(key)?.as_array().map(Vec::as_slice).with_context(|| format!("column \"{key}\" must be a list"))
+}
+
+fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) -> Result<(Vec<u32>, Vec<Mark>)> {
+    let [prompt_key, completions_key, labels_key] = keys;
+    let prompt = row.column(prompt_key)?.as_str().with_context(|| format!("column \"{prompt_key}\" must be text"))?;
+    let (steps, labels) = (list(row, completions_key)?, list(row, labels_key)?);
+    ensure!(
+        steps.len() == labels.len(),
+        "column \"{completions_key}\" has {} steps, and \"{labels_key}\" {} labels: each step needs one",
+        steps.len(),
+        labels.len()
+    );
+    let (mut ids, separator) = (tokenizer.encode_begun(prompt)?, tokenizer.encode(separator)?);
+    let mut marks = Vec::with_capacity(steps.len());
+    for (i, (step, label)) in steps.iter().zip(labels).enumerate() {
+        let step = step.as_str().with_context(|| format!("column \"{completions_key}\", step {i}: it must be text"))?;
+        ids.extend(tokenizer.encode(step)?);
+        ids.extend(&separator);
+        let label = judgement(label, tokenizer)
+            .and_then(|label| match label {
+                StepLabel::Token(_) => Err(anyhow!("it must be true, false, or a number from 0 to 1, not {label:?}")),
+                label => Ok(label),
+            })
+            .with_context(|| format!("column \"{labels_key}\", label {i}"))?;
+        let at = ids.len().checked_sub(1).with_context(|| format!("column \"{completions_key}\", step {i}: it has no token"))?;
+        marks.push(Mark { at, label });
+    }
+    Ok((ids, marks))
+}
+
+fn placeholders(
+    row: &Row,
+    tokenizer: &Tokenizer,
+    input_key: &str,
+    labels_key: &str,
+    placeholder: &str,
+) -> Result<(Vec<u32>, Vec<Mark>)> {
+    let id = single(placeholder, tokenizer).context("data.placeholder_token")?;
+    let text = row.column(input_key)?.as_str().with_context(|| format!("column \"{input_key}\" must be text"))?;
+    let ids = tokenizer.encode(text)?;
+    let places: Vec<usize> = ids.iter().enumerate().filter(|(_, other)| **other == id).map(|(at, _)| at).collect();
+    let labels = list(row, labels_key)?;
+    ensure!(
+        places.len() == labels.len(),
+        "column \"{input_key}\" has the placeholder {placeholder:?} {} times, and \"{labels_key}\" {} labels: each needs one",
+        places.len(),
+        labels.len()
+    );
+    let mark = |(i, (at, label)): (usize, (&usize, &Value))| {
+        let label = judgement(label, tokenizer).with_context(|| format!("column \"{labels_key}\", label {i}"))?;
+        Ok(Mark { at: *at, label })
+    };
+    let marks = places.iter().zip(labels).enumerate().map(mark).collect::<Result<_>>()?;
+    Ok((ids, marks))
+}
+
+fn judgement(label: &Value, tokenizer: &Tokenizer) -> Result<StepLabel> {
+    match label {
+        Value::Bool(right) => Ok(StepLabel::Right(*right)),
+        Value::String(text) => Ok(StepLabel::Token(single(text, tokenizer)?)),
+        Value::Number(share) => match share.as_f64().filter(|share| (0.0..=1.0).contains(share)) {
+            // Whole numbers are TRL's spelling of wrong and right; a share is written with a point.
+            Some(_) if share.as_u64() == Some(0) => Ok(StepLabel::Right(false)),
+            Some(_) if share.as_u64() == Some(1) => Ok(StepLabel::Right(true)),
+            Some(share) => Ok(StepLabel::Share(share)),
+            None => bail!("a number must lie between 0 and 1, not {share}"),
+        },
+        other => bail!("it must be true, false, the text of a token, or a number from 0 to 1, not {other}"),
+    }
+}
+
+/// The id of a text that is a single token.
+fn single(text: &str, tokenizer: &Tokenizer) -> Result<u32> {
+    match tokenizer.encode(text)?.as_slice() {
+        [id] => Ok(*id),
+        ids => bail!("{text:?} is {} tokens of the tokenizer, and must be one", ids.len()),
+    }
+}

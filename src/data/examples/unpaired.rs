@@ -1,0 +1,188 @@
+//! Unpaired rows: a prompt and an answer that is wanted or not, for KTO.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::overlong::Overlong;
+use super::pair::{OTHER_PROMPT, PairColumns, PairTexts};
+use super::place::RowPlace;
+use super::row_variables::ChatColumns;
+use super::said::{self, Said};
+use super::seam::{Form, Split, split};
+use super::tally::{Outcome, Read};
+use crate::data::media;
+use crate::data::missing::with_remedies;
+use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::data::template_variables::TemplateVariables;
+use crate::data::tokenizer::Tokenizer;
+
+/// A prompt with one answer. What the model reads is [`Unpaired::sequence`], or with the answer to another prompt
+/// [`Unpaired::mismatched`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpaired {
+    pub prompt: Vec<u32>,
+    /// The whole answer; a sequence has what fits of it.
+    pub completion: Vec<u32>,
+    /// True if the answer is wanted.
+    pub label: bool,
+    pub row: RowPlace,
+    /// The largest number of tokens of a sequence.
+    max_length: usize,
+}
+
+impl Unpaired {
+    /// What is given (at least one token) and what is predicted.
+    pub fn sequence(&self) -> (&[u32], &[u32]) {
+        self.answered_by(&self.completion)
+    }
+
+    /// The prompt with the answer of another row.
+    pub fn mismatched<'a>(&'a self, other: &'a Self) -> (&'a [u32], &'a [u32]) {
+        self.answered_by(&other.completion)
+    }
+
+    fn answered_by<'a>(&'a self, answer: &'a [u32]) -> (&'a [u32], &'a [u32]) {
+        let answer = &answer[..answer.len().min(self.max_length - self.prompt.len())];
+        if self.prompt.is_empty() { answer.split_at(1) } else { (&self.prompt, answer) }
+    }
+}
+
+/// The columns of unpaired rows.
+#[derive(Clone, Debug)]
+pub enum UnpairedColumns {
+    Single {
+        prompt_key: String,
+        completion_key: String,
+        label_key: String,
+        chat: ChatColumns,
+    },
+    /// Each pair is two rows, one after the other: the chosen answer, which is wanted, and the rejected one.
+    Pairs(PairColumns),
+}
+
+const FILLED: &str = "have a prompt of data.max_length tokens or more";
+const TOO_LONG: &str = "have more than data.max_length tokens";
+const NO_ANSWER: &str = "have an answer without tokens";
+
+/// Reads unpaired rows, and warns of what is left out. `truncation` must not be [`Overlong::Left`]: an answer is also read after
+/// other prompts.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+pub fn load_unpaired(
+    files: &[PathBuf],
+    tokenizer: &Tokenizer,
+    columns: &UnpairedColumns,
+    cut: (usize, Overlong),
+    chat_kwargs: &TemplateVariables,
+) -> Result<Vec<Unpaired>> {
+    read_unpaired(files, tokenizer, columns, cut, chat_kwargs)?.checked("rows")
+}
+
+/// Reads unpaired rows, and counts what is left out. `cut`: the largest number of tokens, and the treatment of more.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place.
+pub fn read_unpaired(
+    files: &[PathBuf],
+    tokenizer: &Tokenizer,
+    columns: &UnpairedColumns,
+    cut: (usize, Overlong),
+    chat_kwargs: &TemplateVariables,
+) -> Result<Read<Unpaired>> {
+    if cut.1 == Overlong::Left {
+        bail!("data.truncation=left is for pairs only: unpaired rows take error, filter or right");
+    }
+    let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
+    let read = rows.each(move |_, row| {
+        let row_place = RowPlace::of(&row);
+        let splits = read_row(&row, &with, &of, &kwargs)?;
+        splits.into_iter().map(|(split, label)| finish(split, label, cut, row_place.clone())).collect::<Result<Vec<_>>>()
+    })?;
+    Ok(Read::of(read.into_iter().flatten().collect()))
+}
+
+fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
+    match columns {
+        UnpairedColumns::Pairs(columns) => super::pair::open(files, columns),
+        UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => {
+            let rows = Rows::read(files, &[prompt_key, completion_key, label_key], &[&chat.names()[..], MEDIA_COLUMNS].concat());
+            let settings = [
+                ("data.prompt_key", prompt_key.as_str()),
+                ("data.completion_key", completion_key),
+                ("data.label_key", label_key),
+            ];
+            rows.map_err(|error| with_remedies(error, &settings))
+        }
+    }
+}
+
+fn read_row(
+    row: &Row,
+    tokenizer: &Tokenizer,
+    columns: &UnpairedColumns,
+    chat_kwargs: &TemplateVariables,
+) -> Result<Vec<(Split, bool)>> {
+    let (prompt_key, completion_key, label_key, chat) = match columns {
+        UnpairedColumns::Pairs(columns) => {
+            let [chosen, rejected] = PairTexts::read(row, tokenizer, columns, chat_kwargs)?.splits(tokenizer)?;
+            return Ok(vec![(chosen, true), (rejected, false)]);
+        }
+        UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => (prompt_key, completion_key, label_key, chat),
+    };
+    media::refuse(row)?;
+    let label = match row.column(label_key)? {
+        Value::Bool(label) => Some(*label),
+        Value::Number(number) => [(0, false), (1, true)].iter().find(|(n, _)| number.as_u64() == Some(*n)).map(|(_, l)| *l),
+        _ => None,
+    };
+    let label = label.with_context(|| format!("column \"{label_key}\" must be true or false (also 1 or 0)"))?;
+    let split = answered(row, tokenizer, [prompt_key, completion_key], chat, chat_kwargs)?;
+    Ok(vec![(split, label)])
+}
+
+/// Reads the columns of a prompt and of its answer.
+fn answered(
+    row: &Row,
+    tokenizer: &Tokenizer,
+    [prompt_key, completion_key]: [&str; 2],
+    chat: &ChatColumns,
+    chat_kwargs: &TemplateVariables,
+) -> Result<Split> {
+    match (Said::read(row, prompt_key)?, Said::read(row, completion_key)?) {
+        (Said::Text(prompt), Said::Text(answer)) => {
+            let whole = prompt.clone() + &answer;
+            split(tokenizer, Form::Plain, &prompt, &whole)
+        }
+        (Said::Messages(prompt), Said::Messages(answer)) => {
+            let variables = chat.variables(row, chat_kwargs)?;
+            let render = |messages: Vec<Value>, asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+            let whole = render([prompt.clone(), answer].concat(), false)?;
+            split(tokenizer, Form::Rendered, &render(prompt, true)?, &whole)
+        }
+        (prompt, answer) => {
+            bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter()))
+        }
+    }
+}
+
+fn finish(split: Split, label: bool, cut: (usize, Overlong), row: RowPlace) -> Result<Outcome<Unpaired>> {
+    let (max_length, truncation) = cut;
+    let (given, tokens) = (split.prompt.len(), split.prompt.len() + split.answer.len());
+    let notes = split.differs.then_some(OTHER_PROMPT).into_iter().collect();
+    let row = Unpaired { prompt: split.prompt, completion: split.answer, label, row, max_length };
+    let place = row.row.clone();
+    let result = match truncation {
+        Overlong::Error if tokens > max_length => bail!(
+            "it has {tokens} tokens, more than data.max_length={max_length}; raise it, or shorten such rows with \
+             data.truncation=right, or leave them out with data.truncation=filter"
+        ),
+        Overlong::Filter if tokens > max_length => Err(TOO_LONG),
+        _ if given >= max_length => Err(FILLED),
+        _ if row.completion.is_empty() || given == 0 && row.completion.len() < 2 => Err(NO_ANSWER),
+        _ => Ok(row),
+    };
+    Ok(Outcome { result, notes, row: place })
+}
