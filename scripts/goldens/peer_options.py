@@ -15,6 +15,7 @@ import datetime
 import json
 import math
 import pathlib
+import re
 import sys
 import zipfile
 
@@ -37,10 +38,18 @@ TRL_COMMANDS = {
     ("rloo", "1.16"): [("trl/scripts/rloo.py", "RLOOScriptArguments"), ("trl/trainer/rloo_config.py", "RLOOConfig"), MODEL, MIXTURE],
     ("grpo", "1.16"): [("trl/scripts/grpo.py", "GRPOScriptArguments"), ("trl/trainer/grpo_config.py", "GRPOConfig"), MODEL, MIXTURE],
     ("sft", "1.16"): [SCRIPT, ("trl/trainer/sft_config.py", "SFTConfig"), MODEL, MIXTURE],
+    ("dpo", "1.16"): [SCRIPT, ("trl/trainer/dpo_config.py", "DPOConfig"), MODEL, MIXTURE],
+    ("reward", "1.16"): [SCRIPT, ("trl/trainer/reward_config.py", "RewardConfig"), MODEL, MIXTURE],
+    ("kto", "1.16"): [SCRIPT, ("trl/trainer/kto_config.py", "KTOConfig"), MODEL, MIXTURE],
+    ("orpo", "1.16"): [SCRIPT, ("trl/experimental/orpo/orpo_config.py", "ORPOConfig"), MODEL],
+    ("cpo", "1.16"): [SCRIPT, ("trl/experimental/cpo/cpo_config.py", "CPOConfig"), MODEL],
+    ("gkd", "1.16"): [SCRIPT, ("trl/experimental/gkd/gkd_config.py", "GKDConfig"), MODEL],
+    ("online_dpo", "1.16"): [SCRIPT, ("trl/experimental/online_dpo/online_dpo_config.py", "OnlineDPOConfig"), MODEL],
 }
 BASES = {
     "OnPolicyConfig": "trl/trainer/utils.py",
     "_BaseConfig": "trl/trainer/base_config.py",
+    "SFTConfig": "trl/trainer/sft_config.py",
     "ScriptArguments": "trl/scripts/utils.py",
     "TrainingArguments": "transformers/training_args.py",
 }
@@ -54,7 +63,7 @@ EXPRESSIONS = {
 }
 
 OPENRLHF = ["0.5.3", "0.9.10", "0.11.0", "0.11.2"]
-OPENRLHF_COMMANDS = ["train_ppo", "train_ppo_ray", "train_sft"]
+OPENRLHF_COMMANDS = ["train_dpo", "train_kd", "train_kto", "train_ppo", "train_ppo_ray", "train_prm", "train_rm", "train_sft"]
 
 
 class Library:
@@ -91,8 +100,10 @@ def default(node, version):
         if "default" in words:
             node = words["default"]
         else:
-            text = f"factory:{ast.unparse(words['default_factory'])}" if "default_factory" in words else "REQUIRED"
-            return EXPRESSIONS[text]
+            factory = words.get("default_factory")
+            if isinstance(factory, ast.Lambda):
+                return ast.literal_eval(factory.body)
+            return EXPRESSIONS[f"factory:{ast.unparse(factory)}" if factory else "REQUIRED"]
     if node is None:
         return None
     try:
@@ -152,7 +163,7 @@ def openrlhf(folder):
                 for option in action.option_strings:
                     how, value = action_kind(action), action.default
                     value = list(value) if isinstance(value, tuple) else value
-                    if isinstance(value, str) and value[:4] in ("ppo_", "sft_") and value[4:].replace("T", "").replace(":", "").isdigit():
+                    if isinstance(value, str) and re.fullmatch(r"[a-z]+_\d{4}T\d\d:\d\d", value):
                         value = "???"
                     if isinstance(value, float) and math.isinf(value):
                         value = ".inf"

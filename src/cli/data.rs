@@ -1,31 +1,48 @@
-//! `trainer data`: a data set in verl's parquet schema.
+//! `trainer data`: a data set in verl's parquet schema, or with `select` rows made of scored responses.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 
+use super::data_select::{self, SelectArgs};
 use super::failure::Failure;
 use crate::data::prepare;
 use crate::hub::{Hub, HubName, Kind, Purpose};
 
 #[derive(Args)]
-#[command(after_help = data_sets())]
+#[command(after_help = data_sets(), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct DataArgs {
+    #[command(subcommand)]
+    command: Option<DataCommand>,
+    #[command(flatten)]
+    set: SetArgs,
+}
+
+#[derive(Subcommand)]
+enum DataCommand {
+    /// Make rows for training out of scored responses
+    Select(SelectArgs),
+}
+
+/// The arguments of a data set. `name` and `output` are there whenever there is no command.
+#[derive(Args)]
+struct SetArgs {
     /// Name of the data set; the list is below
-    name: String,
+    #[arg(required = true)]
+    name: Option<String>,
     /// Folder of the published files, parquet or JSON [default: they are downloaded from the Hub]
     #[arg(long, value_name = "FOLDER")]
     input: Option<PathBuf>,
     /// Folder to write to
-    #[arg(long, value_name = "FOLDER")]
-    output: PathBuf,
+    #[arg(long, value_name = "FOLDER", required = true)]
+    output: Option<PathBuf>,
     /// key=value settings of the data set
     settings: Vec<String>,
 }
 
 /// The folders of the published files: `--input`, or those of the cache of the Hub into which they are downloaded.
-fn inputs(args: &DataArgs, preparer: &prepare::Preparer) -> Result<Vec<PathBuf>> {
+fn inputs(args: &SetArgs, preparer: &prepare::Preparer) -> Result<Vec<PathBuf>> {
     if let Some(folder) = &args.input {
         return Ok(vec![folder.clone()]);
     }
@@ -54,8 +71,15 @@ fn data_sets() -> String {
 }
 
 pub fn run(args: DataArgs) -> Result<(), Failure> {
+    match args.command {
+        Some(DataCommand::Select(select)) => data_select::run(&select),
+        None => prepare(args.set),
+    }
+}
+
+fn prepare(args: SetArgs) -> Result<(), Failure> {
     let prepare = || {
-        let preparer = prepare::find(&args.name)?;
+        let preparer = prepare::find(args.name.as_deref().unwrap_or_default())?;
         if let Some(folder) = args.input.as_ref().filter(|folder| !folder.is_dir()) {
             bail!("--input {}: there is no such folder", folder.display());
         }
@@ -64,7 +88,11 @@ pub fn run(args: DataArgs) -> Result<(), Failure> {
             Ok((key.to_owned(), value.to_owned()))
         });
         let settings = settings.collect::<Result<_>>()?;
-        (preparer.run)(&prepare::PrepareArgs { inputs: inputs(&args, preparer)?, output: args.output.clone(), settings })
+        (preparer.run)(&prepare::PrepareArgs {
+            inputs: inputs(&args, preparer)?,
+            output: args.output.clone().unwrap_or_default(),
+            settings,
+        })
     };
     for (file, rows) in prepare().map_err(Failure::of)?.files {
         tracing::info!("{}: {rows} rows", file.display());

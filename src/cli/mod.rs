@@ -9,6 +9,7 @@ mod completions;
 mod config;
 mod conversion;
 mod data;
+mod data_select;
 mod eval;
 mod export;
 mod failure;

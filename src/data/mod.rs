@@ -2,7 +2,7 @@
 //!
 //! `rows` reads parquet (`parquet_file`, `unfold`) and JSON (`json_file`), and `each_row` works on every row as a JSON object; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
 //! text and conversations into ids; `prompts` (RL), `sft` and `messages` (supervised) and `examples` (all other stages) join the two; `sampler` decides the order
-//! of an epoch; `missing` says what would provide a missing column; `prepare` writes data sets; `table` writes a file's rows with one more column.
+//! of an epoch; `missing` says what would provide a missing column; `prepare` writes data sets; `select` makes rows of scored responses; `table` writes a file's rows with one more column.
 
 mod added_tokens;
 pub mod chat;
@@ -21,6 +21,7 @@ pub mod prepare;
 pub mod prompts;
 pub mod rows;
 pub mod sampler;
+pub mod select;
 pub mod sft;
 mod stop;
 pub mod table;

@@ -11,13 +11,16 @@ use serde_json::{Map, Value, json};
 use crate::config::Loaded;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, Rows};
-use crate::data::{GROUND_TRUTH, RowNeeds, Tokenizer, named_source, with_remedies};
+use crate::data::{GROUND_TRUTH, RowNeeds, Table, Tokenizer, named_source, with_remedies};
 use crate::job::hub_names::{self, Weights};
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, ResponseScore, ScoreInput};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
+
+/// The column of scores beside that of the responses, which `trainer data select` reads.
+const SCORES: &str = "scores";
 
 /// Returns `test_score/DATA_SOURCE` for every data source, in the order of the rows, and `abstained/DATA_SOURCE`, the number of
 /// responses without a score, if there are any.
@@ -91,9 +94,15 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
         bail!("{}: the score is {}", place(at), scores[at].score.unwrap_or(f32::NAN));
     }
     if let Some(path) = &data.output_path {
-        let lines: String =
-            places.iter().zip(&inputs).zip(&scores).map(|((place, input), score)| line(*place, input, score)).collect();
-        write_atomic(path.as_path(), lines.as_bytes()).context("data.output_path")?;
+        let path = path.as_path();
+        let written = if path.extension().is_some_and(|extension| extension == "parquet") {
+            Table::read(&files).and_then(|table| table.write_with(path, SCORES, &by_row(&answered, &scores)))
+        } else {
+            let lines = places.iter().zip(&inputs).zip(&scores);
+            let lines: String = lines.map(|((place, input), score)| line(*place, input, score)).collect();
+            write_atomic(path, lines.as_bytes())
+        };
+        written.context("data.output_path")?;
     }
     Ok(report(&answered, &scores))
 }
@@ -120,6 +129,12 @@ fn report(answered: &[Answered], scores: &[ResponseScore]) -> Map<String, Value>
         report.extend((abstained > 0).then(|| (format!("abstained/{source}"), json!(abstained))));
     }
     report
+}
+
+/// The scores of each row's responses, null for one without.
+fn by_row(answered: &[Answered], scores: &[ResponseScore]) -> Vec<Value> {
+    let mut scores = scores.iter().map(|combined| json!(combined.score));
+    answered.iter().map(|row| scores.by_ref().take(row.responses.len()).collect()).collect()
 }
 
 /// One JSON line: the position of the response, its score, and what the reward functions reported.

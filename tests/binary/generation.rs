@@ -50,6 +50,26 @@ fn generated_responses_are_reproducible_and_score_as_they_should() {
     assert!((0.3..0.7).contains(&expected), "{expected}");
     let printed: Value = serde_json::from_slice(&succeed(eval(&at("a.parquet"))).stdout).unwrap();
     assert_eq!(printed, json!({"test_score/burnish/arithmetic": expected}));
+
+    // With their scores they make pairs: one of each prompt that has a right and a wrong response.
+    let mut scored = eval(&at("a.parquet"));
+    scored.arg(format!("data.output_path={}", at("scored.parquet").display()));
+    succeed(scored);
+    let select = |input: &str| {
+        let paths = [at(input), at("pairs.jsonl")].map(|path| path.display().to_string());
+        trainer(&["data", "select", "pairs", "--input", &paths[0], "--output", &paths[1]])
+    };
+    succeed(select("scored.parquet"));
+    let pairs = read_rows(&[at("pairs.jsonl")], &["prompt", "chosen", "rejected", "margin"], &[]).unwrap();
+    let halves = plain.iter().zip(&responses).filter_map(|(row, two)| {
+        let is_right = |text: &String| text.trim() == row.values["reward_model"]["ground_truth"];
+        (is_right(&two[0]) != is_right(&two[1])).then(|| if is_right(&two[0]) { &two[0] } else { &two[1] })
+    });
+    assert!(halves.eq(pairs.iter().map(|pair| pair.values["chosen"][0]["content"].as_str().unwrap())), "another was chosen");
+    let output = select("a.parquet").output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("no column \"scores\"") && message.contains("trainer eval data.output_path="), "{message}");
 }
 
 /// The score is a mean of means: a row with one response counts as much as a row with three.

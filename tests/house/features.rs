@@ -33,13 +33,14 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     ]
 }
 
-/// The commands without further ones, each with its line of summary.
+/// The commands that do something by themselves, each with its line of summary.
 fn commands(prefix: &str, command: &clap::Command, rows: &mut String) {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         let name = format!("{prefix} {}", command.get_name());
         if command.has_subcommands() {
             commands(&name, command, rows);
-        } else {
+        }
+        if !command.is_subcommand_required_set() {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
             rows.push_str(&format!("| `{name}` | {} |\n", about.replace('|', "\\|")));
         }

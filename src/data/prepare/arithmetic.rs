@@ -2,7 +2,8 @@
 //!
 //! The demonstrations (`extra_info.answer`) imitate a careless pupil, who mostly forgets to carry: "85". A model that imitates
 //! them is right where nothing is carried and mostly wrong elsewhere; reinforcement learning sees only the true result
-//! (`reward_model.ground_truth`) and finds the answers that the demonstrations rarely show.
+//! (`reward_model.ground_truth`) and finds the answers that the demonstrations rarely show. Beside the problems lie right and wrong
+//! answers to them, for training on preferences (`arithmetic_answers`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde_json::json;
 
+use super::arithmetic_answers::{Answered, write_answers};
 use super::char_tokenizer::write_char_tokenizer;
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::schema::{VerlRow, write_rows};
@@ -17,7 +19,8 @@ use crate::util::rng::Stream;
 
 pub(super) static ARITHMETIC: Preparer = Preparer {
     name: "arithmetic",
-    doc: "sums whose demonstrations are careless, with a character tokenizer; settings seed train test max_operand ops careless",
+    doc: "sums whose demonstrations are careless, with a character tokenizer; right and wrong answers in pairs/, unpaired/ and steps/; \
+          settings seed train test max_operand ops careless",
     files: "",
     hub: &[],
     licence: "Apache-2.0, as this program",
@@ -57,8 +60,8 @@ impl ArithmeticOptions {
     }
 }
 
-/// Writes `output`/{train,test}.parquet and the matching tokenizer folder `output`/tokenizer. All problems differ; the same
-/// options give the same files.
+/// Writes `output`/{train,test}.parquet, answers to their problems below `output`/{pairs,unpaired,steps}, and the matching tokenizer
+/// folder `output`/tokenizer. All problems differ; the same options give the same files.
 pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareReport> {
     let mut ops: Vec<char> = options.ops.chars().collect();
     ops.sort_unstable();
@@ -83,7 +86,7 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
     let problem = |&number: &usize| {
         let (pair, op) = (number / ops.len(), ops[number % ops.len()]);
         let careless = Stream::new(options.seed, "careless", &[number as u64]).uniform() < options.careless;
-        solve(pair / operands, op, pair % operands, careless)
+        solve(number, pair / operands, op, pair % operands, careless)
     };
     let problems: Vec<Problem> = numbers.iter().map(problem).collect();
     let (test, train) = problems.split_at(options.test);
@@ -92,13 +95,15 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
         let path = output.join(format!("{split}.parquet"));
         write_rows(&path, problems.iter().enumerate().map(|(index, problem)| problem.row(split, index)).collect())?;
         files.push((path, problems.len()));
+        let answers: Vec<Answered> = problems.iter().map(Problem::answered).collect();
+        files.extend(write_answers(output, split, &answers, options.seed)?);
     }
     write_char_tokenizer(&output.join("tokenizer"))?;
     Ok(PrepareReport { files })
 }
 
 /// Returns the problem with its true result; the demonstration of a `careless` pupil forgets to carry (or borrow) a ten.
-fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
+fn solve(number: usize, left: usize, op: char, right: usize, careless: bool) -> Problem {
     let (a, b) = (left as i128, right as i128);
     let result = match op {
         '+' => a + b,
@@ -112,16 +117,27 @@ fn solve(left: usize, op: char, right: usize, careless: bool) -> Problem {
     };
     let question = format!("{left}{op}{right}=");
     let demonstration = if careless { result + forgotten } else { result };
-    Problem { question, result, demonstration }
+    Problem { number, left, op, right, question, result, forgotten, demonstration }
 }
 
 struct Problem {
+    number: usize,
+    left: usize,
+    op: char,
+    right: usize,
     question: String,
     result: i128,
+    /// What forgetting to carry or borrow adds to the result; 0 where there is nothing to forget.
+    forgotten: i128,
     demonstration: i128,
 }
 
 impl Problem {
+    fn answered(&self) -> Answered {
+        let &Self { number, left, op, right, result, forgotten, .. } = self;
+        Answered { number, left, right, op, result, careless: (forgotten != 0).then_some(result + forgotten) }
+    }
+
     fn row(&self, split: &str, index: usize) -> VerlRow {
         let (question, answer) = (&self.question, self.demonstration.to_string());
         VerlRow {

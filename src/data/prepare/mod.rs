@@ -7,6 +7,7 @@ pub mod arithmetic;
 pub mod char_tokenizer;
 pub mod schema;
 
+mod arithmetic_answers;
 mod dapo_math;
 mod geo3k;
 mod gsm8k;

@@ -256,7 +256,9 @@ fn arithmetic_is_distinct_disjoint_and_repeatable() {
         output
     };
     let (a, b) = (make("a"), make("b"));
-    for file in ["train.parquet", "test.parquet", "tokenizer/tokenizer.json", "tokenizer/tokenizer_config.json"] {
+    let answers = ["pairs", "unpaired", "steps"].map(|kind| format!("{kind}/test.parquet"));
+    let files = ["train.parquet", "test.parquet", "tokenizer/tokenizer.json", "tokenizer/tokenizer_config.json"];
+    for file in files.into_iter().chain(answers.iter().map(String::as_str)) {
         assert_eq!(fs::read(a.join(file)).unwrap(), fs::read(b.join(file)).unwrap(), "{file}");
     }
     let tokenizer = Tokenizer::load(&a.join("tokenizer")).unwrap();

@@ -3,6 +3,7 @@
 mod data_sets;
 mod files;
 mod prompts;
+mod select;
 mod supervised;
 mod tokenizers;
 

@@ -1,0 +1,63 @@
+//! Pairs of the best and the worst response to a prompt.
+
+use serde_json::json;
+
+use super::answers::{Answer, Answers};
+use super::entry::Made;
+use super::row::{highest, object, turn};
+
+/// Makes a pair of each prompt whose best and worst response differ in score, by at least `min_margin`, and in text; with TRL's
+/// columns (`ours`), or OpenRLHF's.
+pub fn preferences(answers: &Answers, min_margin: f64, ours: bool) -> Made {
+    let (mut rows, mut tied, mut close, mut same) = (vec![], 0, 0, 0);
+    for group in answers.by_prompt() {
+        let (chosen, rejected) = (highest(&group), lowest(&group));
+        let margin = chosen.score - rejected.score;
+        let count = match () {
+            () if margin == 0.0 => &mut tied,
+            () if margin < min_margin => &mut close,
+            () if chosen.response == rejected.response => &mut same,
+            () => {
+                rows.push(row(chosen, rejected, ours));
+                continue;
+            }
+        };
+        *count += 1;
+    }
+    let left_out = vec![
+        (tied, "prompts whose responses all have the same score".to_owned()),
+        (close, format!("prompts whose best and worst response are less than {min_margin} apart")),
+        (same, "prompts whose best and worst response are the same text".to_owned()),
+    ];
+    Made { rows, left_out }
+}
+
+/// The first of the answers whose score is lowest.
+fn lowest<'a>(answers: &[&'a Answer]) -> &'a Answer {
+    answers
+        .iter()
+        .copied()
+        .reduce(|worst, other| if other.score < worst.score { other } else { worst })
+        .expect("a group has answers")
+}
+
+fn row(chosen: &Answer, rejected: &Answer, ours: bool) -> serde_json::Map<String, serde_json::Value> {
+    let prompt = &chosen.prompt;
+    if !ours {
+        return object([
+            ("prompt", (**prompt).clone()),
+            ("chosen", chosen.response.as_str().into()),
+            ("chosen_reward", json!(chosen.score)),
+            ("rejected", rejected.response.as_str().into()),
+            ("rejected_reward", json!(rejected.score)),
+        ]);
+    }
+    object([
+        ("prompt", (**prompt).clone()),
+        ("chosen", turn(prompt, &chosen.response)),
+        ("rejected", turn(prompt, &rejected.response)),
+        ("chosen_score", json!(chosen.score)),
+        ("rejected_score", json!(rejected.score)),
+        ("margin", json!(chosen.score - rejected.score)),
+    ])
+}
