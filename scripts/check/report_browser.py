@@ -75,6 +75,15 @@ class Check:
         self.that("every curve is drawn", all(share > (0.005 if few else 0.25) for share in drawn), [round(share, 2) for share in drawn])
         self.quiet("curves")
 
+    def pairs(self):
+        """Pairs whose sides both become less likely are warned of, and others are not."""
+        self.open()
+        said = self.browser.js("document.getElementById('runs').textContent")
+        series = lambda run, side: next((run["metrics"]["series"][name] for name in (f"train/logps/{side}", f"actor/logps/{side}") if name in run["metrics"]["series"]), [0])
+        ends = [[series(run, side) for side in ("chosen", "rejected")] for run in self.runs]
+        fell = any(all(number(side[-1]) < number(side[0]) - 5 for side in sides) for sides in ends)
+        self.that("pairs: a warning where both sides fall", fell == ("Both sides fall" in said), said)
+
     def crosshair(self):
         b = self.browser
         self.open()
@@ -325,7 +334,7 @@ class Check:
 
 def check(browser, report, second):
     one = Check(browser, report)
-    for part in (one.curves, one.crosshair, one.zoom, one.keys, one.samples, one.hostile, one.looks, one.live):
+    for part in (one.curves, one.pairs, one.crosshair, one.zoom, one.keys, one.samples, one.hostile, one.looks, one.live):
         print(f"-- {part.__name__}")
         part()
     failed = one.failed

@@ -20,7 +20,8 @@ fn write_run(dir: &Path, experiment: &str, rate: f64) {
             "critic/score/mean": learnt, "critic/rewards/mean": learnt - 0.01, "actor/entropy": 2.0 - learnt, "actor/ppo_kl": 0.01 * learnt,
             "actor/pg_clipfrac": 0.02, "actor/grad_norm": if step == 7 { json!("NaN") } else { json!(0.5) },
             "response_length/mean": 20.0 + step as f64, "perf/throughput": 900.0, "timing_s/gen": 1.5, "timing_s/update_actor": 0.5,
-            "timing_s/step": 2.1,
+            "timing_s/step": 2.1, "actor/rewards/accuracies": learnt, "actor/logps/chosen": -10.0 - 8.0 * learnt,
+            "actor/logps/rejected": -11.0 - 20.0 * learnt,
         });
         if step.is_multiple_of(10) {
             data["val-core/arithmetic/acc/mean@1"] = json!(learnt);

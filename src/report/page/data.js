@@ -128,12 +128,22 @@ function lastUntil(count, valueAt, x) {
   return low - 1;
 }
 
+/** The names of a metric of pairs: of a stage, of online DPO, and as TRL calls it. */
+const ofPairs = (name) => [`train/${name}`, `actor/${name}`, name];
+
 // The curves that are looked at first: the first name that a run has is drawn. `bands` are [least, greatest]. A curve without
 // `always` is left out where it is constant.
 const CURVES = [
   { title: "Reward", hint: "mean score of the responses", always: true, names: ["critic/score/mean", "objective/scores"],
     bands: { "critic/score/mean": ["critic/score/min", "critic/score/max"] } },
-  { title: "Training loss", hint: "nats per token", always: true, names: ["train/loss"] },
+  { title: "Training loss", hint: "of a step", always: true, names: ["train/loss"] },
+  { title: "Preference accuracy", hint: "share of pairs whose chosen answer has the higher reward", names: [...ofPairs("rewards/accuracies"), "train/accuracy"] },
+  { title: "Preference margin", hint: "reward of the chosen less that of the rejected answer", names: [...ofPairs("rewards/margins"), "train/margin"] },
+  { title: "Chosen answers", hint: "log-probability", names: ofPairs("logps/chosen") },
+  { title: "Rejected answers", hint: "log-probability", names: ofPairs("logps/rejected") },
+  { title: "Scores of a reward model", hint: "mean over the answers of a step", names: ["train/mean_reward"],
+    bands: { "train/mean_reward": ["train/min_reward", "train/max_reward"] } },
+  { title: "Token accuracy", hint: "share of trained tokens that are the likeliest", names: ["train/mean_token_accuracy"] },
   { title: "KL to the reference", hint: "distance from the start", names: ["actor/kl_loss", "actor/reward_kl_penalty", "objective/kl", "critic/kl", "actor/kl"] },
   { title: "Entropy", hint: "of the next token", names: ["actor/entropy", "policy/entropy_avg", "actor/entropy_loss", "objective/entropy"] },
   { title: "Response length", hint: "mean tokens", names: ["response_length/mean"],

@@ -14,6 +14,17 @@ function course(run) {
   return `${moved}, ${best.value === last.value ? `its ${word} value` : `after its ${word} value, ${format(best.value)} at step ${best.step}`}.`;
 }
 
+/** A warning where both sides of the pairs have become less likely: the margin then grows although the good answers are unlearnt. */
+function unlearning(run) {
+  const sides = ["Chosen answers", "Rejected answers"].map((title) => nameOf(run, curve(title).names));
+  if (!sides.every(Boolean)) return null;
+  const [chosen, rejected] = sides.map((name) => ends(run, name));
+  const fell = ({ start, end }) => start - end > Math.max(1, 0.1 * Math.abs(start));
+  if (!fell(chosen) || !fell(rejected)) return null;
+  return `Chosen answers have become less likely, from ${format(chosen.start, 3)} to ${format(chosen.end, 3)}, and rejected ones from ${format(rejected.start, 3)} to ${format(rejected.end, 3)}: `
+    + "the model is led away from both. A lower learning rate, a larger β, or the loss `sft` beside the other keeps the chosen ones.";
+}
+
 function runCard(run) {
   const total = run.total_steps, share = total ? Math.min(1, run.step / total) : null;
   const best = run.best, metric = validationMetric(run), last = metric && statistics(run, metric).last;
@@ -38,6 +49,7 @@ function runCard(run) {
     (run.error || run.state === "failed") && h("p", { class: "error" }, h("strong", { text: run.phase ? `Failed in phase ${run.phase}: ` : "Failed: " }), run.error || "no message was kept"),
     (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Not all of it can be read: " }), text)),
     course(run) && h("p", { class: "hint", text: course(run), title: metric }),
+    unlearning(run) && h("p", { class: "error" }, h("strong", { text: "Both sides fall: " }), unlearning(run)),
     run.no_signal && h("p", { class: "error" }, h("strong", { text: "No signal " }), run.no_signal),
     !run.error && run.phase && run.state !== "failed" && h("p", { class: "hint", text: `Phase: ${run.phase}` }),
     h("dl", { class: "facts" }, facts.map(([term, text, title]) => h("div", {}, h("dt", { text: term }), h("dd", { text, title })))),
@@ -87,6 +99,12 @@ const FACTS = [
     if (!run.has("train/loss")) return null;
     const s = statistics(run, "train/loss"), { n, start, end } = ends(run, "train/loss");
     return [format(lastOf(run, "train/loss").value), [s.some && `lowest ${format(s.min.value)} (step ${s.min.step})`, moved(start, end, n)]];
+  }],
+  ["Preference accuracy", (run) => {
+    const name = nameOf(run, curve("Preference accuracy").names);
+    if (!name) return null;
+    const { n, start, end } = ends(run, name);
+    return [percent(lastOf(run, name).value), [moved(start, end, n)], name];
   }],
   ["Validation", (run) => {
     const name = validationMetric(run);
