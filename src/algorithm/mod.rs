@@ -15,6 +15,9 @@
 //! 8. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
 //! 9. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
+//! [`preference`] stands by itself: the losses of preference pairs and of answers with a label, for the stages without rewards
+//! ([`preference::PREFERENCE_LOSSES`]).
+//!
 //! Each table is explicit: a new algorithm is one file and one line. The `doc` of an entry starts with a one-line summary, then
 //! gives the formula, the paper and the functions of verl, TRL or OpenRLHF that it agrees with.
 
@@ -26,6 +29,7 @@ pub mod loss;
 pub mod options;
 pub mod pf_ppo;
 pub mod policy_loss;
+pub mod preference;
 pub mod reward_shaping;
 pub mod rollout_correction;
 pub mod value_loss;

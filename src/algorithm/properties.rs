@@ -8,6 +8,7 @@ use super::kl::{self, KlController, apply_kl_in_reward};
 use super::loss::{LossColumns, LossResult, PolicyObjective};
 use super::options::Options;
 use super::policy_loss::{self, LossOptions, Metric};
+use super::preference::PREFERENCE_LOSSES;
 
 /// One response: per token (mask, reward, log π, old, reference, advantage, entropy).
 pub(super) type Sequence = Vec<(bool, [f32; 6])>;
@@ -156,9 +157,10 @@ fn full_kl_hands_its_gradient_to_the_model() {
 #[test]
 fn tables_are_consistent() {
     type Rows<'a> = Vec<(&'a str, &'a [&'a str], &'a str)>;
-    let tables: [Rows; 4] = [
+    let tables: [Rows; 5] = [
         ESTIMATORS.iter().map(|e| (e.name, e.aliases, e.doc)).collect(),
         policy_loss::POLICY_LOSSES.iter().map(|e| (e.name, e.aliases, e.doc)).collect(),
+        PREFERENCE_LOSSES.iter().map(|e| (e.name, e.aliases, e.doc)).collect(),
         kl::KL_ESTIMATORS.iter().map(|e| (e.name, e.aliases, e.doc)).collect(),
         AGGREGATIONS.iter().map(|e| (e.name, &[] as &[&str], e.doc)).collect(),
     ];

@@ -62,7 +62,7 @@ impl RunEstimator {
             Self::Python(estimator) => match need {
                 Need::Critic => estimator.requires("values"),
                 Need::GreedyBaseline => estimator.requires("reward_baselines"),
-                Need::Group | Need::SumPiSquared | Need::Components => false,
+                Need::Group | Need::SumPiSquared | Need::Components | Need::Reference => false,
             },
         }
     }

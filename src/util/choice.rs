@@ -67,6 +67,8 @@ pub enum Need {
     SumPiSquared,
     /// Several named rewards: `algorithm.gdpo_reward_keys`, or several reward functions.
     Components,
+    /// Log-probabilities of a reference: `ref`.
+    Reference,
 }
 
 impl Need {
@@ -78,6 +80,7 @@ impl Need {
             Self::GreedyBaseline => "one more, greedy, response to each prompt, which the trainer generates",
             Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer works out",
             Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
+            Self::Reference => "a reference",
         }
     }
 
@@ -85,7 +88,7 @@ impl Need {
     pub fn reads(self) -> &'static [&'static str] {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],
-            Self::Group | Self::Critic | Self::GreedyBaseline | Self::SumPiSquared => &[],
+            Self::Group | Self::Critic | Self::GreedyBaseline | Self::SumPiSquared | Self::Reference => &[],
         }
     }
 }

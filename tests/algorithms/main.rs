@@ -9,6 +9,7 @@ mod correction;
 mod kl;
 mod losses;
 mod numpy;
+mod preferences;
 mod python_estimators;
 mod python_rewards;
 mod rewards;
