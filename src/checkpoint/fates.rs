@@ -69,6 +69,18 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["data.chat_template_date"]),
     (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),
     (Effect, &["data.prompt_dict_keys", "data.response_dict_keys", "data.max_length"]),
+    (Effect, &["data.chosen_key", "data.rejected_key", "data.chat_template_kwargs_key", "data.completion_key", "data.label_key"]),
+    (Effect, &["ref.model.path", "algorithm.loss_type", "algorithm.loss_weights", "algorithm.beta", "algorithm.label_smoothing"]),
+    (
+        Effect,
+        &["algorithm.f_divergence_type", "algorithm.f_alpha_divergence_coef", "algorithm.ld_alpha", "algorithm.use_weighting"],
+    ),
+    (
+        Effect,
+        &["algorithm.nll_loss_coef", "algorithm.discopop_tau", "algorithm.simpo_gamma", "algorithm.cpo_alpha", "algorithm.alpha"],
+    ),
+    (Effect, &["algorithm.desirable_weight", "algorithm.undesirable_weight"]),
+    (Free("the same numbers, kept or computed again"), &["ref.precompute_log_prob", "ref.log_prob_path"]),
     (Refused(CheckpointPart::Policy), &["data.tokenizer", "model.tokenizer_path"]),
     (Effect, &["model.custom_chat_template"]),
     // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.
@@ -171,7 +183,7 @@ pub(super) fn fate(key: &str) -> Option<ChangeEffect> {
 mod tests {
     use super::*;
     use crate::config::defaults;
-    use crate::config::schema::{PpoConfig, Schema, SftConfig};
+    use crate::config::schema::{DpoConfig, PpoConfig, Schema, SftConfig};
 
     fn fates(key: &str) -> Vec<ChangeEffect> {
         let lines = CHANGES.iter().flat_map(|(fate, patterns)| patterns.iter().map(move |pattern| (fate, pattern)));
@@ -181,7 +193,9 @@ mod tests {
     /// A new setting needs an entry that says what its change means for a resumed run.
     #[test]
     fn every_key_has_one_fate_and_every_pattern_a_key() {
-        let keys = [PpoConfig::DEFAULT_NAME, SftConfig::DEFAULT_NAME].map(|name| defaults(name).unwrap().settings()).concat();
+        let keys = [PpoConfig::DEFAULT_NAME, SftConfig::DEFAULT_NAME, DpoConfig::DEFAULT_NAME]
+            .map(|name| defaults(name).unwrap().settings())
+            .concat();
         let undecided: Vec<_> =
             keys.iter().map(|(key, ..)| key).filter(|key| fates(key).len() != 1).map(|key| (key, fates(key))).collect();
         assert!(undecided.is_empty(), "say in CHANGES, once, what a change of these keys means: {undecided:?}");

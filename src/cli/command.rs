@@ -9,6 +9,7 @@ use super::{
     completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs,
     serve_rm, stage, train,
 };
+use crate::pipelines::dpo::Dpo;
 use crate::pipelines::sft::Sft;
 use crate::run::Output;
 use crate::util::suggest::did_you_mean;
@@ -29,6 +30,8 @@ pub struct Cli {
 enum Command {
     /// Supervised fine-tuning (sft_trainer.yaml)
     Sft(stage::StageArgs),
+    /// Learn from preferences: DPO, KTO, ORPO, SimPO and their relatives (dpo_trainer.yaml)
+    Dpo(stage::StageArgs),
     /// Write responses to the prompts of a file (generation.yaml)
     Generate(generate::GenerateArgs),
     /// Score the responses in a file (evaluation.yaml)
@@ -106,6 +109,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     match cli.command {
         None => train::run(&cli.train, output),
         Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),
+        Some(Command::Dpo(args)) => stage::run::<Dpo>(&args, output),
         Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),
         Some(Command::ServeRm(args)) => serve_rm::run(&args),

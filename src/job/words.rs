@@ -3,6 +3,7 @@
 use crate::algorithm::rollout_correction::BypassLoss;
 use crate::config::schema;
 use crate::data::Truncation;
+use crate::data::examples::Overlong;
 use crate::rollout::Logprobs;
 
 /// Converts each word of a setting into the word of the same name of a layer.
@@ -19,6 +20,7 @@ macro_rules! words {
 }
 
 words! {
+    schema::StageTruncation => Overlong { Error, Filter, Left, Right }
     schema::Truncation => Truncation { Error, Left, Right, Middle }
     schema::LogprobsMode => Logprobs { Processed, Raw }
     schema::BypassLossType => BypassLoss { PpoClip, Reinforce }

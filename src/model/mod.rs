@@ -14,6 +14,7 @@ mod decoding;
 pub mod device;
 pub mod families;
 mod file_layout;
+mod fingerprint;
 pub mod gradients;
 pub mod hf_config;
 pub mod hf_reader;

@@ -23,6 +23,7 @@ mod mistakes;
 #[path = "../algorithms/numpy.rs"]
 mod numpy;
 mod options;
+mod preferences;
 mod record;
 mod reference;
 mod reliability;

@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use burnish::algorithm::{advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, reward_shaping, rollout_correction};
+use burnish::algorithm::{
+    advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, preference, reward_shaping, rollout_correction,
+};
 use burnish::config::from_openrlhf::OPENRLHF;
 use burnish::config::from_trl::TRL;
 use burnish::data::prepare::PREPARERS;
@@ -135,6 +137,19 @@ fn algorithms() -> String {
               otherwise. One that looks at the whole mini-batch first takes one more pass of the model, without gradient, where the \
               mini-batch is cut into micro-batches";
     page.part_with_table("Policy losses", by, &rows, losses);
+    let preference_needs = |l: &preference::PreferenceLoss| -> Vec<String> {
+        let matched = matches!(l.form, preference::Form::Matched(..)).then(|| "the whole mini-batch first".to_owned());
+        l.needs().iter().map(|need| need.describe().to_owned()).chain(matched).collect()
+    };
+    let rows: Vec<Row> = preference::PREFERENCE_LOSSES.iter().map(|l| (l.name, l.doc, preference_needs(l))).collect();
+    let losses = preference::PREFERENCE_LOSSES.iter().map(|l| {
+        let needs: Vec<String> = preference_needs(l).iter().map(|need| format!("Needs {need}.")).collect();
+        entry(l.name, l.aliases, l.doc, &needs)
+    });
+    let by = "`algorithm.loss_type` of `trainer dpo`, one or a list. Δ⁺ and Δ⁻ are log π − log π_ref of the chosen and of the rejected \
+              answer, Δ is their difference, and LS is log σ; with `algorithm.f_divergence_type`, δ is the difference of f′(Δ⁺) = s⁺ and \
+              f′(Δ⁻) = s⁻";
+    page.part_with_table("Preference losses", by, &rows, losses);
     let modes = aggregate::AGGREGATIONS.iter().map(|a| entry(a.name, &[], a.doc, &[]));
     let mode = "`actor_rollout_ref.actor.loss_agg_mode`: the weight w of each trained token, where N counts the trained tokens of the \
                 mini-batch and S its sequences, those too of which none is trained";

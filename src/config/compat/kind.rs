@@ -7,6 +7,7 @@ use super::table::{EVALUATION, EVERYWHERE, Fate, GENERATION, GENERATION_ENGINE, 
 pub enum Kind {
     Rl,
     Sft,
+    Dpo,
     Generation,
     Evaluation,
 }
@@ -24,7 +25,7 @@ struct Facts {
     rows: [&'static [(&'static str, Fate)]; 2],
 }
 
-const KINDS: [Facts; 4] = [
+const KINDS: [Facts; 5] = [
     Facts {
         kind: Kind::Rl,
         title: "Reinforcement learning: `trainer`",
@@ -38,6 +39,13 @@ const KINDS: [Facts; 4] = [
         default_file: "sft_trainer",
         verl_files: &["sft_trainer", "sft_trainer_engine"],
         rows: [SFT, &[]],
+    },
+    Facts {
+        kind: Kind::Dpo,
+        title: "Preference optimisation: `trainer dpo`",
+        default_file: "dpo_trainer",
+        verl_files: &[],
+        rows: [&[], &[]],
     },
     Facts {
         kind: Kind::Generation,

@@ -6,7 +6,7 @@ use super::actor::CheckpointConfig;
 use super::loadable::Schema;
 use super::optim::StageOptimConfig;
 use super::place::Place;
-use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerConfig, stage_data};
+use super::stage::{self, StageConfig, StageKeys, StageModelConfig, StageTrainerConfig, StageTruncation, stage_data};
 use super::types::OneOrMany;
 use crate::config::{Kind, Report};
 
@@ -50,5 +50,12 @@ impl Schema for SftConfig {
 
     fn validate(&self, report: &mut Report) {
         stage::validate(self.stage(), report);
+        if self.data.truncation == StageTruncation::Filter {
+            report.wrong(
+                "data.truncation",
+                "supervised examples that are too long are cut or refused",
+                "use error, left or right",
+            );
+        }
     }
 }

@@ -4,14 +4,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::actor::CheckpointConfig;
-use super::data::Truncation;
 use super::loadable::Schema;
 use super::lora::lora_keys;
 use super::optim::StageOptimConfig;
 use super::place::{Place, Thing};
 use super::places::{many, model, one};
 use super::trainer::{OnNonfinite, ResumeKeys, ResumeMode};
-use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open};
+use super::types::{Device, Dtype, Frequency, Init, Location, OneOrMany, Open, choices};
 use super::validate::template_date;
 use crate::config::Report;
 
@@ -34,6 +33,19 @@ pub struct StageKeys<'a> {
     pub trainer: &'a StageTrainerConfig,
 }
 
+choices! {
+    /// The treatment of an example that is too long.
+    pub enum StageTruncation {
+        Error = "error",
+        /// It is left out.
+        Filter = "filter",
+        /// It loses its beginning.
+        Left = "left",
+        /// It loses its end.
+        Right = "right",
+    }
+}
+
 /// The settings of `data` that every stage has.
 #[derive(Clone, Copy)]
 pub struct StageData<'a> {
@@ -44,7 +56,7 @@ pub struct StageData<'a> {
     pub train_files: &'a OneOrMany<Location>,
     pub val_files: Option<&'a OneOrMany<Location>>,
     pub max_length: usize,
-    pub truncation: Truncation,
+    pub truncation: StageTruncation,
     pub train_max_samples: i64,
     pub val_max_samples: i64,
     pub shuffle: bool,
@@ -69,7 +81,7 @@ macro_rules! stage_data {
             pub train_files: $crate::config::schema::OneOrMany<$crate::config::schema::Location>,
             pub val_files: Option<$crate::config::schema::OneOrMany<$crate::config::schema::Location>>,
             pub max_length: usize,
-            pub truncation: $crate::config::schema::Truncation,
+            pub truncation: $crate::config::schema::StageTruncation,
             pub train_max_samples: i64,
             pub val_max_samples: i64,
             pub shuffle: bool,
@@ -178,9 +190,6 @@ pub(super) fn places<'a>(
 /// Reports what the types cannot express of the settings that every stage has.
 pub(super) fn validate(keys: StageKeys, report: &mut Report) {
     let StageKeys { data, model, optim, trainer, checkpoint: _ } = keys;
-    if data.truncation == Truncation::Middle {
-        report.wrong("data.truncation", "an example cannot be cut in its middle", "use error, left or right");
-    }
     if trainer.resume_mode == ResumeMode::ResumePath && trainer.resume_from_path.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);

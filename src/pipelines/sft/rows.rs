@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::config::schema::{OneOrMany, Schema};
+use crate::config::schema::{OneOrMany, Schema, StageTruncation};
 use crate::config::{SftConfig, Value, defaults};
-use crate::data::{self, SftColumns, SftExample, SftOptions, Tokenizer, load_sft};
+use crate::data::{self, SftColumns, SftExample, SftOptions, Tokenizer, Truncation, load_sft};
 use crate::job::unused_options::UnusedOption;
 use crate::pipelines::stage::Rows;
 
@@ -33,12 +33,21 @@ pub(super) fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
     let options = SftOptions {
         columns,
         max_length: data.max_length,
-        truncation: data.truncation.into(),
+        truncation: truncation(data.truncation),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     };
     let examples = load_sft(&rows.files, tokenizer, &options)?;
     check_optional_columns(config, &rows.files)?;
     Ok(examples)
+}
+
+fn truncation(word: StageTruncation) -> Truncation {
+    match word {
+        // The configuration refuses `filter` here.
+        StageTruncation::Error | StageTruncation::Filter => Truncation::Error,
+        StageTruncation::Left => Truncation::Left,
+        StageTruncation::Right => Truncation::Right,
+    }
 }
 
 /// The options of `data` that have no effect beside the others.

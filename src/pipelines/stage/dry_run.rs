@@ -27,8 +27,8 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>) -> Result<String> {
     let keys = config.stage();
     let (data, model, trainer) = (keys.data, keys.model, keys.trainer);
     open_device(trainer.device)?;
-    let inputs = read::<O>(&config)?;
     warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config)?)?;
+    let inputs = read::<O>(&config)?;
     let decoder = O::decoder(&config)?;
     check_weights(&model.path, model.init, &decoder).context("model.path")?;
     let per_epoch = inputs.sampler.batches_per_epoch();
@@ -75,6 +75,7 @@ pub(super) fn estimate<O: Objective>(config: &O::Config, inputs: &Inputs<O::Exam
     let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
     let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), keys.trainer.device);
     memory.trained(&optimizer("optim", &keys.optim.optim())?);
+    O::memory(config, &mut memory)?;
     if !inputs.val.is_empty() {
         memory.pass("validation", widest::<O>(inputs.val.iter(), cut).0);
     }

@@ -7,6 +7,7 @@ use super::batch::{Batch, Measured};
 use super::inputs::{Inputs, Rows, decoder};
 use crate::config::schema::StageConfig;
 use crate::data::Tokenizer;
+use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::model_init;
 use crate::job::unused_options::UnusedOption;
 use crate::model::{CausalLm, DecoderConfig, Gradients, Sequence};
@@ -60,6 +61,14 @@ pub trait Objective: Sized {
     /// [`trainable`](CausalLm::trainable), and d loss / d parameters are added to them. Means are over the whole batch, so that
     /// nothing depends on its micro-batches.
     fn pass(&self, batch: &Batch<Self::Example>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured;
+
+    /// Adds what the stage holds beside the model that is trained, such as a reference.
+    ///
+    /// # Errors
+    /// A model that cannot be read.
+    fn memory(_config: &Self::Config, _memory: &mut MemoryEstimate) -> Result<()> {
+        Ok(())
+    }
 
     /// More lines of a dry run: (name, text).
     fn describe(_config: &Self::Config, _inputs: &Inputs<Self::Example>) -> Result<Vec<(&'static str, String)>> {

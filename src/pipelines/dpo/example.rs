@@ -1,0 +1,110 @@
+//! A row of preferences in tokens.
+
+use crate::algorithm::preference::{Answer, length_desensitised};
+use crate::data::examples::{Pair, Unpaired};
+use crate::model::{CausalLm, Sequence, TokenStats};
+
+/// A row in tokens.
+#[derive(Clone, Debug)]
+pub enum PreferenceExample {
+    Pair {
+        pair: Pair,
+        /// Prompt and chosen answer in one, where the log-probabilities of prompts are read.
+        whole: Option<Vec<u32>>,
+    },
+    Labelled(Unpaired),
+}
+
+impl PreferenceExample {
+    /// The example of a pair.
+    pub fn pair(pair: Pair, reads_prompts: bool) -> Self {
+        let [(prompt, chosen), _] = pair.sides();
+        let whole = reads_prompts.then(|| [prompt, chosen].concat());
+        Self::Pair { pair, whole }
+    }
+
+    /// The sequences that go through the model: the chosen answer and the rejected one, or the only one.
+    pub fn sequences(&self) -> Vec<Sequence<'_>> {
+        let mut sequences = self.answers();
+        if let Self::Pair { whole: Some(whole), .. } = self {
+            let (prompt, response) = whole.split_at(1);
+            sequences[0] = Sequence { prompt, response };
+        }
+        sequences
+    }
+
+    /// The answers, each behind its prompt.
+    pub fn answers(&self) -> Vec<Sequence<'_>> {
+        let of = |(prompt, response)| Sequence { prompt, response };
+        match self {
+            Self::Pair { pair, .. } => pair.sides().map(of).to_vec(),
+            Self::Labelled(row) => vec![of(row.sequence())],
+        }
+    }
+
+    /// The row with its label.
+    ///
+    /// # Panics
+    /// If this is a pair.
+    pub fn labelled(&self) -> &Unpaired {
+        match self {
+            Self::Labelled(row) => row,
+            Self::Pair { .. } => unreachable!("a loss of answers with a label reads no pairs"),
+        }
+    }
+
+    /// The number of tokens that both answers have.
+    pub fn shared(&self) -> usize {
+        self.answers().iter().map(|answer| answer.response.len()).min().unwrap_or(0)
+    }
+
+    /// The number of predicted tokens of the prompt in the first of [`sequences`](Self::sequences).
+    pub fn prompt_tokens(&self) -> usize {
+        match self {
+            Self::Pair { pair, whole: Some(whole) } => whole.len() - 1 - pair.sides()[0].1.len(),
+            _ => 0,
+        }
+    }
+
+    /// The sum of log-probabilities of each answer under a model, as a reference stores it. Every example passes by itself, so
+    /// that the numbers do not depend on the others.
+    pub fn log_probs(&self, model: &CausalLm, ld_alpha: f64) -> Vec<f32> {
+        let (answers, shared) = (self.answers(), self.shared());
+        let stats = model.token_stats(&answers, 1.0, None);
+        let sums =
+            split(&answers, &stats.log_prob).into_iter().map(|tokens| length_desensitised(tokens, shared, ld_alpha) as f32);
+        sums.collect()
+    }
+
+    /// The numbers of each answer, from the statistics of [`sequences`](Self::sequences) and the sums of the reference.
+    pub fn scored(&self, stats: &TokenStats, at: usize, references: &[f32], ld_alpha: f64, weighs: bool) -> Vec<Answer> {
+        let (shared, mut prompt, mut at) = (self.shared(), self.prompt_tokens(), at);
+        let sequences = self.sequences();
+        let answer = |(sequence, reference): (&Sequence, &f32)| {
+            let end = at + sequence.response.len();
+            let start = at + std::mem::take(&mut prompt);
+            let squares = if weighs { &stats.sum_pi_squared[start..end] } else { &[] };
+            let answer = Answer::new(&stats.log_prob[start..end], squares, shared, ld_alpha);
+            let before = &stats.log_prob[at..start];
+            at = end;
+            answer.with_prompt(before).with_reference(compared(answer.log_prob, f64::from(*reference)))
+        };
+        sequences.iter().zip(references).map(answer).collect()
+    }
+}
+
+/// Returns the sum of a reference, or the policy's own where the two differ by less than float32 numbers are off. So a policy that is
+/// its own reference has log-ratios of exactly 0 before its first update, however the batch is cut.
+pub fn compared(policy: f64, reference: f64) -> f64 {
+    if (policy - reference).abs() <= 1e-6 * policy.abs() { policy } else { reference }
+}
+
+/// Cuts a column of numbers of response tokens into those of each sequence.
+pub fn split<'a>(sequences: &[Sequence], mut column: &'a [f32]) -> Vec<&'a [f32]> {
+    let part = |sequence: &Sequence| {
+        let (own, rest) = column.split_at(sequence.response.len());
+        column = rest;
+        own
+    };
+    sequences.iter().map(part).collect()
+}

@@ -1,0 +1,96 @@
+//! The loss that the settings of `algorithm` name.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::algorithm::options::{OptionValue, Options};
+use crate::algorithm::preference::{self, PairObjective, PreferenceLoss, RowObjective};
+use crate::config::DpoConfig;
+
+/// The loss of a run.
+pub enum Loss {
+    Pairs(PairObjective),
+    Rows(RowObjective),
+}
+
+impl Loss {
+    /// Builds the loss.
+    ///
+    /// # Errors
+    /// Losses that cannot be added up, or a setting that a loss cannot have.
+    pub fn of(config: &DpoConfig) -> Result<Self> {
+        let algorithm = &config.algorithm;
+        let names = &algorithm.loss_type.0;
+        ensure!(!names.is_empty(), "algorithm.loss_type: name at least one loss");
+        let find =
+            |name: &String| preference::find(name).with_context(|| format!("algorithm.loss_type: there is no loss `{name}`"));
+        let losses = names.iter().map(find).collect::<Result<Vec<_>>>()?;
+        for loss in &losses {
+            check_smoothing(loss, algorithm.label_smoothing)?;
+        }
+        if let Some(rows) = losses.iter().find(|loss| loss.is_of_rows()) {
+            ensure!(
+                losses.len() == 1 && algorithm.loss_weights.is_none(),
+                "algorithm.loss_type: `{}` is a loss of answers with a label and stands alone, without algorithm.loss_weights",
+                rows.name
+            );
+            let objective = RowObjective { loss: rows, options: options(config, rows)? };
+            ensure!(
+                !objective.reads_mismatched() || config.data.train_batch_size > 1,
+                "data.train_batch_size=1: `{}` compares each answer with that of another row of the batch; 8 or more is advised",
+                rows.name
+            );
+            return Ok(Self::Rows(objective));
+        }
+        let weights = algorithm.loss_weights.clone().unwrap_or_else(|| vec![1.0; losses.len()]);
+        let weighted = losses.into_iter().zip(weights).map(|(loss, weight)| Ok((loss, weight, options(config, loss)?)));
+        Ok(Self::Pairs(PairObjective {
+            losses: weighted.collect::<Result<_>>()?,
+            use_weighting: algorithm.use_weighting,
+            nll_loss_coef: algorithm.nll_loss_coef.unwrap_or(0.0),
+        }))
+    }
+
+    /// True if a loss compares with a reference.
+    pub fn reads_reference(&self) -> bool {
+        match self {
+            Self::Pairs(objective) => objective.reads_reference(),
+            Self::Rows(objective) => objective.loss.reference,
+        }
+    }
+
+    /// True if answers to other prompts are compared with a reference.
+    pub fn reads_mismatched(&self) -> bool {
+        matches!(self, Self::Rows(objective) if objective.reads_mismatched())
+    }
+
+    /// The entries of the registry.
+    pub fn entries(&self) -> Vec<&'static PreferenceLoss> {
+        match self {
+            Self::Pairs(objective) => objective.losses.iter().map(|(loss, ..)| *loss).collect(),
+            Self::Rows(objective) => vec![objective.loss],
+        }
+    }
+}
+
+fn check_smoothing(loss: &PreferenceLoss, value: f64) -> Result<()> {
+    let Some(bounds) = loss.smoothing else { return Ok(()) };
+    if bounds.positive && value == 0.0 {
+        bail!("algorithm.label_smoothing=0: `{}` needs a number above 0; 0.001 is advised", loss.name);
+    }
+    let below = bounds.below;
+    ensure!(value < below, "algorithm.label_smoothing={value}: `{}` needs a number below {below}", loss.name);
+    Ok(())
+}
+
+/// The settings that a loss reads.
+fn options(config: &DpoConfig, loss: &PreferenceLoss) -> Result<Options> {
+    let section = serde_json::to_value(&config.algorithm)?;
+    Options::read(loss.reads, |key| {
+        let name = key.strip_prefix("algorithm.").context("a key of `algorithm`")?;
+        let value = section.get(name).with_context(|| format!("there is no setting {key}"))?;
+        Ok(match value {
+            serde_json::Value::String(word) => OptionValue::Text(word.clone()),
+            value => OptionValue::Number(value.as_f64().with_context(|| format!("{key} is no number"))?),
+        })
+    })
+}

@@ -1,0 +1,120 @@
+//! The reference: which model it is, and its log-probabilities of answers, stored or computed when they are wanted.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::example::PreferenceExample;
+use super::loss::Loss;
+use super::stored::{Key, Stored};
+use crate::config::DpoConfig;
+use crate::data::Tokenizer;
+use crate::model::hf_config::HfConfig;
+use crate::model::{CausalLm, DecoderConfig, Init, Sequence};
+use crate::pipelines::stage::{Batch, Inputs, decoder};
+use crate::util::foreign;
+
+const KEY: &str = "ref.model.path";
+
+/// The reference of a run.
+pub enum Reference {
+    /// The loss reads none.
+    None,
+    /// The sums of its log-probabilities of all answers; the model itself only where answers to other prompts are compared too.
+    Stored(Stored, Option<CausalLm>),
+    Model(CausalLm),
+}
+
+impl Reference {
+    /// Builds the reference. `model`: the policy as it is before the first step.
+    ///
+    /// # Errors
+    /// A reference that does not fit, or a named file of log-probabilities of another reference or of other rows.
+    pub fn build(config: &DpoConfig, loss: &Loss, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<Self> {
+        if !loss.reads_reference() {
+            return Ok(Self::None);
+        }
+        check(config, &inputs.tokenizer)?;
+        let reference = match &config.reference.model.path {
+            // Without a first update, or beside an adapter, its weights are those of the policy and take no memory.
+            None => model.frozen(),
+            Some(path) => {
+                let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &model.device).context(KEY)?;
+                let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
+                loaded.computing(bfloat16, false)
+            }
+        };
+        if !config.reference.precompute_log_prob {
+            return Ok(Self::Model(reference));
+        }
+        let ld_alpha = config.algorithm.ld_alpha.unwrap_or(1.0);
+        let key = Key::of(&reference, &inputs.train, &inputs.val, ld_alpha);
+        let stored = match &config.reference.log_prob_path {
+            Some(path) => Stored::read(path.as_path(), &key).context("ref.log_prob_path")?,
+            None => Stored::beside(config.trainer.default_local_dir.as_path(), &key, || {
+                let of = |examples: &[PreferenceExample]| -> Vec<f32> {
+                    examples.iter().flat_map(|example| example.log_probs(&reference, ld_alpha)).collect()
+                };
+                (of(&inputs.train), of(&inputs.val))
+            })?,
+        };
+        Ok(Self::Stored(stored, loss.reads_mismatched().then_some(reference)))
+    }
+
+    /// The sums of log-probabilities of the answers of each example.
+    pub fn log_probs(&self, batch: &Batch<PreferenceExample>, ld_alpha: f64) -> Vec<Vec<f32>> {
+        let examples = batch.examples.iter().zip(&batch.rows);
+        match self {
+            Self::None => examples.map(|(example, _)| vec![0.0; example.answers().len()]).collect(),
+            Self::Stored(stored, _) => {
+                let all = if batch.training { &stored.train } else { &stored.val };
+                let of = |(example, &row): (&&PreferenceExample, &usize)| {
+                    let answers = example.answers().len();
+                    all[row * answers..(row + 1) * answers].to_vec()
+                };
+                examples.map(of).collect()
+            }
+            Self::Model(model) => examples.map(|(example, _)| example.log_probs(model, ld_alpha)).collect(),
+        }
+    }
+
+    /// The sum of log-probabilities of an answer to another prompt.
+    ///
+    /// # Panics
+    /// If the loss reads no such answers.
+    pub fn mismatched(&self, sequence: Sequence) -> f64 {
+        let (Self::Stored(_, Some(model)) | Self::Model(model)) = self else {
+            unreachable!("the reference is kept for a loss that reads it")
+        };
+        model.token_stats(&[sequence], 1.0, None).log_prob.iter().map(|&lp| f64::from(lp)).sum()
+    }
+}
+
+/// The shape of a reference that is another model.
+///
+/// # Errors
+/// A config.json that cannot be read.
+pub fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
+    let Some(path) = config.reference.model.path.as_ref().filter(|_| Loss::of(config).is_ok_and(|l| l.reads_reference())) else {
+        return Ok(None);
+    };
+    HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY).map(Some)
+}
+
+/// Checks that another model has the same tokens as the policy.
+///
+/// # Errors
+/// A model with other tokens: only of the same tokens two models have probabilities that can be compared.
+pub fn check(config: &DpoConfig, tokenizer: &Tokenizer) -> Result<()> {
+    let (Some(path), Some(other)) = (&config.reference.model.path, other(config)?) else { return Ok(()) };
+    let (own, theirs) = (decoder(config)?.vocab_size, other.vocab_size);
+    ensure!(
+        theirs == own,
+        "{KEY}={path}: its vocabulary has {theirs} tokens, the policy's {own}; a reference has the same tokens"
+    );
+    if foreign::is_there(&path.as_path().join("tokenizer.json"))? {
+        let theirs = Tokenizer::load(path.as_path()).context(KEY)?;
+        if let Some(difference) = tokenizer.unknown_to(&theirs) {
+            bail!("{KEY}={path}: its tokenizer differs from that of the run: {difference}; a reference has the same tokens");
+        }
+    }
+    Ok(())
+}

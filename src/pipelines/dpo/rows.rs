@@ -1,0 +1,145 @@
+//! The rows of preferences, from the settings of `data`.
+
+use anyhow::{Result, ensure};
+
+use super::example::PreferenceExample;
+use super::loss::Loss;
+use crate::config::DpoConfig;
+use crate::config::schema::{Schema, StageTruncation};
+use crate::config::{Value, defaults};
+use crate::data::Tokenizer;
+use crate::data::examples::{Answers, ChatColumns, PairColumns, PairOptions, UnpairedColumns, load_pairs, load_unpaired};
+use crate::data::rows::Rows as Files;
+use crate::job::unused_options::UnusedOption;
+use crate::pipelines::stage::Rows;
+
+/// Reads and tokenizes rows. What is left out is counted and named in the log.
+///
+/// # Errors
+/// A file or row that cannot be read, with its name.
+pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<PreferenceExample>> {
+    let data = &config.data;
+    let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
+    match Loss::of(config)? {
+        Loss::Pairs(objective) => {
+            let options = PairOptions {
+                columns: pair_columns(config),
+                answers: Answers::AfterPrompt,
+                max_length: data.max_length,
+                truncation: data.truncation.into(),
+                chat_kwargs,
+            };
+            let pairs = load_pairs(&rows.files, tokenizer, &options)?;
+            Ok(pairs.into_iter().map(|pair| PreferenceExample::pair(pair, objective.reads_prompts())).collect())
+        }
+        Loss::Rows(objective) => {
+            ensure!(
+                data.truncation != StageTruncation::Left,
+                "data.truncation=left is for pairs: `{}` takes error, filter or right",
+                objective.loss.name
+            );
+            let columns = unpaired_columns(config, rows)?;
+            let cut = (data.max_length, data.truncation.into());
+            let labelled = load_unpaired(&rows.files, tokenizer, &columns, cut, &chat_kwargs)?;
+            if rows.training {
+                warn_of_imbalance(config, labelled.iter().filter(|row| row.label).count(), labelled.len());
+            }
+            Ok(labelled.into_iter().map(PreferenceExample::Labelled).collect())
+        }
+    }
+}
+
+fn chat(config: &DpoConfig) -> ChatColumns {
+    ChatColumns {
+        tools_key: config.data.tools_key.clone(),
+        chat_template_kwargs_key: config.data.chat_template_kwargs_key.clone(),
+        enable_thinking_key: Some(config.data.enable_thinking_key.clone()),
+    }
+}
+
+fn pair_columns(config: &DpoConfig) -> PairColumns {
+    let data = &config.data;
+    PairColumns {
+        prompt_key: data.prompt_key.clone(),
+        chosen_key: data.chosen_key.clone(),
+        rejected_key: data.rejected_key.clone(),
+        margin_key: None,
+        chat: chat(config),
+    }
+}
+
+/// Files without answers with a label are pairs, unless the columns of the label were named.
+fn unpaired_columns(config: &DpoConfig, rows: &Rows) -> Result<UnpairedColumns> {
+    let data = &config.data;
+    let defaults = defaults(DpoConfig::DEFAULT_NAME)?;
+    let named = |key: &str, column: &str| !matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
+    let named = named("data.completion_key", &data.completion_key) || named("data.label_key", &data.label_key);
+    let has_pairs = || -> Result<bool> {
+        let optional = [data.completion_key.as_str(), &data.label_key, &data.chosen_key];
+        let files = Files::read(&rows.files, &[], &optional)?;
+        let has = |key: &str| files.has_column(key);
+        Ok(has(&data.chosen_key) && !has(&data.completion_key) && !has(&data.label_key))
+    };
+    if !named && has_pairs()? {
+        return Ok(UnpairedColumns::Pairs(pair_columns(config)));
+    }
+    Ok(UnpairedColumns::Single {
+        prompt_key: data.prompt_key.clone().unwrap_or_default(),
+        completion_key: data.completion_key.clone(),
+        label_key: data.label_key.clone(),
+        chat: chat(config),
+    })
+}
+
+/// KTO is advised to give wanted answers together 1 to 4/3 of the weight of the others.
+fn warn_of_imbalance(config: &DpoConfig, wanted: usize, all: usize) {
+    let (up, down) = (config.algorithm.desirable_weight, config.algorithm.undesirable_weight);
+    let (wanted, unwanted) = (wanted as f64, (all - wanted) as f64);
+    let share = up * wanted / (down * unwanted);
+    if wanted > 0.0 && unwanted > 0.0 && !(0.99..=1.34).contains(&share) {
+        tracing::warn!(
+            "of {all} answers {wanted} are wanted: together they have {share:.2} of the weight of the others, where 1 to 1.33 is \
+             advised; algorithm.desirable_weight={:.2} gives 1",
+            down * unwanted / wanted
+        );
+    }
+}
+
+/// The options that have no effect beside the others.
+///
+/// # Errors
+/// If there is no such loss.
+pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
+    const PAIRS: &str = "algorithm.loss_type reads no pairs";
+    const ROWS: &str = "algorithm.loss_type reads pairs";
+    const LOSS: &str = "algorithm.loss_type does not read it";
+    const NO_REFERENCE: &str = "algorithm.loss_type has no reference";
+    let (loss, reference) = (Loss::of(config)?, &config.reference);
+    let of_rows = matches!(loss, Loss::Rows(_));
+    let unread = |key: &'static str| !loss.entries().iter().any(|entry| entry.reads.contains(&key));
+    let settings = [
+        "algorithm.label_smoothing",
+        "algorithm.f_divergence_type",
+        "algorithm.f_alpha_divergence_coef",
+        "algorithm.discopop_tau",
+        "algorithm.simpo_gamma",
+        "algorithm.cpo_alpha",
+        "algorithm.alpha",
+        "algorithm.desirable_weight",
+        "algorithm.undesirable_weight",
+    ];
+    let by_loss = settings.map(|key| (unread(key), key, LOSS));
+    let without = !loss.reads_reference();
+    let other = config.algorithm.f_divergence_type != crate::config::schema::FDivergenceType::AlphaDivergence;
+    let rows = [
+        (!of_rows, "data.completion_key", ROWS),
+        (!of_rows, "data.label_key", ROWS),
+        (of_rows, "algorithm.loss_weights", PAIRS),
+        (other, "algorithm.f_alpha_divergence_coef", "algorithm.f_divergence_type is not alpha_divergence"),
+        (without, "ref.model.path", NO_REFERENCE),
+        (without, "ref.precompute_log_prob", NO_REFERENCE),
+        (without, "ref.log_prob_path", NO_REFERENCE),
+        (!reference.precompute_log_prob, "ref.log_prob_path", "ref.precompute_log_prob is false"),
+    ];
+    Ok(by_loss.into_iter().chain(rows).collect())
+}

@@ -1,0 +1,137 @@
+//! The file of a reference's log-probabilities: 4 bytes per answer, and what they were computed of.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensors, serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::example::PreferenceExample;
+use crate::model::CausalLm;
+use crate::util::foreign;
+use crate::util::fs::write_atomic;
+
+/// Its name in the folder of a run.
+pub const FILE: &str = "reference_log_probs.safetensors";
+/// The entry of its metadata that says what its numbers are of.
+const ENTRY: &str = "computed_of";
+/// More than any file of these has.
+const LARGEST: u64 = 1 << 34;
+
+/// The sums of log-probabilities of all answers, example after example.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    pub train: Vec<f32>,
+    pub val: Vec<f32>,
+}
+
+/// What the numbers were computed of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// (name in the file, value, what differs in words)
+    parts: Vec<(&'static str, String, &'static str)>,
+    train: usize,
+    val: usize,
+}
+
+impl Key {
+    /// The key of a reference, of these rows.
+    pub fn of(reference: &CausalLm, train: &[PreferenceExample], val: &[PreferenceExample], ld_alpha: f64) -> Self {
+        let answers = |examples: &[PreferenceExample]| examples.iter().map(|example| example.answers().len()).sum();
+        let parts = vec![
+            ("weights", reference.fingerprint(), "of another reference model"),
+            ("numbers", reference.computes_in(), "computed on another kind of device or in another number format"),
+            (
+                "train_rows",
+                rows(train),
+                "of other training rows, or of the same rows in other tokens (tokenizer, chat template, data.max_length)",
+            ),
+            (
+                "val_rows",
+                rows(val),
+                "of other validation rows, or of the same rows in other tokens (tokenizer, chat template, data.max_length)",
+            ),
+            ("ld_alpha", ld_alpha.to_string(), "of another algorithm.ld_alpha"),
+        ];
+        Self { parts, train: answers(train), val: answers(val) }
+    }
+
+    /// The metadata of a file with this key: a single entry, because those of a map have no order.
+    fn metadata(&self) -> HashMap<String, String> {
+        let parts: Map<String, Value> = self.parts.iter().map(|(name, value, _)| ((*name).to_owned(), json!(value))).collect();
+        HashMap::from([(ENTRY.to_owned(), Value::Object(parts).to_string())])
+    }
+}
+
+/// A checksum of the tokens of rows.
+fn rows(examples: &[PreferenceExample]) -> String {
+    let mut hash = Sha256::new();
+    for answer in examples.iter().flat_map(|example| example.answers()) {
+        for ids in [answer.prompt, answer.response] {
+            hash.update((ids.len() as u64).to_le_bytes());
+            ids.iter().for_each(|id| hash.update(id.to_le_bytes()));
+        }
+    }
+    format!("{:x}", hash.finalize())
+}
+
+impl Stored {
+    /// Reads the file beside a run, or computes the numbers and writes it where there is none that fits.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn beside(folder: &Path, key: &Key, compute: impl FnOnce() -> (Vec<f32>, Vec<f32>)) -> Result<Self> {
+        let path = folder.join(FILE);
+        if foreign::is_there(&path)? {
+            match Self::read(&path, key) {
+                Ok(stored) => {
+                    tracing::info!("read the reference's log-probabilities from {}", path.display());
+                    return Ok(stored);
+                }
+                Err(error) => tracing::warn!("computing the reference's log-probabilities again: {error:#}"),
+            }
+        }
+        let answers = key.train + key.val;
+        tracing::info!("computing the reference's log-probabilities of {answers} answers, for {}", path.display());
+        let (train, val) = compute();
+        let stored = Self { train, val };
+        stored.write(&path, key)?;
+        Ok(stored)
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its numbers are of something else than the key says.
+    pub fn read(path: &Path, key: &Key) -> Result<Self> {
+        let named = || path.display().to_string();
+        let bytes = foreign::read(path, LARGEST)?;
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).with_context(named)?;
+        let entry = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
+        let found: Map<String, Value> = entry.and_then(|entry| serde_json::from_str(entry).ok()).unwrap_or_default();
+        for (name, value, differs) in &key.parts {
+            if found.get(*name).and_then(Value::as_str) != Some(value) {
+                bail!("{}: its log-probabilities are {differs}", path.display());
+            }
+        }
+        let tensors = SafeTensors::deserialize(&bytes).with_context(named)?;
+        let column = |name: &str, count: usize| -> Result<Vec<f32>> {
+            let tensor = tensors.tensor(name).with_context(named)?;
+            let fits = tensor.dtype() == Dtype::F32 && tensor.shape() == [count];
+            ensure!(fits, "{}: `{name}` is {:?} {:?}, not {count} float32 numbers", named(), tensor.dtype(), tensor.shape());
+            let numbers = tensor.data().chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+            Ok(numbers.collect())
+        };
+        Ok(Self { train: column("train", key.train)?, val: column("val", key.val)? })
+    }
+
+    fn write(&self, path: &Path, key: &Key) -> Result<()> {
+        let bytes = [&self.train, &self.val].map(|column| column.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+        let view = |i: usize, count: usize| TensorView::new(Dtype::F32, vec![count], &bytes[i]);
+        let tensors = [("train", view(0, self.train.len())?), ("val", view(1, self.val.len())?)];
+        write_atomic(path, &serialize(tensors, Some(key.metadata()))?)
+    }
+}
