@@ -45,6 +45,9 @@ impl Answer {
     }
 }
 
+/// A chosen and a rejected answer to one prompt.
+pub type AnsweredPair = [Answer; 2];
+
 /// Σ of the first `shared` numbers + `ld_alpha`·Σ of the rest.
 pub fn length_desensitised(log_probs: &[f32], shared: usize, ld_alpha: f64) -> f64 {
     let (first, rest) = log_probs.split_at(shared.min(log_probs.len()));

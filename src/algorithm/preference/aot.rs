@@ -1,8 +1,8 @@
 //! AOT: the distribution of rewards of chosen answers is to dominate that of rejected ones. Sorting a mini-batch makes other pairs of
 //! it, on which the loss is cDPO's.
 
+use super::answer::AnsweredPair;
 use super::entry::{BETA, Form, LABEL_SMOOTHING, MATCHED, Match, Pair, PreferenceLoss};
-use super::pairs::AnsweredPair;
 use super::sigmoid::{CDPO, smoothed};
 
 pub const AOT: PreferenceLoss = PreferenceLoss {

@@ -1,5 +1,7 @@
 //! The entry of a preference loss: its formula, and what it says of itself.
 
+use super::answer::AnsweredPair;
+use super::divergence;
 use super::dual::Dual;
 use crate::algorithm::options::Options;
 use crate::util::choice::{Need, Refusal, When};
@@ -51,7 +53,7 @@ pub enum Form {
     /// The mean over pairs of a formula.
     Pair(fn(&Pair) -> Dual),
     /// The same over other pairs, which are matched within the whole mini-batch.
-    Matched(fn(&[super::AnsweredPair]) -> Vec<Match>, fn(&Pair) -> Dual),
+    Matched(fn(&[AnsweredPair]) -> Vec<Match>, fn(&Pair) -> Dual),
     /// The mean over answers with a label of a formula.
     Row { loss: fn(&Row) -> Dual, kl: Kl },
     /// Nothing but the negative log-likelihood of [`PreferenceLoss::nll`].
@@ -135,7 +137,7 @@ impl Pair<'_> {
 
     /// Returns the scores of the chosen and the rejected answer: f′(Δ⁺), f′(Δ⁻), by the divergence of the settings.
     pub fn scores(&self) -> (Dual, Dual) {
-        let f = |side: &Side| super::divergence::score(side.ratio(), self.options);
+        let f = |side: &Side| divergence::score(side.ratio(), self.options);
         (f(&self.chosen), f(&self.rejected))
     }
 

@@ -29,11 +29,11 @@ mod sft;
 mod sigmoid;
 mod sppo_hard;
 
-pub use answer::{Answer, AnswerGrads, length_desensitised};
+pub use answer::{Answer, AnswerGrads, AnsweredPair, length_desensitised};
 pub use divergence::F_DIVERGENCES;
 pub use dual::Dual;
 pub use entry::{Form, Kl, PreferenceLoss, Smoothing};
-pub use pairs::{AnsweredPair, Evaluated, PairCounts, PairObjective};
+pub use pairs::{Evaluated, PairCounts, PairObjective};
 pub use rows::{EvaluatedRows, LabelledAnswer, RowObjective, kl};
 
 use crate::util::choice::Choice;

@@ -1,12 +1,9 @@
 //! The objective of pairs: one loss or several with weights, and the terms that are added to any of them.
 
-use super::answer::{Answer, AnswerGrads};
+use super::answer::{Answer, AnswerGrads, AnsweredPair};
 use super::dual::Dual;
 use super::entry::{Form, Match, Pair, PreferenceLoss, Side};
 use crate::algorithm::options::Options;
-
-/// A chosen and a rejected answer to one prompt.
-pub type AnsweredPair = [Answer; 2];
 
 /// The loss of pairs.
 #[derive(Clone)]
