@@ -14,6 +14,7 @@ pub fn choices() -> Vec<Choice> {
     let functions = [reward::function_names(), vec![REMOTE]].concat();
     advantage::choices(ADV_ESTIMATOR)
         .chain(policy_loss::choices(LOSS_MODE))
+        .chain(policy_loss::dpo_loss_types())
         .chain(kl("algorithm.kl_penalty"))
         .chain(kl("actor_rollout_ref.actor.kl_loss_type"))
         .chain(plain("algorithm.pf_ppo.reweight_method", pf_ppo::names()))

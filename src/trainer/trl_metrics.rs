@@ -7,6 +7,7 @@
 use super::batch::Batch;
 use super::columns::Column;
 use super::metrics::variance;
+use super::signal::groups_of_scores;
 use crate::config::schema::MetricNames;
 use crate::tracking::Metrics;
 
@@ -22,6 +23,16 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("objective/non_score_reward", None),
     ("objective/rlhf_reward", Some("critic/rewards/mean")),
     ("objective/scores", Some("critic/score/mean")),
+    // Of online DPO: the best response to each prompt less the worst, the responses that ended by themselves, and what the loss says of
+    // the pairs.
+    ("objective/scores_margin", None),
+    ("val/contain_eos_token", None),
+    ("rewards/chosen", Some("actor/rewards/chosen")),
+    ("rewards/rejected", Some("actor/rewards/rejected")),
+    ("rewards/margins", Some("actor/rewards/margins")),
+    ("rewards/accuracies", Some("actor/rewards/accuracies")),
+    ("logps/chosen", Some("actor/logps/chosen")),
+    ("logps/rejected", Some("actor/logps/rejected")),
     // Of TRL today: scores with their deviation, and the share of prompts whose responses all have the same.
     ("reward", Some("critic/score/mean")),
     ("reward_std", Some("critic/score/std")),
@@ -76,7 +87,15 @@ pub fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics)
         metrics.set("objective/kl", mean(&|t| f64::from(old[t]) - f64::from(reference[t])));
     }
     metrics.set("val/clipfrac_avg", metrics.get("critic/vf_clipfrac").unwrap_or(0.0));
-    metrics.set("val/num_eos_tokens", (0..batch.len()).filter(|&i| !batch.truncated(i)).count() as f64);
+    let ended = (0..batch.len()).filter(|&i| !batch.truncated(i)).count() as f64;
+    metrics.set("val/num_eos_tokens", ended);
+    metrics.set("val/contain_eos_token", ended / count);
+    let spread =
+        |scores: &Vec<f64>| scores.iter().copied().fold(f64::MIN, f64::max) - scores.iter().copied().fold(f64::MAX, f64::min);
+    let spreads: Vec<f64> = groups_of_scores(batch).iter().map(spread).collect();
+    if !spreads.is_empty() {
+        metrics.set("objective/scores_margin", spreads.iter().sum::<f64>() / spreads.len() as f64);
+    }
 }
 
 /// A row of metrics under the chosen names. What TRL has no name for keeps verl's.

@@ -95,7 +95,8 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
-    let no_reference = (!config.has_reference(), "no KL term needs a reference (use_kl_loss, use_kl_in_reward)");
+    let no_reference =
+        (!config.has_reference(), "neither the policy loss nor a KL term needs a reference (use_kl_loss, use_kl_in_reward)");
     let no_sync = (!config.actor_rollout_ref.reference.sync_ref_model, "sync_ref_model is false");
     let no_filter = (!algorithm.filter_groups.enable, "algorithm.filter_groups.enable is false");
     let no_pf_ppo = (!algorithm.use_pf_ppo, "algorithm.use_pf_ppo is false");
@@ -237,16 +238,18 @@ mod tests {
         let (offsets, options) = (OFFSETS, &objective.options);
         let (log_prob, old_log_prob, mask) = (&log_prob, &old, &mask);
         let mut stream = Stream::new(1, "draws", &[]);
-        let x = MiniBatch { offsets, mask, log_prob, entropy: &entropy, old_log_prob, advantages: &advantages, options };
+        let (entropy, advantages, reference) = (&entropy, &advantages, column("reference", 1.0));
+        let (ref_log_prob, groups) = (Some(reference.as_slice()), &[0, 0, 1, 1][..]);
+        let x = MiniBatch { offsets, mask, log_prob, entropy, old_log_prob, advantages, ref_log_prob, groups, options };
         let prepared = objective.prepare(&x, &mut || stream.uniform());
         objective.evaluate(&LossColumns {
             offsets,
             mask,
             log_prob,
-            entropy: &entropy,
+            entropy,
             old_log_prob: Some(old_log_prob),
             ref_log_prob: None,
-            advantages: &advantages,
+            advantages,
             weights: mask,
             penalty_weights: mask,
             rollout_is_weights: None,

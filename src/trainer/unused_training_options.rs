@@ -36,7 +36,8 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> 
 
     let recomputes = algorithms::needs_old_log_probs(config, &inputs.plan, &corrections);
     let no_pass = (!recomputes, "no log-probabilities are computed again");
-    let no_reference = (!config.has_reference(), "no KL term needs a reference (use_kl_loss, use_kl_in_reward)");
+    let no_reference =
+        (!config.has_reference(), "neither the policy loss nor a KL term needs a reference (use_kl_loss, use_kl_in_reward)");
     let by_tokens = |dynamic: bool| (dynamic, "passes are cut by tokens (use_dynamic_bsz)");
     let by_sequences = |dynamic: bool| (!dynamic, "passes are cut by sequences (use_dynamic_bsz is false)");
 

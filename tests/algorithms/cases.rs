@@ -104,6 +104,8 @@ impl<'a> Case<'a> {
             entropy: &entropy,
             old_log_prob: &old_log_prob,
             advantages,
+            ref_log_prob: reference.as_deref(),
+            groups: &[],
             options: &objective.options,
         };
         let prepared = objective.prepare(&mini_batch, &mut || 0.5);

@@ -194,6 +194,8 @@ fn golden_bypass_mode() {
                     entropy: &entropy,
                     old_log_prob: &rollout,
                     advantages: &advantages,
+                    ref_log_prob: None,
+                    groups: &[],
                     options: &objective.options,
                 },
                 &mut || 0.5,

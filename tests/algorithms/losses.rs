@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, loss_options, number, rows};
 
 /// Losses that verl's goldens lack: those of TRL, and those with randomness or a mode of their own.
-const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode"];
+const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode", "dpo"];
 
 fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyObjective {
     PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 }

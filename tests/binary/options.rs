@@ -125,6 +125,8 @@ fn options() -> Vec<(&'static str, Vec<String>, &'static str, &'static str)> {
         ("vespo-neg", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_k_neg=5", "actor/grad_norm"),
         ("vespo-rate", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_lambda_pos=9", "actor/grad_norm"),
         ("vespo-rate-neg", loss("vespo"), "actor_rollout_ref.actor.policy_loss.vespo_lambda_neg=9", "actor/grad_norm"),
+        ("dpo", loss("dpo"), "actor_rollout_ref.actor.policy_loss.dpo_beta=9", "actor/grad_norm"),
+        ("dpo-loss", loss("dpo"), "actor_rollout_ref.actor.policy_loss.dpo_loss_type=hinge", "actor/pg_loss"),
         ("pf-ppo-power", beside(&["algorithm.use_pf_ppo=true"]), "algorithm.pf_ppo.weight_pow=0", "critic/score/mean"),
         (
             "gdpo-keys",

@@ -23,6 +23,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: generation and training disagree little, and recomputing log-probabilities costs too much.",
     aggregation: None,
     prepare: Some(prepare),
+    needs: &[],
     reads: vanilla::CLIPPING,
     refuses: &[Refusal {
         key: SWITCH,

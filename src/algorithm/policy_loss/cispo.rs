@@ -14,6 +14,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: rare tokens that turn an argument must keep their gradient; with clip_ratio_low of 1 or more, as in the paper.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: &CLIP_RANGE,
     refuses: &[],
     chosen_by: None,

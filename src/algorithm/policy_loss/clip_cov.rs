@@ -16,6 +16,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: the entropy falls early and the reward stops rising.",
     aggregation: None,
     prepare: Some(prepare),
+    needs: &[],
     reads: &[
         CLIP_RANGE[0],
         CLIP_RANGE[1],

@@ -19,6 +19,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           divergences.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: dppo_tv::TRUNCATED,
     refuses: &[],
     chosen_by: None,

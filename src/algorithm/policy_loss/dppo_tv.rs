@@ -19,6 +19,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           probabilities, and clip_ratio_c is better near 20 than at 3.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: TRUNCATED,
     refuses: &[],
     chosen_by: None,

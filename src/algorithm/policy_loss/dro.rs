@@ -13,6 +13,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: offline or very stale data, where ratios are useless. Needs actor.policy_loss.dro_beta; called without one, β is 0.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: &["actor_rollout_ref.actor.policy_loss.dro_beta"],
     refuses: &[Refusal {
         key: "actor_rollout_ref.actor.policy_loss.dro_beta",

@@ -6,7 +6,7 @@ use super::super::aggregate::{self, Aggregation};
 use super::super::column::{Segments, masked_sum};
 use super::super::options::{OptionValue, Options};
 use super::super::rollout_correction::{BypassLoss, RolloutCorrection};
-use crate::util::choice::Refusal;
+use crate::util::choice::{Need, Refusal};
 
 /// The bound of log-ratios, so that e^Δ, and a gradient's square, stay finite. verl and OpenRLHF use the same.
 pub(super) const MAX_LOG_RATIO: f64 = 20.0;
@@ -139,6 +139,10 @@ pub struct MiniBatch<'a> {
     /// log π under the old policy, as in [`LossInput`]; equal to `log_prob` in the on-policy case.
     pub old_log_prob: &'a [f32],
     pub advantages: &'a [f32],
+    /// log π under the reference, where there is one.
+    pub ref_log_prob: Option<&'a [f32]>,
+    /// The prompt that each sequence answers: a number that the responses to one prompt share.
+    pub groups: &'a [usize],
     pub options: &'a LossOptions,
 }
 
@@ -164,6 +168,8 @@ pub struct PolicyLoss {
     /// The aggregation that the loss is defined with, which replaces `actor.loss_agg_mode`.
     pub aggregation: Option<&'static str>,
     pub prepare: Option<Prepare>,
+    /// The things that a run must provide for the entry.
+    pub needs: &'static [Need],
     /// The settings that the entry reads, as full keys; their values are in [`LossInput::options`].
     pub reads: &'static [&'static str],
     /// The settings that cannot be combined with the entry.

@@ -18,6 +18,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: token ratios with heavy tails; with a wide clip range, such as 0.4. The clip range is one of log-ratios.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,
+    needs: &[],
     reads: &CLIP_RANGE,
     refuses: &[],
     chosen_by: None,

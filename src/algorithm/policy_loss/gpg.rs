@@ -12,6 +12,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: one update per batch, so that the data are on-policy; with the estimator of the same name.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: &[],
     refuses: &[],
     chosen_by: None,

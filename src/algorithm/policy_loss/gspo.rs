@@ -22,6 +22,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: mixture-of-experts models and long responses, with clip ranges near 3e-4 and seq-mean-token-mean.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: &CLIP_RANGE,
     refuses: &[],
     chosen_by: None,

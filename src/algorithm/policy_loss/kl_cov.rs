@@ -17,6 +17,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: the entropy falls early and the reward stops rising, and clip_cov is too rough.",
     aggregation: None,
     prepare: Some(prepare),
+    needs: &[],
     reads: &["actor_rollout_ref.actor.policy_loss.kl_cov_ratio", "actor_rollout_ref.actor.policy_loss.ppo_kl_coef"],
     refuses: &[],
     chosen_by: None,

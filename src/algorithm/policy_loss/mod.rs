@@ -8,6 +8,7 @@ mod bypass_mode;
 mod cispo;
 mod clip_cov;
 mod covariance;
+mod dpo;
 mod dppo_kl;
 mod dppo_tv;
 mod dro;
@@ -23,6 +24,7 @@ mod sapo;
 mod vanilla;
 mod vespo;
 
+pub use dpo::loss_types as dpo_loss_types;
 pub use vanilla::CLIPPING;
 
 use self::entry::{CLIP_RANGE, MAX_LOG_RATIO};
@@ -44,6 +46,7 @@ pub static POLICY_LOSSES: &[PolicyLoss] = &[
     dro::LOSS,
     rloo::LOSS,
     vespo::LOSS,
+    dpo::LOSS,
     bypass_mode::LOSS,
 ];
 
@@ -60,6 +63,7 @@ pub fn chosen(name: &str, is_on: impl Fn(&str) -> bool) -> Option<&'static Polic
 /// Returns the names that a key may hold, for the configuration.
 pub fn choices(key: &'static str) -> impl Iterator<Item = Choice> {
     let choice = move |loss: &'static PolicyLoss, name: &'static str| Choice {
+        needs: loss.needs,
         reads: loss.reads.to_vec(),
         refuses: loss.refuses,
         chosen_by: loss.chosen_by,

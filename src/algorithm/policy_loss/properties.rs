@@ -31,7 +31,9 @@ fn plain() -> Vec<PolicyObjective> {
     };
     let vanilla = find("vanilla").unwrap();
     let with_delta = of(vanilla, options(vanilla).with("delta", 1.5));
-    POLICY_LOSSES.iter().map(|loss| of(loss, options(loss))).chain([with_delta]).collect()
+    // A loss that compares responses with each other and with a reference is no policy gradient, and has tests of its own.
+    let alone = POLICY_LOSSES.iter().filter(|loss| loss.needs.is_empty());
+    alone.map(|loss| of(loss, options(loss))).chain([with_delta]).collect()
 }
 
 /// Returns every loss together with all other terms of the actor's loss.
@@ -75,6 +77,8 @@ fn update(objective: &PolicyObjective, mode: &Aggregation, c: &Columns, weighted
         entropy,
         old_log_prob: old,
         advantages,
+        ref_log_prob: Some(reference),
+        groups: &[],
         options: &objective.options,
     };
     let prepared = objective.prepare(&mini_batch, &mut || 0.5);
@@ -271,7 +275,9 @@ proptest! {
         let chosen = |share: f64| {
             let objective = PolicyObjective { top_entropy_quantile: share, ..plain().remove(0) };
             let [_, log_prob, old_log_prob, _, advantages, entropy] = &c.values;
-            let x = MiniBatch { offsets: &c.offsets, mask, log_prob, entropy, old_log_prob, advantages, options: &objective.options };
+            let (offsets, options) = (&c.offsets, &objective.options);
+            let (ref_log_prob, groups) = (None, &[][..]);
+            let x = MiniBatch { offsets, mask, log_prob, entropy, old_log_prob, advantages, ref_log_prob, groups, options };
             objective.prepare(&x, &mut || 0.5).entropy_mask
         };
         prop_assert_eq!(chosen(1.0), None);
@@ -352,6 +358,8 @@ fn clip_cov_silences_its_share_of_the_candidates_at_random() {
         entropy: &[0.0; 6],
         old_log_prob: &[-2.5, -1.0, -3.0, -1.5, f32::NAN, -3.0],
         advantages: &[1.0, 1.0, -1.0, 1.0, f32::NAN, -2.0],
+        ref_log_prob: None,
+        groups: &[0, 1],
         options: &options,
     };
     let factor = |number: f64| (loss.prepare.unwrap())(&x, &mut || number).factor;

@@ -18,6 +18,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           long responses weigh more, and off-policy ratios leave the clip range soon.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,
+    needs: &[],
     reads: &CLIP_RANGE,
     refuses: &[],
     chosen_by: None,

@@ -16,6 +16,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: instead of clipping, when many tokens are clipped and their signal is lost.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,
+    needs: &[],
     reads: &["actor_rollout_ref.actor.tau_pos", "actor_rollout_ref.actor.tau_neg"],
     refuses: &[],
     chosen_by: None,

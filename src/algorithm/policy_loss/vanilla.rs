@@ -28,6 +28,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: the default; every other loss is measured against it.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: CLIPPING,
     refuses: &[],
     chosen_by: None,

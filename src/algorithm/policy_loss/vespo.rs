@@ -21,6 +21,7 @@ pub const LOSS: PolicyLoss = PolicyLoss {
           When: very stale data, asynchronous rollouts; with token-mean.",
     aggregation: None,
     prepare: None,
+    needs: &[],
     reads: &[
         "actor_rollout_ref.actor.policy_loss.vespo_k_pos",
         "actor_rollout_ref.actor.policy_loss.vespo_lambda_pos",

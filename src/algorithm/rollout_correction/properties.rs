@@ -136,6 +136,8 @@ proptest! {
                     entropy: log_prob,
                     old_log_prob: rollout,
                     advantages,
+                    ref_log_prob: None,
+                    groups: &[],
                     options: &objective.options,
                 },
                 &mut || 0.5,

@@ -95,6 +95,8 @@ pub struct PolicyLossConfig {
     pub vespo_lambda_pos: f64,
     pub vespo_k_neg: f64,
     pub vespo_lambda_neg: f64,
+    pub dpo_loss_type: String,
+    pub dpo_beta: f64,
 }
 
 /// The contents of a checkpoint.
@@ -134,4 +136,7 @@ pub struct RefConfig {
     pub sync_ref_model: bool,
     pub ref_model_mixup_alpha: f64,
     pub ref_model_sync_steps: u64,
+    /// True if the policy loss itself compares with the reference: no setting, but a consequence of `loss_mode`.
+    #[serde(skip)]
+    pub is_in_loss: bool,
 }

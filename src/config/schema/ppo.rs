@@ -36,9 +36,10 @@ impl PpoConfig {
         self.critic.enable == Some(true)
     }
 
-    /// True if a KL term, in the loss or in the reward, compares the policy with a reference.
+    /// True if the policy loss, or a KL term in the loss or in the reward, compares the policy with a reference.
     pub fn has_reference(&self) -> bool {
-        self.actor_rollout_ref.actor.use_kl_loss || self.algorithm.use_kl_in_reward
+        let is_in_loss = self.actor_rollout_ref.reference.is_in_loss;
+        is_in_loss || self.actor_rollout_ref.actor.use_kl_loss || self.algorithm.use_kl_in_reward
     }
 
     /// Returns the settings that make up a score.

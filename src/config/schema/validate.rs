@@ -2,7 +2,7 @@
 
 use super::loadable::Schema;
 use super::place::Place;
-use super::ppo::{ADV_ESTIMATOR, PpoConfig};
+use super::ppo::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
 use super::trainer::{ResumeMode, TrainerConfig};
 use super::{validate_algorithm, validate_critic, validate_reward};
 use crate::config::plan::BatchPlan;
@@ -16,6 +16,8 @@ impl Schema for PpoConfig {
     fn completed(mut self, choices: &Choices) -> Self {
         let needed = choices.needs(ADV_ESTIMATOR, &self.algorithm.adv_estimator, Need::Critic);
         self.critic.enable.get_or_insert(needed);
+        let mode = &self.actor_rollout_ref.actor.policy_loss.loss_mode;
+        self.actor_rollout_ref.reference.is_in_loss = choices.needs(LOSS_MODE, mode, Need::Reference);
         self
     }
 

@@ -40,6 +40,7 @@ impl LearningSide {
                 sequences: trajectories.iter().map(|&i| batch.sequence(i)).collect(),
                 columns: self.weighted(batch.columns().select(&trajectories), size),
                 trajectories: &trajectories,
+                groups: trajectories.iter().map(|&i| batch.group[i]).collect(),
                 place: [at.step, epoch as u64, place as u64],
             };
             let mut gradients = Gradients::default();
@@ -162,6 +163,8 @@ impl LearningSide {
                 entropy: &stats.entropy,
                 old_log_prob: self.old_log_prob(columns).unwrap_or(&stats.log_prob),
                 advantages: &columns[Column::Advantages],
+                ref_log_prob: columns.get(Column::RefLogProb),
+                groups: &mini.groups,
                 options: &self.objective.options,
             },
             &mut || stream.uniform(),
@@ -189,6 +192,8 @@ fn nonfinite_of(stats: &TokenStats, result: &LossResult, offsets: &[usize]) -> O
 /// One mini-batch, its trajectories one after another.
 struct ActorMiniBatch<'a> {
     trajectories: &'a [usize],
+    /// The prompt that each trajectory answers.
+    groups: Vec<usize>,
     sequences: Vec<Sequence<'a>>,
     columns: Columns,
     /// The numbers that tell it from all others of the run: step, epoch and place in the epoch.

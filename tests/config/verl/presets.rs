@@ -56,6 +56,8 @@ const OWN: &[&str] = &[
     // As in later editions; 0.4.1 makes no correction with these numbers.
     "actor_rollout_ref.rollout.logprobs_mode processed_logprobs",
     // Options of algorithms that are off, or other names for verl's behaviour.
+    "actor_rollout_ref.actor.policy_loss.dpo_beta 0.1",
+    "actor_rollout_ref.actor.policy_loss.dpo_loss_type sigmoid",
     "actor_rollout_ref.actor.policy_loss.top_entropy_quantile 1.0",
     "actor_rollout_ref.actor.policy_loss.vespo_k_neg 3.0",
     "actor_rollout_ref.actor.policy_loss.vespo_k_pos 2.0",
