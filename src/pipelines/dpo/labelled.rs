@@ -82,7 +82,7 @@ fn mismatched(rows: &[&Unpaired], batch: &Batch<PreferenceExample>, reference: &
         let stats = model.frozen().token_stats(&of_micro, 1.0, None);
         for (&i, tokens) in micro.iter().zip(split(&of_micro, &stats.log_prob)) {
             let policy: f64 = tokens.iter().map(|&lp| f64::from(lp)).sum();
-            ratios[i] = policy - compared(policy, reference.mismatched(sequences[i]));
+            ratios[i] = policy - compared(policy, reference.mismatched(sequences[i]), tokens.len());
         }
     }
     kl(ratios.into_iter())
