@@ -18,6 +18,8 @@
 //! [`preference`] stands by itself: the losses of preference pairs and of answers with a label, for the stages without rewards
 //! ([`preference::PREFERENCE_LOSSES`]).
 //!
+//! Reward models have losses of their own, on pairs of texts and on steps: [`ranking`].
+//!
 //! Each table is explicit: a new algorithm is one file and one line. The `doc` of an entry starts with a one-line summary, then
 //! gives the formula, the paper and the functions of verl, TRL or OpenRLHF that it agrees with.
 
@@ -30,6 +32,7 @@ pub mod options;
 pub mod pf_ppo;
 pub mod policy_loss;
 pub mod preference;
+pub mod ranking;
 pub mod reward_shaping;
 pub mod rollout_correction;
 pub mod value_loss;

@@ -81,6 +81,11 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     ),
     (Effect, &["algorithm.desirable_weight", "algorithm.undesirable_weight"]),
     (Free("the same numbers, kept or computed again"), &["ref.precompute_log_prob", "ref.log_prob_path"]),
+    (Effect, &["data.margin_key", "data.completions_key"]),
+    (Effect, &["data.labels_key", "data.step_separator", "data.train_on_last_step_only", "data.input_key"]),
+    // These decide which head the model has; a head comes from the checkpoint.
+    (Refused(CheckpointPart::Policy), &["data.placeholder_token", "algorithm.init_head"]),
+    (Effect, &["algorithm.center_rewards_coefficient", "algorithm.reward_tokens"]),
     (Refused(CheckpointPart::Policy), &["data.tokenizer", "model.tokenizer_path"]),
     (Effect, &["model.custom_chat_template"]),
     // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.
@@ -144,6 +149,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["critic.enable", "critic.ppo_mini_batch_size", "critic.ppo_epochs", "critic.shuffle", "critic.data_loader_seed"]),
     (Effect, &["critic.grad_clip", "critic.cliprange_value", "critic.loss_agg_mode", "critic.loss_scale_factor"]),
     (Validation, &["reward_model.enable", "reward_model.model.*", "reward_model.max_length", "reward_model.reward_manager"]),
+    (Validation, &["reward_model.step_*", "reward_model.placeholder_token", "reward_model.reward_tokens"]),
     (Validation, &["reward_model.reward_kwargs.**", "reward_model.remote_url", "reward_model.reward_functions"]),
     (Validation, &["reward_model.reward_weights", "custom_reward_function.**"]),
     (MEMORY, &["reward_model.micro_batch_size_per_gpu", "reward_model.use_dynamic_bsz"]),
@@ -183,7 +189,7 @@ pub(super) fn fate(key: &str) -> Option<ChangeEffect> {
 mod tests {
     use super::*;
     use crate::config::defaults;
-    use crate::config::schema::{DpoConfig, PpoConfig, Schema, SftConfig};
+    use crate::config::schema::{DpoConfig, PpoConfig, RmConfig, Schema, SftConfig};
 
     fn fates(key: &str) -> Vec<ChangeEffect> {
         let lines = CHANGES.iter().flat_map(|(fate, patterns)| patterns.iter().map(move |pattern| (fate, pattern)));
@@ -193,7 +199,7 @@ mod tests {
     /// A new setting needs an entry that says what its change means for a resumed run.
     #[test]
     fn every_key_has_one_fate_and_every_pattern_a_key() {
-        let keys = [PpoConfig::DEFAULT_NAME, SftConfig::DEFAULT_NAME, DpoConfig::DEFAULT_NAME]
+        let keys = [PpoConfig::DEFAULT_NAME, SftConfig::DEFAULT_NAME, RmConfig::DEFAULT_NAME, DpoConfig::DEFAULT_NAME]
             .map(|name| defaults(name).unwrap().settings())
             .concat();
         let undecided: Vec<_> =

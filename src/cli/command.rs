@@ -10,6 +10,7 @@ use super::{
     serve_rm, stage, train,
 };
 use crate::pipelines::dpo::Dpo;
+use crate::pipelines::rm::Rm;
 use crate::pipelines::sft::Sft;
 use crate::run::Output;
 use crate::util::suggest::did_you_mean;
@@ -30,6 +31,8 @@ pub struct Cli {
 enum Command {
     /// Supervised fine-tuning (sft_trainer.yaml)
     Sft(stage::StageArgs),
+    /// Train a reward model, of whole answers or of steps (rm_trainer.yaml)
+    Rm(stage::StageArgs),
     /// Learn from preferences: DPO, KTO, ORPO, SimPO and their relatives (dpo_trainer.yaml)
     Dpo(stage::StageArgs),
     /// Write responses to the prompts of a file (generation.yaml)
@@ -109,6 +112,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     match cli.command {
         None => train::run(&cli.train, output),
         Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),
+        Some(Command::Rm(args)) => stage::run::<Rm>(&args, output),
         Some(Command::Dpo(args)) => stage::run::<Dpo>(&args, output),
         Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),

@@ -16,6 +16,7 @@ use super::print::print;
 use crate::config::schema::{Device, Dtype};
 use crate::job::hub_names::model_folder;
 use crate::pipelines::serve_rm::{Server, ServerOptions};
+use crate::reward::steps::StepOptions;
 use crate::server::Limits;
 use crate::util::secret::remember;
 
@@ -36,6 +37,18 @@ pub struct ServeRmArgs {
     /// Queries that go through the model together, also of several requests; it changes no score
     #[arg(long, value_name = "QUERIES", default_value = "16")]
     batch_size: NonZeroUsize,
+    /// Score of a text that a process reward model judges step by step: min, last, mean or prod
+    #[arg(long, value_name = "NAME", default_value = "min")]
+    step_score: String,
+    /// Text between steps, for a process reward model [default: a newline]
+    #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
+    step_separator: String,
+    /// Token behind every step at which a language model judges it
+    #[arg(long, value_name = "TOKEN", requires = "reward_token")]
+    placeholder_token: Option<String>,
+    /// Token by which a language model judges; once for each, the better one first
+    #[arg(long, value_name = "TOKEN", requires = "placeholder_token", allow_hyphen_values = true)]
+    reward_token: Vec<String>,
     /// cpu, cuda or cuda:N
     #[arg(long, default_value = "cpu", value_parser = named::<Device>)]
     device: Device,
@@ -81,6 +94,12 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
         port: args.port,
         max_len: args.max_len.map(NonZeroUsize::get),
         batch_size: args.batch_size.get(),
+        steps: StepOptions {
+            separator: args.step_separator.clone(),
+            placeholder: args.placeholder_token.clone(),
+            reward_tokens: args.reward_token.clone(),
+            score: args.step_score.clone(),
+        },
         device: args.device,
         dtype: args.dtype,
         limits: Limits {

@@ -16,6 +16,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("ref/dp_ref", include_str!("../../config/ref/dp_ref.yaml")),
     ("reward/default", include_str!("../../config/reward/default.yaml")),
     ("reward_model/dp_reward_model", include_str!("../../config/reward_model/dp_reward_model.yaml")),
+    ("rm_trainer", include_str!("../../config/rm_trainer.yaml")),
     ("rollout/rollout", include_str!("../../config/rollout/rollout.yaml")),
     ("sft_trainer", include_str!("../../config/sft_trainer.yaml")),
     ("stage/checkpoint", include_str!("../../config/stage/checkpoint.yaml")),

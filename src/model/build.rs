@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
 use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
 use super::ops::tensor_from_vec;
+use super::weights::FreshHead;
 use crate::util::rng::Stream;
 
 /// A source of parameters: the values of (name, shape), row-major.
@@ -19,8 +20,8 @@ impl Decoder {
     }
 
     /// Builds a network with matrices drawn from Normal(0, initializer_range), zero biases, and norms that leave the scale as it
-    /// is.
-    pub fn random(config: &DecoderConfig, seed: u64, device: &Device) -> Result<Self> {
+    /// is. `fresh_head`, where there is one, gives the values of the head.
+    pub fn random(config: &DecoderConfig, seed: u64, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Self> {
         let unit = match config.norm {
             NormKind::Rms { offset } => 1.0 - offset as f32,
             NormKind::Layer => 1.0,
@@ -28,6 +29,9 @@ impl Decoder {
         let mut parameter = 0;
         Self::build(config, device, &mut |name, shape| {
             parameter += 1;
+            if let Some(fresh) = fresh_head.filter(|_| name.starts_with("lm_head.")) {
+                return Ok(fresh(name, shape));
+            }
             let n: usize = shape.iter().product();
             let mut stream = Stream::new(seed, "init", &[parameter]);
             Ok(match (shape.len(), name.ends_with("bias")) {
@@ -59,7 +63,7 @@ impl Builder<'_> {
         let layers = (0..c.num_hidden_layers).map(|i| self.block(&format!("model.layers.{i}"))).collect::<Result<_>>()?;
         let norm = self.norm("model.norm", c.hidden_size)?;
         let lm_head = match c.head {
-            HeadKind::Scalar { bias, .. } => Some(self.linear("lm_head", 1, c.hidden_size, bias)?),
+            HeadKind::Classifier { bias, labels, .. } => Some(self.linear("lm_head", labels, c.hidden_size, bias)?),
             HeadKind::Language if c.tie_word_embeddings => None,
             HeadKind::Language => Some(self.linear("lm_head", c.vocab_size, c.hidden_size, false)?),
         };

@@ -27,7 +27,7 @@ pub enum Init {
     Random { seed: u64 },
 }
 
-/// A decoder of f32 parameters on one device: a causal language model, or one with a [scalar head](super::scalar).
+/// A decoder of f32 parameters on one device: a causal language model, or one with the head of a [classifier](super::labels).
 #[derive(Clone)]
 pub struct CausalLm {
     pub config: DecoderConfig,
@@ -41,7 +41,7 @@ pub struct CausalLm {
     pub(super) gradient_checkpointing: bool,
     /// The adapter's settings and place, if the model has an adapter; then only the adapter is trained.
     pub(super) lora: Option<Arc<Adapted>>,
-    hf: Arc<HfConfig>,
+    pub(super) hf: Arc<HfConfig>,
     /// The frequencies of rotary positions, and the factor on their cos and sin.
     frequencies: Option<(Arc<Vec<f32>>, f32)>,
 }
@@ -87,7 +87,7 @@ impl CausalLm {
                         folder.display()
                     );
                 }
-                Decoder::random(&config, seed, device)?
+                Decoder::random(&config, seed, fresh_head, device)?
             }
         };
         let frequencies = match &config.positions {
@@ -124,7 +124,7 @@ impl CausalLm {
     pub fn reload(&self, folder: &Path) -> Result<Self> {
         let loaded = match self.config.head {
             HeadKind::Language => Self::load(folder, Init::Pretrained, &self.device)?,
-            HeadKind::Scalar { .. } => Self::load_scalar(folder, Init::Pretrained, None, &self.device)?,
+            HeadKind::Classifier { labels, .. } => Self::load_labels(folder, Init::Pretrained, labels, None, &self.device)?,
         };
         Ok(Self { dtype: self.dtype, gradient_checkpointing: self.gradient_checkpointing, ..loaded })
     }

@@ -39,8 +39,8 @@ pub enum Positions {
 pub enum HeadKind {
     /// Logits of the vocabulary.
     Language,
-    /// One number per token, of a critic or a reward model: [1, h], under this name in files.
-    Scalar { name: &'static str, bias: bool },
+    /// So many numbers per token, of a critic or a reward model: [labels, h], under this name in files.
+    Classifier { name: &'static str, bias: bool, labels: usize },
 }
 
 /// A decoder-only transformer.
@@ -96,7 +96,7 @@ impl DecoderConfig {
     /// The place of a parameter in files.
     pub fn place(&self, parameter: &str) -> Place {
         match (self.head, parameter.strip_prefix("lm_head.")) {
-            (HeadKind::Scalar { name, .. }, Some(rest)) => {
+            (HeadKind::Classifier { name, .. }, Some(rest)) => {
                 Place { name: format!("{name}.{rest}"), part: None, transposed: false }
             }
             _ => self.naming.place(parameter),

@@ -15,6 +15,7 @@ use crate::util::foreign;
 use crate::util::model_below::models_below;
 
 /// A parsed config.json.
+#[derive(Clone)]
 pub struct HfConfig {
     pub json: Map<String, Value>,
 }

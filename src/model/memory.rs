@@ -109,7 +109,7 @@ impl DecoderConfig {
         let norm = if self.norm == NormKind::Layer { 2 * h } else { h };
         let norms = norm * if self.residual == Residual::Sandwich { 4 } else { 2 };
         let head = match self.head {
-            HeadKind::Scalar { bias: has, .. } => h + bias(has, 1),
+            HeadKind::Classifier { bias: has, labels, .. } => (h + bias(has, 1)) * labels as Numbers,
             HeadKind::Language if self.tie_word_embeddings => 0,
             HeadKind::Language => self.vocabulary() * h,
         };
@@ -178,8 +178,8 @@ impl DecoderConfig {
 
     /// Numbers of one tile of logits, or of this many copies of the logits of one chunk of tokens.
     fn logits(&self, widest: Widest, copies: Option<Numbers>) -> Numbers {
-        if self.head != HeadKind::Language {
-            return widest.predicted();
+        if let HeadKind::Classifier { labels, .. } = self.head {
+            return widest.predicted() * labels as Numbers;
         }
         let (rows, columns) = head::tile(widest.predicted, self.vocab_size);
         let (rows, columns) = (rows as Numbers, columns as Numbers);

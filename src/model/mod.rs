@@ -2,8 +2,8 @@
 //!
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
-//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`scalar`] (critics and reward
-//! models), [`lora`] (adapters), `decoding` and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
+//! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`labels`] (classifiers), [`readout`] (numbers after
+//! some tokens), [`scalar`] (critics and reward models), [`lora`] (adapters), `decoding` and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
 //! [`ops`] (fused operations).
 
 mod build;
@@ -19,12 +19,14 @@ pub mod gradients;
 pub mod hf_config;
 pub mod hf_reader;
 pub mod kv_cache;
+pub mod labels;
 pub mod lora;
 pub mod memory;
 pub mod micro_batch;
 mod mix;
 pub mod naming;
 pub mod ops;
+pub mod readout;
 pub mod rope;
 pub mod scalar;
 pub mod tensor_files;
@@ -36,6 +38,8 @@ pub use config::DecoderConfig;
 pub use families::{FAMILIES, Family};
 pub use gradients::Gradients;
 pub use kv_cache::KvCache;
+pub use labels::{HeadInit, NewHead};
 pub use lora::LoraSettings;
 pub use micro_batch::Cut;
-pub use token_stats::{Sequence, TokenStats};
+pub use readout::Readout;
+pub use token_stats::{Marked, Sequence, TokenStats};

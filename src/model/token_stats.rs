@@ -37,39 +37,30 @@ impl Sequence<'_> {
     }
 }
 
+/// A text and the tokens after which a head is read ([`Readout`](super::Readout)): the last one for the score of a text, the end of
+/// each step for a process reward model. Texts with the same prompt share its pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Marked<'a> {
+    pub sequence: Sequence<'a>,
+    /// Positions in prompt and response together, in rising order: that of the prompt's last token, or later ones.
+    pub at: &'a [usize],
+}
+
 /// A micro-batch laid out for the device.
 pub(super) struct Layout {
     /// The token id of each row.
     pub(super) ids: Vec<u32>,
     pub(super) packed: Arc<Packed>,
-    /// The row whose hidden state predicts each response token, in the order of the sequences.
+    /// The rows that are read: those whose hidden states predict a response token, or those of marks, in the order of the texts.
     rows: Vec<usize>,
     pub(super) targets: Vec<u32>,
 }
 
 impl Layout {
+    /// The rows that predict the response tokens. A response's last token predicts nothing and has no row.
     pub(super) fn of(sequences: &[Sequence]) -> Self {
-        let mut by_prompt: BTreeMap<&[u32], Vec<usize>> = BTreeMap::new();
-        for (i, s) in sequences.iter().enumerate().filter(|(_, s)| !s.response.is_empty()) {
-            by_prompt.entry(s.prompt).or_default().push(i);
-        }
-        let (mut ids, mut packed) = (Vec::new(), Packed::default());
-        // The row of each sequence's last prompt token, and of its first response token.
-        let mut places = vec![(0, 0); sequences.len()];
-        for (prompt, members) in by_prompt {
-            let inputs = |i: &usize| &sequences[*i].response[..sequences[*i].response.len() - 1];
-            ids.extend_from_slice(prompt);
-            ids.extend(members.iter().flat_map(inputs));
-            let lengths: Vec<usize> = members.iter().map(|i| inputs(i).len()).collect();
-            let alone = members.len() == 1;
-            let first = if alone { packed.push(prompt.len() + lengths[0], &[]) } else { packed.push(prompt.len(), &lengths) };
-            let mut row = first + prompt.len();
-            for (i, len) in members.into_iter().zip(lengths) {
-                places[i] = (first + prompt.len() - 1, row);
-                row += len;
-            }
-        }
-        let mut layout = Self { ids, packed: packed.into(), rows: Vec::new(), targets: Vec::new() };
+        let inputs = sequences.iter().map(|s| s.response.split_last().map(|(_, inputs)| (s.prompt, inputs)));
+        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>());
         for (s, (last, first)) in sequences.iter().zip(places) {
             layout.rows.extend((0..s.response.len()).map(|t| if t == 0 { last } else { first + t - 1 }));
             layout.targets.extend_from_slice(s.response);
@@ -77,7 +68,64 @@ impl Layout {
         layout
     }
 
-    /// The rows that predict a response token, as a tensor.
+    /// The rows of the marks of some texts. Nothing after a text's last mark has a row.
+    ///
+    /// # Panics
+    /// If a mark is before the last token of a prompt or after the end of a text.
+    pub(super) fn reading(marked: &[Marked]) -> Self {
+        let inputs = marked.iter().map(|Marked { sequence: Sequence { prompt, response }, at }| {
+            let last = at.last()?;
+            Some((*prompt, &response[..last + 1 - prompt.len()]))
+        });
+        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>());
+        for (Marked { sequence, at }, (last, first)) in marked.iter().zip(places) {
+            let prompt = sequence.prompt.len();
+            layout.rows.extend(at.iter().map(|at| if at + 1 == prompt { last } else { first + at - prompt }));
+        }
+        layout
+    }
+
+    /// The rows of the marked positions of whole texts, none of which shares a pass with another.
+    pub(super) fn apart(texts: &[(&[u32], &[usize])]) -> Self {
+        let (mut ids, mut packed, mut rows) = (Vec::new(), Packed::default(), Vec::new());
+        for (text, at) in texts.iter().filter(|(text, _)| !text.is_empty()) {
+            let first = packed.push(text.len(), &[]);
+            ids.extend_from_slice(text);
+            rows.extend(at.iter().map(|at| first + at));
+        }
+        Self { ids, packed: packed.into(), rows, targets: Vec::new() }
+    }
+
+    /// Lays prompts and what follows them out, each prompt once. Also returns the row of each one's last prompt token, and of the
+    /// first token after it.
+    fn packed(inputs: &[Option<(&[u32], &[u32])>]) -> (Self, Vec<(usize, usize)>) {
+        let mut by_prompt: BTreeMap<&[u32], Vec<(usize, &[u32])>> = BTreeMap::new();
+        for (i, (prompt, inputs)) in inputs.iter().enumerate().filter_map(|(i, input)| Some((i, (*input)?))) {
+            by_prompt.entry(prompt).or_default().push((i, inputs));
+        }
+        let (mut ids, mut packed) = (Vec::new(), Packed::default());
+        let mut places = vec![(0, 0); inputs.len()];
+        for (prompt, members) in by_prompt {
+            ids.extend_from_slice(prompt);
+            ids.extend(members.iter().flat_map(|(_, inputs)| *inputs));
+            let lengths: Vec<usize> = members.iter().map(|(_, inputs)| inputs.len()).collect();
+            let alone = members.len() == 1;
+            let first = if alone { packed.push(prompt.len() + lengths[0], &[]) } else { packed.push(prompt.len(), &lengths) };
+            let mut row = first + prompt.len();
+            for ((i, _), len) in members.into_iter().zip(lengths) {
+                places[i] = (first + prompt.len() - 1, row);
+                row += len;
+            }
+        }
+        (Self { ids, packed: packed.into(), rows: Vec::new(), targets: Vec::new() }, places)
+    }
+
+    /// The number of rows that are read.
+    pub(super) fn reads(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows that are read, as a tensor.
     pub(super) fn predicting(&self, device: &Device) -> Tensor<1, Int> {
         index(self.rows.iter().copied(), device)
     }
@@ -276,5 +324,5 @@ impl Trunk {
     }
 }
 
-const EMBEDDING: &str = "model.embed_tokens.weight";
+pub(super) const EMBEDDING: &str = "model.embed_tokens.weight";
 pub(super) const HEAD: &str = "lm_head.weight";

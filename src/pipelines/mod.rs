@@ -8,6 +8,7 @@ mod export_curve;
 pub mod generate;
 pub mod generate_dry_run;
 mod generate_inputs;
+pub mod rm;
 pub mod serve_rm;
 pub mod sft;
 pub mod stage;

@@ -41,6 +41,7 @@ mod services;
 mod soft_overlong;
 mod start;
 pub mod stats;
+pub mod steps;
 #[cfg(test)]
 mod tests;
 mod think_format;

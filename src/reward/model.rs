@@ -6,8 +6,9 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::steps::Steps;
 use crate::data::{Prompt, Tokenizer};
-use crate::model::{CausalLm, Cut, Sequence};
+use crate::model::{CausalLm, Cut, Readout, Sequence};
 
 /// Rewrites conversations for a model with another tokenizer and chat template (verl's `_switch_chat_template`).
 pub struct Rewriting {
@@ -35,6 +36,35 @@ impl Rewriting {
     }
 }
 
+/// A text that a reward model reads, and the positions at which it judges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub ids: Vec<u32>,
+    /// The last token, or the ends of the steps for a process reward model; at least one.
+    pub at: Vec<usize>,
+    /// True if the end of the text was cut off.
+    pub cut: bool,
+}
+
+impl Input {
+    /// A text of at least one token, which is judged at its last one.
+    pub fn whole(ids: Vec<u32>, cut: bool) -> Self {
+        Self { at: vec![ids.len().saturating_sub(1)], ids, cut }
+    }
+
+    /// A text that is judged at these steps, cut to the largest number of tokens.
+    ///
+    /// # Errors
+    /// If no step ends within them.
+    pub fn of_steps(mut ids: Vec<u32>, mut at: Vec<usize>, most: usize) -> Result<Self> {
+        let cut = ids.len() > most;
+        ids.truncate(most);
+        at.retain(|at| *at < most);
+        ensure!(!at.is_empty(), "no step ends within {most} tokens, the most that the reward model reads");
+        Ok(Self { ids, at, cut })
+    }
+}
+
 /// The form in which a reward model reads a prompt and its response.
 pub struct Reading {
     /// Rewriting for another tokenizer; `None` to use the policy's tokens.
@@ -43,11 +73,16 @@ pub struct Reading {
     pub max_length: Option<usize>,
     /// The number of positions that the model has.
     pub positions: usize,
+    /// The way in which a process reward model judges; `None` for one that scores whole texts.
+    pub steps: Option<Steps>,
 }
 
 impl Reading {
-    /// The tokens to be scored, and `true` if their end was cut off.
-    fn input(&self, prompt: &Prompt, response: &[u32]) -> Result<(Vec<u32>, bool)> {
+    /// The tokens to be scored.
+    fn input(&self, prompt: &Prompt, response: &[u32]) -> Result<Input> {
+        if let Some(steps) = &self.steps {
+            return self.steps_of(steps, prompt, response);
+        }
         let mut ids = match &self.rewriting {
             Some(rewriting) => rewriting.ids(&prompt.messages, response)?,
             None => [&prompt.ids, response].concat(),
@@ -60,7 +95,25 @@ impl Reading {
             "the reward model would read {length} tokens, its max_position_embeddings is {positions}; \
              reward_model.max_length={positions} leaves out the end of such inputs"
         );
-        Ok((ids, cut))
+        Ok(Input::whole(ids, cut))
+    }
+
+    /// The steps of a response.
+    fn steps_of(&self, steps: &Steps, prompt: &Prompt, response: &[u32]) -> Result<Input> {
+        let from = self.rewriting.as_ref().map_or(&steps.tokenizer, |rewriting| &rewriting.from);
+        let said: Vec<u32> = response.iter().copied().filter(|id| !from.eos_ids().contains(id)).collect();
+        let asked = match &self.rewriting {
+            Some(rewriting) => rewriting.to.apply_chat_template(&prompt.messages, true, &Map::new())?,
+            None => from.decode(&prompt.ids, false)?,
+        };
+        let (ids, at) = steps.read(&asked, &from.decode(&said, false)?)?;
+        let (length, positions) = (ids.len(), self.positions);
+        ensure!(
+            self.max_length.is_some() || length <= positions,
+            "the reward model would read {length} tokens, its max_position_embeddings is {positions}; \
+             reward_model.max_length={positions} leaves out the end of such inputs"
+        );
+        Input::of_steps(ids, at, self.max_length.unwrap_or(positions))
     }
 }
 
@@ -90,20 +143,27 @@ impl RewardModel {
         let place = |prompt: &Prompt| format!("the reward model's score of a response to row {}", prompt.index);
         let read = |(prompt, response): &(&Prompt, &[u32])| self.reading.input(prompt, response).with_context(|| place(prompt));
         // All inputs are read before the first error is returned, so that the same batch always gives the same error.
-        let inputs: Vec<Result<(Vec<u32>, bool)>> = responses.par_iter().map(read).collect();
+        let inputs: Vec<Result<Input>> = responses.par_iter().map(read).collect();
         let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;
-        let texts: Vec<&[u32]> = inputs.iter().map(|(ids, _)| ids.as_slice()).collect();
-        let cut = self.reading.max_length.map(|_| inputs.iter().map(|(_, cut)| *cut).collect());
-        Ok(Verdict { scores: self.scores(&texts), cut })
+        let cut = self.reading.max_length.map(|_| inputs.iter().map(|input| input.cut).collect());
+        Ok(Verdict { scores: self.scores(&inputs.iter().collect::<Vec<_>>()), cut })
     }
 
     /// The score of each text, in the forward passes of [`Self::cut`].
-    pub fn scores(&self, texts: &[&[u32]]) -> Vec<f32> {
+    pub fn scores(&self, texts: &[&Input]) -> Vec<f32> {
+        let steps = self.reading.steps.as_ref();
+        let readout = steps.map_or(Readout::Labels, Steps::readout);
         let mut scores = vec![0.0; texts.len()];
-        for micro in self.cut.micro_batches(&texts.iter().map(|&prompt| Sequence { prompt, response: &[] }).collect::<Vec<_>>()) {
-            let passed = self.model.final_scores(&micro.iter().map(|&i| texts[i]).collect::<Vec<_>>());
-            for (i, score) in micro.into_iter().zip(passed) {
-                scores[i] = score;
+        let sequences: Vec<Sequence> = texts.iter().map(|text| Sequence { prompt: &text.ids, response: &[] }).collect();
+        for micro in self.cut.micro_batches(&sequences) {
+            let marked: Vec<(&[u32], &[usize])> = micro.iter().map(|&i| (&texts[i].ids[..], &texts[i].at[..])).collect();
+            let reads: usize = marked.iter().map(|(_, at)| at.len()).sum();
+            let numbers = self.model.scores_at(&marked, readout);
+            let (width, mut next) = (numbers.len() / reads.max(1), 0);
+            for i in micro {
+                let own = &numbers[next..next + texts[i].at.len() * width];
+                next += own.len();
+                scores[i] = steps.map_or_else(|| own[0], |steps| steps.score(own));
             }
         }
         scores

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::inputs::Inputs;
+use super::sampling::reward_model::judges_steps;
 use super::unused_training_options::of_run;
 use super::{algorithms, choices};
 use crate::algorithm::policy_loss;
@@ -113,6 +114,8 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
     let no_best = (config.trainer.metric_for_best_model.is_none(), "trainer.metric_for_best_model is null");
     let by_tokens = (rewards.enable && rewards.use_dynamic_bsz, "reward_model.use_dynamic_bsz is true");
     let no_model = (!rewards.enable, "reward_model.enable is false");
+    let no_placeholder = (rewards.enable && rewards.placeholder_token.is_none(), "reward_model.placeholder_token is null");
+    let whole_texts = (rewards.enable && !judges_steps(config), "the reward model scores whole texts");
     let correction = algorithm.rollout_correction.as_ref();
     let no_weights = (correction.is_none_or(|c| c.rollout_is.is_none()), "rollout_is is null");
     let no_rejection = (correction.is_none_or(|c| c.rollout_rs.is_none()), "rollout_rs is null");
@@ -172,6 +175,13 @@ fn others(config: &PpoConfig) -> Vec<UnusedOption> {
         (no_times, "trainer.log_completions"),
         (no_model, "reward_model.forward_max_token_len_per_gpu"),
         (no_model, "reward_model.max_length"),
+        (no_model, "reward_model.step_score"),
+        (whole_texts, "reward_model.step_score"),
+        (no_model, "reward_model.step_separator"),
+        (whole_texts, "reward_model.step_separator"),
+        (no_model, "reward_model.placeholder_token"),
+        (no_model, "reward_model.reward_tokens"),
+        (no_placeholder, "reward_model.reward_tokens"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold"),
         (no_weights, "algorithm.rollout_correction.rollout_is_threshold_lower"),
         (no_weights, "algorithm.rollout_correction.rollout_is_batch_normalize"),

@@ -13,6 +13,7 @@ mod online_dpo;
 mod preferences;
 mod python_estimators;
 mod python_rewards;
+mod ranking;
 mod rewards;
 mod rows_and_text;
 mod schedules;

@@ -29,6 +29,7 @@ mod reference;
 mod reliability;
 mod resume;
 mod reward_model;
+mod reward_training;
 mod rewards;
 mod secrets;
 mod serve_rm;

@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use crate::common::{small_run, trainer};
 
 const MODEL: &str = "data/arithmetic/reward_model";
-const SERVE: &[&str] = &["serve-rm", "--model", MODEL];
 
 /// A server that is ready; it is killed when this is dropped.
 pub struct Server {
@@ -30,10 +29,19 @@ pub struct Server {
 
 impl Server {
     pub fn start(options: &[&str]) -> Self {
-        let mut child = trainer(&[SERVE, options].concat()).env("REWARD_TOKEN", "s3cret").stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(MODEL, options)
+    }
+
+    /// A server of the reward model in a folder.
+    pub fn of(model: &str, options: &[&str]) -> Self {
+        let mut child = trainer(&[&["serve-rm", "--model", model], options].concat())
+            .env("REWARD_TOKEN", "s3cret")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix(&format!("{MODEL} answers at http://")).expect(&line);
+        let address = line.trim().strip_prefix(&format!("{model} answers at http://")).expect(&line);
         Self { child, address: address.strip_suffix("/get_reward").expect(&line).to_owned() }
     }
 
@@ -42,7 +50,7 @@ impl Server {
     }
 
     /// Sends a body, and returns the status and the JSON of the answer.
-    fn post(&self, body: &str, token: &str) -> (u16, Value) {
+    pub fn post(&self, body: &str, token: &str) -> (u16, Value) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
         let request = agent.post(self.url()).header("authorization", token);
         let mut response = request.send(body).unwrap();
@@ -81,7 +89,7 @@ fn texts() -> Vec<(String, String)> {
 fn in_process(texts: &[(String, String)]) -> Vec<f32> {
     let policy = Tokenizer::load(Path::new("data/arithmetic/model")).unwrap();
     let model = CausalLm::load_scalar(Path::new(MODEL), Init::Pretrained, None, &Device::flex()).unwrap();
-    let reading = Reading { rewriting: None, max_length: None, positions: model.config.max_position_embeddings };
+    let reading = Reading { rewriting: None, max_length: None, positions: model.config.max_position_embeddings, steps: None };
     let model = RewardModel { model, reading, cut: Cut::Sequences(5) };
     let ids = |text: &str| policy.encode(text).unwrap();
     let prompts: Vec<Prompt> = texts

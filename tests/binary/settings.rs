@@ -333,9 +333,11 @@ fn nothing_is_named_as_ignored_that_nobody_set() {
     let presets = ["2025-06", "2026-01", "2026-08"].map(|edition| (vec![], format!("verl/{edition}/ppo_trainer"), &small[..]));
     let supervised = ["recipes/arithmetic/sft.yaml", "config/sft_trainer.yaml"];
     let supervised = supervised.map(|config| (vec!["sft"], config.to_owned(), &[][..]));
+    let rm = ["config/rm_trainer.yaml", "recipes/arithmetic/rm.yaml", "recipes/arithmetic/prm.yaml"];
+    let rm = rm.map(|config| (vec!["rm"], config.to_owned(), &[][..]));
     let plain =
         [(vec![], "config/ppo_trainer.yaml".to_owned(), &[][..]), (vec!["dpo"], "config/dpo_trainer.yaml".to_owned(), &[])];
-    for (command, config, overrides) in recipes.into_iter().chain(presets).chain(supervised).chain(plain) {
+    for (command, config, overrides) in recipes.into_iter().chain(presets).chain(supervised).chain(rm).chain(plain) {
         let mut run = trainer(&command);
         let output = run.args(["--config", &config]).args(overrides).arg("--dry-run").output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use burnish::algorithm::{
-    advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, preference, reward_shaping, rollout_correction,
+    advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction,
 };
 use burnish::config::from_openrlhf::OPENRLHF;
 use burnish::config::from_trl::TRL;
@@ -150,6 +150,9 @@ fn algorithms() -> String {
               answer, Δ is their difference, and LS is log σ; with `algorithm.f_divergence_type`, δ is the difference of f′(Δ⁺) = s⁺ and \
               f′(Δ⁻) = s⁻";
     page.part_with_table("Preference losses", by, &rows, losses);
+    let losses = ranking::RANKING_LOSSES.iter().map(|l| entry(l.name, &[], l.doc, &[]));
+    let by = "`algorithm.loss_type` of `trainer rm`: r⁺ is the score of the chosen answer, r⁻ that of the rejected one";
+    page.part("Losses of reward models", by, losses);
     let modes = aggregate::AGGREGATIONS.iter().map(|a| entry(a.name, &[], a.doc, &[]));
     let mode = "`actor_rollout_ref.actor.loss_agg_mode`: the weight w of each trained token, where N counts the trained tokens of the \
                 mini-batch and S its sequences, those too of which none is trained";

@@ -1,6 +1,8 @@
 //! The end of docs/features.md, rendered from the commands and the registries, and the counts that the README gives.
 
-use burnish::algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss, preference, reward_shaping, rollout_correction};
+use burnish::algorithm::{
+    advantage, aggregate, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction,
+};
 use burnish::cli::Cli;
 use burnish::data::prepare::PREPARERS;
 use burnish::model::FAMILIES;
@@ -19,6 +21,7 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("advantage estimators", "Advantage estimators", advantage::ESTIMATORS.iter().map(|e| e.name).collect()),
         ("policy losses", "Policy losses", policy_loss::POLICY_LOSSES.iter().map(|l| l.name).collect()),
         ("preference losses", "Preference losses", preference::PREFERENCE_LOSSES.iter().map(|l| l.name).collect()),
+        ("losses of reward models", "Losses of reward models", ranking::RANKING_LOSSES.iter().map(|l| l.name).collect()),
         ("loss aggregations", "Loss aggregation", aggregate::AGGREGATIONS.iter().map(|a| a.name).collect()),
         ("KL estimators", "KL estimators", kl::KL_ESTIMATORS.iter().map(|k| k.name).collect()),
         ("criteria of rollout correction", "Rollout correction", rollout_correction::CRITERIA.iter().map(|c| c.name).collect()),

@@ -8,6 +8,7 @@ mod gradients;
 mod lora;
 mod ops;
 mod plain;
+mod readout;
 mod reward_model;
 mod rollout;
 mod transformers;

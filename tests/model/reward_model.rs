@@ -18,7 +18,7 @@ fn golden(name: &str) -> PathBuf {
 fn reward_model(folder: &Path, rewriting: Option<Rewriting>, max_length: Option<usize>, cut: Cut) -> RewardModel {
     let model = CausalLm::load_scalar(folder, Init::Pretrained, None, &Device::flex()).unwrap();
     let positions = model.config.max_position_embeddings;
-    RewardModel { model, reading: Reading { rewriting, max_length, positions }, cut }
+    RewardModel { model, reading: Reading { rewriting, max_length, positions, steps: None }, cut }
 }
 
 fn prompt(ids: &[u32], text: &str, index: usize) -> Prompt {

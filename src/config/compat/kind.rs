@@ -7,6 +7,7 @@ use super::table::{EVALUATION, EVERYWHERE, Fate, GENERATION, GENERATION_ENGINE, 
 pub enum Kind {
     Rl,
     Sft,
+    Rm,
     Dpo,
     Generation,
     Evaluation,
@@ -25,7 +26,7 @@ struct Facts {
     rows: [&'static [(&'static str, Fate)]; 2],
 }
 
-const KINDS: [Facts; 5] = [
+const KINDS: [Facts; 6] = [
     Facts {
         kind: Kind::Rl,
         title: "Reinforcement learning: `trainer`",
@@ -40,6 +41,7 @@ const KINDS: [Facts; 5] = [
         verl_files: &["sft_trainer", "sft_trainer_engine"],
         rows: [SFT, &[]],
     },
+    Facts { kind: Kind::Rm, title: "Reward models: `trainer rm`", default_file: "rm_trainer", verl_files: &[], rows: [&[], &[]] },
     Facts {
         kind: Kind::Dpo,
         title: "Preference optimisation: `trainer dpo`",

@@ -15,11 +15,27 @@ pub struct RewardModelConfig {
     pub use_dynamic_bsz: bool,
     pub forward_max_token_len_per_gpu: usize,
     pub max_length: Option<usize>,
+    pub step_score: StepScoreName,
+    pub step_separator: String,
+    pub placeholder_token: Option<String>,
+    pub reward_tokens: Option<OneOrMany<String>>,
     pub reward_manager: Option<RewardManager>,
     pub reward_kwargs: RewardKwargsConfig,
     pub remote_url: Option<OneOrMany<String>>,
     pub reward_functions: Option<OneOrMany<String>>,
     pub reward_weights: Option<Vec<f64>>,
+}
+
+choices! {
+    /// The score of a text that a process reward model judges step by step.
+    pub enum StepScoreName {
+        /// The worst step.
+        Min = "min",
+        Last = "last",
+        Mean = "mean",
+        /// The product of the steps.
+        Prod = "prod",
+    }
 }
 
 /// The reward function that stands for the reward model.

@@ -64,4 +64,14 @@ pub fn reward_model(config: &PpoConfig, report: &mut Report) {
         let key = "reward_model.model.path";
         report.wrong(key, format!("`reward_model.enable=true` needs `{key}`"), format!("write {key}=FOLDER"));
     }
+    let tokens = settings.reward_tokens.as_ref().map_or(0, |tokens| tokens.0.len());
+    if settings.placeholder_token.is_some() && tokens < 2 {
+        let key = "reward_model.reward_tokens";
+        let message = format!("`reward_model.placeholder_token` needs `{key}`: two tokens or more, the better one first");
+        report.wrong(key, message, format!("write {key}=['+','-']"));
+    }
+    if settings.enable && settings.step_separator.is_empty() {
+        let key = "reward_model.step_separator";
+        report.wrong(key, format!("`{key}` is empty"), format!("write {key}='\"\\n\"'"));
+    }
 }

@@ -190,7 +190,12 @@ impl PeftAdapter {
         let (base, revision) = base_and_revision(&self.base);
         let mut config = json!({
             "peft_type": "LORA",
-            "task_type": if whole.is_empty() { "CAUSAL_LM" } else { "TOKEN_CLS" },
+            // A head of a classifier of tokens has a bias, one of a classifier of sequences none.
+            "task_type": match whole.is_empty() {
+                true => "CAUSAL_LM",
+                false if self.saved.keys().any(|name| name.ends_with(".bias")) => "TOKEN_CLS",
+                false => "SEQ_CLS",
+            },
             "modules_to_save": if whole.is_empty() { Value::Null } else { json!(whole) },
             "base_model_name_or_path": base,
             "r": self.rank,

@@ -7,11 +7,21 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use crate::server::Refusal;
 
-/// Reads the texts of `{"query": [text, …]}`. `prompts` and `labels` are accepted, if there are as many as queries, and ignored.
+/// A text to be scored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// A prompt with its response.
+    pub text: String,
+    /// The prompt, where the request has it.
+    pub prompt: Option<String>,
+}
+
+/// Reads the texts of `{"query": [text, …]}`, with `prompts` if they are texts too. `labels` are accepted, if there are as many as
+/// queries, and ignored.
 ///
 /// # Errors
 /// If a field is wrong, which the message names, or if there are more than `most` queries.
-pub fn queries(body: &[u8], most: usize) -> Result<Vec<String>, Refusal> {
+pub fn queries(body: &[u8], most: usize) -> Result<Vec<Query>, Refusal> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let read = json.deserialize_map(Request { most }).and_then(|fields| json.end().map(|()| fields));
     let [query, prompts, labels] = read.map_err(|error| Refusal::bad(format!("the body must be a JSON object: {error}")))?;
@@ -25,16 +35,21 @@ pub fn queries(body: &[u8], most: usize) -> Result<Vec<String>, Refusal> {
         Field::Other => return Err(Refusal::bad("`query` must be a list of texts")),
         Field::Unset => return Err(Refusal::bad("`query` is missing: a list of texts, each a prompt with its response")),
     };
-    for (name, field) in [("prompts", prompts), ("labels", labels)] {
+    for (name, field) in [("prompts", &prompts), ("labels", &labels)] {
         match field {
-            Field::List { count, .. } if count != queries.len() => {
+            Field::List { count, .. } if *count != queries.len() => {
                 return Err(Refusal::bad(format!("`{name}` has {count} entries for {} queries", queries.len())));
             }
             Field::Other => return Err(Refusal::bad(format!("`{name}` must be a list"))),
             _ => {}
         }
     }
-    Ok(queries)
+    let prompts = match prompts {
+        Field::List { texts, no_text: None, .. } => texts,
+        _ => Vec::new(),
+    };
+    let prompts = prompts.into_iter().map(Some).chain(std::iter::repeat(None));
+    Ok(queries.into_iter().zip(prompts).map(|(text, prompt)| Query { text, prompt }).collect())
 }
 
 /// The value of a field, as far as it is needed.
@@ -71,7 +86,7 @@ impl<'de> Visitor<'de> for Request {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let texts = if i == 0 { self.most } else { 0 };
+            let texts = if i <= 1 { self.most } else { 0 };
             if fields[i].replace(map.next_value_seed(Reader::Field { texts })?).is_some() {
                 return Err(A::Error::custom(format!("`{name}` is there twice")));
             }
@@ -187,7 +202,12 @@ mod tests {
             assert!(given.as_u16() == status && message.contains(part), "{body:.99}: {given} {message}");
         }
         let right = r#"{"query": ["a", "ü"], "prompts": null, "labels": [{"x": [1, {}]}, null], "further": [1]}"#;
-        assert_eq!(queries(right.as_bytes(), 2).unwrap(), ["a", "ü"]);
-        assert_eq!(queries(br#"{"query": []}"#, 2).unwrap(), [""; 0]);
+        let texts = |body: &str| {
+            queries(body.as_bytes(), 2).unwrap().into_iter().map(|query| (query.text, query.prompt)).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(right), [("a".to_owned(), None), ("ü".to_owned(), None)]);
+        assert_eq!(texts(r#"{"query": ["ab"], "prompts": ["a"]}"#), [("ab".to_owned(), Some("a".to_owned()))]);
+        assert_eq!(texts(r#"{"query": ["ab"], "prompts": [{}]}"#), [("ab".to_owned(), None)]);
+        assert_eq!(texts(r#"{"query": []}"#), []);
     }
 }

@@ -4,29 +4,29 @@ use std::collections::VecDeque;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// The texts of a request as token ids, the scores so far, and the channel for them.
-pub struct Job {
-    texts: Vec<Vec<u32>>,
+/// The texts of a request in tokens, the scores so far, and the channel for them.
+pub struct Job<T> {
+    texts: Vec<T>,
     scores: Vec<f32>,
     reply: oneshot::Sender<Vec<f32>>,
 }
 
-impl Job {
+impl<T> Job<T> {
     /// A job of at least one text.
-    pub fn new(texts: Vec<Vec<u32>>, reply: oneshot::Sender<Vec<f32>>) -> Self {
+    pub fn new(texts: Vec<T>, reply: oneshot::Sender<Vec<f32>>) -> Self {
         Self { texts, scores: Vec::new(), reply }
     }
 
     /// The texts that have no score yet.
-    fn left(&self) -> &[Vec<u32>] {
+    fn left(&self) -> &[T] {
         &self.texts[self.scores.len()..]
     }
 }
 
 /// Scores jobs until the channel is closed. `score` gets up to `batch_size` texts, of the requests that came first. A request whose
 /// client has left is dropped before the next pass.
-pub fn run(mut jobs: mpsc::Receiver<Job>, batch_size: usize, score: impl Fn(&[&[u32]]) -> Vec<f32>) {
-    let mut waiting: VecDeque<Job> = VecDeque::new();
+pub fn run<T>(mut jobs: mpsc::Receiver<Job<T>>, batch_size: usize, score: impl Fn(&[&T]) -> Vec<f32>) {
+    let mut waiting: VecDeque<Job<T>> = VecDeque::new();
     loop {
         waiting.retain(|job| !job.reply.is_closed());
         if waiting.is_empty() {
@@ -34,13 +34,13 @@ pub fn run(mut jobs: mpsc::Receiver<Job>, batch_size: usize, score: impl Fn(&[&[
             waiting.push_back(first);
             continue;
         }
-        let count = |waiting: &VecDeque<Job>| waiting.iter().map(|job| job.left().len()).sum::<usize>();
+        let count = |waiting: &VecDeque<Job<T>>| waiting.iter().map(|job| job.left().len()).sum::<usize>();
         while count(&waiting) < batch_size
             && let Ok(job) = jobs.try_recv()
         {
             waiting.extend(Some(job).filter(|job| !job.reply.is_closed()));
         }
-        let texts: Vec<&[u32]> = waiting.iter().flat_map(Job::left).take(batch_size).map(Vec::as_slice).collect();
+        let texts: Vec<&T> = waiting.iter().flat_map(Job::left).take(batch_size).collect();
         let mut scores = score(&texts).into_iter();
         for job in &mut waiting {
             let own = job.left().len();
@@ -68,7 +68,7 @@ mod tests {
         let replies = RefCell::new(Vec::new());
         for (i, size) in sizes.into_iter().enumerate() {
             let (reply, receive) = oneshot::channel();
-            let texts = (0..size).map(|k| vec![i as u32, k as u32]).collect();
+            let texts: Vec<[u32; 2]> = (0..size).map(|k| [i as u32, k as u32]).collect();
             assert!(send.blocking_send(Job::new(texts, reply)).is_ok());
             replies.borrow_mut().push(Some(receive));
         }
@@ -90,7 +90,7 @@ mod tests {
     fn a_client_that_leaves_costs_one_more_pass_at_most() {
         let (send, jobs) = mpsc::channel(8);
         let (reply, receive) = oneshot::channel();
-        assert!(send.blocking_send(Job::new(vec![vec![1]; 1000], reply)).is_ok());
+        assert!(send.blocking_send(Job::new(vec![1; 1000], reply)).is_ok());
         drop(send);
         let (receive, passes) = (RefCell::new(Some(receive)), RefCell::new(0));
         run(jobs, 4, |texts| {

@@ -17,8 +17,9 @@ use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
 use crate::job::models::{check_model, open_device};
 use crate::model::hf_config::HfConfig;
-use crate::model::{CausalLm, Cut, Init};
+use crate::model::{Cut, Init};
 use crate::reward::model::{Reading, RewardModel};
+use crate::reward::steps::{StepOptions, Steps, load_judge};
 use crate::server::{Hosts, Limits, serve};
 use crate::util::interrupt::Interrupt;
 
@@ -43,6 +44,8 @@ pub struct ServerOptions {
     pub max_len: Option<usize>,
     /// The number of queries per pass.
     pub batch_size: usize,
+    /// The way in which a process reward model judges.
+    pub steps: StepOptions,
     pub device: Device,
     pub dtype: Dtype,
     pub limits: Limits,
@@ -68,7 +71,8 @@ impl Server {
     /// If the folder holds no reward model, the address is taken, or the device is not available.
     pub fn new(options: ServerOptions) -> Result<Self> {
         let folder = options.model.as_path();
-        let decoder = HfConfig::read(folder)?.scalar_decoder(false)?;
+        let placeholder = options.steps.placeholder.is_some();
+        let (decoder, judges_steps) = HfConfig::read(folder)?.judging_decoder(placeholder)?;
         let tokenizer = Tokenizer::load(folder)?;
         check_model(&decoder, &tokenizer, 0, "").with_context(|| format!("{}", folder.display()))?;
         let positions = decoder.max_position_embeddings;
@@ -76,11 +80,13 @@ impl Server {
         ensure!(longest <= positions, "--max-len {longest}: {} has max_position_embeddings {positions}", folder.display());
         let (host, port) = (options.host.as_str(), options.port);
         let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
-        let model = CausalLm::load_scalar(folder, Init::Pretrained, None, &open_device(options.device)?)?;
+        let steps = || Steps::new(&options.steps, tokenizer.clone()).map(Some);
+        let [of_model, of_texts] = if judges_steps { [steps()?, steps()?] } else { [None, None] };
+        let model = load_judge(folder, Init::Pretrained, None, placeholder, &open_device(options.device)?)?;
         let model = model.computing(options.dtype.is_bfloat16(options.device), false);
-        let reading = Reading { rewriting: None, max_length: options.max_len, positions };
+        let reading = Reading { rewriting: None, max_length: options.max_len, positions, steps: of_model };
         let model = RewardModel { model, reading, cut: Cut::Sequences(options.batch_size) };
-        let texts = Texts::new(tokenizer, options.max_len, positions);
+        let texts = Texts::new(tokenizer, options.max_len, positions, of_texts);
         Ok(Self { model, texts, listener, interrupt: Interrupt::on_signals()?, options })
     }
 
@@ -106,7 +112,7 @@ impl Server {
         let hosts = hosts(&options);
         let service = Service {
             reports_cut: texts.cuts(),
-            read: Box::new(move |text| texts.read(text)),
+            read: Box::new(move |query| texts.read(query)),
             jobs: send.clone(),
             model: options.model.display().to_string(),
             max_queries: options.max_queries,

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::request::queries;
+use super::request::{Query, queries};
 use super::scoring::Job;
+use crate::reward::model::Input;
 use crate::server::{HttpResponse, Refusal, Site, json_response};
 
 const REWARD: &str = "/get_reward";
@@ -22,13 +23,13 @@ const HEALTH: &str = "/health";
 /// The field that says whether a query was cut; its name is that of the metric in training.
 const CUT: &str = "reward_model_cut";
 
-/// Returns the token ids of a text, and `true` if its end was cut off.
-type Read = Box<dyn Fn(&str) -> Result<(Vec<u32>, bool)> + Send + Sync>;
+/// Returns a text in tokens.
+type Read = Box<dyn Fn(&Query) -> Result<Input> + Send + Sync>;
 
 /// The state that all requests share.
 pub struct Service {
     pub read: Read,
-    pub jobs: mpsc::Sender<Job>,
+    pub jobs: mpsc::Sender<Job<Input>>,
     pub model: String,
     pub reports_cut: bool,
     /// The largest number of queries of one request.
@@ -99,7 +100,8 @@ impl Service {
             _ = done.send(texts);
         });
         let broke_off = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the queries could not be read");
-        let (texts, cut): (Vec<Vec<u32>>, Vec<bool>) = texts.await.map_err(broke_off)??.into_iter().unzip();
+        let texts = texts.await.map_err(broke_off)??;
+        let cut: Vec<bool> = texts.iter().map(|text| text.cut).collect();
         let scores = if texts.is_empty() { Vec::new() } else { self.pass(texts).await? };
         if let Some(i) = scores.iter().position(|score| !score.is_finite()) {
             let message = format!("the score of `query[{i}]` is {}", scores[i]);
@@ -113,10 +115,10 @@ impl Service {
         Ok(json!({"rewards": scores, "scores": scores, "extra_logs": logs}))
     }
 
-    /// The token ids of each query. It breaks off where they are no longer `wanted`.
-    fn texts(&self, body: &[u8], wanted: impl Fn() -> bool) -> Result<Vec<(Vec<u32>, bool)>, Refusal> {
+    /// Each query in tokens. It breaks off where they are no longer `wanted`.
+    fn texts(&self, body: &[u8], wanted: impl Fn() -> bool) -> Result<Vec<Input>, Refusal> {
         let read =
-            |(i, query): (usize, &String)| (self.read)(query).map_err(|error| Refusal::bad(format!("`query[{i}]`: {error:#}")));
+            |(i, query): (usize, &Query)| (self.read)(query).map_err(|error| Refusal::bad(format!("`query[{i}]`: {error:#}")));
         if !wanted() {
             return Ok(Vec::new());
         }
@@ -124,7 +126,7 @@ impl Service {
     }
 
     /// Has the model score some texts.
-    async fn pass(&self, texts: Vec<Vec<u32>>) -> Result<Vec<f32>, Refusal> {
+    async fn pass(&self, texts: Vec<Input>) -> Result<Vec<f32>, Refusal> {
         let gone = || Refusal::busy("the model does not answer");
         let (reply, scores) = oneshot::channel();
         self.jobs.send(Job::new(texts, reply)).await.map_err(|_| gone())?;

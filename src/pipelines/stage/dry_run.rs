@@ -30,7 +30,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>) -> Result<String> {
     warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config)?)?;
     let inputs = read::<O>(&config)?;
     let decoder = O::decoder(&config)?;
-    check_weights(&model.path, model.init, &decoder).context("model.path")?;
+    check_weights(&model.path, model.init, &O::decoder_in_files(&config)?).context("model.path")?;
     let per_epoch = inputs.sampler.batches_per_epoch();
     let resumed = run_settings(&config, per_epoch, inputs.total_steps).resumed_step(&loaded.tree)?;
 

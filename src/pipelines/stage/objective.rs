@@ -1,5 +1,7 @@
 //! What a stage trains on, and by which loss.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 
@@ -41,6 +43,14 @@ pub trait Objective: Sized {
         decoder(config)
     }
 
+    /// The shape of the model that the files in its folder hold: another one where a head is replaced.
+    ///
+    /// # Errors
+    /// The errors of [`decoder`](Self::decoder).
+    fn decoder_in_files(config: &Self::Config) -> Result<DecoderConfig> {
+        Self::decoder(config)
+    }
+
     /// Loads the model as it is before the first step, without adapters.
     ///
     /// # Errors
@@ -49,6 +59,14 @@ pub trait Objective: Sized {
         let keys = config.stage();
         let init = model_init(keys.model.init, keys.trainer.seed);
         CausalLm::load(keys.model.path.as_path(), init, device).context("model.path")
+    }
+
+    /// Returns the loaded model with what only the inputs tell of it.
+    ///
+    /// # Errors
+    /// If something cannot be read or does not fit.
+    fn prepared(_config: &Self::Config, _inputs: &Inputs<Self::Example>, model: CausalLm) -> Result<CausalLm> {
+        Ok(model)
     }
 
     /// Builds what the loss needs beside the model, such as a reference. `model`: as it is before the first step.
@@ -67,6 +85,14 @@ pub trait Objective: Sized {
     /// # Errors
     /// A model that cannot be read.
     fn memory(_config: &Self::Config, _memory: &mut MemoryEstimate) -> Result<()> {
+        Ok(())
+    }
+
+    /// Completes the folder of a checkpoint that holds the model and its tokenizer.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    fn saved(&self, _folder: &Path) -> Result<()> {
         Ok(())
     }
 

@@ -109,7 +109,7 @@ impl<O: Objective> Pipeline for Stage<O> {
             let path = folder.join(HUGGINGFACE).join(CHAT_TEMPLATE);
             std::fs::write(&path, template).with_context(|| format!("cannot write {}", path.display()))?;
         }
-        Ok(())
+        if has_weights(contents) { self.objective.saved(folder) } else { Ok(()) }
     }
 
     fn load(&mut self, folder: &Path) -> Result<()> {
@@ -145,6 +145,7 @@ pub fn start<O: Objective>(mut loaded: Loaded<O::Config>, output: &Output, inter
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     let bfloat16 = keys.model.dtype.is_bfloat16(keys.trainer.device);
     let model = O::model(&config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
+    let model = O::prepared(&config, &inputs, model)?;
     let model = adapter::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
     let objective = O::build(&config, &inputs, &model)?;
     let learner = learner(model, "optim", &keys.optim.optim(), keys.optim.clip_grad, inputs.total_steps)?;

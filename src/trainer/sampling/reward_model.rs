@@ -6,13 +6,14 @@ use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
 
 use crate::config::PpoConfig;
-use crate::config::schema::{Init, Location, RewardModelModelConfig};
+use crate::config::schema::{Init, Location, RewardModelConfig, RewardModelModelConfig};
 use crate::data::{Prompt, Tokenizer};
 use crate::job::models::{check_model, model_init};
 use crate::model::hf_config::HfConfig;
 use crate::model::memory::Widest;
-use crate::model::{CausalLm, Cut, DecoderConfig};
+use crate::model::{Cut, DecoderConfig};
 use crate::reward::model::{Reading, RewardModel, Rewriting};
+use crate::reward::steps::{StepOptions, Steps, judges_by_labels, load_judge};
 
 const PATH: &str = "reward_model.model.path";
 const INPUT_TOKENIZER: &str = "reward_model.model.input_tokenizer";
@@ -36,8 +37,15 @@ impl Plan {
         let settings = &config.reward_model;
         let Some(path) = settings.model.path.clone().filter(|_| settings.enable) else { return Ok(None) };
         let random = settings.model.init == Init::Random;
-        let decoder = || HfConfig::read(path.as_path())?.scalar_decoder(random);
-        let decoder = decoder().context(PATH)?;
+        let decoder = || {
+            let (hf, placeholder) = (HfConfig::read(path.as_path())?, settings.placeholder_token.is_some());
+            // A language model without weights gets a head of its own.
+            if random && !placeholder && hf.classifier().is_none() {
+                return Ok((hf.scalar_decoder(true)?, false));
+            }
+            hf.judging_decoder(placeholder)
+        };
+        let (decoder, judges_steps) = decoder().context(PATH)?;
         let rewriting = rewriting(config, &settings.model, &path, policy)?;
         let reads = rewriting.as_ref().map_or(policy, |rewriting| &rewriting.to);
         check_model(&decoder, reads, 0, "").with_context(|| format!("the reward model in {path} and its tokenizer"))?;
@@ -64,7 +72,11 @@ impl Plan {
                  reward_model.max_length={positions}"
             ),
         }
-        let reading = Reading { rewriting, max_length: settings.max_length, positions };
+        let steps = judges_steps.then(|| {
+            let tokenizer = rewriting.as_ref().map_or(policy, |rewriting| &rewriting.to);
+            Steps::new(&step_options(settings), tokenizer.clone()).context("reward_model.step_score")
+        });
+        let reading = Reading { rewriting, max_length: settings.max_length, positions, steps: steps.transpose()? };
         let longest = longest.min(settings.max_length.unwrap_or(positions));
         Ok(Some(Self { path, decoder, reading, longest }))
     }
@@ -84,7 +96,8 @@ impl Plan {
         let (settings, seed) = (&config.reward_model, config.trainer.seed);
         let fresh_head = (settings.model.init == Init::Random).then_some(seed);
         let init = model_init(settings.model.init, seed);
-        let model = CausalLm::load_scalar(self.path.as_path(), init, fresh_head, device).context(PATH)?;
+        let placeholder = settings.placeholder_token.is_some();
+        let model = load_judge(self.path.as_path(), init, fresh_head, placeholder, device).context(PATH)?;
         let model = model.computing(settings.model.dtype.is_bfloat16(config.trainer.device), false);
         tracing::info!(
             "reward model {}: {} parameters; it reads {}",
@@ -96,6 +109,22 @@ impl Plan {
             }
         );
         Ok(RewardModel { model, reading: self.reading, cut: cut(config) })
+    }
+}
+
+/// True if the reward model judges steps; false too if there is none or it cannot be read.
+pub fn judges_steps(config: &PpoConfig) -> bool {
+    let settings = &config.reward_model;
+    let read = || HfConfig::read(settings.model.path.as_ref()?.as_path()).ok();
+    settings.enable && (settings.placeholder_token.is_some() || read().is_some_and(|hf| judges_by_labels(&hf)))
+}
+
+fn step_options(settings: &RewardModelConfig) -> StepOptions {
+    StepOptions {
+        separator: settings.step_separator.clone(),
+        placeholder: settings.placeholder_token.clone(),
+        reward_tokens: settings.reward_tokens.as_ref().map(|tokens| tokens.0.clone()).unwrap_or_default(),
+        score: settings.step_score.as_str().to_owned(),
     }
 }
 

@@ -74,6 +74,7 @@ const OWN: &[&str] = &[
     "algorithm.rollout_correction.loss_type ppo_clip",
     "algorithm.rollout_correction.rollout_is_threshold 2.0",
     "algorithm.scale_rewards group",
+    "reward_model.step_*",
     "reward_model.reward_kwargs.overlong_buffer_cfg.len 0",
     "reward_model.reward_kwargs.overlong_buffer_cfg.penalty_factor 1.0",
     // Neutral values of sampling options.

@@ -1,0 +1,138 @@
+//! Numbers read after some tokens of a text: the labels of a classifier, or the logits of a language model's tokens. The head runs
+//! on those rows alone, outside any graph; its gradient goes back through the trunk as in [`super::token_stats`].
+
+use burn::tensor::{IndexingUpdateOp, Tensor};
+
+use super::causal_lm::CausalLm;
+use super::config::HeadKind;
+use super::gradients::Gradients;
+use super::ops::{index, tensor_from_vec, to_host};
+use super::token_stats::{EMBEDDING, HEAD, Layout, Marked};
+
+/// The name of a classifier's bias.
+const BIAS: &str = "lm_head.bias";
+/// The largest number of logits that are held at once, 16 MB.
+const LOGITS: usize = 4 << 20;
+
+/// The numbers that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readout<'a> {
+    /// The labels of a classifier.
+    Labels,
+    /// The logits of these tokens of a language model.
+    Tokens(&'a [u32]),
+    /// The logits of all tokens of a language model.
+    Vocabulary,
+}
+
+impl CausalLm {
+    /// Reads every mark, in the order of the texts, without gradients: `see` gets the numbers of some marks after one another,
+    /// [marks, numbers], and is called again for the next. All come at once but those of a whole vocabulary.
+    pub fn read(&self, marked: &[Marked], what: Readout, mut see: impl FnMut(&[f32])) {
+        let layout = Layout::reading(marked);
+        if layout.reads() > 0 {
+            let hidden = self.predicting_states(&layout);
+            for rows in self.chunks(&hidden, what) {
+                see(&to_host(self.head_rows(&rows, what)));
+            }
+        }
+    }
+
+    /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` is called as
+    /// [`read`](Self::read) calls `see`, and maps the numbers to d loss / d number; the parameters' gradients are added to
+    /// `gradients`.
+    pub fn read_backward(
+        &self,
+        marked: &[Marked],
+        what: Readout,
+        gradients: &mut Gradients,
+        mut loss: impl FnMut(&[f32]) -> Vec<f32>,
+    ) {
+        let layout = Layout::reading(marked);
+        if layout.reads() == 0 {
+            return;
+        }
+        self.through_trunk(&layout, gradients, |hidden, gradients| {
+            let backward = |rows: Tensor<2>| {
+                let logits = self.head_rows(&rows, what);
+                let host = to_host(logits.clone());
+                let [n, numbers] = logits.dims();
+                let mut d = loss(&host);
+                if let (Some(cap), true) = (self.config.logit_softcap, what != Readout::Labels) {
+                    d.iter_mut().zip(&host).for_each(|(d, x)| *d *= 1.0 - (x / cap) * (x / cap));
+                }
+                self.head_rows_backward(rows, what, tensor_from_vec(d, [n, numbers], &self.device), gradients)
+            };
+            Tensor::cat(self.chunks(&hidden, what).into_iter().map(backward).collect(), 0)
+        });
+    }
+
+    /// The hidden states [n, h] in parts whose numbers may be held at once.
+    fn chunks(&self, hidden: &Tensor<2>, what: Readout) -> Vec<Tensor<2>> {
+        let n = hidden.dims()[0];
+        let rows = if what == Readout::Vocabulary { (LOGITS / self.config.vocab_size).max(1) } else { n };
+        (0..n).step_by(rows).map(|start| hidden.clone().narrow(0, start, rows.min(n - start))).collect()
+    }
+
+    /// The numbers [n, numbers] of hidden states [n, h], in f32. Few are computed one by one, so that on the CPU no row depends
+    /// on how many rows there are.
+    ///
+    /// # Panics
+    /// If labels are asked of a language model, or tokens of a classifier.
+    pub(super) fn head_rows(&self, hidden: &Tensor<2>, what: Readout) -> Tensor<2> {
+        let w = self.rows_of_head(what);
+        let y = match what {
+            Readout::Vocabulary => hidden.clone().matmul(w.transpose()),
+            _ => {
+                let column = |row: usize| (hidden.clone() * w.clone().narrow(0, row, 1)).sum_dim(1);
+                Tensor::cat((0..w.dims()[0]).map(column).collect(), 1)
+            }
+        };
+        let bias = self.net.lm_head.as_ref().and_then(|head| head.bias.as_ref());
+        match (bias, self.config.logit_softcap) {
+            (Some(bias), _) => y + bias.val().inner().unsqueeze(),
+            (None, Some(cap)) if what != Readout::Labels => (y / cap).tanh() * cap,
+            _ => y,
+        }
+    }
+
+    /// Adds the gradients of the head, and returns that of the hidden states [n, h], from that of the numbers [n, numbers].
+    pub(super) fn head_rows_backward(
+        &self,
+        hidden: Tensor<2>,
+        what: Readout,
+        d: Tensor<2>,
+        gradients: &mut Gradients,
+    ) -> Tensor<2> {
+        let head = self.net.head().val();
+        if head.is_require_grad() {
+            let d_rows = d.clone().transpose().matmul(hidden);
+            let name = if self.net.lm_head.is_some() { HEAD } else { EMBEDDING };
+            match what {
+                Readout::Tokens(tokens) => {
+                    let sum = gradients.take(name, head.dims(), &self.device);
+                    let rows = index(tokens.iter().map(|&id| id as usize), &self.device);
+                    gradients.add(name, sum.select_assign(0, rows, d_rows, IndexingUpdateOp::Add));
+                }
+                _ => gradients.add(name, d_rows),
+            }
+            if self.net.lm_head.as_ref().is_some_and(|head| head.bias.is_some()) {
+                // The sum of one label is in another order than that along a dimension.
+                let sum: Tensor<1> = if d.dims()[1] == 1 { d.clone().sum() } else { d.clone().sum_dim(0).flatten(0, 1) };
+                gradients.add(BIAS, sum);
+            }
+        }
+        d.matmul(self.rows_of_head(what))
+    }
+
+    /// The rows of the head's matrix that make the numbers, [numbers, h].
+    fn rows_of_head(&self, what: Readout) -> Tensor<2> {
+        let labels = matches!(self.config.head, HeadKind::Classifier { .. });
+        assert_eq!(labels, what == Readout::Labels, "the head of a classifier has labels, that of a language model tokens");
+        let w = self.net.head().val().inner();
+        match what {
+            Readout::Tokens(tokens) => w.select(0, index(tokens.iter().map(|&id| id as usize), &self.device)),
+            _ => w,
+        }
+    }
+}

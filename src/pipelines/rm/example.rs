@@ -1,0 +1,49 @@
+//! A row of a reward model in tokens.
+
+use crate::algorithm::ranking::StepTarget;
+use crate::data::examples::Pair;
+use crate::model::Sequence;
+
+/// A row in tokens.
+#[derive(Clone, Debug)]
+pub enum RmExample {
+    Pair(Pair),
+    Steps(StepExample),
+}
+
+/// A text with steps.
+#[derive(Clone, Debug)]
+pub struct StepExample {
+    pub ids: Vec<u32>,
+    /// The positions of the judged tokens, in rising order; at least one.
+    pub at: Vec<usize>,
+    /// The judgement of each.
+    pub targets: Vec<StepTarget>,
+}
+
+impl RmExample {
+    /// The sequences that go through the model: both sides of a pair with their prompt, or the text.
+    pub fn sequences(&self) -> Vec<Sequence<'_>> {
+        match self {
+            Self::Pair(pair) => pair.sides().map(|(prompt, response)| Sequence { prompt, response }).to_vec(),
+            Self::Steps(text) => vec![text.sequence()],
+        }
+    }
+}
+
+impl RmExample {
+    /// The text with steps, unless this is a pair.
+    pub fn text(&self) -> Option<&StepExample> {
+        match self {
+            Self::Pair(_) => None,
+            Self::Steps(text) => Some(text),
+        }
+    }
+}
+
+impl StepExample {
+    pub fn sequence(&self) -> Sequence<'_> {
+        let (prompt, response) = self.ids.split_at(1);
+        Sequence { prompt, response }
+    }
+}

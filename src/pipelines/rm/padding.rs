@@ -1,0 +1,125 @@
+//! The token that transformers may pad the texts of a reward model with.
+//!
+//! `AutoModelForSequenceClassification` reads the score of a text at the last token that is not `pad_token_id`, whatever the
+//! attention mask says. So that token must be one that no text ends with, and the tokenizer must pad with the same one. Many
+//! tokenizers pad with the token that ends texts: then the score would be read before the end.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value};
+
+use super::example::RmExample;
+use crate::config::schema::Location;
+use crate::data::Tokenizer;
+use crate::data::tokenizer::TOKENIZER_CONFIG;
+use crate::optim::learner::HUGGINGFACE;
+use crate::pipelines::stage::Inputs;
+use crate::util::foreign;
+use crate::util::fs::write_json;
+
+const SPECIAL_TOKENS: &str = "special_tokens_map.json";
+/// The words in names of tokens that are there to be used for such things, the best first.
+const SPARE: &[&str] = &["pad", "reserved", "unused", "unk", ""];
+
+/// The token that pads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// The tokenizer's own is safe.
+    Own(u32),
+    /// Another one takes the place of the tokenizer's: its id and text.
+    Another(u32, String),
+    /// There is none; transformers then scores one text at a time.
+    None,
+}
+
+impl Padding {
+    /// The tokenizer's own token if no text of the data ends with it, else one that is special and ends none.
+    ///
+    /// # Errors
+    /// A tokenizer_config.json that cannot be read.
+    pub fn choose(folder: &Location, inputs: &Inputs<RmExample>) -> Result<Self> {
+        let examples = inputs.train.iter().chain(&inputs.val);
+        let ends =
+            examples.flat_map(RmExample::sequences).filter_map(|text| text.response.last().or(text.prompt.last()).copied());
+        let ends: BTreeSet<u32> = ends.chain(inputs.tokenizer.eos_ids().iter().copied()).collect();
+        let own = own(folder.as_path(), &inputs.tokenizer)?;
+        Ok(Self::safe(own, &ends, &inputs.tokenizer))
+    }
+
+    fn safe(own: Option<u32>, ends: &BTreeSet<u32>, tokenizer: &Tokenizer) -> Self {
+        if let Some(own) = own.filter(|own| !ends.contains(own)) {
+            return Self::Own(own);
+        }
+        let special = (0..tokenizer.vocab_size() as u32).filter(|id| tokenizer.is_special(*id) && !ends.contains(id));
+        let named: Vec<(u32, String)> = special
+            .filter_map(|id| Some((id, tokenizer.pieces(&[id]).ok()?.pop()?)))
+            .filter(|(_, text)| !text.is_empty())
+            .collect();
+        let spare = SPARE.iter().find_map(|word| named.iter().rev().find(|(_, text)| text.to_lowercase().contains(word)));
+        spare.map_or(Self::None, |(id, text)| Self::Another(*id, text.clone()))
+    }
+
+    /// The `pad_token_id` of config.json.
+    pub fn id(&self) -> Option<u32> {
+        match self {
+            Self::Own(id) | Self::Another(id, _) => Some(*id),
+            Self::None => None,
+        }
+    }
+
+    /// Says what is not as the tokenizer has it.
+    pub fn announce(&self) {
+        match self {
+            Self::Own(_) => {}
+            Self::Another(_, text) => tracing::info!(
+                "the tokenizer has no pad token that ends no text: saved models pad with {text}, so that transformers reads scores \
+                 at the end of each text"
+            ),
+            Self::None => tracing::warn!(
+                "the tokenizer has no special token that ends no text: saved models have no pad_token_id, and transformers scores one \
+                 text at a time; a tokenizer with a pad token of its own mends that"
+            ),
+        }
+    }
+
+    /// Makes the tokenizer in the model's folder of a checkpoint pad with the chosen token.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn write(&self, checkpoint: &Path) -> Result<()> {
+        let Self::Another(_, text) = self else { return Ok(()) };
+        for name in [TOKENIZER_CONFIG, SPECIAL_TOKENS] {
+            let path = checkpoint.join(HUGGINGFACE).join(name);
+            if let Some(mut settings) = object(&path)? {
+                settings.insert("pad_token".to_owned(), text.as_str().into());
+                write_json(&path, &settings)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The token that the files of a tokenizer pad with.
+fn own(folder: &Path, tokenizer: &Tokenizer) -> Result<Option<u32>> {
+    for name in [TOKENIZER_CONFIG, SPECIAL_TOKENS] {
+        let Some(settings) = object(&folder.join(name))? else { continue };
+        let token = settings.get("pad_token");
+        let text = token.and_then(|token| token.as_str().or_else(|| token.get("content")?.as_str()));
+        if let Some(text) = text
+            && let [id] = tokenizer.encode(text)?.as_slice()
+        {
+            return Ok(Some(*id));
+        }
+    }
+    Ok(None)
+}
+
+fn object(path: &Path) -> Result<Option<Map<String, Value>>> {
+    if !foreign::is_there(path)? {
+        return Ok(None);
+    }
+    let text = foreign::read_text(path, foreign::SETTINGS)?;
+    serde_json::from_str(&text).map(Some).with_context(|| format!("{} is not a JSON object", path.display()))
+}
