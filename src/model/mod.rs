@@ -41,5 +41,6 @@ pub use kv_cache::KvCache;
 pub use labels::{HeadInit, NewHead};
 pub use lora::LoraSettings;
 pub use micro_batch::Cut;
+pub use ops::TopK;
 pub use readout::Readout;
-pub use token_stats::{Marked, Sequence, TokenStats};
+pub use token_stats::{Comparison, Divergence, Marked, Sequence, TokenStats};

@@ -11,14 +11,33 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor};
+use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, s};
 
 use super::causal_lm::CausalLm;
 use super::decoder::Pass;
 use super::gradients::Gradients;
-use super::ops::{Head, Packed, Softcap, attention, cast, head_backward, head_stats, index};
+use super::ops::{Compared, Head, Packed, Softcap, TopK, attention, cast, head_backward, head_stats, head_top_k, index};
 
+pub use super::ops::Divergence;
 pub use super::ops::head::{TokenGrads, TokenStats};
+
+/// What the distributions of a policy are compared with, token by token.
+#[derive(Clone, Copy)]
+pub enum Comparison<'a> {
+    /// Another model, on the same device. Where one has more rows of the vocabulary than the other, as padding, both leave out
+    /// those that only one has.
+    Model(&'a CausalLm, Divergence),
+    /// The most likely tokens of a teacher for every response token, in the order of the sequences; log-probabilities below `least`
+    /// are raised to it.
+    TopK { teacher: &'a TopK, least: Option<f32> },
+}
+
+impl<'a> From<&'a CausalLm> for Comparison<'a> {
+    /// The divergence KL(π ‖ π_ref) from a reference.
+    fn from(reference: &'a CausalLm) -> Self {
+        Self::Model(reference, Divergence::ReverseKl)
+    }
+}
 
 /// A prompt and its response. Statistics describe the response tokens, each predicted from all tokens before it.
 #[derive(Clone, Copy, Debug)]
@@ -132,31 +151,41 @@ impl Layout {
 }
 
 impl CausalLm {
-    /// Returns statistics of every response token, without gradients. With a reference they include the divergence from it.
-    ///
-    /// # Panics
-    /// If the reference has another vocabulary; its hidden size may differ. It must be on the same device.
-    pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, reference: Option<&CausalLm>) -> TokenStats {
+    /// Returns statistics of every response token, without gradients. With something to compare with they include the divergence from
+    /// it.
+    pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, comparison: Option<Comparison>) -> TokenStats {
         let layout = Layout::of(sequences);
         if layout.targets.is_empty() {
             return TokenStats::default();
         }
-        let reference = reference.map(|reference| reference.predicting(&layout, temperature));
-        let reference = reference.as_ref().map(HeadInput::view);
-        head_stats(self.predicting(&layout, temperature).view(), &layout.targets, reference).tokens
+        let other = Other::of(comparison, &layout, temperature, self.vocabulary());
+        let policy = self.predicting(&layout, temperature).within(other.vocabulary);
+        head_stats(policy.view(), &layout.targets, other.compared()).tokens
+    }
+
+    /// Returns the k most likely tokens of this model for every response token, among the first `vocabulary` of its own.
+    ///
+    /// # Panics
+    /// If k is 0 or larger than the vocabulary.
+    pub fn top_k(&self, sequences: &[Sequence], temperature: f32, k: usize, vocabulary: usize) -> TopK {
+        let layout = Layout::of(sequences);
+        if layout.targets.is_empty() {
+            return TopK { k, ..TopK::default() };
+        }
+        head_top_k(self.predicting(&layout, temperature).within(vocabulary).view(), k)
     }
 
     /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model: `loss` maps the statistics to their
-    /// gradients, and the parameters' gradients are added to `gradients`. With a reference the statistics include the divergence
-    /// from it, at the cost of a forward pass; the reference gets no gradients.
+    /// gradients, and the parameters' gradients are added to `gradients`. With something to compare with the statistics include the
+    /// divergence from it; another model costs a forward pass, and gets no gradients.
     ///
     /// # Panics
-    /// If [`token_stats`](Self::token_stats) would panic, or if `loss` gives a gradient of the divergence without a reference.
+    /// If `loss` gives a gradient of the divergence without anything to compare with.
     pub fn backward(
         &self,
         sequences: &[Sequence],
         temperature: f32,
-        reference: Option<&CausalLm>,
+        comparison: Option<Comparison>,
         gradients: &mut Gradients,
         loss: impl FnOnce(&TokenStats) -> TokenGrads,
     ) {
@@ -165,21 +194,37 @@ impl CausalLm {
             loss(&TokenStats::default());
             return;
         }
-        // The reference's pass comes before the policy's, so that its memory is free when the policy's activations are made.
-        let reference = reference.map(|reference| reference.predicting(&layout, temperature));
-        let reference = reference.as_ref().map(HeadInput::view);
+        // The other model's pass comes before the policy's, so that its memory is free when the policy's activations are made.
+        let other = Other::of(comparison, &layout, temperature, self.vocabulary());
         self.through_trunk(&layout, gradients, |hidden, gradients| {
-            let input = self.head_input(hidden, temperature);
-            let head = input.view();
-            let stats = head_stats(head, &layout.targets, reference);
+            let input = self.head_input(hidden, temperature).within(other.vocabulary);
+            let (head, compared) = (input.view(), other.compared());
+            let stats = head_stats(head, &layout.targets, compared);
             let grads = loss(&stats.tokens);
             let head_name = if self.net.lm_head.is_some() { HEAD } else { EMBEDDING };
             let trained = self.net.head().val().is_require_grad();
-            let mut d_head = trained.then(|| gradients.take(head_name, head.w.dims(), &self.device));
-            let d_hidden = head_backward(head, &layout.targets, &stats, &grads, reference, d_head.as_mut()) / input.divisor;
+            let shape = self.net.head().val().dims();
+            let mut d_head = trained.then(|| gradients.take(head_name, shape, &self.device));
+            // A head that is cut to the common vocabulary has a gradient of its own, the first rows of the whole.
+            let is_cut = |d: &&Tensor<2>| d.dims() != head.w.dims();
+            let mut d_part = d_head.as_ref().filter(is_cut).map(|_| Tensor::zeros(head.w.dims(), &self.device));
+            let d_w = d_part.as_mut().or(d_head.as_mut());
+            let d_hidden = head_backward(head, &layout.targets, &stats, &grads, compared, d_w) / input.divisor;
+            if let (Some(all), Some(part)) = (&mut d_head, d_part) {
+                let rows = part.dims()[0];
+                all.inplace(|all| {
+                    let part = all.clone().narrow(0, 0, rows) + part;
+                    all.slice_assign(s![0..rows], part)
+                });
+            }
             d_head.into_iter().for_each(|d_head| gradients.add(head_name, d_head));
             d_hidden
         });
+    }
+
+    /// The number of rows of the head.
+    fn vocabulary(&self) -> usize {
+        self.net.head().val().dims()[0]
     }
 
     /// Runs everything but the head forward and backward. `head` maps the hidden states [tokens, h] that predict the response
@@ -272,8 +317,44 @@ struct HeadInput {
 }
 
 impl HeadInput {
+    /// The head over the first tokens of the vocabulary only.
+    fn within(mut self, vocabulary: usize) -> Self {
+        if vocabulary < self.w.dims()[0] {
+            self.w = self.w.narrow(0, 0, vocabulary);
+        }
+        self
+    }
+
     fn view(&self) -> Head<'_> {
         Head { hidden: &self.hidden, w: &self.w, softcap: self.softcap }
+    }
+}
+
+/// What a micro-batch is compared with, ready for the head.
+struct Other<'a> {
+    head: Option<(HeadInput, Divergence)>,
+    top_k: Option<(&'a TopK, Option<f32>)>,
+    /// The tokens of the policy's vocabulary that take part.
+    vocabulary: usize,
+}
+
+impl<'a> Other<'a> {
+    fn of(comparison: Option<Comparison<'a>>, layout: &Layout, temperature: f32, vocabulary: usize) -> Self {
+        let nothing = Self { head: None, top_k: None, vocabulary };
+        match comparison {
+            None => nothing,
+            Some(Comparison::TopK { teacher, least }) => Self { top_k: Some((teacher, least)), ..nothing },
+            Some(Comparison::Model(model, divergence)) => {
+                let vocabulary = vocabulary.min(model.vocabulary());
+                let head = model.predicting(layout, temperature).within(vocabulary);
+                Self { head: Some((head, divergence)), vocabulary, ..nothing }
+            }
+        }
+    }
+
+    fn compared(&self) -> Option<Compared<'_>> {
+        let head = self.head.as_ref().map(|(head, divergence)| Compared::Head(head.view(), *divergence));
+        head.or(self.top_k.map(|(teacher, least)| Compared::TopK { teacher, least }))
     }
 }
 

@@ -40,7 +40,7 @@ fn backward(model: &CausalLm, reference: &CausalLm) -> (TokenStats, Gradients) {
     let texts = texts();
     let sequences: Vec<Sequence> = texts.iter().map(|(prompt, response)| Sequence { prompt, response }).collect();
     let (mut gradients, mut stats) = (Gradients::default(), TokenStats::default());
-    model.backward(&sequences, 0.8, Some(reference), &mut gradients, |seen| {
+    model.backward(&sequences, 0.8, Some(reference.into()), &mut gradients, |seen| {
         stats = seen.clone();
         let n = seen.log_prob.len();
         let signs = (0..n).map(|i| if i % 3 == 0 { -1.0 } else { 0.5 }).collect();

@@ -9,7 +9,7 @@ use burnish::algorithm::{aggregate, kl, policy_loss};
 use burnish::config::{self, Choices, PpoConfig, Request};
 use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
-use burnish::model::{CausalLm, Cut, Gradients, Init, Sequence};
+use burnish::model::{CausalLm, Comparison, Cut, Gradients, Init, Sequence};
 
 const LENGTHS: [(usize, usize); 7] = [(3, 5), (1, 1), (9, 2), (4, 11), (2, 7), (6, 6), (3, 1)];
 
@@ -68,7 +68,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
                 let mut at = vec![0];
                 micro.iter().for_each(|&i| at.push(at[at.len() - 1] + offsets[i + 1] - offsets[i]));
                 let batch: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
-                model.backward(&batch, 0.9, reference_model, &mut gradients, |stats| {
+                model.backward(&batch, 0.9, reference_model.map(Comparison::from), &mut gradients, |stats| {
                     let result = objective.evaluate(&LossColumns {
                         offsets: &at,
                         mask: &pick(&mask),
@@ -180,11 +180,17 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     let c: Vec<f32> = (0..response.len()).map(|t| (t as f32 * 1.9).cos()).collect();
     let mut ours = Gradients::default();
     let mut values = Vec::new();
-    model.backward(&[Sequence { prompt: &prompt, response: &response }], temperature, Some(&reference), &mut ours, |stats| {
-        values = stats.full_kl.clone();
-        let zeros = vec![0.0; c.len()];
-        TokenGrads { log_prob: zeros.clone(), entropy: zeros, full_kl: c.clone() }
-    });
+    model.backward(
+        &[Sequence { prompt: &prompt, response: &response }],
+        temperature,
+        Some((&reference).into()),
+        &mut ours,
+        |stats| {
+            values = stats.full_kl.clone();
+            let zeros = vec![0.0; c.len()];
+            TokenGrads { log_prob: zeros.clone(), entropy: zeros, full_kl: c.clone() }
+        },
+    );
 
     let ids: Vec<i64> = prompt.iter().chain(&response).map(|&id| id as i64).collect();
     let seq = ids.len();
@@ -221,7 +227,7 @@ fn statistics_are_the_expectations_of_what_is_sampled() {
     let (model, reference) = (load("llama"), narrow_reference());
     let tokens: Vec<u32> = (0..256).collect();
     let sequences: Vec<Sequence> = tokens.chunks(1).map(|response| Sequence { prompt: &[5, 9, 200], response }).collect();
-    let ours = model.token_stats(&sequences, 0.7, Some(&reference));
+    let ours = model.token_stats(&sequences, 0.7, Some((&reference).into()));
     let theirs = reference.token_stats(&sequences, 0.7, None);
     let expectation = |of: &dyn Fn(usize) -> f32| -> f64 {
         ours.log_prob.iter().enumerate().map(|(i, &lp)| f64::from(lp).exp() * f64::from(of(i))).sum()
@@ -239,7 +245,7 @@ fn a_model_does_not_diverge_from_itself() {
     let sequences = [([5u32, 9, 200], [17u32, 33, 4, 90]), ([1, 2, 3], [250, 0, 0, 7])];
     let sequences = sequences.each_ref().map(|(prompt, response)| Sequence { prompt, response });
     let mut gradients = Gradients::default();
-    model.backward(&sequences, 0.7, Some(&model.frozen()), &mut gradients, |stats| {
+    model.backward(&sequences, 0.7, Some((&model.frozen()).into()), &mut gradients, |stats| {
         assert_eq!(stats.full_kl, [0.0; 8]);
         TokenGrads { log_prob: vec![0.0; 8], entropy: vec![0.0; 8], full_kl: vec![1.0; 8] }
     });

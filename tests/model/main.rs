@@ -2,6 +2,7 @@
 
 mod bfloat16;
 mod checkpoint;
+mod divergence;
 mod export;
 mod families;
 mod gradients;

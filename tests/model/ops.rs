@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use burn::prelude::*;
 use burn::tensor::{FloatDType, activation};
-use burnish::model::ops::{self, Act, BLOCK, CacheView, Head, Packed, Scoring, head_backward, head_stats};
+use burnish::model::ops::{self, Act, BLOCK, CacheView, Compared, Divergence, Head, Packed, Scoring, head_backward, head_stats};
 use burnish::model::token_stats::TokenGrads;
 
 use crate::plain::{ACTS, device, plain_act, plain_attention, rnd};
@@ -250,7 +250,8 @@ fn head() {
             let [hid, wt] = [&hidden, &w].map(|x| x.clone().inner().cast(dtype));
             let [hid_ref, wt_ref] = [&hidden_ref, &w_ref].map(|x| x.clone().cast(dtype));
             let policy = Head { hidden: &hid, w: &wt, softcap: None };
-            let reference = with_reference.then_some(Head { hidden: &hid_ref, w: &wt_ref, softcap: None });
+            let reference = with_reference
+                .then_some(Compared::Head(Head { hidden: &hid_ref, w: &wt_ref, softcap: None }, Divergence::ReverseKl));
             let stats = head_stats(policy, &targets, reference);
             let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(dtype);
             let dh = head_backward(policy, &targets, &stats, &g, reference, Some(&mut dw));
@@ -285,8 +286,8 @@ fn golden_full_kl() {
             Tensor::<2>::from_data(TensorData::new(values, [n, v]), &Device::flex()).cast(dtype) / temperature
         };
         let (x, y, eye) = (logits("logits"), logits("logits_ref"), Tensor::<2>::eye(v, &Device::flex()).cast(dtype));
-        let (policy, reference) =
-            (Head { hidden: &x, w: &eye, softcap: None }, Some(Head { hidden: &y, w: &eye, softcap: None }));
+        let (policy, reference) = (Head { hidden: &x, w: &eye, softcap: None }, Head { hidden: &y, w: &eye, softcap: None });
+        let reference = Some(Compared::Head(reference, Divergence::ReverseKl));
         let stats = head_stats(policy, &vec![0; n], reference).tokens;
         let near = |what: &str, got: &[f32], want: &[f64], least: f64| {
             for (i, (&got, want)) in got.iter().zip(want).enumerate() {

@@ -23,13 +23,14 @@ pub mod rope;
 mod route;
 mod rows;
 mod simd;
+mod simd_divergence;
 
 pub use act_kind::Act;
 pub use activation::{act, glu};
 pub use attention::attention;
 pub use decode::{BLOCK, CacheView, Places, copy_rows, decode_attention, write_rows};
 pub(crate) use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
-pub use head::{Head, Softcap, head_backward, head_stats};
+pub use head::{Compared, Divergence, Head, Softcap, TopK, head_backward, head_stats, head_top_k};
 pub use linear::{linear, linear_frozen};
 pub use norm::{layer_norm, rms_norm};
 pub use packed::{Packed, Pattern, Scoring, Segment};

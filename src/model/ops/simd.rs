@@ -5,10 +5,11 @@
 use super::act_kind::{Act, GELU_CUBE, GELU_SCALE};
 
 /// Lanes of the accumulators (4 AVX-512 registers).
-const L: usize = 64;
+pub const LANES: usize = 64;
+const L: usize = LANES;
 
 #[inline(always)]
-fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
+pub fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
     if F { a.mul_add(b, c) } else { a * b + c }
 }
 
@@ -38,12 +39,18 @@ pub fn exp<const F: bool>(x: f32) -> f32 {
     if x < -87.33 { 0.0 } else { y }
 }
 
-/// tanh(x), with a relative error of about 2e-7 also near 0: −e/(2 + e) with e = exp(−2|x|) − 1, computed without cancellation.
+/// exp(x) − 1 for x ≤ 0, without cancellation near 0.
+#[inline(always)]
+pub fn exp_m1<const F: bool>(x: f32) -> f32 {
+    let (t, r, p) = exp_parts::<F>(x.max(-40.0));
+    let two_to_n = f32::from_bits(1f32.to_bits().wrapping_add(t.to_bits() << 23));
+    fma::<F>(two_to_n, fma::<F>(p * r, r, r), two_to_n - 1.0)
+}
+
+/// tanh(x), with a relative error of about 2e-7 also near 0: −e/(2 + e) with e = exp(−2|x|) − 1.
 #[inline(always)]
 fn tanh<const F: bool>(x: f32) -> f32 {
-    let (t, r, p) = exp_parts::<F>((-2.0 * x.abs()).max(-40.0));
-    let two_to_n = f32::from_bits(1f32.to_bits().wrapping_add(t.to_bits() << 23));
-    let e = fma::<F>(two_to_n, fma::<F>(p * r, r, r), two_to_n - 1.0);
+    let e = exp_m1::<F>(-2.0 * x.abs());
     (-e / (2.0 + e)).copysign(x)
 }
 
@@ -57,7 +64,7 @@ fn padded(x: &[f32], rest: f32) -> [f32; L] {
 
 /// Sums an accumulator over its L lanes (rustc may not reorder float sums by itself).
 #[inline(always)]
-fn lanes_sum(acc: &[f32; L]) -> f32 {
+pub fn lanes_sum(acc: &[f32; L]) -> f32 {
     let mut a = *acc;
     let mut n = L / 2;
     while n > 0 {
@@ -93,6 +100,8 @@ macro_rules! multiversion {
     )* };
 }
 
+pub(super) use multiversion;
+
 multiversion! {
     fn glu = glu_(act: Act, g: &[f32], u: &[f32], out: &mut [f32]);
     fn glu_bwd = glu_bwd_(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut [f32]);
@@ -104,9 +113,7 @@ multiversion! {
     fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut [f32], dw: &mut [f32]);
     fn max_row = max_row_(x: &[f32]) -> f32;
     fn stats_row = stats_row_(x: &[f32], m: f32) -> RowSums;
-    fn kl_row = kl_row_(x: &[f32], y: &[f32], p: LogSum, q: LogSum) -> f32;
     fn dlogits_row = dlogits_row_(x: &mut [f32], p: LogSum, g_logp: f32, ent: Traced);
-    fn dlogits_kl_row = dlogits_kl_row_(x: &mut [f32], y: &[f32], p: LogSum, q: LogSum, g_logp: f32, ent: Traced, kl: Traced);
     fn dot = dot_(a: &[f32], b: &[f32]) -> f32;
     fn axpy = axpy_(a: f32, x: &[f32], y: &mut [f32]);
     fn scale = scale_(a: f32, y: &mut [f32]);
@@ -398,32 +405,6 @@ impl LogSum {
     }
 }
 
-/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q. The last two terms add up to 0; with them no
-/// summand is negative, and rounding of the log-sums, which is alike in all summands, cancels. Otherwise it would hide a small
-/// divergence.
-#[inline(always)]
-fn kl_row_<const F: bool>(x: &[f32], y: &[f32], p: LogSum, q: LogSum) -> f32 {
-    let mut acc = [0f32; L];
-    let (xc, yc) = (x.chunks_exact(L), y.chunks_exact(L));
-    let rest = xc.remainder().iter().zip(yc.remainder());
-    for (x, y) in xc.zip(yc) {
-        for i in 0..L {
-            acc[i] += kl_term::<F>(p.log_p(x[i]), q.log_p(y[i]));
-        }
-    }
-    let mut sum = lanes_sum(&acc);
-    for (x, y) in rest {
-        sum += kl_term::<F>(p.log_p(*x), q.log_p(*y));
-    }
-    sum
-}
-
-#[inline(always)]
-fn kl_term<const F: bool>(log_p: f32, log_q: f32) -> f32 {
-    let p = exp::<F>(log_p);
-    fma::<F>(p, log_p - log_q, exp::<F>(log_q) - p)
-}
-
 /// The gradient with respect to a number, and the number.
 type Traced = (f32, f32);
 
@@ -435,16 +416,6 @@ fn dlogits_row_<const F: bool>(x: &mut [f32], p: LogSum, g_logp: f32, ent: Trace
     for x in x {
         let z = p.log_p(*x);
         *x = -exp::<F>(z) * fma::<F>(ent.0, z, c);
-    }
-}
-
-/// Computes [`dlogits_row`] with the gradient of g_kl · KL(p ‖ q) added, for the rows that [`kl_row`] takes.
-#[inline(always)]
-fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], p: LogSum, q: LogSum, g_logp: f32, ent: Traced, kl: Traced) {
-    let c = fma::<F>(ent.0, ent.1, g_logp);
-    for (x, y) in x.iter_mut().zip(y) {
-        let (log_p, log_q) = (p.log_p(*x), q.log_p(*y));
-        *x = exp::<F>(log_p) * (kl.0 * (log_p - log_q - kl.1) - fma::<F>(ent.0, log_p, c));
     }
 }
 

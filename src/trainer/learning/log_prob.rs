@@ -5,7 +5,7 @@ use super::mini_batch::forward_cut;
 use super::side::LearningSide;
 use crate::algorithm::aggregate::{token_weights, trained_sequences};
 use crate::algorithm::scatter;
-use crate::model::{CausalLm, Cut, TokenStats};
+use crate::model::{CausalLm, Comparison, Cut, TokenStats};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
@@ -60,9 +60,11 @@ fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cu
     let tokens = batch[Column::Mask].len();
     let column = || vec![0.0; tokens];
     let full_kl = if reference.is_some() { column() } else { Vec::new() };
-    let mut all = TokenStats { log_prob: column(), entropy: column(), sum_pi_squared: column(), full_kl };
+    let mut all =
+        TokenStats { log_prob: column(), entropy: column(), sum_pi_squared: column(), full_kl, ..TokenStats::default() };
+    let comparison = reference.map(Comparison::from);
     for micro in cut.micro_batches(&sequences) {
-        let stats = model.token_stats(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>(), temperature, reference);
+        let stats = model.token_stats(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>(), temperature, comparison);
         let columns = [
             (&mut all.log_prob, &stats.log_prob),
             (&mut all.entropy, &stats.entropy),

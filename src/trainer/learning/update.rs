@@ -14,7 +14,7 @@ use crate::algorithm::policy_loss;
 use crate::algorithm::scatter;
 use crate::job::Context;
 use crate::model::token_stats::TokenGrads;
-use crate::model::{Gradients, Sequence, TokenStats};
+use crate::model::{Comparison, Gradients, Sequence, TokenStats};
 use crate::optim::Update;
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
@@ -91,7 +91,7 @@ impl LearningSide {
         let mut fault = None;
         for micro in &micro_batches {
             let sequences = mini.sequences_of(micro);
-            self.actor.model.backward(&sequences, self.temperature, reference, gradients, |stats| {
+            self.actor.model.backward(&sequences, self.temperature, reference.map(Comparison::from), gradients, |stats| {
                 if !is_prepared {
                     self.prepare(mini, &mini.in_order(stats, micro), totals);
                     is_prepared = true;

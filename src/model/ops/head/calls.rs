@@ -1,0 +1,80 @@
+//! The functions of the head: they check what they get and choose the body.
+
+use burn::tensor::Tensor;
+
+use super::composed::{composed_backward, composed_stats, composed_top_k};
+use super::flex::{FlexCompared, flex_backward, flex_stats, flex_top_k};
+use super::tiles::FlexHead;
+use super::top_k::TopK;
+use super::types::{Compared, Head, HeadStats, TokenGrads};
+
+/// Computes the statistics of each token's distribution and target; the divergence only where there is something to compare with.
+///
+/// # Panics
+/// If there are not as many targets as hidden states, or if what the policy is compared with has another number of tokens or another
+/// vocabulary.
+pub fn head_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {
+    check(policy, targets, compared);
+    match (FlexHead::of(policy), compared.map(FlexCompared::of)) {
+        (Some(policy), None) => flex_stats(&policy, targets, None),
+        (Some(policy), Some(Some(compared))) => flex_stats(&policy, targets, Some(&compared)),
+        _ => composed_stats(policy, targets, compared),
+    }
+}
+
+/// Computes the gradients of Σ g·statistic over tokens and statistics: returns that of the policy's hidden states [n, h], and
+/// adds that of its matrix [v, h] to `dw`, where it is wanted. What it is compared with gets none.
+///
+/// # Panics
+/// If [`head_stats`] would panic; if `stats` belong to other tokens; if a gradient is not as long as the targets (that of the
+/// divergence may be empty); or if there is a gradient of the divergence and nothing to compare with.
+pub fn head_backward(
+    policy: Head,
+    targets: &[u32],
+    stats: &HeadStats,
+    g: &TokenGrads,
+    compared: Option<Compared>,
+    dw: Option<&mut Tensor<2>>,
+) -> Tensor<2> {
+    let n = targets.len();
+    let compared = compared.filter(|_| !g.full_kl.is_empty());
+    check(policy, targets, compared);
+    assert!(g.log_prob.len() == n && g.entropy.len() == n && dw.as_ref().is_none_or(|dw| dw.dims() == policy.w.dims()));
+    assert_eq!(g.full_kl.len(), if compared.is_some() { n } else { 0 }, "gradients of the divergence from a reference");
+    assert!(stats.tokens.log_prob.len() == n && stats.tokens.full_kl.len() >= g.full_kl.len(), "statistics of other tokens");
+    match (FlexHead::of(policy), compared.map(FlexCompared::of)) {
+        (Some(head), None) => flex_backward(&head, targets, stats, g, None, dw, &policy.w.device()),
+        (Some(head), Some(Some(other))) => flex_backward(&head, targets, stats, g, Some(&other), dw, &policy.w.device()),
+        _ => composed_backward(policy, targets, stats, g, compared, dw),
+    }
+}
+
+/// Returns the k most likely tokens of each token's distribution, the most likely first.
+///
+/// # Panics
+/// If k is 0 or larger than the vocabulary.
+pub fn head_top_k(head: Head, k: usize) -> TopK {
+    let [tokens, vocabulary] = [head.hidden.dims()[0], head.w.dims()[0]];
+    assert!((1..=vocabulary).contains(&k), "{k} tokens of a vocabulary of {vocabulary}");
+    match FlexHead::of(head) {
+        Some(head) => flex_top_k(&head, tokens, k),
+        None => composed_top_k(head, k),
+    }
+}
+
+fn check(policy: Head, targets: &[u32], compared: Option<Compared>) {
+    let (tokens, vocabulary) = (targets.len(), policy.w.dims()[0]);
+    assert_eq!(policy.hidden.dims()[0], tokens);
+    match compared {
+        None => {}
+        Some(Compared::Head(head, _)) => {
+            assert_eq!(head.hidden.dims()[0], tokens, "hidden states of policy and reference");
+            assert_eq!(head.w.dims()[0], vocabulary, "vocabularies of policy and reference");
+        }
+        Some(Compared::TopK { teacher, .. }) => {
+            assert_eq!((teacher.tokens(), teacher.ids.len()), (tokens, teacher.log_probs.len()), "tokens of the teacher");
+            assert!((1..=vocabulary).contains(&teacher.k), "{} tokens of a vocabulary of {vocabulary}", teacher.k);
+            assert!(teacher.ids.iter().all(|&id| (id as usize) < vocabulary), "an id beyond the vocabulary");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The head of ordinary tensor operations, in chunks of tokens: what CUDA runs, and f64.
+
+use burn::tensor::{DType, Device, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData};
+use std::ops::Range;
+
+use super::super::flex::{cast, tensor_from_vec, to_host};
+use super::divergence::log_softmax;
+use super::tiles::cut;
+use super::top_k::{Comparison, TopK, compare};
+use super::types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};
+
+/// Tokens per chunk of the composed body: 100 MB of logits at a vocabulary of 50,000.
+pub(crate) const CHUNK: usize = 512;
+
+/// Computes the statistics with one transfer for all tokens: the statistics of a token are the columns of a row.
+pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {
+    let columns = |tokens: Range<usize>| {
+        let device = policy.hidden.device();
+        let (lp, t) = (log_softmax(logits(policy, &tokens)), column(&targets[tokens.clone()], &device));
+        let p = lp.clone().exp();
+        // With a teacher's tokens, their log-probabilities and the k-th largest.
+        let more = match compared {
+            None => vec![],
+            Some(Compared::Head(head, divergence)) => vec![divergence.composed(&lp, &log_softmax(logits(head, &tokens)))],
+            Some(Compared::TopK { teacher, .. }) => {
+                let student = lp.clone().gather(1, ids(teacher, &tokens, &device));
+                vec![student, lp.clone().topk(teacher.k, 1).narrow(1, teacher.k - 1, 1)]
+            }
+        };
+        let squares = p.clone().square().sum_dim(1);
+        let entropy = (p * lp.clone()).sum_dim(1).neg();
+        Tensor::cat([lp.gather(1, t), entropy, squares].into_iter().chain(more).collect(), 1)
+    };
+    let all: Vec<Tensor<2>> = cut(targets.len(), CHUNK).map(columns).collect();
+    if all.is_empty() {
+        return HeadStats::default();
+    }
+    let all = Tensor::cat(all, 0).cast(FloatDType::F32);
+    let width = all.dims()[1];
+    let all = to_host(all);
+    let column = |i: usize| -> Vec<f32> { all.iter().skip(i).step_by(width).copied().collect() };
+    let tokens = TokenStats { log_prob: column(0), entropy: column(1), sum_pi_squared: column(2), ..TokenStats::default() };
+    let mut stats = HeadStats { tokens, ..HeadStats::default() };
+    match compared {
+        None => {}
+        Some(Compared::Head(..)) => stats.tokens.full_kl = column(3),
+        Some(Compared::TopK { teacher, least }) => {
+            let student: Vec<f32> = all.chunks_exact(width).flat_map(|row| row[3..width - 1].iter().copied()).collect();
+            let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &column(width - 1), least);
+            (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
+        }
+    }
+    stats
+}
+
+/// The k most likely tokens of each token's distribution.
+pub(super) fn composed_top_k(head: Head, k: usize) -> TopK {
+    let mut top = TopK { k, ..TopK::default() };
+    for tokens in cut(head.hidden.dims()[0], CHUNK) {
+        let (log_probs, ids) = log_softmax(logits(head, &tokens)).topk_with_indices(k, 1);
+        top.log_probs.extend(to_host(log_probs.cast(FloatDType::F32)));
+        top.ids.extend(ids.into_data().iter::<i64>().map(|id| id as u32));
+    }
+    top
+}
+
+pub(super) fn composed_backward(
+    policy: Head,
+    targets: &[u32],
+    stats: &HeadStats,
+    g: &TokenGrads,
+    compared: Option<Compared>,
+    mut dw: Option<&mut Tensor<2>>,
+) -> Tensor<2> {
+    let (device, narrow) = (policy.hidden.device(), policy.hidden.dtype());
+    let mut dh = Vec::with_capacity(targets.len().div_ceil(CHUNK));
+    for tokens in cut(targets.len(), CHUNK) {
+        let x = logits(policy, &tokens);
+        let col = |g: &[f32]| tensor_from_vec(g[tokens.clone()].to_vec(), [tokens.len(), 1], &device).cast(x.dtype());
+        let (gl, ge) = (col(&g.log_prob), col(&g.entropy));
+        let lp = log_softmax(x.clone());
+        let p = lp.clone().exp();
+        let from_divergence = compared.map(|compared| {
+            let gd = col(&g.full_kl);
+            match compared {
+                Compared::Head(head, divergence) => divergence.composed_gradient(&lp, &log_softmax(logits(head, &tokens)), gd),
+                Compared::TopK { teacher, .. } => {
+                    let pull = &stats.pull[tokens.start * teacher.k..tokens.end * teacher.k];
+                    let pull = tensor_from_vec(pull.to_vec(), [tokens.len(), teacher.k], &device).cast(x.dtype()) * gd;
+                    let pushed = p.clone() * pull.clone().sum_dim(1);
+                    pushed.scatter(1, ids(teacher, &tokens, &device), pull.neg(), IndexingUpdateOp::Add)
+                }
+            }
+        });
+        let ent = (p.clone() * lp.clone()).sum_dim(1).neg();
+        let d = (p * ((lp + ent) * ge + gl.clone())).neg();
+        let d = d.scatter(1, column(&targets[tokens.clone()], &device), gl, IndexingUpdateOp::Add);
+        let d = match from_divergence {
+            Some(from_divergence) => d + from_divergence,
+            None => d,
+        };
+        let d = match policy.softcap {
+            Some(Softcap { cap, temperature }) => d * (1.0 - (x * (temperature / cap)).square()) / temperature,
+            None => d,
+        };
+        let d = d.cast(narrow);
+        if let Some(dw) = &mut dw {
+            let grad = d.clone().transpose().matmul(slice(policy.hidden, &tokens));
+            dw.inplace(|sum| {
+                let grad = grad.cast(sum.dtype());
+                sum + grad
+            });
+        }
+        dh.push(wide(d.matmul(policy.w.clone())));
+    }
+    Tensor::cat(dh, 0)
+}
+
+fn logits(head: Head, tokens: &Range<usize>) -> Tensor<2> {
+    let x = wide(slice(head.hidden, tokens).matmul(head.w.clone().transpose()));
+    match head.softcap {
+        Some(Softcap { cap, temperature }) => (x / cap).tanh() * (cap / temperature),
+        None => x,
+    }
+}
+
+fn slice(hidden: &Tensor<2>, tokens: &Range<usize>) -> Tensor<2> {
+    hidden.clone().slice([tokens.clone(), 0..hidden.dims()[1]])
+}
+
+fn column(targets: &[u32], device: &Device) -> Tensor<2, Int> {
+    int(targets, [targets.len(), 1], device)
+}
+
+/// The teacher's ids of these tokens, [tokens, k].
+fn ids(teacher: &TopK, tokens: &Range<usize>, device: &Device) -> Tensor<2, Int> {
+    int(&teacher.ids[tokens.start * teacher.k..tokens.end * teacher.k], [tokens.len(), teacher.k], device)
+}
+
+fn int(values: &[u32], shape: [usize; 2], device: &Device) -> Tensor<2, Int> {
+    let values: Vec<i64> = values.iter().map(|&t| t as i64).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+/// Casts shorter numbers to f32.
+fn wide(x: Tensor<2>) -> Tensor<2> {
+    if x.dtype() == DType::F64 { x } else { cast(x, FloatDType::F32) }
+}

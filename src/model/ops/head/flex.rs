@@ -1,0 +1,161 @@
+//! The head on the CPU, in tiles of the logits.
+
+use burn::tensor::{Device, Tensor};
+
+use super::super::flex::{matmul as mm, tensor_from_vec, threads, to_host, uninit};
+use super::super::simd;
+use super::divergence::Divergence;
+use super::softmax::{Running, softmax};
+use super::tiles::{FlexHead, Tiles};
+use super::top_k::{Comparison, Largest, TopK, compare};
+use super::types::{Compared, HeadStats, TokenGrads, TokenStats};
+
+/// [`Compared`] with numbers that can be read as slices.
+pub(super) enum FlexCompared<'a> {
+    Head(Box<FlexHead>, Divergence),
+    TopK { teacher: &'a TopK, least: Option<f32> },
+}
+
+impl<'a> FlexCompared<'a> {
+    pub fn of(compared: Compared<'a>) -> Option<Self> {
+        Some(match compared {
+            Compared::Head(head, divergence) => Self::Head(Box::new(FlexHead::of(head)?), divergence),
+            Compared::TopK { teacher, least } => Self::TopK { teacher, least },
+        })
+    }
+}
+
+pub(super) fn flex_stats(policy: &FlexHead, targets: &[u32], compared: Option<&FlexCompared>) -> HeadStats {
+    match compared {
+        None => plain_stats(&softmax(policy, targets, (), |_, _, _, ()| ()).0),
+        Some(FlexCompared::Head(head, divergence)) => stats_with_head(policy, targets, head, *divergence),
+        Some(FlexCompared::TopK { teacher, least }) => stats_with_top_k(policy, targets, teacher, *least),
+    }
+}
+
+fn plain_stats(sums: &[Running]) -> HeadStats {
+    let column = |number: fn(&Running) -> f32| sums.iter().map(number).collect();
+    let tokens = TokenStats {
+        log_prob: column(|x| x.log_sum().log_p(x.target)),
+        entropy: column(Running::entropy),
+        sum_pi_squared: column(Running::sum_of_squares),
+        ..TokenStats::default()
+    };
+    HeadStats { tokens, log_sums: sums.iter().map(Running::log_sum).collect(), ..HeadStats::default() }
+}
+
+fn stats_with_head(policy: &FlexHead, targets: &[u32], reference: &FlexHead, divergence: Divergence) -> HeadStats {
+    let n = targets.len();
+    let mut stats = flex_stats(policy, targets, None);
+    let (sums, _) = softmax(reference, targets, (), |_, _, _, ()| ());
+    stats.reference = sums.iter().map(Running::log_sum).collect();
+    let mut parts = vec![[0f32; 2]; n];
+    let mut tiles = Tiles::new(policy, Some(reference), n);
+    for (rows, columns) in tiles.all(n) {
+        tiles.rows(&rows, &columns, &mut parts, |i, x, y, parts| {
+            let row = divergence.row(x, y, (stats.log_sums[i], stats.reference[i]));
+            *parts = [parts[0] + row[0], parts[1] + row[1]];
+        });
+    }
+    stats.part = parts.iter().map(|part| if matches!(divergence, Divergence::Jsd { .. }) { part[1] } else { part[0] }).collect();
+    let of_teacher = |i: usize| if divergence == Divergence::CrossEntropy { sums[i].entropy() } else { 0.0 };
+    stats.tokens.full_kl = parts.iter().enumerate().map(|(i, part)| part[0] + of_teacher(i)).collect();
+    stats
+}
+
+fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, least: Option<f32>) -> HeadStats {
+    let k = teacher.k;
+    let (sums, seen) = softmax(policy, targets, (vec![0f32; k], Largest::new(k)), |i, start, x, (logits, largest)| {
+        for (logit, &id) in logits.iter_mut().zip(teacher.ids(i)) {
+            if let Some(&x) = (id as usize).checked_sub(start).and_then(|at| x.get(at)) {
+                *logit = x;
+            }
+        }
+        largest.add(start, x);
+    });
+    let mut stats = plain_stats(&sums);
+    let log_prob = |(i, x): (usize, f32)| stats.log_sums[i].log_p(x);
+    let student: Vec<f32> = seen.iter().enumerate().flat_map(|(i, (x, _))| x.iter().map(move |&x| log_prob((i, x)))).collect();
+    let thresholds: Vec<f32> = seen.iter().enumerate().map(|(i, (_, largest))| log_prob((i, largest.least()))).collect();
+    let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, least);
+    (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
+    stats
+}
+
+/// The k most likely tokens of each token's distribution.
+pub(super) fn flex_top_k(head: &FlexHead, tokens: usize, k: usize) -> TopK {
+    let (sums, seen) = softmax(head, &vec![0; tokens], Largest::new(k), |_, start, x, largest| largest.add(start, x));
+    let mut top = TopK { k, ..TopK::default() };
+    for (sum, largest) in sums.iter().zip(seen) {
+        for (logit, id) in largest.entries {
+            top.ids.push(id);
+            top.log_probs.push(sum.log_sum().log_p(logit));
+        }
+    }
+    top
+}
+
+pub(super) fn flex_backward(
+    policy: &FlexHead,
+    targets: &[u32],
+    stats: &HeadStats,
+    g: &TokenGrads,
+    compared: Option<&FlexCompared>,
+    dw: Option<&mut Tensor<2>>,
+    device: &Device,
+) -> Tensor<2> {
+    let (n, v, h) = (targets.len(), policy.v, policy.h);
+    let (reference, teacher) = match compared {
+        None => (None, None),
+        Some(FlexCompared::Head(head, divergence)) => (Some((&**head, *divergence)), None),
+        Some(FlexCompared::TopK { teacher, .. }) => (None, Some(*teacher)),
+    };
+    let mut dh = uninit(n * h);
+    let mut tiles = Tiles::new(policy, reference.map(|(head, _)| head), n);
+    let (mut dw, mut nothing) = (dw.map(|dw| (into_host(dw), dw)), vec![(); n]);
+    for (rows, columns) in tiles.all(n) {
+        tiles.rows(&rows, &columns, &mut nothing, |i, x, y, _| {
+            let (log_sum, entropy) = (stats.log_sums[i], (g.entropy[i], stats.tokens.entropy[i]));
+            let logits = policy.softcap.map(|softcap| (softcap, x.to_vec()));
+            match (reference, teacher) {
+                (Some((_, divergence)), _) => {
+                    let kl = (g.full_kl[i], stats.part[i]);
+                    divergence.backward_row(x, y, (log_sum, stats.reference[i]), g.log_prob[i], entropy, kl);
+                }
+                (None, Some(teacher)) => {
+                    let pull = &stats.pull[i * teacher.k..(i + 1) * teacher.k];
+                    simd::dlogits_row(x, log_sum, g.log_prob[i] - g.full_kl[i] * pull.iter().sum::<f32>(), entropy);
+                    for (&id, pull) in teacher.ids(i).iter().zip(pull) {
+                        if let Some(d) = (id as usize).checked_sub(columns.start).and_then(|at| x.get_mut(at)) {
+                            *d -= g.full_kl[i] * pull;
+                        }
+                    }
+                }
+                (None, None) => simd::dlogits_row(x, log_sum, g.log_prob[i], entropy),
+            }
+            if let Some(d) = (targets[i] as usize).checked_sub(columns.start).and_then(|at| x.get_mut(at)) {
+                *d += g.log_prob[i];
+            }
+            if let Some((softcap, logits)) = logits {
+                softcap.backward(&logits, x);
+            }
+        });
+        let (c, tile, d, more) = (rows.len(), columns.len(), &tiles.x, columns.start > 0);
+        let dh = &mut dh[rows.start * h..rows.end * h];
+        mm((c, h, tile), dh, (h, 1), more, d, (tile, 1), policy.columns(&columns), (h, 1), threads(c, h, tile));
+        if let Some((sum, _)) = &mut dw {
+            let sum = &mut sum[columns.start * h..columns.end * h];
+            mm((tile, h, c), sum, (h, 1), true, d, (1, tile), policy.rows(&rows), (h, 1), threads(tile, h, c));
+        }
+    }
+    if let Some((sum, dw)) = dw {
+        *dw = tensor_from_vec(sum, [v, h], device);
+    }
+    tensor_from_vec(dh, [n, h], device)
+}
+
+/// Moves the values out of `t`, without a copy where the buffer is unshared.
+fn into_host(t: &mut Tensor<2>) -> Vec<f32> {
+    let empty = Tensor::zeros([1, 1], &t.device());
+    to_host(std::mem::replace(t, empty))
+}

@@ -1,0 +1,27 @@
+//! The language-model head of the token statistics: statistics of p = softmax(h·wᵀ) per token, and their gradients in closed
+//! form, in tiles of the logits on the CPU and in chunks of tokens elsewhere. No [tokens, vocabulary] tensor exists as a whole,
+//! and nothing here is part of an autodiff graph:
+//!
+//! d logits = g_logp·(onehot − p) − g_H·p·(log p + H) + g_D·dD
+//!
+//! where D is a [`Divergence`] from the distribution q of a second model, whose logits are made in the same tiles
+//! ([`Compared::Head`]), or from the k most likely tokens of a teacher, which were made before ([`Compared::TopK`]).
+//!
+//! [`types`] has what goes in and out, [`calls`] the functions, [`flex`] and [`composed`] their two bodies, [`divergence`] the
+//! formulas and [`top_k`] the sparse teacher.
+
+mod calls;
+mod composed;
+mod divergence;
+mod flex;
+mod softmax;
+mod tiles;
+mod top_k;
+mod types;
+
+pub use calls::{head_backward, head_stats, head_top_k};
+pub(crate) use composed::CHUNK;
+pub use divergence::Divergence;
+pub(crate) use tiles::tile;
+pub use top_k::{TopK, TopKStats};
+pub use types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};

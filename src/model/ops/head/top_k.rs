@@ -1,0 +1,151 @@
+//! The sparse teacher: of its distribution at each token only the k most likely tokens are known, with their log-probabilities.
+//!
+//! The loss is verl's `forward_kl_topk`: D = Σ_k q_k·(log q_k − log p_k), whose derivative by the logits of the policy is
+//! S·p − Σ_k q_k·onehot_k with S = Σ_k q_k. The mass outside the k tokens takes no part, so D may be negative.
+
+use std::ops::Range;
+
+use super::super::simd;
+
+/// The k most likely tokens of a teacher at each of n tokens, the most likely first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TopK {
+    pub k: usize,
+    /// [n, k]
+    pub ids: Vec<u32>,
+    /// [n, k]. −∞ marks an entry that takes no part.
+    pub log_probs: Vec<f32>,
+}
+
+impl TopK {
+    /// The entries of these tokens, one range after another.
+    pub fn select(&self, tokens: impl IntoIterator<Item = Range<usize>>) -> Self {
+        let mut part = Self { k: self.k, ..Self::default() };
+        for range in tokens {
+            let range = range.start * self.k..range.end * self.k;
+            part.ids.extend_from_slice(&self.ids[range.clone()]);
+            part.log_probs.extend_from_slice(&self.log_probs[range]);
+        }
+        part
+    }
+
+    pub(super) fn ids(&self, token: usize) -> &[u32] {
+        &self.ids[token * self.k..(token + 1) * self.k]
+    }
+
+    /// The number of tokens.
+    pub(super) fn tokens(&self) -> usize {
+        self.ids.len().checked_div(self.k).unwrap_or(0)
+    }
+}
+
+/// How the policy and the k most likely tokens of a teacher agree, per token (Rethinking On-Policy Distillation of Large Language
+/// Models, arXiv:2604.13016; verl's `compute_forward_kl_topk`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TopKStats {
+    /// The policy's probability of the teacher's k tokens, and the teacher's.
+    pub student_mass: Vec<f32>,
+    pub teacher_mass: Vec<f32>,
+    /// How many of them are among the k most likely tokens of the policy.
+    pub overlap: Vec<f32>,
+    /// The mean of −q_k·(log q_k − log p_k) over those; 0 where there are none.
+    pub overlap_advantage: Vec<f32>,
+}
+
+/// What [`compare`] finds at each token.
+#[derive(Default)]
+pub(super) struct Comparison {
+    pub divergence: Vec<f32>,
+    pub pull: Vec<f32>,
+    pub stats: TopKStats,
+}
+
+/// Compares the teacher's entries with the policy's log-probabilities `student`, [n, k], of the same tokens; `thresholds`: the k-th
+/// largest log-probability of the policy, [n].
+pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], least: Option<f32>) -> Comparison {
+    let mut all = Comparison::default();
+    let least = least.map_or(f64::NEG_INFINITY, f64::from);
+    for (token, &threshold) in thresholds.iter().enumerate() {
+        let at = token * teacher.k..(token + 1) * teacher.k;
+        let (mut divergence, mut student_mass, mut teacher_mass, mut overlap, mut advantage) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (&log_q, &log_p) in teacher.log_probs[at.clone()].iter().zip(&student[at]) {
+            if log_q == f32::NEG_INFINITY {
+                all.pull.push(0.0);
+                continue;
+            }
+            let (exact_q, exact_p) = (f64::from(log_q), f64::from(log_p));
+            student_mass += exact_p.exp();
+            teacher_mass += exact_q.exp();
+            // Not `max`, which would hide a NaN.
+            let raised = |x: f64| if x < least { least } else { x };
+            let (q, apart) = (raised(exact_q).exp(), raised(exact_q) - raised(exact_p));
+            divergence += q * apart;
+            all.pull.push(if exact_p < least { 0.0 } else { q as f32 });
+            if log_p >= threshold {
+                overlap += 1.0;
+                advantage -= q * apart;
+            }
+        }
+        all.divergence.push(divergence as f32);
+        all.stats.student_mass.push(student_mass as f32);
+        all.stats.teacher_mass.push(teacher_mass as f32);
+        all.stats.overlap.push(overlap as f32);
+        all.stats.overlap_advantage.push((advantage / f64::max(overlap, 1.0)) as f32);
+    }
+    all
+}
+
+/// The k largest logits of a token so far with their ids, the largest first; of equal ones the lower id.
+#[derive(Clone, Debug)]
+pub(super) struct Largest {
+    k: usize,
+    pub entries: Vec<(f32, u32)>,
+}
+
+impl Largest {
+    pub fn new(k: usize) -> Self {
+        Self { k, entries: Vec::with_capacity(k + 1) }
+    }
+
+    /// Takes the logits of the ids from `start`, which must come in order.
+    pub fn add(&mut self, start: usize, x: &[f32]) {
+        for (chunk, from) in x.chunks(64).zip((start..).step_by(64)) {
+            let full = self.entries.len() == self.k;
+            if full && simd::max_row(chunk) <= self.least() {
+                continue;
+            }
+            for (&logit, id) in chunk.iter().zip(from as u32..) {
+                if self.entries.len() == self.k && logit <= self.least() {
+                    continue;
+                }
+                let place = self.entries.partition_point(|&(known, _)| known >= logit);
+                self.entries.insert(place, (logit, id));
+                self.entries.truncate(self.k);
+            }
+        }
+    }
+
+    /// The smallest of them.
+    pub fn least(&self) -> f32 {
+        self.entries.last().map_or(f32::NEG_INFINITY, |&(logit, _)| logit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_are_those_of_a_sort() {
+        let logits: Vec<f32> = (0..1000u32).map(|i| (i * 7919 % 613) as f32).collect();
+        let mut sorted: Vec<(f32, u32)> = logits.iter().copied().zip(0..).collect();
+        sorted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        for k in [1, 5, 64, 200] {
+            let mut largest = Largest::new(k);
+            for (i, part) in logits.chunks(333).enumerate() {
+                largest.add(i * 333, part);
+            }
+            assert_eq!(largest.entries, sorted[..k]);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Divergences of the head: against the numbers of TRL, OpenRLHF and verl, both bodies against plain autodiff, and models whose
+//! vocabularies are padded differently.
+
+use std::path::Path;
+
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData, activation};
+use burnish::model::ops::{Compared, Head, head_backward, head_stats, head_top_k};
+use burnish::model::token_stats::{TokenGrads, TokenStats};
+use burnish::model::{CausalLm, Comparison, Divergence, Gradients, Init, Sequence, TopK};
+use serde_json::Value;
+
+use crate::plain::{device, rnd};
+
+fn golden(section: &str) -> Vec<Value> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folder = std::env::var_os("BURNISH_GOLDENS").map_or_else(default, std::path::PathBuf::from);
+    let text = std::fs::read_to_string(folder.join("offline/losses.json")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()[section].as_array().unwrap().clone()
+}
+
+fn floats(x: &Value) -> Vec<f64> {
+    x.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+/// A matrix of numbers, and those of a batch of matrices one under another.
+fn rows(x: &Value) -> Vec<Vec<f64>> {
+    match x[0][0].is_array() {
+        true => x.as_array().unwrap().iter().flat_map(rows).collect(),
+        false => x.as_array().unwrap().iter().map(floats).collect(),
+    }
+}
+
+fn labels(x: &Value) -> Vec<i64> {
+    x.as_array().unwrap().iter().flat_map(|x| if x.is_array() { labels(x) } else { vec![x.as_i64().unwrap()] }).collect()
+}
+
+/// A head that hands its hidden states through: the logits of every row.
+struct Logits(Tensor<2>, Tensor<2>);
+
+impl Logits {
+    fn new(rows: &[Vec<f64>], temperature: f64, dtype: FloatDType) -> Self {
+        let shape = [rows.len(), rows[0].len()];
+        let values: Vec<f64> = rows.concat().iter().map(|x| x / temperature).collect();
+        let logits = Tensor::<2>::from_data(TensorData::new(values, shape), (&Device::flex(), FloatDType::F64));
+        Self(logits.cast(dtype), Tensor::<2>::eye(shape[1], &Device::flex()).cast(dtype))
+    }
+
+    fn head(&self) -> Head<'_> {
+        Head { hidden: &self.0, w: &self.1, softcap: None }
+    }
+}
+
+/// The statistics, and the gradient of Σ weight·divergence by the logits.
+fn divergence(student: &Logits, compared: Compared, weights: &[f64]) -> (TokenStats, Vec<f64>) {
+    let n = weights.len();
+    let stats = head_stats(student.head(), &vec![0; n], Some(compared));
+    let full_kl = weights.iter().map(|&w| w as f32).collect();
+    let g = TokenGrads { log_prob: vec![0.0; n], entropy: vec![0.0; n], full_kl };
+    let d = head_backward(student.head(), &vec![0; n], &stats, &g, Some(compared), None);
+    (stats.tokens, d.cast(FloatDType::F64).into_data().iter::<f64>().collect())
+}
+
+fn near(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    let scale = want.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        assert!((got - want).abs() <= tolerance * scale, "{what} {i}: {got}, not {want} (the largest is {scale})");
+    }
+}
+
+fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&x| f64::from(x)).collect()
+}
+
+fn weighted(x: &[f32], weights: &[f64]) -> f64 {
+    x.iter().zip(weights).map(|(&x, w)| f64::from(x) * w).sum()
+}
+
+/// TRL's GKDTrainer and DistillationTrainer: β of 0, 1 and between, three temperatures.
+#[test]
+fn golden_generalised_jensen_shannon() {
+    for (case, golden) in golden("gkd_jsd").iter().enumerate() {
+        let labels = labels(&golden["labels"]);
+        for result in golden["results"].as_array().unwrap() {
+            let (beta, temperature) = (result["beta"].as_f64().unwrap(), result["temperature"].as_f64().unwrap());
+            let counted = labels.iter().filter(|&&label| label >= 0).count() as f64;
+            let count = result["num_items_in_batch"].as_f64().unwrap_or(counted);
+            let weights: Vec<f64> = labels.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
+            for dtype in [FloatDType::F32, FloatDType::F64] {
+                let [x, y] = ["student_logits", "teacher_logits"].map(|key| Logits::new(&rows(&golden[key]), temperature, dtype));
+                let (stats, d) = divergence(&x, Compared::Head(y.head(), Divergence::jsd(beta)), &weights);
+                let what = format!("case {case}, β {beta}, temperature {temperature}, {dtype:?}");
+                near(&what, &[weighted(&stats.full_kl, &weights)], &[result["loss"].as_f64().unwrap()], 1e-6);
+                if let Some(entropy) = result["student_entropy_mean"].as_f64() {
+                    near(&format!("{what}, entropy"), &[weighted(&stats.entropy, &weights)], &[entropy], 1e-5);
+                }
+                if result["grad_student"].is_array() {
+                    let d: Vec<f64> = d.iter().map(|d| d / temperature).collect();
+                    near(&format!("{what}, gradient"), &d, &rows(&result["grad_student"]).concat(), 1e-6);
+                }
+            }
+        }
+    }
+}
+
+/// OpenRLHF's KDLoss: the mean cross-entropy over the rows it counts, which are those of the labels, not shifted.
+#[test]
+fn golden_cross_entropy_of_openrlhf() {
+    for golden in golden("openrlhf_kd") {
+        let labels = labels(&golden["labels"]);
+        let count = labels.iter().filter(|&&label| label >= 0).count() as f64;
+        let weights: Vec<f64> = labels.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
+        for dtype in [FloatDType::F32, FloatDType::F64] {
+            let [x, y] = ["student_logits", "teacher_logits"].map(|key| Logits::new(&rows(&golden[key]), 1.0, dtype));
+            let (stats, d) = divergence(&x, Compared::Head(y.head(), Divergence::CrossEntropy), &weights);
+            near("loss", &[weighted(&stats.full_kl, &weights)], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
+            near("gradient", &d, &rows(&golden["kd_grad"]).concat(), 1e-5);
+            let (forward, same) = divergence(&x, Compared::Head(y.head(), Divergence::ForwardKl), &weights);
+            assert_eq!(d, same, "the teacher's entropy has no gradient");
+            let of_teacher = head_stats(y.head(), &vec![0; labels.len()], None).tokens.entropy;
+            let kl = weighted(&forward.full_kl, &weights) + weighted(&of_teacher, &weights);
+            near("forward divergence and entropy", &[kl], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
+        }
+    }
+}
+
+/// verl's compute_forward_kl_topk.
+#[test]
+fn golden_forward_kl_of_the_most_likely_tokens() {
+    for golden in golden("verl_forward_kl_topk") {
+        let (ids, log_probs) = (rows_of_ids(&golden["teacher_topk_ids"]), rows(&golden["teacher_topk_logprobs"]));
+        let teacher = TopK { k: log_probs[0].len(), ids, log_probs: log_probs.concat().iter().map(|&x| x as f32).collect() };
+        let least = golden["log_prob_min_clamp"].as_f64().map(|x| x as f32);
+        for dtype in [FloatDType::F32, FloatDType::F64] {
+            let x = Logits::new(&rows(&golden["student_logits"]), 1.0, dtype);
+            let ones = vec![1.0; log_probs.len()];
+            let (stats, d) = divergence(&x, Compared::TopK { teacher: &teacher, least }, &ones);
+            near("losses", &wide(&stats.full_kl), &floats(&golden["distillation_losses"]), 1e-5);
+            near("gradient", &d, &rows(&golden["grad_student_of_sum"]).concat(), 1e-5);
+            let columns = [
+                ("student_mass", &stats.top_k.student_mass),
+                ("teacher_mass", &stats.top_k.teacher_mass),
+                ("overlap_count", &stats.top_k.overlap),
+                ("overlap_token_advantage", &stats.top_k.overlap_advantage),
+            ];
+            for (name, column) in columns {
+                near(name, &wide(column), &floats(&golden[name]), 1e-5);
+            }
+        }
+    }
+}
+
+fn rows_of_ids(x: &Value) -> Vec<u32> {
+    labels(x).iter().map(|&id| id as u32).collect()
+}
+
+/// More tokens than a chunk and more of the vocabulary than a tile, with a soft cap, against plain autodiff through the logits; a
+/// teacher of all tokens is the teacher itself.
+#[test]
+fn both_bodies_agree_with_plain_autodiff() {
+    let (dev, plain) = (device(), Device::flex());
+    let (n, h, h_teacher, v) = (1037, 24, 17, 2301);
+    let [hidden, w] = [[n, h], [v, h]].map(|shape| (rnd(shape, &dev) * 0.3).require_grad());
+    let [hidden_teacher, w_teacher] = [[n, h_teacher], [v, h_teacher]].map(|shape| rnd(shape, &plain) * 0.3);
+    let g: Vec<f32> = (0..n).map(|i| (i as f32 * 0.5).sin()).collect();
+    let column = |x: &[f32], dev: &Device| Tensor::<2>::from_data(TensorData::new(x.to_vec(), [n, 1]), dev);
+    let grads = TokenGrads { log_prob: g.clone(), entropy: vec![0.25; n], full_kl: g.clone() };
+
+    let lp = activation::log_softmax(hidden.clone().matmul(w.clone().transpose()), 1);
+    let lq = Tensor::from_inner(activation::log_softmax(hidden_teacher.clone().matmul(w_teacher.clone().transpose()), 1));
+    let (p, q) = (lp.clone().exp(), lq.clone().exp());
+    let index = Tensor::<2, Int>::zeros([n, 1], &dev);
+    let others = lp.clone().gather(1, index) * column(&g, &dev) - (p.clone() * lp.clone()).sum_dim(1) * 0.25;
+    let teacher_head = Head { hidden: &hidden_teacher, w: &w_teacher, softcap: None };
+    for k in [7, v] {
+        // Ids of the f32 body: in the other body close neighbours may have changed places.
+        let teacher = head_top_k(teacher_head, k);
+        let ids: Vec<i64> = teacher.ids.iter().map(|&id| i64::from(id)).collect();
+        let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [n, k]), &dev);
+        let sparse = {
+            let [lq, lp] = [&lq, &lp].map(|x| x.clone().gather(1, ids.clone()));
+            (lq.clone().exp() * (lq - lp)).sum_dim(1)
+        };
+        let jsd = |beta: f32| {
+            let log_m = (p.clone() * (1.0 - beta) + q.clone() * beta).log();
+            let of_q = (q.clone() * (lq.clone() - log_m.clone())).sum_dim(1);
+            of_q * beta + (p.clone() * (lp.clone() - log_m)).sum_dim(1) * (1.0 - beta)
+        };
+        let forward = (q.clone() * (lq.clone() - lp.clone())).sum_dim(1);
+        let dense = [
+            (Divergence::ReverseKl, (p.clone() * (lp.clone() - lq.clone())).sum_dim(1)),
+            (Divergence::ForwardKl, forward.clone()),
+            (Divergence::CrossEntropy, (q.clone() * lp.clone()).sum_dim(1).neg()),
+            (Divergence::Jsd { beta: 0.1 }, jsd(0.1)),
+            (Divergence::Jsd { beta: 0.7 }, jsd(0.7)),
+        ];
+        let dense = dense.into_iter().filter(|_| k == v).map(|(divergence, want)| (Some(divergence), want));
+        for (divergence, want) in dense.chain([(None, sparse)]) {
+            let graph = (others.clone() + want.clone() * column(&g, &dev)).sum().backward();
+            for dtype in [FloatDType::F32, FloatDType::F64] {
+                let [hid, wt] = [&hidden, &w].map(|x| x.clone().inner().cast(dtype));
+                let [hid_teacher, wt_teacher] = [&hidden_teacher, &w_teacher].map(|x| x.clone().cast(dtype));
+                let policy = Head { hidden: &hid, w: &wt, softcap: None };
+                let compared = match divergence {
+                    Some(kind) => Compared::Head(Head { hidden: &hid_teacher, w: &wt_teacher, softcap: None }, kind),
+                    None => Compared::TopK { teacher: &teacher, least: None },
+                };
+                let stats = head_stats(policy, &vec![0; n], Some(compared));
+                let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(dtype);
+                let dh = head_backward(policy, &vec![0; n], &stats, &grads, Some(compared), Some(&mut dw));
+                let host = |x: Tensor<2>| x.cast(FloatDType::F64).into_data().iter::<f64>().collect::<Vec<_>>();
+                let what = format!("{divergence:?} k {k} {dtype:?}");
+                near(&what, &wide(&stats.tokens.full_kl), &host(want.clone().inner()), 1e-5);
+                near(&format!("{what} d hidden"), &host(dh), &host(hidden.grad(&graph).unwrap()), 1e-5);
+                near(&format!("{what} d w"), &host(dw), &host(w.grad(&graph).unwrap()), 1e-5);
+            }
+        }
+        // The other body finds the same tokens.
+        let [hid, wt] = [&hidden_teacher, &w_teacher].map(|x| x.clone().cast(FloatDType::F64));
+        let other = head_top_k(Head { hidden: &hid, w: &wt, softcap: None }, k);
+        near("log-probabilities of the teacher", &wide(&teacher.log_probs), &wide(&other.log_probs), 1e-5);
+    }
+}
+
+/// Equal distributions have a divergence of exactly 0, and almost equal ones keep theirs: that of first order is lost in rounding
+/// otherwise.
+#[test]
+fn a_small_divergence_is_not_lost() {
+    let row: Vec<f64> = (0..3000).map(|i| f64::from(i * 7919 % 613) / 100.0).collect();
+    let moved: Vec<f64> = row.iter().enumerate().map(|(i, x)| x + 1e-2 * (i as f64).sin()).collect();
+    for beta in [0.0, 0.1, 0.5, 0.9, 1.0] {
+        let [x, y] = [&row, &moved].map(|row| Logits::new(&[row.clone()], 1.0, FloatDType::F32));
+        let [x64, y64] = [&row, &moved].map(|row| Logits::new(&[row.clone()], 1.0, FloatDType::F64));
+        let kind = Divergence::jsd(beta);
+        let (equal, d) = divergence(&x, Compared::Head(x.head(), kind), &[1.0]);
+        assert_eq!(equal.full_kl, [0.0], "β {beta}");
+        assert!(d.iter().all(|&d| d == 0.0), "β {beta}");
+        let (small, _) = divergence(&x, Compared::Head(y.head(), kind), &[1.0]);
+        let (want, _) = divergence(&x64, Compared::Head(y64.head(), kind), &[1.0]);
+        assert!(want.full_kl[0] < 1e-4 && (small.full_kl[0] / want.full_kl[0] - 1.0).abs() < 5e-3, "{small:?} {want:?}");
+    }
+}
+
+/// Rows of padding at the end of a vocabulary, of the teacher or of the student, change neither a statistic nor a gradient, and
+/// the student's own get none.
+#[test]
+fn padding_of_a_vocabulary_takes_no_part() {
+    let load = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name);
+        CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
+    };
+    let padded = |mut model: CausalLm| {
+        let longer = |w: Tensor<2>| Tensor::cat(vec![w.clone(), w.narrow(0, 0, 16) * 3.0], 0);
+        let embedding = &mut model.net.model.embed_tokens.weight;
+        *embedding = embedding.clone().map(longer);
+        if let Some(head) = &mut model.net.lm_head {
+            head.weight = head.weight.clone().map(longer);
+        }
+        model
+    };
+    let sequences = [([5u32, 9, 200], [17u32, 33, 4, 90]), ([1, 2, 3], [250, 0, 0, 7])];
+    let sequences = sequences.each_ref().map(|(prompt, response)| Sequence { prompt, response });
+    let (student, teacher) = (load("llama3_rope_tied"), load("qwen2"));
+    let run = |student: CausalLm, teacher: &CausalLm| {
+        let (mut gradients, mut seen) = (Gradients::default(), TokenStats::default());
+        let comparison = Some(Comparison::Model(teacher, Divergence::Jsd { beta: 0.3 }));
+        student.trainable().backward(&sequences, 0.7, comparison, &mut gradients, |stats| {
+            seen = stats.clone();
+            TokenGrads { log_prob: vec![0.3; 8], entropy: vec![0.1; 8], full_kl: vec![1.0; 8] }
+        });
+        (seen, gradients)
+    };
+    let (stats, gradients) = run(student.clone(), &teacher);
+    for (student, teacher) in [(student.clone(), padded(teacher.clone())), (padded(student), teacher)] {
+        let (again, others) = run(student, &teacher);
+        assert_eq!(again, stats);
+        for (name, want) in &gradients.0 {
+            let got = &others.0[name];
+            let length = want.dims()[0];
+            assert_eq!(got.clone().narrow(0, 0, length).into_data(), want.clone().into_data(), "{name}");
+            let rest =
+                got.clone().narrow(0, length, got.dims()[0] - length).into_data().iter::<f32>().fold(0.0, |a, b| a + b.abs());
+            assert!(rest == 0.0 || got.dims() == want.dims(), "{name}: padding has a gradient");
+        }
+    }
+}
