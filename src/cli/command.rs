@@ -9,6 +9,7 @@ use super::{
     completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs,
     serve_rm, stage, train,
 };
+use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
 use crate::pipelines::rm::Rm;
 use crate::pipelines::sft::Sft;
@@ -31,6 +32,8 @@ pub struct Cli {
 enum Command {
     /// Supervised fine-tuning (sft_trainer.yaml)
     Sft(stage::StageArgs),
+    /// Distillation of a teacher, on given texts (distill_trainer.yaml)
+    Distill(stage::StageArgs),
     /// Train a reward model, of whole answers or of steps (rm_trainer.yaml)
     Rm(stage::StageArgs),
     /// Learn from preferences: DPO, KTO, ORPO, SimPO and their relatives (dpo_trainer.yaml)
@@ -112,6 +115,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     match cli.command {
         None => train::run(&cli.train, output),
         Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),
+        Some(Command::Distill(args)) => stage::run::<Distill>(&args, output),
         Some(Command::Rm(args)) => stage::run::<Rm>(&args, output),
         Some(Command::Dpo(args)) => stage::run::<Dpo>(&args, output),
         Some(Command::Generate(args)) => generate::run(&args, output.progress),

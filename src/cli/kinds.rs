@@ -1,15 +1,20 @@
 //! The names that the registries of each kind of configuration know. A kind without any needs no line.
 
 use crate::config::{Choices, Kind};
-use crate::pipelines::{dpo, rm, sft};
+use crate::pipelines::{distill, dpo, rm, sft};
 use crate::trainer;
 use crate::util::choice::Choice;
 
 /// A kind and what its registries know.
 type Registered = (Kind, fn() -> Vec<Choice>);
 
-const REGISTERED: &[Registered] =
-    &[(Kind::Rl, trainer::choices), (Kind::Sft, sft::choices), (Kind::Rm, rm::choices), (Kind::Dpo, dpo::choices)];
+const REGISTERED: &[Registered] = &[
+    (Kind::Rl, trainer::choices),
+    (Kind::Sft, sft::choices),
+    (Kind::Rm, rm::choices),
+    (Kind::Dpo, dpo::choices),
+    (Kind::Distill, distill::choices),
+];
 
 /// Returns every name that a setting of this kind of configuration may hold.
 pub fn choices(kind: Kind) -> Choices {

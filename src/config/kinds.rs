@@ -5,7 +5,7 @@ use super::compat::Kind;
 use super::compose;
 use super::library::LIBRARY;
 use super::load::{self, Loaded};
-use super::schema::{DpoConfig, EvalConfig, GenerationConfig, PpoConfig, RmConfig, Schema, SftConfig};
+use super::schema::{DistillConfig, DpoConfig, EvalConfig, GenerationConfig, PpoConfig, RmConfig, Schema, SftConfig};
 use super::tree::Tree;
 use crate::hydra::{ConfigError, Node, Request, Value, lookup, yaml};
 
@@ -27,6 +27,7 @@ type Load = fn(&Request, &Choices) -> Result<Loaded<()>, ConfigError>;
 pub const KINDS: &[ConfigKind] = &[
     ConfigKind::of::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
     ConfigKind::of::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
+    ConfigKind::of::<DistillConfig>("distill", "trainer distill --config distill_trainer.yaml"),
     ConfigKind::of::<RmConfig>("rm", "trainer rm --config rm_trainer.yaml"),
     ConfigKind::of::<DpoConfig>("dpo", "trainer dpo --config dpo_trainer.yaml"),
     ConfigKind::of::<GenerationConfig>("generate", "trainer generate --config generation.yaml"),

@@ -44,5 +44,5 @@ pub use load::{Loaded, load};
 pub use plan::{BatchPlan, MicroBatch, UpdatePlan};
 pub use report::Report;
 pub use resolve::{ResolvedConfig, resolve};
-pub use schema::{DpoConfig, PpoConfig, RmConfig, Schema, SftConfig};
+pub use schema::{DistillConfig, DpoConfig, PpoConfig, RmConfig, Schema, SftConfig};
 pub use tree::Tree;

@@ -1,5 +1,6 @@
 //! The stages around reinforcement learning. Each is a short loop over the same parts.
 
+pub mod distill;
 pub mod dpo;
 pub mod evaluate;
 pub mod export;

@@ -6,6 +6,7 @@ mod control_characters;
 mod conversions;
 mod critic;
 mod data_by_name;
+mod distill;
 mod end_to_end;
 mod estimators;
 mod files;

@@ -7,6 +7,7 @@ use super::table::{EVALUATION, EVERYWHERE, Fate, GENERATION, GENERATION_ENGINE, 
 pub enum Kind {
     Rl,
     Sft,
+    Distill,
     Rm,
     Dpo,
     Generation,
@@ -26,7 +27,7 @@ struct Facts {
     rows: [&'static [(&'static str, Fate)]; 2],
 }
 
-const KINDS: [Facts; 6] = [
+const KINDS: [Facts; 7] = [
     Facts {
         kind: Kind::Rl,
         title: "Reinforcement learning: `trainer`",
@@ -42,6 +43,13 @@ const KINDS: [Facts; 6] = [
         rows: [SFT, &[]],
     },
     Facts { kind: Kind::Rm, title: "Reward models: `trainer rm`", default_file: "rm_trainer", verl_files: &[], rows: [&[], &[]] },
+    Facts {
+        kind: Kind::Distill,
+        title: "Distillation on given texts: `trainer distill`",
+        default_file: "distill_trainer",
+        verl_files: &[],
+        rows: [&[], &[]],
+    },
     Facts {
         kind: Kind::Dpo,
         title: "Preference optimisation: `trainer dpo`",

@@ -5,6 +5,8 @@ mod rows;
 
 use anyhow::Result;
 
+pub(super) use rows::{read, unused_options};
+
 use super::stage::{Batch, Inputs, Measured, Objective, Rows};
 use crate::config::SftConfig;
 use crate::data::{Document, SftExample, Tokenizer};
@@ -28,17 +30,15 @@ impl Objective for Sft {
     type Example = SftExample;
 
     fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
-        Ok(rows::unused_options(config))
+        Ok(unused_options(&config.data))
     }
 
     fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
-        rows::read(config, tokenizer, rows)
+        read(&config.data, tokenizer, rows)
     }
 
-    /// Each document is a sequence, whose first token is given and whose others are predicted.
     fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
-        let parts = example.documents.iter().map(Document::parts);
-        parts.map(|(prompt, response, _)| Sequence { prompt, response }).collect()
+        sequences(example)
     }
 
     fn build(_config: &SftConfig, _inputs: &Inputs<SftExample>, _model: &CausalLm) -> Result<Self> {
@@ -70,7 +70,13 @@ impl Objective for Sft {
     }
 }
 
+/// The sequences of an example, one for each document, whose first token is given and whose others are predicted.
+pub(super) fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
+    let parts = example.documents.iter().map(Document::parts);
+    parts.map(|(prompt, response, _)| Sequence { prompt, response }).collect()
+}
+
 /// The weight of every predicted token of an example.
-fn weights(example: &SftExample) -> Vec<f32> {
+pub(super) fn weights(example: &SftExample) -> Vec<f32> {
     example.documents.iter().flat_map(|document| document.parts().2).copied().collect()
 }

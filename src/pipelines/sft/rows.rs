@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::config::schema::{OneOrMany, Schema, StageTruncation};
+use crate::config::schema::{OneOrMany, Schema, SftDataConfig, StageTruncation};
 use crate::config::{SftConfig, Value, defaults};
 use crate::data::{self, SftColumns, SftExample, SftOptions, Tokenizer, Truncation, load_sft};
 use crate::job::unused_options::UnusedOption;
@@ -14,8 +14,7 @@ use crate::pipelines::stage::Rows;
 ///
 /// # Errors
 /// A file or row that cannot be read, with its name.
-pub(super) fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
-    let data = &config.data;
+pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
     let keys = |keys: &Option<OneOrMany<String>>| keys.as_ref().map(|keys| keys.0.clone()).unwrap_or_default();
     let columns = match &data.messages_key {
         Some(messages_key) => SftColumns::Messages {
@@ -37,7 +36,7 @@ pub(super) fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     };
     let examples = load_sft(&rows.files, tokenizer, &options)?;
-    check_optional_columns(config, &rows.files)?;
+    check_optional_columns(data, &rows.files)?;
     Ok(examples)
 }
 
@@ -51,8 +50,8 @@ fn truncation(word: StageTruncation) -> Truncation {
 }
 
 /// The options of `data` that have no effect beside the others.
-pub(super) fn unused_options(config: &SftConfig) -> Vec<UnusedOption> {
-    let talks = config.data.messages_key.is_some();
+pub(in crate::pipelines) fn unused_options(data: &SftDataConfig) -> Vec<UnusedOption> {
+    let talks = data.messages_key.is_some();
     let (instead, alone) = ("data.messages_key is read instead", "it needs data.messages_key");
     vec![
         (talks, "data.prompt_key", instead),
@@ -66,8 +65,7 @@ pub(super) fn unused_options(config: &SftConfig) -> Vec<UnusedOption> {
 
 /// Checks the optional columns. The columns of a conversation's tools and thinking may be missing, unless a setting names another
 /// column than the default.
-fn check_optional_columns(config: &SftConfig, files: &[PathBuf]) -> Result<()> {
-    let data = &config.data;
+fn check_optional_columns(data: &SftDataConfig, files: &[PathBuf]) -> Result<()> {
     if data.messages_key.is_none() {
         return Ok(());
     }

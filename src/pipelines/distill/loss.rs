@@ -1,0 +1,167 @@
+//! The loss of distillation on a batch.
+
+use super::teacher::Teacher;
+use crate::config::schema::{DistillAlgorithmConfig, DivergenceKind};
+use crate::data::SftExample;
+use crate::model::token_stats::TokenGrads;
+use crate::model::{CausalLm, Comparison, Divergence, Gradients, Sequence, TokenStats};
+use crate::pipelines::sft;
+use crate::pipelines::stage::{Batch, Measured};
+use crate::tracking::Metrics;
+
+/// The two parts of the loss.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KdLoss {
+    pub divergence: Divergence,
+    pub temperature: f32,
+    kd_coef: f64,
+    pub least: Option<f32>,
+}
+
+impl KdLoss {
+    pub fn of(algorithm: &DistillAlgorithmConfig) -> Self {
+        let divergence = match algorithm.loss_type {
+            DivergenceKind::ForwardKl => Divergence::ForwardKl,
+            DivergenceKind::ReverseKl => Divergence::ReverseKl,
+            DivergenceKind::CrossEntropy => Divergence::CrossEntropy,
+            DivergenceKind::Jsd => Divergence::jsd(algorithm.beta),
+        };
+        let least = algorithm.log_prob_min_clamp.map(|least| least as f32);
+        Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, least }
+    }
+
+    /// The passes over a micro-batch: one for both parts, or one for each where the divergence has a temperature, which the
+    /// likelihood has not.
+    fn parts(self) -> Vec<Part> {
+        let (nll, kd) = (1.0 - self.kd_coef, self.kd_coef);
+        let part = |temperature, nll, kd| Part { temperature, nll, kd };
+        match (nll > 0.0, kd > 0.0) {
+            (true, true) if self.temperature != 1.0 => vec![part(1.0, Some(nll), None), part(self.temperature, None, Some(kd))],
+            (_, true) if self.temperature == 1.0 => vec![part(1.0, Some(nll), Some(kd))],
+            (_, true) => vec![part(self.temperature, None, Some(kd))],
+            (_, false) => vec![part(1.0, Some(nll), None)],
+        }
+    }
+}
+
+/// A pass, with the weights of the parts of the loss that it computes.
+#[derive(Clone, Copy)]
+struct Part {
+    temperature: f32,
+    nll: Option<f64>,
+    kd: Option<f64>,
+}
+
+/// Sums over the trained tokens of a batch, each with its weight.
+#[derive(Default)]
+struct Sums {
+    loss: f64,
+    nll: Option<f64>,
+    divergence: Option<f64>,
+    entropy: f64,
+    /// Student mass, teacher mass and overlap with a teacher of k tokens.
+    top_k: Option<[f64; 3]>,
+}
+
+/// The loss of a batch and its metrics, with the gradients where they are wanted. `offset`: the place of the batch's first file row
+/// among the teacher's stored examples.
+pub(super) fn pass(
+    loss: &KdLoss,
+    teacher: Option<&Teacher>,
+    offset: usize,
+    batch: &Batch<SftExample>,
+    model: &CausalLm,
+    mut gradients: Option<&mut Gradients>,
+) -> Measured {
+    let given: Vec<Vec<f32>> = batch.examples.iter().map(|example| sft::weights(example)).collect();
+    let total: f64 = given.iter().flatten().map(|&weight| f64::from(weight)).sum();
+    let sequences: Vec<Vec<Sequence>> = batch.examples.iter().map(|example| sft::sequences(example)).collect();
+    let mut sums = Sums::default();
+    for micro in batch.micro_batches(&sequences) {
+        let of_micro: Vec<Sequence> = micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect();
+        let weights: Vec<f64> = micro.iter().flat_map(|&i| &given[i]).map(|&weight| f64::from(weight) / total).collect();
+        let places: Vec<usize> = micro.iter().map(|&i| offset + batch.rows[i]).collect();
+        for part in loss.parts() {
+            let tokens =
+                teacher.filter(|_| part.kd.is_some()).and_then(|teacher| teacher.tokens(&of_micro, &places, model, loss));
+            let comparison = match (&tokens, teacher) {
+                _ if part.kd.is_none() => None,
+                (Some(teacher), _) => Some(Comparison::TopK { teacher, least: loss.least }),
+                (None, teacher) => teacher.and_then(Teacher::model).map(|model| Comparison::Model(model, loss.divergence)),
+            };
+            match gradients.as_deref_mut() {
+                None => sums.add(
+                    part,
+                    &weights,
+                    &model.token_stats(&of_micro, part.temperature, comparison),
+                    tokens.as_ref().map(|top| top.k),
+                ),
+                Some(gradients) => model.backward(&of_micro, part.temperature, comparison, gradients, |stats| {
+                    sums.add(part, &weights, stats, tokens.as_ref().map(|top| top.k));
+                    let scaled = |factor: f64| weights.iter().map(|weight| (factor * weight) as f32).collect::<Vec<_>>();
+                    TokenGrads {
+                        log_prob: scaled(-part.nll.unwrap_or(0.0)),
+                        entropy: vec![0.0; weights.len()],
+                        full_kl: part.kd.map_or_else(Vec::new, scaled),
+                    }
+                }),
+            }
+        }
+    }
+    sums.measured()
+}
+
+impl Sums {
+    fn add(&mut self, part: Part, weights: &[f64], stats: &TokenStats, k: Option<usize>) {
+        // What is not trained may be anything, even NaN, which a weight of 0 would not remove.
+        let sum = |column: &[f32]| -> f64 {
+            column.iter().zip(weights).filter(|(_, weight)| **weight != 0.0).map(|(&x, weight)| f64::from(x) * weight).sum()
+        };
+        if let Some(share) = part.nll {
+            let nll = -sum(&stats.log_prob);
+            self.loss += share * nll;
+            *self.nll.get_or_insert(0.0) += nll;
+        }
+        if let Some(share) = part.kd {
+            let divergence = sum(&stats.full_kl);
+            self.loss += share * divergence;
+            *self.divergence.get_or_insert(0.0) += divergence;
+        }
+        if part.temperature == 1.0 {
+            self.entropy += sum(&stats.entropy);
+        }
+        if let (Some(k), Some(_)) = (k, part.kd) {
+            let top = &stats.top_k;
+            let all = self.top_k.get_or_insert_default();
+            for (total, x) in all.iter_mut().zip([sum(&top.student_mass), sum(&top.teacher_mass), sum(&top.overlap) / k as f64]) {
+                *total += x;
+            }
+        }
+    }
+
+    fn measured(self) -> Measured {
+        let mut metrics = Metrics::default();
+        let parts = [("nll_loss", self.nll), ("distil_loss", self.divergence), ("entropy", self.nll.map(|_| self.entropy))];
+        let [student, teacher, overlap] = self.top_k.map_or([None; 3], |all| all.map(Some));
+        let top_k = [("student_mass", student), ("teacher_mass", teacher), ("overlap_ratio", overlap)];
+        for (name, value) in parts.into_iter().chain(top_k) {
+            if let Some(value) = value {
+                metrics.set(name, value);
+            }
+        }
+        Measured { loss: self.loss, metrics }
+    }
+}
+
+impl KdLoss {
+    /// The loss, in words.
+    pub fn describe(&self) -> String {
+        let name = match self.divergence {
+            Divergence::ForwardKl => "KL(teacher ‖ student)".to_owned(),
+            Divergence::ReverseKl => "KL(student ‖ teacher)".to_owned(),
+            Divergence::CrossEntropy => "cross-entropy of the student under the teacher".to_owned(),
+            Divergence::Jsd { beta } => format!("Jensen-Shannon divergence with β {beta}"),
+        };
+        format!("{}·({name} at temperature {}) + {}·NLL", self.kd_coef, self.temperature, 1.0 - self.kd_coef)
+    }
+}

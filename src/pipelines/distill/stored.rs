@@ -1,0 +1,219 @@
+//! A file of a teacher's most likely tokens at every trained token: tensors `ids` and `log_probs`, [tokens, k], with the teacher,
+//! the rows and the temperature that they belong to.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::f16;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use sha2::{Digest, Sha256};
+
+use crate::config::schema::LogitsDtype;
+use crate::data::SftExample;
+use crate::model::TopK;
+use crate::pipelines::sft;
+use crate::util::foreign;
+use crate::util::fs::write_atomic;
+
+/// What a run needs of a file.
+pub(super) struct Asked {
+    /// Hashes of the tokens and masks of all examples, and of the teacher where it is named.
+    rows: String,
+    teacher: Option<String>,
+    temperature: String,
+    top_k: Option<usize>,
+    vocabulary: usize,
+    trained: Vec<Vec<bool>>,
+}
+
+impl Asked {
+    pub fn new(
+        examples: &[&SftExample],
+        teacher: Option<String>,
+        temperature: f64,
+        top_k: Option<usize>,
+        vocabulary: usize,
+    ) -> Result<Self> {
+        let mut hash = Sha256::new();
+        for sequence in examples.iter().flat_map(|example| sft::sequences(example)) {
+            hash.update((sequence.len() as u64).to_le_bytes());
+            sequence.prompt.iter().chain(sequence.response).for_each(|id| hash.update(id.to_le_bytes()));
+        }
+        let trained: Vec<Vec<bool>> = examples.iter().map(|example| trained(example)).collect();
+        trained.iter().flatten().for_each(|&trained| hash.update([u8::from(trained)]));
+        Ok(Self { rows: hex(hash), teacher, temperature: temperature.to_string(), top_k, vocabulary, trained })
+    }
+}
+
+/// The predicted tokens of an example that are trained.
+fn trained(example: &SftExample) -> Vec<bool> {
+    sft::weights(example).iter().map(|&weight| weight != 0.0).collect()
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The hash of a model: its shape and its weights.
+///
+/// # Errors
+/// Files that cannot be read.
+pub(super) fn fingerprint(folder: &Path) -> Result<String> {
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "safetensors") || path.ends_with("config.json"))
+        .collect();
+    names.sort();
+    let mut hash = Sha256::new();
+    for path in names {
+        std::io::copy(&mut foreign::open(&path)?, &mut hash).with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    Ok(hex(hash))
+}
+
+/// The teacher's tokens of every example, with entries that take no part where a token is not trained.
+pub(super) struct Stored {
+    trained: Vec<Vec<bool>>,
+    /// The first trained token of each example among all.
+    starts: Vec<usize>,
+    all: TopK,
+}
+
+impl Stored {
+    /// Room for these examples.
+    pub fn empty(examples: &[&SftExample], k: usize) -> Self {
+        Self::of(examples.iter().map(|example| trained(example)).collect(), k)
+    }
+
+    fn of(trained: Vec<Vec<bool>>, k: usize) -> Self {
+        let mut tokens = 0;
+        let starts = trained.iter().map(|trained| {
+            let start = tokens;
+            tokens += trained.iter().filter(|&&trained| trained).count();
+            start
+        });
+        let starts = starts.collect();
+        Self { trained, starts, all: TopK { k, ids: vec![0; tokens * k], log_probs: vec![f32::NEG_INFINITY; tokens * k] } }
+    }
+
+    /// Takes the tokens of these examples, of which `top` has all predicted tokens.
+    pub fn put(&mut self, examples: &[usize], top: &TopK) {
+        let (k, mut from) = (top.k, 0);
+        for &example in examples {
+            let mut to = self.starts[example];
+            for &trained in &self.trained[example] {
+                if trained {
+                    self.all.ids[to * k..(to + 1) * k].copy_from_slice(&top.ids[from * k..(from + 1) * k]);
+                    self.all.log_probs[to * k..(to + 1) * k].copy_from_slice(&top.log_probs[from * k..(from + 1) * k]);
+                    to += 1;
+                }
+                from += 1;
+            }
+        }
+    }
+
+    /// The tokens for every predicted token of these examples.
+    pub fn examples(&self, examples: &[usize]) -> TopK {
+        let k = self.all.k;
+        let mut part = TopK { k, ..TopK::default() };
+        for &example in examples {
+            let mut at = self.starts[example];
+            for &trained in &self.trained[example] {
+                if trained {
+                    part.ids.extend_from_slice(&self.all.ids[at * k..(at + 1) * k]);
+                    part.log_probs.extend_from_slice(&self.all.log_probs[at * k..(at + 1) * k]);
+                    at += 1;
+                } else {
+                    part.ids.resize(part.ids.len() + k, 0);
+                    part.log_probs.resize(part.log_probs.len() + k, f32::NEG_INFINITY);
+                }
+            }
+        }
+        part
+    }
+
+    /// Writes the file, whole or not at all. Ids take two bytes where the vocabulary allows it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, path: &Path, asked: &Asked, dtype: LogitsDtype) -> Result<()> {
+        let TopK { k, ids, log_probs } = &self.all;
+        let shape = vec![ids.len() / k, *k];
+        let (ids_dtype, ids): (_, Vec<u8>) = match asked.vocabulary <= 1 << 16 {
+            true => (Dtype::U16, ids.iter().flat_map(|&id| (id as u16).to_le_bytes()).collect()),
+            false => (Dtype::U32, ids.iter().flat_map(|id| id.to_le_bytes()).collect()),
+        };
+        let (dtype, log_probs): (_, Vec<u8>) = match dtype {
+            LogitsDtype::Float32 => (Dtype::F32, log_probs.iter().flat_map(|x| x.to_le_bytes()).collect()),
+            LogitsDtype::Float16 => (Dtype::F16, log_probs.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect()),
+        };
+        let teacher = asked.teacher.clone().unwrap_or_default();
+        let metadata = [("rows", &asked.rows), ("teacher", &teacher), ("temperature", &asked.temperature)];
+        let metadata: HashMap<String, String> = metadata.map(|(key, value)| (key.to_owned(), value.clone())).into();
+        let tensors = [
+            ("ids", TensorView::new(ids_dtype, shape.clone(), &ids)?),
+            ("log_probs", TensorView::new(dtype, shape, &log_probs)?),
+        ];
+        let bytes = safetensors::serialize(tensors, Some(metadata))?;
+        write_atomic(path, &bytes)?;
+        tracing::info!("wrote {}: {} tokens, {:.1} MB", path.display(), self.all.ids.len() / k, bytes.len() as f64 / 1e6);
+        Ok(())
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A file that is no such file, or of another teacher, other rows, another temperature or another number of tokens.
+    pub fn read(path: &Path, asked: &Asked) -> Result<Self> {
+        let name = path.display();
+        let remedy = format!("delete {name} to have it written anew, with teacher.path");
+        let tokens: usize = asked.trained.iter().flatten().filter(|&&trained| trained).count();
+        let most = (tokens as u64).saturating_mul(asked.vocabulary as u64).saturating_mul(8).saturating_add(1 << 20);
+        let bytes = foreign::read(path, most)?;
+        let damaged = || format!("{name} is no file of a teacher's tokens, or damaged; {remedy}");
+        let (_, header) = SafeTensors::read_metadata(&bytes).with_context(damaged)?;
+        let file = SafeTensors::deserialize(&bytes).with_context(damaged)?;
+        let metadata = header.metadata().clone().unwrap_or_default();
+        let is = |key: &str, want: &str| metadata.get(key).is_some_and(|found| found == want);
+        ensure!(
+            is("rows", &asked.rows),
+            "{name} was written for other rows, or for another tokenizer, template or max_length; {remedy}"
+        );
+        if let Some(teacher) = &asked.teacher {
+            ensure!(is("teacher", teacher), "{name} was written by another teacher than teacher.path; {remedy}");
+        }
+        ensure!(
+            is("temperature", &asked.temperature),
+            "{name} was written with algorithm.temperature={}, not {}; {remedy}",
+            metadata.get("temperature").map_or("?", String::as_str),
+            asked.temperature
+        );
+        let (ids, log_probs) = (file.tensor("ids").with_context(damaged)?, file.tensor("log_probs").with_context(damaged)?);
+        let &[found, k] = ids.shape() else { anyhow::bail!(damaged()) };
+        ensure!(found == tokens && log_probs.shape() == ids.shape() && k >= 1, damaged());
+        if let Some(top_k) = asked.top_k {
+            ensure!(
+                k == top_k,
+                "{name} has {k} tokens at each place, and teacher.top_k is {top_k}; write teacher.top_k={k}, or {remedy}"
+            );
+        }
+        let mut stored = Self::of(asked.trained.clone(), k);
+        stored.all.ids = match ids.dtype() {
+            Dtype::U16 => ids.data().chunks_exact(2).map(|x| u32::from(u16::from_le_bytes([x[0], x[1]]))).collect(),
+            Dtype::U32 => ids.data().chunks_exact(4).map(|x| u32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
+            _ => anyhow::bail!(damaged()),
+        };
+        stored.all.log_probs = match log_probs.dtype() {
+            Dtype::F32 => log_probs.data().chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
+            Dtype::F16 => log_probs.data().chunks_exact(2).map(|x| f16::from_le_bytes([x[0], x[1]]).to_f32()).collect(),
+            _ => anyhow::bail!(damaged()),
+        };
+        let fits = stored.all.ids.iter().all(|&id| (id as usize) < asked.vocabulary) && k <= asked.vocabulary;
+        ensure!(fits, "{name} has ids beyond the student's vocabulary of {}; {remedy}", asked.vocabulary);
+        ensure!(stored.all.log_probs.iter().all(|x| *x <= 1e-3), damaged());
+        Ok(stored)
+    }
+}

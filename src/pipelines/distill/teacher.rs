@@ -1,0 +1,173 @@
+//! The teacher of a distillation: a model, or its most likely tokens at every trained token, which it wrote down before.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::loss::KdLoss;
+use super::stored::{self, Asked, Stored};
+use crate::config::DistillConfig;
+use crate::config::schema::{Location, StageConfig};
+use crate::data::{SftExample, Tokenizer};
+use crate::job::models::check_model;
+use crate::model::hf_config::HfConfig;
+use crate::model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
+use crate::pipelines::sft;
+use crate::pipelines::stage::{Inputs, decoder};
+use crate::util::foreign;
+
+const KEY: &str = "teacher.path";
+
+/// The source of the distribution that is learnt.
+pub(super) struct Teacher {
+    source: Source,
+    /// The training examples, which stand before those of validation in a file.
+    training_examples: usize,
+}
+
+enum Source {
+    /// `top_k`: only so many of its most likely tokens count.
+    Model {
+        model: Box<CausalLm>,
+        top_k: Option<usize>,
+    },
+    Stored(Stored),
+}
+
+impl Teacher {
+    /// Loads the teacher, or reads what it said; a file of that which is not there is written first.
+    ///
+    /// # Errors
+    /// A teacher with other tokens than the student; weights or a file that cannot be read or do not fit.
+    pub fn open(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm) -> Result<Self> {
+        check(config, inputs)?;
+        let training_examples = inputs.train.len();
+        let own = &config.teacher;
+        let asked = || -> Result<Asked> {
+            let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
+            let teacher = own.path.as_ref().map(|path| stored::fingerprint(path.as_path())).transpose().context(KEY)?;
+            Asked::new(&examples, teacher, config.algorithm.temperature, own.top_k, student.config.vocab_size)
+        };
+        let source = match &own.logits_file {
+            Some(file) if own.is_stored() => {
+                Source::Stored(Stored::read(file.as_path(), &asked()?).context("teacher.logits_file")?)
+            }
+            Some(file) => {
+                let k = own.top_k.unwrap_or(1);
+                let stored = written(&load(config, student)?, config, inputs, k, student.config.vocab_size)?;
+                stored.write(file.as_path(), &asked()?, own.logits_dtype).context("teacher.logits_file")?;
+                // Read again, so that this run learns from the numbers that another one will find.
+                Source::Stored(Stored::read(file.as_path(), &asked()?).context("teacher.logits_file")?)
+            }
+            None => Source::Model { model: Box::new(load(config, student)?), top_k: own.top_k },
+        };
+        Ok(Self { source, training_examples })
+    }
+
+    pub fn training_examples(&self) -> usize {
+        self.training_examples
+    }
+
+    /// The model, where the whole distribution counts.
+    pub fn model(&self) -> Option<&CausalLm> {
+        match &self.source {
+            Source::Model { model, top_k: None } => Some(model),
+            _ => None,
+        }
+    }
+
+    /// The most likely tokens for every predicted token of these examples, where only they count. `places`: of the examples, in a
+    /// file.
+    pub fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, loss: &KdLoss) -> Option<TopK> {
+        match &self.source {
+            Source::Stored(stored) => Some(stored.examples(places)),
+            Source::Model { model, top_k } => {
+                let vocabulary = student.config.vocab_size.min(model.config.vocab_size);
+                top_k.map(|k| model.top_k(sequences, loss.temperature, k, vocabulary))
+            }
+        }
+    }
+}
+
+/// The teacher's tokens for all examples, by one pass.
+fn written(
+    teacher: &CausalLm,
+    config: &DistillConfig,
+    inputs: &Inputs<SftExample>,
+    k: usize,
+    vocabulary: usize,
+) -> Result<Stored> {
+    let keys = config.stage().data;
+    let cut = match keys.use_dynamic_bsz {
+        true => Cut::Tokens(keys.max_token_len_per_gpu),
+        false => Cut::Sequences(keys.micro_batch_size_per_gpu),
+    };
+    let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
+    let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| sft::sequences(example)).collect();
+    let vocabulary = vocabulary.min(teacher.config.vocab_size);
+    tracing::info!("the teacher writes its {k} most likely tokens for {} examples", examples.len());
+    let mut stored = Stored::empty(&examples, k);
+    for micro in cut.micro_batches_of(&sequences) {
+        let of_micro: Vec<Sequence> = micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect();
+        stored.put(&micro, &teacher.top_k(&of_micro, config.algorithm.temperature as f32, k, vocabulary));
+    }
+    Ok(stored)
+}
+
+fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
+    let Some(path) = &config.teacher.path else { bail!("{KEY} is unset") };
+    let teacher = CausalLm::load(path.as_path(), Init::Pretrained, &student.device).context(KEY)?;
+    Ok(teacher.computing(config.teacher.dtype.is_bfloat16(config.trainer.device), false))
+}
+
+/// Checks that the teacher has the tokens of the run and reads its sequences.
+///
+/// # Errors
+/// A config.json that cannot be read; other tokens; too few positions.
+fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<DecoderConfig>> {
+    let Some(path) = &config.teacher.path else { return Ok(None) };
+    let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
+    let longest = inputs.train.iter().chain(&inputs.val).flat_map(|example| sft::sequences(example)).map(|s| s.len()).max();
+    check_model(&theirs, &inputs.tokenizer, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
+    let own = decoder(config)?;
+    let same = same_tokens(path, &inputs.tokenizer)?;
+    ensure!(
+        same || own.vocab_size == theirs.vocab_size,
+        "{KEY}={path}: its vocabulary has {} tokens, the student's {}, and no tokenizer.json in its folder shows that they are the same tokens but for padding",
+        theirs.vocab_size,
+        own.vocab_size
+    );
+    let common = own.vocab_size.min(theirs.vocab_size);
+    if let Some(k) = config.teacher.top_k {
+        ensure!(k <= common, "teacher.top_k={k}: there are {common} tokens");
+    }
+    Ok(Some(theirs))
+}
+
+/// True if the teacher's folder has a tokenizer, which then is that of the run; false if it has none.
+fn same_tokens(path: &Location, own: &Tokenizer) -> Result<bool> {
+    if !foreign::is_there(&path.as_path().join("tokenizer.json"))? {
+        return Ok(false);
+    }
+    let theirs = Tokenizer::load(path.as_path()).context(KEY)?;
+    let reversed = || theirs.unknown_to(own).map(|difference| format!("of its own, {difference}"));
+    match own.unknown_to(&theirs).or_else(reversed) {
+        Some(difference) => {
+            bail!("{KEY}={path}: its tokenizer differs from that of the run: {difference}; a teacher has the same tokens")
+        }
+        None => Ok(true),
+    }
+}
+
+/// The teacher, in words, after the checks of a run.
+pub(super) fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<String> {
+    let decoder = check(config, inputs)?;
+    let own = &config.teacher;
+    let model = || own.path.as_ref().map_or_else(|| "a teacher".to_owned(), ToString::to_string);
+    let shape = decoder
+        .map_or_else(String::new, |decoder| format!(", {} layers of width {}", decoder.num_hidden_layers, decoder.hidden_size));
+    let tokens = own.top_k.map_or_else(String::new, |k| format!(", its {k} most likely tokens"));
+    Ok(match &own.logits_file {
+        Some(file) if own.is_stored() => format!("stored in {file}"),
+        Some(file) => format!("{}{shape}{tokens}, to be stored in {file}", model()),
+        None => format!("{}{shape}{tokens}", model()),
+    })
+}
