@@ -175,6 +175,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["algorithm.filter_groups.mean_range", "algorithm.use_pf_ppo", "algorithm.pf_ppo.*"]),
     (Effect, &["algorithm.rollout_correction.rollout_*", "algorithm.rollout_correction.bypass_mode"]),
     (Effect, &["algorithm.rollout_correction.loss_type"]),
+    (Effect, &["teacher.*", "algorithm.loss_type", "algorithm.beta", "algorithm.temperature", "algorithm.kd_coef"]),
+    (Effect, &["algorithm.log_prob_min_clamp"]),
 ];
 
 /// The setting of the initial KL coefficient.
@@ -188,8 +190,7 @@ pub(super) fn fate(key: &str) -> Option<ChangeEffect> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::defaults;
-    use crate::config::schema::{DpoConfig, PpoConfig, RmConfig, Schema, SftConfig};
+    use crate::config::kinds::KINDS;
 
     fn fates(key: &str) -> Vec<ChangeEffect> {
         let lines = CHANGES.iter().flat_map(|(fate, patterns)| patterns.iter().map(move |pattern| (fate, pattern)));
@@ -199,9 +200,9 @@ mod tests {
     /// A new setting needs an entry that says what its change means for a resumed run.
     #[test]
     fn every_key_has_one_fate_and_every_pattern_a_key() {
-        let keys = [PpoConfig::DEFAULT_NAME, SftConfig::DEFAULT_NAME, RmConfig::DEFAULT_NAME, DpoConfig::DEFAULT_NAME]
-            .map(|name| defaults(name).unwrap().settings())
-            .concat();
+        let keys =
+            KINDS.iter().filter(|known| known.file.ends_with("_trainer")).map(|known| known.defaults().unwrap().settings());
+        let keys = keys.collect::<Vec<_>>().concat();
         let undecided: Vec<_> =
             keys.iter().map(|(key, ..)| key).filter(|key| fates(key).len() != 1).map(|key| (key, fates(key))).collect();
         assert!(undecided.is_empty(), "say in CHANGES, once, what a change of these keys means: {undecided:?}");

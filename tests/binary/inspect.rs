@@ -165,7 +165,7 @@ fn diff_compares_like_diff() {
     assert_eq!((same.status.code(), stdout(&same)), (Some(0), String::new()));
     let wrong = trainer(&["config", "diff", "ppo_trainer", "/no/such_file.yaml"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
-    let looked = "looked for /no/such_file.yaml, and the built-in files (evaluation, generation, ppo_trainer, sft_trainer, verl/";
+    let looked = "looked for /no/such_file.yaml, and the built-in files (distill_trainer, evaluation, generation, ppo_trainer, sft_trainer, verl/";
     assert!(stderr(&wrong).contains(looked), "{}", stderr(&wrong));
 }
 
