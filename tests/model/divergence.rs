@@ -96,8 +96,8 @@ fn golden_generalised_jensen_shannon() {
                 }
                 if result["grad_student"].is_array() {
                     let d: Vec<f64> = d.iter().map(|d| d / temperature).collect();
-                    // Logits in f32 differ by as much in their last bits.
-                    let tolerance = if dtype == FloatDType::F32 { 2e-6 } else { 1e-6 };
+                    // A gradient is p times (log-ratio − divergence), which in f32 are two numbers of another size than it.
+                    let tolerance = if dtype == FloatDType::F32 { 1e-5 } else { 1e-6 };
                     near(&format!("{what}, gradient"), &d, &rows(&result["grad_student"]).concat(), tolerance);
                 }
             }
@@ -285,9 +285,8 @@ fn padding_of_a_vocabulary_takes_no_part() {
             let got = &others.0[name];
             let length = want.dims()[0];
             assert_eq!(got.clone().narrow(0, 0, length).into_data(), want.clone().into_data(), "{name}");
-            let rest =
-                got.clone().narrow(0, length, got.dims()[0] - length).into_data().iter::<f32>().fold(0.0, |a, b| a + b.abs());
-            assert!(rest == 0.0 || got.dims() == want.dims(), "{name}: padding has a gradient");
+            let all: Vec<f32> = got.clone().into_data().iter::<f32>().collect();
+            assert!(all[length..].iter().all(|&d| d == 0.0), "{name}: padding has a gradient");
         }
     }
 }

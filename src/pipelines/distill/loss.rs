@@ -82,8 +82,9 @@ pub(super) fn pass(
         let weights: Vec<f64> = micro.iter().flat_map(|&i| &given[i]).map(|&weight| f64::from(weight) / total).collect();
         let places: Vec<usize> = micro.iter().map(|&i| offset + batch.rows[i]).collect();
         for part in loss.parts() {
-            let tokens =
-                teacher.filter(|_| part.kd.is_some()).and_then(|teacher| teacher.tokens(&of_micro, &places, model, loss));
+            let tokens = teacher
+                .filter(|_| part.kd.is_some())
+                .and_then(|teacher| teacher.tokens(&of_micro, &places, model, part.temperature));
             let comparison = match (&tokens, teacher) {
                 _ if part.kd.is_none() => None,
                 (Some(teacher), _) => Some(Comparison::TopK { teacher, least: loss.least }),

@@ -183,7 +183,10 @@ impl Stored {
             "{name} was written for other rows, or for another tokenizer, template or max_length; {remedy}"
         );
         if let Some(teacher) = &asked.teacher {
-            ensure!(is("teacher", teacher), "{name} was written by another teacher than teacher.path; {remedy}");
+            ensure!(
+                is("teacher", teacher),
+                "{name} was written by another teacher than teacher.path; write teacher.path=null to use it nevertheless, or {remedy}"
+            );
         }
         ensure!(
             is("temperature", &asked.temperature),

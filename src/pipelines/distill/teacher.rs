@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::loss::KdLoss;
 use super::stored::{self, Asked, Stored};
 use crate::config::DistillConfig;
 use crate::config::schema::{Location, StageConfig};
@@ -76,12 +75,12 @@ impl Teacher {
 
     /// The most likely tokens for every predicted token of these examples, where only they count. `places`: of the examples, in a
     /// file.
-    pub fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, loss: &KdLoss) -> Option<TopK> {
+    pub fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, temperature: f32) -> Option<TopK> {
         match &self.source {
             Source::Stored(stored) => Some(stored.examples(places)),
             Source::Model { model, top_k } => {
                 let vocabulary = student.config.vocab_size.min(model.config.vocab_size);
-                top_k.map(|k| model.top_k(sequences, loss.temperature, k, vocabulary))
+                top_k.map(|k| model.top_k(sequences, temperature, k, vocabulary))
             }
         }
     }
@@ -125,7 +124,7 @@ fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
 fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<DecoderConfig>> {
     let Some(path) = &config.teacher.path else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
-    let longest = inputs.train.iter().chain(&inputs.val).flat_map(|example| sft::sequences(example)).map(|s| s.len()).max();
+    let longest = inputs.train.iter().chain(&inputs.val).flat_map(sft::sequences).map(|s| s.len()).max();
     check_model(&theirs, &inputs.tokenizer, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
     let own = decoder(config)?;
     let same = same_tokens(path, &inputs.tokenizer)?;
