@@ -51,6 +51,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     ),
     (SHOWN, &["trainer.val_only", "trainer.max_*", "**.checkpoint.*"]),
     (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
+    (Effect, &["trainer.early_stopping_*"]),
     (Effect, &["trainer.metric_names", "trainer.device", "trainer.critic_warmup", "trainer.on_nonfinite"]),
     (Refused(CheckpointPart::Data), &["trainer.seed"]),
     // These decide which rows there are, and in what order.
@@ -102,7 +103,16 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["model.dtype", "actor_rollout_ref.model.dtype", "critic.model.dtype"]),
     (MEMORY, &["**.enable_gradient_checkpointing"]),
     (Effect, &["**.optim.lr", "**.optim.lr_warmup_steps", "**.optim.lr_warmup_steps_ratio", "**.optim.min_lr_ratio"]),
-    (Effect, &["**.optim.num_cycles", "**.optim.lr_scheduler_type", "**.optim.total_training_steps", "**.optim.weight_decay"]),
+    (
+        Effect,
+        &[
+            "**.optim.num_cycles",
+            "**.optim.lr_scheduler_type",
+            "**.optim.total_training_steps",
+            "**.optim.weight_decay",
+            "**.optim.no_decay_name_list",
+        ],
+    ),
     (Free("a checkpoint says which optimizer its state is of, and another one is refused"), &["**.optim.optimizer"]),
     (Effect, &["**.optim.override_optimizer_config.**"]),
     (Effect, &["**.optim.min_lr", "**.optim.lr_warmup_init", "**.optim.power", "**.optim.timescale", "**.optim.stable_ratio"]),

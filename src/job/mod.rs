@@ -10,6 +10,7 @@ pub mod clock;
 mod context;
 pub mod device_memory;
 pub mod dry_run;
+mod early_stopping;
 pub mod generation;
 pub mod hub_names;
 pub mod memory_estimate;
@@ -30,6 +31,7 @@ pub mod unused_schedule;
 mod words;
 
 pub use context::Context;
+pub use early_stopping::EarlyStopping;
 pub use pipeline::{NothingUpdated, Pipeline};
 pub use run::Run;
 pub use settings::RunSettings;

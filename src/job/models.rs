@@ -27,7 +27,8 @@ pub fn learner(model: CausalLm, section: &str, optim: &OptimConfig, grad_clip: f
 /// If an entry of `override_optimizer_config` is unknown to it or has a value that it cannot have.
 pub fn optimizer(section: &str, optim: &OptimConfig) -> Result<Optimizer> {
     let (lr, betas, eps, weight_decay) = (optim.lr, optim.betas, optim.eps, optim.weight_decay);
-    let settings = Settings { lr, betas, eps, weight_decay, options: optim.override_optimizer_config.clone() };
+    let (no_decay, options) = (optim.no_decay_name_list.clone(), optim.override_optimizer_config.clone());
+    let settings = Settings { lr, betas, eps, weight_decay, no_decay, options };
     let built = optim::find(&optim.optimizer).context("unknown optimizer")?.build(&settings);
     built.with_context(|| format!("{section}.override_optimizer_config"))
 }

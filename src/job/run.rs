@@ -8,6 +8,7 @@ use super::pipeline::{NothingUpdated, Pipeline};
 use super::resume::how_to_resume;
 use super::saved::SavedState;
 use crate::checkpoint::{Best, Checkpoints};
+use crate::run::Watched;
 use crate::tracking::Metrics;
 use crate::util::interrupt::Interrupted;
 
@@ -55,7 +56,7 @@ impl<P: Pipeline> Run<P> {
         }
         let last = if self.at.settings.val_only { self.at.step } else { self.at.total_steps() };
         let mut save_time = None;
-        while self.at.step < last {
+        while self.at.step < last && !self.at.stops_early() {
             if self.at.interrupt.asked() {
                 return self.stop();
             }
@@ -85,6 +86,7 @@ impl<P: Pipeline> Run<P> {
                     result => result?,
                 };
                 self.follow_best(&validation)?;
+                self.follow_improvement(&validation)?;
                 metrics.extend(validation);
                 clock.report(&mut metrics);
             }
@@ -95,7 +97,15 @@ impl<P: Pipeline> Run<P> {
             let (headline, throughput) = (self.pipeline.headline(&metrics), metrics.get("perf/throughput").unwrap_or(0.0));
             self.log(metrics);
             self.at.progress.update(self.at.step, headline, throughput);
-            if self.at.settings.saves_at(self.at.step) {
+            let stops_early = self.at.stops_early() && self.at.step < last;
+            if stops_early {
+                tracing::info!(
+                    "no validation has improved for {} in a row: the run ends after step {}",
+                    self.patience(),
+                    self.at.step
+                );
+            }
+            if self.at.settings.saves_at(self.at.step) || stops_early {
                 let mut clock = Clock::start(self.at.record.stage());
                 clock.time("save_checkpoint", || self.save())?;
                 save_time = clock.seconds("save_checkpoint");
@@ -157,6 +167,19 @@ impl<P: Pipeline> Run<P> {
         Ok(())
     }
 
+    /// Notes whether this step, just validated, is an improvement, where the run stops early without one.
+    fn follow_improvement(&mut self, validation: &Metrics) -> Result<()> {
+        let Watched { metric, greater_is_better } = &self.at.settings.watched;
+        let (Some(stopping), Some(metric)) = (self.at.settings.early_stopping, metric) else { return Ok(()) };
+        let value = Best::value_of(metric, validation.iter())?;
+        self.at.improvement = Some(stopping.follow(self.at.improvement.as_ref(), metric, value, *greater_is_better));
+        Ok(())
+    }
+
+    fn patience(&self) -> u64 {
+        self.at.settings.early_stopping.map_or(0, |stopping| stopping.patience)
+    }
+
     /// Saves `global_step_N` as a whole or not at all.
     fn save(&mut self) -> Result<()> {
         let state = self.state();
@@ -178,6 +201,7 @@ impl<P: Pipeline> Run<P> {
             step: self.at.step,
             total_steps: self.at.total_steps(),
             best: self.best.clone(),
+            improvement: self.at.improvement.clone(),
             validation: self.pipeline.validation_crc().map(str::to_owned),
             pipeline: self.pipeline.state(),
             data: Some(self.pipeline.sampler().state()),
@@ -190,8 +214,8 @@ impl<P: Pipeline> Run<P> {
     /// A position in the data that the data does not have.
     pub(super) fn set_state(&mut self, state: SavedState<P::State>) -> Result<()> {
         // All of it, so that who adds to the state says here whether it or the settings count.
-        let SavedState { step, total_steps: _, best, validation: _, pipeline, data } = state;
-        (self.at.step, self.best) = (step, best);
+        let SavedState { step, total_steps: _, best, validation: _, improvement, pipeline, data } = state;
+        (self.at.step, self.best, self.at.improvement) = (step, best, improvement);
         self.pipeline.set_state(pipeline);
         data.map_or(Ok(()), |data| self.pipeline.sampler().restore(data))
     }

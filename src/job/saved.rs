@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::early_stopping::Improvement;
 use crate::checkpoint::Best;
 use crate::data::SamplerState;
 use crate::util::fs::{read_json, write_json};
@@ -25,6 +26,9 @@ pub struct SavedState<S> {
     /// CRC-32 of what validation measured the best value on; some checkpoints do not say.
     #[serde(default)]
     pub validation: Option<String>,
+    /// The validations since the last improvement, where the run may stop early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub improvement: Option<Improvement>,
     #[serde(flatten)]
     pub pipeline: S,
     #[serde(skip)]

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
 
+use super::early_stopping::EarlyStopping;
 use super::resume::{check_step, find_checkpoint};
 use crate::checkpoint::{CheckpointPart, Checkpoints, check_changes, step_of};
 use crate::config::Tree;
@@ -39,6 +40,8 @@ pub struct RunSettings {
     pub val_only: bool,
     /// The metric that says which checkpoint is the best.
     pub watched: Watched,
+    /// When the run ends before its last step, by the same metric.
+    pub early_stopping: Option<EarlyStopping>,
     /// True if `checkpoint.save_contents` has `extra`: the state of the run and the position in the data.
     pub saves_extra: bool,
     /// True if `checkpoint.load_contents` has `extra`; the key is where that is set.

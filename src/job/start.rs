@@ -32,6 +32,7 @@ impl<P: Pipeline> Run<P> {
             progress: output.progress.clone(),
             interrupt,
             validated_after: None,
+            improvement: None,
             settings,
         };
         let mut run = Self { pipeline, at, config_yaml: tree.to_saved_yaml(), checkpoints, best: None, saved: None };
@@ -95,6 +96,7 @@ impl<P: Pipeline> Run<P> {
         if !why.is_empty() {
             self.at.validated_after = Some(self.at.step);
         }
+        state.improvement.take_if(|_| !why.is_empty());
         if let Some(Best { metric, value, step }) = state.best.take_if(|_| !why.is_empty()) {
             tracing::warn!(
                 "validation is not what it was: {}: {metric} {value} of step {step}, the best so far, is not compared with what \

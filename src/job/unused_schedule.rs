@@ -71,14 +71,22 @@ pub fn of_schedule(keys: [&'static str; KEYS], optim: &OptimConfig) -> Result<[U
 /// The keys of [`of_optimizer`] below the mapping of an optimizer.
 macro_rules! optimizer_keys {
     ($optim:literal) => {
-        [concat!($optim, ".betas"), concat!($optim, ".eps"), concat!($optim, ".weight_decay")]
+        [
+            concat!($optim, ".betas"),
+            concat!($optim, ".eps"),
+            concat!($optim, ".weight_decay"),
+            concat!($optim, ".no_decay_name_list"),
+        ]
     };
 }
 pub(crate) use optimizer_keys;
 
-/// Finds the keys of `optimizer_keys` that the optimizer does not read.
-pub fn of_optimizer(keys: [&'static str; 3], optim: &OptimConfig) -> [UnusedOption; 3] {
+/// Finds the keys of `optimizer_keys` that change nothing of this optimizer.
+pub fn of_optimizer(keys: [&'static str; 4], optim: &OptimConfig) -> [UnusedOption; 4] {
     let reads = optim::find(&optim.optimizer).map_or(&[][..], |kind| kind.reads);
-    let unread = |key: &str| !reads.iter().any(|name| key.ends_with(&format!(".{name}")));
-    keys.map(|key| (unread(key), key, "the optimizer has no such option"))
+    let reads = |key: &str| reads.iter().any(|name| key.ends_with(&format!(".{name}")));
+    let unread = |key: &'static str| (!reads(key), key, "the optimizer has no such option");
+    let [betas, eps, decay, no_decay] = keys;
+    let decays = reads(decay) && optim.weight_decay > 0.0;
+    [unread(betas), unread(eps), unread(decay), (!decays, no_decay, "no weight decays")]
 }

@@ -4,7 +4,7 @@
 //! w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
 //!
 //! On the CPU the update is one threaded pass over each parameter, elsewhere ordinary tensor operations. All parameters decay, as
-//! in verl. TRL uses the optimizer of transformers' Trainer, which leaves out biases and the weights of norms.
+//! in verl, but those that `no_decay_name_list` names: transformers' Trainer, and so TRL, leaves out biases and the weights of norms.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;

@@ -27,7 +27,7 @@ fn numbers(value: &Value) -> Vec<f32> {
 
 fn settings(options: Value) -> Settings {
     let options = serde_json::from_value(options).unwrap();
-    Settings { lr: 1e-2, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0, options }
+    Settings { lr: 1e-2, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0, no_decay: vec![], options }
 }
 
 /// Largest difference between two lists, relative to the largest of the second where that is above 1.

@@ -28,6 +28,8 @@ impl OptimizerKind {
     /// If an option is unknown or has a value that it cannot have.
     pub fn build(&'static self, settings: &Settings) -> Result<Optimizer> {
         settings.check(self.options).context(self.name)?;
-        Ok(Optimizer::new(self.name, (self.build)(settings).context(self.name)?))
+        let rule = |settings: &Settings| (self.build)(settings).context(self.name);
+        let without_decay = Settings { weight_decay: 0.0, ..settings.clone() };
+        Ok(Optimizer::new(self.name, rule(settings)?).with_exempt(settings.no_decay.clone(), rule(&without_decay)?))
     }
 }

@@ -17,7 +17,7 @@ use crate::model::weights::trained_shapes;
 pub struct Optimizer {
     /// The name of its entry, which a checkpoint keeps.
     pub name: &'static str,
-    rule: Box<dyn Rule>,
+    rules: Rules,
     /// The number of updates made.
     pub step: u64,
     state: BTreeMap<String, Kept>,
@@ -29,21 +29,39 @@ struct Kept {
     state: State,
 }
 
+/// The update of most parameters, and that of the ones with such names.
+struct Rules {
+    all: Box<dyn Rule>,
+    exempt: Option<(Vec<String>, Box<dyn Rule>)>,
+}
+
+impl Rules {
+    fn of(&self, parameter: Parameter) -> &dyn Rule {
+        let exempt = self.exempt.as_ref().filter(|(names, _)| names.iter().any(|name| parameter.name.contains(name.as_str())));
+        exempt.map_or(&*self.all, |(_, rule)| &**rule)
+    }
+}
+
 impl Optimizer {
     pub(super) fn new(name: &'static str, rule: Box<dyn Rule>) -> Self {
-        Self { name, rule, step: 0, state: BTreeMap::new() }
+        Self { name, rules: Rules { all: rule, exempt: None }, step: 0, state: BTreeMap::new() }
+    }
+
+    /// Returns the optimizer with another update of the parameters whose names contain one of these.
+    pub(super) fn with_exempt(self, names: Vec<String>, rule: Box<dyn Rule>) -> Self {
+        Self { rules: Rules { exempt: Some((names, rule)), ..self.rules }, ..self }
     }
 
     /// Returns the bytes of the state of a parameter.
     pub fn state_bytes(&self, parameter: Parameter) -> usize {
-        self.rule.slots(parameter).into_iter().map(Slot::bytes).sum()
+        self.rules.of(parameter).slots(parameter).into_iter().map(Slot::bytes).sum()
     }
 
     /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`.
     pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
         self.step += 1;
         let step = Step { number: self.step, lr, grad_scale };
-        net.map(&mut Update { step, gradients, rule: &*self.rule, state: &mut self.state, path: Vec::new() })
+        net.map(&mut Update { step, gradients, rules: &self.rules, state: &mut self.state, path: Vec::new() })
     }
 
     /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint.
@@ -69,7 +87,8 @@ impl Optimizer {
         let nothing = tensors.is_empty();
         let mut keeps = false;
         for (name, shape) in trained_shapes(net) {
-            let slots = self.rule.slots(Parameter { name: &name, shape: &shape });
+            let parameter = Parameter { name: &name, shape: &shape };
+            let slots = self.rules.of(parameter).slots(parameter);
             keeps |= !slots.is_empty();
             let key = |slot: &Slot| format!("{name}.{}", slot.kind);
             if slots.iter().all(|slot| !tensors.contains_key(&key(slot))) {
@@ -102,7 +121,7 @@ impl Optimizer {
 struct Update<'a> {
     step: Step,
     gradients: Gradients,
-    rule: &'a dyn Rule,
+    rules: &'a Rules,
     state: &'a mut BTreeMap<String, Kept>,
     path: Vec<String>,
 }
@@ -115,11 +134,12 @@ impl ModuleMapper for Update<'_> {
         let shape = weight.dims();
         let weight = weight.inner().reshape([shape.iter().product::<usize>()]);
         let parameter = Parameter { name: &name, shape: &shape };
+        let rule = self.rules.of(parameter);
         let (slots, state) = match self.state.remove(&name) {
             Some(Kept { slots, state }) => (slots, Some(state)),
-            None => (self.rule.slots(parameter), None),
+            None => (rule.slots(parameter), None),
         };
-        let (weight, state) = self.rule.update(self.step, parameter, weight, gradient, state);
+        let (weight, state) = rule.update(self.step, parameter, weight, gradient, state);
         if !slots.is_empty() {
             self.state.insert(name, Kept { slots, state });
         }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub betas: [f64; 2],
     pub eps: f64,
     pub weight_decay: f64,
+    /// Parts of the names of parameters that do not decay.
+    pub no_decay: Vec<String>,
     /// The entries of `override_optimizer_config`.
     pub options: BTreeMap<String, Value>,
 }

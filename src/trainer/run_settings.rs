@@ -31,6 +31,7 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
         val_before_train: trainer.val_before_train,
         val_only: trainer.val_only,
         watched: Watched { metric: trainer.metric_for_best_model.clone(), greater_is_better: trainer.greater_is_better },
+        early_stopping: None,
         saves_extra: actor.checkpoint.save_contents.contains(&Extra),
         loads_extra: actor.checkpoint.load_contents.contains(&Extra),
         load_contents_key: LOAD_CONTENTS,

@@ -26,6 +26,14 @@ pub fn derive(draft: &mut Draft, updates: f64) {
         }
         draft.copy(&key("lr"), "learning_rate");
         draft.copy(&key("weight_decay"), "weight_decay");
+        if draft.values.number("weight_decay").unwrap_or(0.0) != 0.0 {
+            let exempt = ["bias", "norm"].map(|name| Value::Text(name.to_owned()));
+            draft.set_because(
+                &key("no_decay_name_list"),
+                list(exempt),
+                "transformers leaves biases and the weights of norms out",
+            );
+        }
         if !has_betas {
             clip_norm(draft, clip);
             schedule(draft, section, updates);
@@ -36,10 +44,6 @@ pub fn derive(draft: &mut Draft, updates: f64) {
         draft.copy(&key("eps"), "adam_epsilon");
         clip_norm(draft, clip);
         schedule(draft, section, updates);
-    }
-    if draft.values.number("weight_decay").unwrap_or(0.0) != 0.0 {
-        draft
-            .note("weight decay: transformers leaves biases and the weights of norms out, here all parameters decay, as in verl");
     }
 }
 

@@ -50,7 +50,7 @@ pub const ROWS: &[Row] = &[
         "weight_decay",
         "",
         Read(
-            "`weight_decay` beside it; all parameters decay, as in verl, where transformers leaves biases and the weights of norms out: 0 is the same in both",
+            "`weight_decay` beside it, with `no_decay_name_list: [bias, norm]`, because transformers leaves biases and the weights of norms out",
         ),
     ),
     ("adam_beta1 adam_beta2", "", Read("`betas` beside it, a list of two")),

@@ -52,6 +52,7 @@ optim_configs! {
     lr_scheduler_type: String,
     total_training_steps: i64,
     weight_decay: f64,
+    no_decay_name_list: Vec<String>,
     betas: [f64; 2],
     eps: f64,
 }

@@ -164,6 +164,10 @@ pub struct StageTrainerConfig {
     pub resume_mode: ResumeMode,
     pub resume_from_path: Option<Location>,
     pub max_ckpt_to_keep: Option<usize>,
+    pub metric_for_best_model: Option<String>,
+    pub greater_is_better: bool,
+    pub early_stopping_patience: Option<usize>,
+    pub early_stopping_threshold: f64,
     pub on_nonfinite: OnNonfinite,
 }
 
@@ -193,6 +197,14 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
     if trainer.resume_mode == ResumeMode::ResumePath && trainer.resume_from_path.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);
+    }
+    if let (Some(_), None) = (&trainer.metric_for_best_model, data.val_files) {
+        let message = "`trainer.metric_for_best_model` is a metric of validation, but `data.val_files` is null";
+        report.wrong("trainer.metric_for_best_model", message, "write data.val_files=FILE");
+    }
+    if let (Some(_), None) = (trainer.early_stopping_patience, &trainer.metric_for_best_model) {
+        let message = "`trainer.early_stopping_patience` needs `trainer.metric_for_best_model`, which says what must improve";
+        report.wrong("trainer.early_stopping_patience", message, "write trainer.metric_for_best_model=val/loss");
     }
     template_date(data.chat_template_date, report);
     optim.optim().validate("optim", report);

@@ -28,6 +28,7 @@ use crate::optim::learner::HUGGINGFACE;
 use crate::optim::{Learner, Update};
 use crate::run::Output;
 use crate::tracking::Metrics;
+use crate::util::crc::IEEE;
 use crate::util::interrupt::Interrupt;
 
 /// The training of one model by an objective.
@@ -36,6 +37,8 @@ pub struct Stage<O: Objective> {
     objective: O,
     learner: Learner,
     inputs: Inputs<O::Example>,
+    /// CRC-32, in hexadecimal, of the ids of the validation examples.
+    validation_crc: String,
 }
 
 /// The state of a stage beside its weights and its position in the data.
@@ -101,6 +104,10 @@ impl<O: Objective> Pipeline for Stage<O> {
 
     fn set_state(&mut self, _state: StageState) {}
 
+    fn validation_crc(&self) -> Option<&str> {
+        Some(&self.validation_crc)
+    }
+
     fn save(&self, folder: &Path) -> Result<()> {
         let keys = self.config.stage();
         let contents = &keys.checkpoint.save_contents;
@@ -151,7 +158,8 @@ pub fn start<O: Objective>(mut loaded: Loaded<O::Config>, output: &Output, inter
     let learner = learner(model, "optim", &keys.optim.optim(), keys.optim.clip_grad, inputs.total_steps)?;
     let mut settings = run_settings(&config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
     settings.model = format!("{}: {}", keys.model.path, learner.model.size());
-    Run::start(Stage { config, objective, learner, inputs }, settings, &loaded.tree, output, interrupt)
+    let validation_crc = crc::<O>(&inputs.val);
+    Run::start(Stage { config, objective, learner, inputs, validation_crc }, settings, &loaded.tree, output, interrupt)
 }
 
 /// The metrics behind a prefix.
@@ -166,4 +174,11 @@ fn ids<O: Objective>(row: usize, example: &O::Example) -> Vec<Value> {
         json!({"example": row, "ids": ids})
     };
     O::sequences(example).iter().map(line).collect()
+}
+
+/// CRC-32, in hexadecimal, of the ids of some examples.
+fn crc<O: Objective>(examples: &[O::Example]) -> String {
+    let ids = examples.iter().flat_map(O::sequences).flat_map(|sequence| [sequence.prompt, &[u32::MAX], sequence.response]);
+    let add = |crc, ids: &[u32]| ids.iter().fold(crc, |crc, id| IEEE.extend(crc, &id.to_le_bytes()));
+    format!("{:08x}", ids.fold(0, add))
 }

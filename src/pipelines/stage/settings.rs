@@ -9,7 +9,7 @@ use crate::job::checkpoint_parts::loaded;
 use crate::job::models::rate_follows_length;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
-use crate::job::{RunSettings, adapter};
+use crate::job::{EarlyStopping, RunSettings, adapter};
 use crate::model::Cut;
 use crate::run::Watched;
 
@@ -33,7 +33,10 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
         on_nonfinite: trainer.on_nonfinite,
         val_before_train: false,
         val_only: false,
-        watched: Watched { metric: None, greater_is_better: true },
+        watched: Watched { metric: trainer.metric_for_best_model.clone(), greater_is_better: trainer.greater_is_better },
+        early_stopping: trainer
+            .early_stopping_patience
+            .map(|patience| EarlyStopping { patience: patience as u64, threshold: trainer.early_stopping_threshold }),
         saves_extra: checkpoint.save_contents.contains(&Extra),
         loads_extra: checkpoint.load_contents.contains(&Extra),
         load_contents_key: "checkpoint.load_contents",
@@ -63,6 +66,12 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config) -> Result<Vec<Unu
             !trainer.test_freq.is_due_before(trainer.eval_delay),
             "trainer.eval_delay",
             "trainer.test_freq chooses no step before it",
+        ),
+        (trainer.metric_for_best_model.is_none(), "trainer.greater_is_better", "trainer.metric_for_best_model is null"),
+        (
+            trainer.early_stopping_patience.is_none(),
+            "trainer.early_stopping_threshold",
+            "trainer.early_stopping_patience is null",
         ),
         (!data.shuffle, "data.seed", "data.shuffle is false"),
         (!draws, "trainer.seed", "no weights are drawn, and data.shuffle is false or data.seed set"),
