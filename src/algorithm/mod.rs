@@ -15,10 +15,8 @@
 //! 8. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
 //! 9. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
-//! [`preference`] stands by itself: the losses of preference pairs and of answers with a label, for the stages without rewards
-//! ([`preference::PREFERENCE_LOSSES`]).
-//!
-//! Reward models have losses of their own, on pairs of texts and on steps: [`ranking`].
+//! The stages without rewards have tables of their own: [`token_loss`] (supervised fine-tuning, [`token_loss::TOKEN_LOSSES`]),
+//! [`preference`] (pairs and answers with a label, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models).
 //!
 //! Each table is explicit: a new algorithm is one file and one line. The `doc` of an entry starts with a one-line summary, then
 //! gives the formula, the paper and the functions of verl, TRL or OpenRLHF that it agrees with.
@@ -35,6 +33,7 @@ pub mod preference;
 pub mod ranking;
 pub mod reward_shaping;
 pub mod rollout_correction;
+pub mod token_loss;
 pub mod value_loss;
 
 mod column;

@@ -12,6 +12,7 @@ use super::decoder::{Decoder, Pass};
 use super::hf_config::HfConfig;
 use super::lora::Adapted;
 use super::memory::{BYTES, Numbers};
+use super::noise::EmbeddingNoise;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
 use super::tensor_files::{Deferred, write_safetensors};
@@ -41,6 +42,8 @@ pub struct CausalLm {
     pub(super) gradient_checkpointing: bool,
     /// The adapter's settings and place, if the model has an adapter; then only the adapter is trained.
     pub(super) lora: Option<Arc<Adapted>>,
+    /// Noise on the embedded tokens of training passes.
+    pub(super) noise: Option<Arc<EmbeddingNoise>>,
     pub(super) hf: Arc<HfConfig>,
     /// The frequencies of rotary positions, and the factor on their cos and sin.
     frequencies: Option<(Arc<Vec<f32>>, f32)>,
@@ -101,6 +104,7 @@ impl CausalLm {
             dtype: FloatDType::F32,
             gradient_checkpointing: false,
             lora: None,
+            noise: None,
             hf: hf.into(),
             frequencies,
         })
@@ -112,6 +116,12 @@ impl CausalLm {
         self.dtype = if bfloat16 { FloatDType::BF16 } else { FloatDType::F32 };
         self.gradient_checkpointing = gradient_checkpointing;
         self
+    }
+
+    /// Returns the same model, its parameters shared, with noise on the embedded tokens of a training pass over the sequences that the
+    /// noise is for.
+    pub fn with_noise(&self, noise: EmbeddingNoise) -> Self {
+        Self { noise: Some(Arc::new(noise)), ..self.clone() }
     }
 
     /// Returns the same model with parameters that require gradients: only those of its adapter, if it has one.

@@ -74,7 +74,7 @@ impl CausalLm {
             loss(&[]);
             return;
         }
-        self.through_trunk(&layout, gradients, |hidden, gradients| {
+        self.through_trunk(&layout, None, gradients, |hidden, gradients| {
             let d = loss(&to_host(self.head_rows(&hidden, Readout::Labels)));
             let d: Tensor<2> = tensor_from_vec(d, [hidden.dims()[0], 1], &self.device);
             self.head_rows_backward(hidden, Readout::Labels, d, gradients)

@@ -16,6 +16,7 @@ use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, s};
 use super::causal_lm::CausalLm;
 use super::decoder::Pass;
 use super::gradients::Gradients;
+use super::noise::NoisyRows;
 use super::ops::{Compared, Head, Packed, Softcap, TopK, attention, cast, head_backward, head_stats, head_top_k, index};
 
 pub use super::ops::Divergence;
@@ -30,6 +31,8 @@ pub enum Comparison<'a> {
     /// The most likely tokens of a teacher for every response token, in the order of the sequences; log-probabilities below `least`
     /// are raised to it.
     TopK { teacher: &'a TopK, least: Option<f32> },
+    /// The uniform distribution u over the vocabulary, by the cross-entropy −Σ u·log π.
+    Uniform,
 }
 
 impl<'a> From<&'a CausalLm> for Comparison<'a> {
@@ -73,18 +76,40 @@ pub(super) struct Layout {
     /// The rows that are read: those whose hidden states predict a response token, or those of marks, in the order of the texts.
     rows: Vec<usize>,
     pub(super) targets: Vec<u32>,
+    /// The row of each sequence's last prompt token.
+    last_of_prompt: Vec<usize>,
 }
 
 impl Layout {
-    /// The rows that predict the response tokens. A response's last token predicts nothing and has no row.
+    /// The rows that predict the response tokens. A response's last token predicts nothing and has no row. Sequences with the same
+    /// prompt share its rows.
     pub(super) fn of(sequences: &[Sequence]) -> Self {
+        Self::predictions(sequences, |_| 0)
+    }
+
+    /// The same rows, without any that two sequences share.
+    fn unshared(sequences: &[Sequence]) -> Self {
+        Self::predictions(sequences, |i| i)
+    }
+
+    fn predictions(sequences: &[Sequence], group: impl Fn(usize) -> usize) -> Self {
         let inputs = sequences.iter().map(|s| s.response.split_last().map(|(_, inputs)| (s.prompt, inputs)));
-        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>());
+        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>(), group);
+        layout.last_of_prompt = places.iter().map(|(last, _)| *last).collect();
         for (s, (last, first)) in sequences.iter().zip(places) {
             layout.rows.extend((0..s.response.len()).map(|t| if t == 0 { last } else { first + t - 1 }));
             layout.targets.extend_from_slice(s.response);
         }
         layout
+    }
+
+    /// The rows of each of the sequences that are laid out [`unshared`](Self::unshared).
+    fn spans(&self, sequences: &[Sequence]) -> Vec<NoisyRows> {
+        let span = |(s, last): (&Sequence, &usize)| match s.response.len() {
+            0 => NoisyRows { first: 0, count: 0, tokens: s.len() },
+            _ => NoisyRows { first: last + 1 - s.prompt.len(), count: s.len() - 1, tokens: s.len() },
+        };
+        sequences.iter().zip(&self.last_of_prompt).map(span).collect()
     }
 
     /// The rows of the marks of some texts. Nothing after a text's last mark has a row.
@@ -96,7 +121,7 @@ impl Layout {
             let last = at.last()?;
             Some((*prompt, &response[..last + 1 - prompt.len()]))
         });
-        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>());
+        let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>(), |_| 0);
         for (Marked { sequence, at }, (last, first)) in marked.iter().zip(places) {
             let prompt = sequence.prompt.len();
             layout.rows.extend(at.iter().map(|at| if at + 1 == prompt { last } else { first + at - prompt }));
@@ -112,19 +137,19 @@ impl Layout {
             ids.extend_from_slice(text);
             rows.extend(at.iter().map(|at| first + at));
         }
-        Self { ids, packed: packed.into(), rows, targets: Vec::new() }
+        Self { ids, packed: packed.into(), rows, targets: Vec::new(), last_of_prompt: Vec::new() }
     }
 
-    /// Lays prompts and what follows them out, each prompt once. Also returns the row of each one's last prompt token, and of the
+    /// Lays prompts and what follows them out, each prompt once for those of the same group. Also returns the row of each one's last prompt token, and of the
     /// first token after it.
-    fn packed(inputs: &[Option<(&[u32], &[u32])>]) -> (Self, Vec<(usize, usize)>) {
-        let mut by_prompt: BTreeMap<&[u32], Vec<(usize, &[u32])>> = BTreeMap::new();
+    fn packed(inputs: &[Option<(&[u32], &[u32])>], group: impl Fn(usize) -> usize) -> (Self, Vec<(usize, usize)>) {
+        let mut by_prompt: BTreeMap<(&[u32], usize), Vec<(usize, &[u32])>> = BTreeMap::new();
         for (i, (prompt, inputs)) in inputs.iter().enumerate().filter_map(|(i, input)| Some((i, (*input)?))) {
-            by_prompt.entry(prompt).or_default().push((i, inputs));
+            by_prompt.entry((prompt, group(i))).or_default().push((i, inputs));
         }
         let (mut ids, mut packed) = (Vec::new(), Packed::default());
         let mut places = vec![(0, 0); inputs.len()];
-        for (prompt, members) in by_prompt {
+        for ((prompt, _), members) in by_prompt {
             ids.extend_from_slice(prompt);
             ids.extend(members.iter().flat_map(|(_, inputs)| *inputs));
             let lengths: Vec<usize> = members.iter().map(|(_, inputs)| inputs.len()).collect();
@@ -136,7 +161,7 @@ impl Layout {
                 row += len;
             }
         }
-        (Self { ids, packed: packed.into(), rows: Vec::new(), targets: Vec::new() }, places)
+        (Self { ids, packed: packed.into(), rows: Vec::new(), targets: Vec::new(), last_of_prompt: Vec::new() }, places)
     }
 
     /// The number of rows that are read.
@@ -189,14 +214,16 @@ impl CausalLm {
         gradients: &mut Gradients,
         loss: impl FnOnce(&TokenStats) -> TokenGrads,
     ) {
-        let layout = Layout::of(sequences);
+        let layout = if self.noise.is_some() { Layout::unshared(sequences) } else { Layout::of(sequences) };
         if layout.targets.is_empty() {
             loss(&TokenStats::default());
             return;
         }
         // The other model's pass comes before the policy's, so that its memory is free when the policy's activations are made.
         let other = Other::of(comparison, &layout, temperature, self.vocabulary());
-        self.through_trunk(&layout, gradients, |hidden, gradients| {
+        let shape = [layout.ids.len(), self.config.hidden_size];
+        let noise = self.noise.as_ref().map(|noise| noise.draw(&layout.spans(sequences), shape, &self.device));
+        self.through_trunk(&layout, noise, gradients, |hidden, gradients| {
             let input = self.head_input(hidden, temperature).within(other.vocabulary);
             let (head, compared) = (input.view(), other.compared());
             let stats = head_stats(head, &layout.targets, compared);
@@ -227,17 +254,23 @@ impl CausalLm {
         self.net.head().val().dims()[0]
     }
 
-    /// Runs everything but the head forward and backward. `head` maps the hidden states [tokens, h] that predict the response
+    /// Runs everything but the head forward and backward; `noise` [rows, h] is added to the embedded tokens. `head` maps the hidden states [tokens, h] that predict the response
     /// tokens, outside any graph, to the gradient with respect to them.
     pub(super) fn through_trunk(
         &self,
         layout: &Layout,
+        noise: Option<Tensor<2>>,
         gradients: &mut Gradients,
         head: impl FnOnce(Tensor<2>, &mut Gradients) -> Tensor<2>,
     ) {
         // The embedded tokens are a leaf of their own: a graph through the lookup would make a [vocab, h] tensor per pass.
         let positions = layout.packed.positions();
-        let trunk = self.trunk(self.embed(&layout.ids, &positions), layout);
+        let embedded = self.embed(&layout.ids, &positions);
+        let embedded = match noise {
+            Some(noise) => embedded + noise * self.config.embedding_scale.unwrap_or(1.0),
+            None => embedded,
+        };
+        let trunk = self.trunk(embedded, layout);
         let rows = layout.predicting(&self.device);
         let d_rows = head(trunk.hidden().select(0, rows.clone()), gradients);
         let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
@@ -334,15 +367,17 @@ impl HeadInput {
 struct Other<'a> {
     head: Option<(HeadInput, Divergence)>,
     top_k: Option<(&'a TopK, Option<f32>)>,
+    uniform: bool,
     /// The tokens of the policy's vocabulary that take part.
     vocabulary: usize,
 }
 
 impl<'a> Other<'a> {
     fn of(comparison: Option<Comparison<'a>>, layout: &Layout, temperature: f32, vocabulary: usize) -> Self {
-        let nothing = Self { head: None, top_k: None, vocabulary };
+        let nothing = Self { head: None, top_k: None, uniform: false, vocabulary };
         match comparison {
             None => nothing,
+            Some(Comparison::Uniform) => Self { uniform: true, ..nothing },
             Some(Comparison::TopK { teacher, least }) => Self { top_k: Some((teacher, least)), ..nothing },
             Some(Comparison::Model(model, divergence)) => {
                 let vocabulary = vocabulary.min(model.vocabulary());
@@ -354,7 +389,8 @@ impl<'a> Other<'a> {
 
     fn compared(&self) -> Option<Compared<'_>> {
         let head = self.head.as_ref().map(|(head, divergence)| Compared::Head(head.view(), *divergence));
-        head.or(self.top_k.map(|(teacher, least)| Compared::TopK { teacher, least }))
+        let top_k = self.top_k.map(|(teacher, least)| Compared::TopK { teacher, least });
+        head.or(top_k).or(self.uniform.then_some(Compared::Uniform))
     }
 }
 

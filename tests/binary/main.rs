@@ -12,6 +12,7 @@ mod estimators;
 mod files;
 mod generation;
 mod golden_runs;
+mod golden_steps;
 mod hostile;
 mod hostile_requests;
 mod hub;

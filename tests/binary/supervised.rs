@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::common::{rows, succeed, trainer};
+use crate::golden_steps;
 
 const RECIPE: &str = "defaults: [sft_trainer, _self_]
 data: {messages_key: messages, val_files: null, train_batch_size: 4, micro_batch_size_per_gpu: 4, max_length: 64}
@@ -92,4 +93,81 @@ fn a_templates_date_is_that_of_the_first_start() {
     std::fs::write(folder.path().join("talks.yaml"), RECIPE).unwrap();
     let (said, _) = run("undated", &["data.chat_template_date=1999-12-31"]);
     assert!(said.contains("ignored: data.chat_template_date"), "{said}");
+}
+
+/// Whatever golden steps of TRL's SFTTrainer are there: losses, masks, packing and weight decay, on several families.
+#[test]
+fn golden_steps_of_supervised_fine_tuning() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, golden) in golden_steps::golden_steps("sft_") {
+        let options = &golden["options"];
+        let mut own = vec!["data.loss_mask=auto".to_owned()];
+        match golden["data"].as_str().unwrap() {
+            "messages" => own.push("data.messages_key=messages".to_owned()),
+            _ => own.extend(
+                ["data.messages_key=null", "data.response_dict_keys=null", "data.completion_key=completion"].map(str::to_owned),
+            ),
+        }
+        if golden["data"] == "messages" && options["assistant_only_loss"] != true {
+            own[0] = "data.loss_mask=all".to_owned();
+        }
+        if options["packing"] == true {
+            own.push(format!("data.packing={}", options["packing_strategy"].as_str().unwrap_or("bfd")));
+            own.push(format!("data.packing_length={}", options["max_length"]));
+        }
+        own.extend(options["loss_type"].as_str().map(|loss| format!("algorithm.loss_type={loss}")));
+        own.push("data.max_length=1024".to_owned());
+        let data = folder.path().join("rows.jsonl");
+        let units = units(&[golden_steps::settings(&golden, &data, 1), own.clone()].concat());
+        let settings = [golden_steps::settings(&golden, &data, units), own].concat();
+        golden_steps::check("sft", &name, &golden, &settings, folder.path(), |metric| {
+            let name = if metric == "num_tokens" { "global_tokens" } else { metric };
+            Some(format!("train/{name}"))
+        });
+    }
+}
+
+/// The number of examples that a run would train on.
+fn units(settings: &[String]) -> usize {
+    let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "--dry-run"]);
+    let page = String::from_utf8(
+        succeed({
+            command.args(settings);
+            command
+        })
+        .stdout,
+    )
+    .unwrap();
+    let line = page.lines().find_map(|line| line.strip_prefix("training")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// A run whose validations no longer improve ends, with its last step saved, and the same command finds nothing left to do.
+#[test]
+fn a_run_without_improvement_stops_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("run");
+    let run = |more: &[&str]| {
+        let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "optim.lr=0", "data.train_batch_size=4"]);
+        command.args([
+            "data.train_max_samples=40",
+            "data.val_max_samples=4",
+            "trainer.total_training_steps=9",
+            "trainer.test_freq=1",
+        ]);
+        command.args(["trainer.metric_for_best_model=val/loss", "trainer.early_stopping_patience=2", "trainer.save_freq=2"]);
+        command.arg(format!("trainer.default_local_dir={}", at.display())).args(more);
+        String::from_utf8(succeed(command).stderr).unwrap()
+    };
+    let said = run(&[]);
+    assert!(said.contains("no validation has improved for 2 in a row: the run ends after step 3"), "{said}");
+    assert_eq!(rows(&at).len(), 3);
+    assert!(at.join("global_step_3").is_dir());
+    let file = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
+    assert_eq!(file("best_checkpointed_iteration.txt").trim(), "2");
+    assert!(file("run.json").contains("finished"), "{}", file("run.json"));
+    run(&[]);
+    assert_eq!(rows(&at).len(), 3, "nothing is left to train");
+    run(&["trainer.early_stopping_patience=4"]);
+    assert_eq!(rows(&at).len(), 5, "with more patience it goes on");
 }

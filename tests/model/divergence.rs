@@ -290,3 +290,22 @@ fn padding_of_a_vocabulary_takes_no_part() {
         }
     }
 }
+
+/// The uniform distribution is a teacher whose logits are all equal; the likeliest token of every row is known as such.
+#[test]
+fn uniform_is_a_teacher_of_equal_logits() {
+    let (n, v) = (5, 700);
+    let row = |i: usize| -> Vec<f64> { (0..v).map(|j| (((i + 3) * (j + 1) * 7919) % 1009) as f64 / 100.0).collect() };
+    let all: Vec<Vec<f64>> = (0..n).map(row).collect();
+    let largest = |row: &Vec<f64>| row.iter().position(|x| *x == row.iter().copied().fold(f64::MIN, f64::max)).unwrap() as u32;
+    let targets: Vec<u32> = all.iter().enumerate().map(|(i, row)| if i % 2 == 0 { largest(row) } else { 3 }).collect();
+    let weights: Vec<f64> = (0..n).map(|i| 0.1 + i as f64).collect();
+    for dtype in [FloatDType::F32, FloatDType::F64] {
+        let (x, flat) = (Logits::new(&all, 1.0, dtype), Logits::new(&vec![vec![0.0; v]; n], 1.0, dtype));
+        let (stats, d) = divergence(&x, Compared::Uniform, &weights);
+        let (want, want_d) = divergence(&x, Compared::Head(flat.head(), Divergence::CrossEntropy), &weights);
+        near(&format!("{dtype:?}"), &wide(&stats.full_kl), &wide(&want.full_kl), 1e-6);
+        near(&format!("{dtype:?} gradient"), &d, &want_d, 1e-6);
+        assert_eq!(head_stats(x.head(), &targets, None).tokens.is_top1, [true, false, true, false, true], "{dtype:?}");
+    }
+}

@@ -16,6 +16,7 @@ use crate::config::{Kind, Report};
 pub struct SftConfig {
     pub data: SftDataConfig,
     pub model: StageModelConfig,
+    pub algorithm: SftAlgorithmConfig,
     pub optim: StageOptimConfig,
     pub checkpoint: CheckpointConfig,
     pub trainer: StageTrainerConfig,
@@ -32,11 +33,20 @@ stage_data! {
     }
 }
 
+/// The loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SftAlgorithmConfig {
+    pub loss_type: String,
+    pub label_smoothing: f64,
+    pub neftune_noise_alpha: Option<f64>,
+}
+
 impl StageConfig for SftConfig {
     const NAME: &'static str = "sft";
 
     fn stage(&self) -> StageKeys<'_> {
-        let Self { data, model, optim, checkpoint, trainer } = self;
+        let Self { data, model, algorithm: _, optim, checkpoint, trainer } = self;
         StageKeys { data: data.stage(), model, optim, checkpoint, trainer }
     }
 }

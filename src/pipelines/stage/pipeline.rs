@@ -39,12 +39,16 @@ pub struct Stage<O: Objective> {
     inputs: Inputs<O::Example>,
     /// CRC-32, in hexadecimal, of the ids of the validation examples.
     validation_crc: String,
+    state: StageState,
 }
 
 /// The state of a stage beside its weights and its position in the data.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct StageState {}
+pub struct StageState {
+    /// Tokens of all steps so far.
+    tokens: u64,
+}
 
 impl<O: Objective> Pipeline for Stage<O> {
     type State = StageState;
@@ -78,12 +82,14 @@ impl<O: Objective> Pipeline for Stage<O> {
                 batch.rows.iter().zip(&batch.examples).flat_map(|(&row, example)| ids::<O>(row, example)).collect();
             report(at.settings.on_nonfinite, at.settings.dir(), at.step, &what, &rows)?;
         }
+        self.state.tokens += tokens as u64;
         let seconds = start.elapsed().as_secs_f64();
         let first = [
             ("train/loss", loss),
             ("train/grad_norm", update.grad_norm),
             ("train/lr", lr),
             ("train/global_tokens", tokens as f64),
+            ("train/total_tokens(B)", self.state.tokens as f64 / 1e9),
         ];
         let last = [("timing_s/step", seconds), ("perf/throughput", tokens as f64 / seconds)];
         let own = |(name, value): (&'static str, f64)| (name.to_owned(), value);
@@ -99,10 +105,12 @@ impl<O: Objective> Pipeline for Stage<O> {
     }
 
     fn state(&self) -> StageState {
-        StageState {}
+        self.state.clone()
     }
 
-    fn set_state(&mut self, _state: StageState) {}
+    fn set_state(&mut self, state: StageState) {
+        self.state = state;
+    }
 
     fn validation_crc(&self) -> Option<&str> {
         Some(&self.validation_crc)
@@ -159,7 +167,13 @@ pub fn start<O: Objective>(mut loaded: Loaded<O::Config>, output: &Output, inter
     let mut settings = run_settings(&config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
     settings.model = format!("{}: {}", keys.model.path, learner.model.size());
     let validation_crc = crc::<O>(&inputs.val);
-    Run::start(Stage { config, objective, learner, inputs, validation_crc }, settings, &loaded.tree, output, interrupt)
+    Run::start(
+        Stage { config, objective, learner, inputs, validation_crc, state: StageState::default() },
+        settings,
+        &loaded.tree,
+        output,
+        interrupt,
+    )
 }
 
 /// The metrics behind a prefix.

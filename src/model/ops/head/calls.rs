@@ -66,7 +66,7 @@ fn check(policy: Head, targets: &[u32], compared: Option<Compared>) {
     let (tokens, vocabulary) = (targets.len(), policy.w.dims()[0]);
     assert_eq!(policy.hidden.dims()[0], tokens);
     match compared {
-        None => {}
+        None | Some(Compared::Uniform) => {}
         Some(Compared::Head(head, _)) => {
             assert_eq!(head.hidden.dims()[0], tokens, "hidden states of policy and reference");
             assert_eq!(head.w.dims()[0], vocabulary, "vocabularies of policy and reference");

@@ -21,6 +21,10 @@ pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Com
         // With a teacher's tokens, their log-probabilities and the k-th largest.
         let more = match compared {
             None => vec![],
+            Some(Compared::Uniform) => {
+                let vocabulary = lp.dims()[1] as f64;
+                vec![lp.clone().sum_dim(1) / -vocabulary]
+            }
             Some(Compared::Head(head, divergence)) => vec![divergence.composed(&lp, &log_softmax(logits(head, &tokens)))],
             Some(Compared::TopK { teacher, .. }) => {
                 let student = lp.clone().gather(1, ids(teacher, &tokens, &device));
@@ -29,7 +33,8 @@ pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Com
         };
         let squares = p.clone().square().sum_dim(1);
         let entropy = (p * lp.clone()).sum_dim(1).neg();
-        Tensor::cat([lp.gather(1, t), entropy, squares].into_iter().chain(more).collect(), 1)
+        let largest = lp.clone().max_dim(1);
+        Tensor::cat([lp.gather(1, t), entropy, squares, largest].into_iter().chain(more).collect(), 1)
     };
     let all: Vec<Tensor<2>> = cut(targets.len(), CHUNK).map(columns).collect();
     if all.is_empty() {
@@ -39,13 +44,15 @@ pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Com
     let width = all.dims()[1];
     let all = to_host(all);
     let column = |i: usize| -> Vec<f32> { all.iter().skip(i).step_by(width).copied().collect() };
-    let tokens = TokenStats { log_prob: column(0), entropy: column(1), sum_pi_squared: column(2), ..TokenStats::default() };
+    let (log_prob, entropy, sum_pi_squared) = (column(0), column(1), column(2));
+    let is_top1 = log_prob.iter().zip(column(3)).map(|(own, largest)| *own >= largest).collect();
+    let tokens = TokenStats { log_prob, is_top1, entropy, sum_pi_squared, ..TokenStats::default() };
     let mut stats = HeadStats { tokens, ..HeadStats::default() };
     match compared {
         None => {}
-        Some(Compared::Head(..)) => stats.tokens.full_kl = column(3),
+        Some(Compared::Head(..) | Compared::Uniform) => stats.tokens.full_kl = column(4),
         Some(Compared::TopK { teacher, least }) => {
-            let student: Vec<f32> = all.chunks_exact(width).flat_map(|row| row[3..width - 1].iter().copied()).collect();
+            let student: Vec<f32> = all.chunks_exact(width).flat_map(|row| row[4..width - 1].iter().copied()).collect();
             let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &column(width - 1), least);
             (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
         }
@@ -83,6 +90,7 @@ pub(super) fn composed_backward(
         let from_divergence = compared.map(|compared| {
             let gd = col(&g.full_kl);
             match compared {
+                Compared::Uniform => (p.clone() - 1.0 / p.dims()[1] as f64) * gd,
                 Compared::Head(head, divergence) => divergence.composed_gradient(&lp, &log_softmax(logits(head, &tokens)), gd),
                 Compared::TopK { teacher, .. } => {
                     let pull = &stats.pull[tokens.start * teacher.k..tokens.end * teacher.k];

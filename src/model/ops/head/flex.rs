@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::super::flex::{matmul as mm, tensor_from_vec, threads, to_host, uninit};
-use super::super::simd;
+use super::super::simd::{self, LogSum};
 use super::divergence::Divergence;
 use super::softmax::{Running, softmax};
 use super::tiles::{FlexHead, Tiles};
@@ -14,6 +14,7 @@ use super::types::{Compared, HeadStats, TokenGrads, TokenStats};
 pub(super) enum FlexCompared<'a> {
     Head(Box<FlexHead>, Divergence),
     TopK { teacher: &'a TopK, least: Option<f32> },
+    Uniform,
 }
 
 impl<'a> FlexCompared<'a> {
@@ -21,6 +22,7 @@ impl<'a> FlexCompared<'a> {
         Some(match compared {
             Compared::Head(head, divergence) => Self::Head(Box::new(FlexHead::of(head)?), divergence),
             Compared::TopK { teacher, least } => Self::TopK { teacher, least },
+            Compared::Uniform => Self::Uniform,
         })
     }
 }
@@ -30,6 +32,7 @@ pub(super) fn flex_stats(policy: &FlexHead, targets: &[u32], compared: Option<&F
         None => plain_stats(&softmax(policy, targets, (), |_, _, _, ()| ()).0),
         Some(FlexCompared::Head(head, divergence)) => stats_with_head(policy, targets, head, *divergence),
         Some(FlexCompared::TopK { teacher, least }) => stats_with_top_k(policy, targets, teacher, *least),
+        Some(FlexCompared::Uniform) => stats_with_uniform(policy, targets),
     }
 }
 
@@ -37,6 +40,7 @@ fn plain_stats(sums: &[Running]) -> HeadStats {
     let column = |number: fn(&Running) -> f32| sums.iter().map(number).collect();
     let tokens = TokenStats {
         log_prob: column(|x| x.log_sum().log_p(x.target)),
+        is_top1: sums.iter().map(Running::is_top1).collect(),
         entropy: column(Running::entropy),
         sum_pi_squared: column(Running::sum_of_squares),
         ..TokenStats::default()
@@ -82,6 +86,19 @@ fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, least: O
     stats
 }
 
+fn stats_with_uniform(policy: &FlexHead, targets: &[u32]) -> HeadStats {
+    let add = |x: &[f32], sum: &mut f64| *sum += x.iter().map(|&x| f64::from(x)).sum::<f64>();
+    let (sums, of_logits) = softmax(policy, targets, 0.0, |_, _, x, sum| add(x, sum));
+    let mut stats = plain_stats(&sums);
+    let v = policy.v as f64;
+    let divergence = |(sum, of_logits): (&Running, f64)| {
+        let LogSum { max, rest } = sum.log_sum();
+        (f64::from(max) + f64::from(rest) - of_logits / v) as f32
+    };
+    stats.tokens.full_kl = sums.iter().zip(of_logits).map(divergence).collect();
+    stats
+}
+
 /// The k most likely tokens of each token's distribution.
 pub(super) fn flex_top_k(head: &FlexHead, tokens: usize, k: usize) -> TopK {
     let (sums, seen) = softmax(head, &vec![0; tokens], Largest::new(k), |_, start, x, largest| largest.add(start, x));
@@ -105,8 +122,9 @@ pub(super) fn flex_backward(
     device: &Device,
 ) -> Tensor<2> {
     let (n, v, h) = (targets.len(), policy.v, policy.h);
+    let uniform = matches!(compared, Some(FlexCompared::Uniform));
     let (reference, teacher) = match compared {
-        None => (None, None),
+        None | Some(FlexCompared::Uniform) => (None, None),
         Some(FlexCompared::Head(head, divergence)) => (Some((&**head, *divergence)), None),
         Some(FlexCompared::TopK { teacher, .. }) => (None, Some(*teacher)),
     };
@@ -130,6 +148,11 @@ pub(super) fn flex_backward(
                             *d -= g.full_kl[i] * pull;
                         }
                     }
+                }
+                (None, None) if uniform => {
+                    simd::dlogits_row(x, log_sum, g.log_prob[i] - g.full_kl[i], entropy);
+                    let share = g.full_kl[i] / v as f32;
+                    x.iter_mut().for_each(|d| *d -= share);
                 }
                 (None, None) => simd::dlogits_row(x, log_sum, g.log_prob[i], entropy),
             }

@@ -38,6 +38,12 @@ impl Running {
     pub fn entropy(&self) -> f32 {
         (self.exp.ln() - self.weighted / self.exp) as f32
     }
+
+    /// True if no logit is larger than the target's.
+    pub fn is_top1(&self) -> bool {
+        self.target >= self.max
+    }
+
     pub fn sum_of_squares(&self) -> f32 {
         (self.squares / (self.exp * self.exp)) as f32
     }

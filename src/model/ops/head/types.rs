@@ -46,6 +46,8 @@ pub enum Compared<'a> {
     Head(Head<'a>, Divergence),
     /// The most likely tokens of a teacher: Σ_k q_k·(log q_k − log p_k). Log-probabilities of both below `least` are raised to it.
     TopK { teacher: &'a TopK, least: Option<f32> },
+    /// The uniform distribution u over the vocabulary of V tokens, by the cross-entropy −Σ u·log π = −Σ log π / V.
+    Uniform,
 }
 
 /// Statistics of π(·|before) = softmax(logits / temperature) per response token of a micro-batch, sequences one after another.
@@ -53,6 +55,8 @@ pub enum Compared<'a> {
 pub struct TokenStats {
     /// log π(token)
     pub log_prob: Vec<f32>,
+    /// True if no token is more likely.
+    pub is_top1: Vec<bool>,
     /// −Σ π log π, in nats
     pub entropy: Vec<f32>,
     /// Σ π², the chance that two draws agree

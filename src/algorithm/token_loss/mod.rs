@@ -1,0 +1,33 @@
+//! Token losses: what supervised fine-tuning learns from the log-probability of one token. A loss is one file and one line in
+//! [`TOKEN_LOSSES`]; the loss of a batch is the mean over its trained tokens, each times its weight.
+
+mod dft;
+mod nll;
+
+use crate::util::choice::Choice;
+
+/// A loss of one token.
+pub struct TokenLoss {
+    pub name: &'static str,
+    /// Other names that are taken for it.
+    pub aliases: &'static [&'static str],
+    pub doc: &'static str,
+    /// Maps log π(token) to the loss, in nats, and its derivative by log π.
+    pub of: fn(f64) -> (f64, f64),
+}
+
+/// Every loss that `algorithm.loss_type` of supervised fine-tuning can name.
+pub static TOKEN_LOSSES: &[TokenLoss] = &[nll::LOSS, dft::LOSS];
+
+/// Returns the loss with this name or alias.
+pub fn find(name: &str) -> Option<&'static TokenLoss> {
+    TOKEN_LOSSES.iter().find(|loss| loss.name == name || loss.aliases.contains(&name))
+}
+
+/// Returns the names that a key may hold, for the configuration.
+pub fn choices(key: &'static str) -> impl Iterator<Item = Choice> {
+    TOKEN_LOSSES
+        .iter()
+        .flat_map(|loss| std::iter::once(&loss.name).chain(loss.aliases))
+        .map(move |name| Choice::plain(key, *name))
+}

@@ -1,0 +1,113 @@
+//! Golden steps of the stages around reinforcement learning: one optimizer step of a peer's whole trainer, and its effect, beside two
+//! steps of the program on the same rows. Whatever cases are there are walked: `$BURNISH_GOLDENS/offline/e2e/PREFIX_*.json`.
+
+use std::path::{Path, PathBuf};
+
+use safetensors::SafeTensors;
+use serde_json::{Map, Value, json};
+
+use crate::common::{rows, succeed, trainer};
+
+/// The folder of the goldens.
+pub fn goldens() -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from)
+}
+
+/// The goldens of these names, sorted: (name, contents).
+pub fn golden_steps(prefix: &str) -> Vec<(String, Value)> {
+    let files = std::fs::read_dir(goldens().join("offline/e2e")).unwrap().map(|entry| entry.unwrap().path());
+    let name = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let mut files: Vec<PathBuf> = files.filter(|path| name(path).starts_with(prefix)).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no goldens {prefix}*");
+    files.iter().map(|file| (name(file), serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap())).collect()
+}
+
+/// Fails unless the numbers agree relative to theirs; below 1e-3 in absolute terms.
+pub fn near(what: &str, ours: f64, theirs: &Value, tolerance: f64) {
+    let theirs = theirs.as_f64().unwrap();
+    assert!((ours - theirs).abs() <= tolerance * theirs.abs().max(1e-3), "{what}: {ours}, theirs {theirs}");
+}
+
+/// Runs a stage with these settings in a folder and returns the metrics of its steps.
+pub fn run(command: &str, at: &Path, settings: &[String]) -> Vec<Map<String, Value>> {
+    let mut command = trainer(&[command, "--config", &format!("{command}_trainer.yaml")]);
+    command.arg(format!("trainer.default_local_dir={}", at.display())).arg("trainer.logger=[file]").args(settings);
+    succeed(command);
+    rows(at).into_iter().map(|(_, metrics)| metrics).collect()
+}
+
+/// The settings of a golden's step: its model, rows and optimizer, in one batch of `units` examples.
+pub fn settings(golden: &Value, data: &Path, units: usize) -> Vec<String> {
+    let root = goldens();
+    let lines: String = golden["rows"].as_array().unwrap().iter().map(|row| format!("{row}\n")).collect();
+    std::fs::write(data, lines).unwrap();
+    let trainer = &golden["trainer"];
+    let decay = golden["options"].get("weight_decay").unwrap_or(&trainer["weight_decay"]);
+    vec![
+        format!("model.path={}", root.join("models").join(golden["model"].as_str().unwrap()).display()),
+        format!("model.tokenizer_path={}", root.join("offline").join(golden["tokenizer"].as_str().unwrap()).display()),
+        format!("data.train_files={}", data.display()),
+        "data.val_files=null".to_owned(),
+        "data.shuffle=false".to_owned(),
+        format!("data.train_batch_size={units}"),
+        format!("data.micro_batch_size_per_gpu={units}"),
+        "trainer.total_training_steps=2".to_owned(),
+        "trainer.save_freq=1".to_owned(),
+        "optim.lr_scheduler_type=constant".to_owned(),
+        "optim.lr_warmup_steps_ratio=0".to_owned(),
+        format!("optim.lr={}", trainer["learning_rate"]),
+        format!("optim.betas=[{},{}]", trainer["betas"][0], trainer["betas"][1]),
+        format!("optim.eps={}", trainer["eps"]),
+        format!("optim.weight_decay={decay}"),
+        "optim.no_decay_name_list=[bias,norm]".to_owned(),
+        format!("optim.clip_grad={}", trainer["max_grad_norm"]),
+    ]
+}
+
+/// Runs a golden's step whole and cut in several ways, and compares loss, gradient, metrics, weights, and the loss after the step.
+/// `compared`: the name of a metric of ours for one of the golden's, if it is compared.
+pub fn check(
+    command: &str,
+    name: &str,
+    golden: &Value,
+    settings: &[String],
+    folder: &Path,
+    compared: impl Fn(&str) -> Option<String>,
+) {
+    let one = |cut: &str, more: &[&str]| {
+        let at = folder.join(format!("{name} {cut}"));
+        let all: Vec<String> = settings.iter().cloned().chain(more.iter().map(|setting| setting.to_string())).collect();
+        let steps = run(command, &at, &all);
+        let (name, number) = (format!("{name}, {cut}"), |step: usize, key: &str| steps[step][key].as_f64().unwrap());
+        near(&format!("{name}, loss"), number(0, "train/loss"), &golden["loss"], 1e-5);
+        near(&format!("{name}, gradient"), number(0, "train/grad_norm"), &golden["grad_norm"], 1e-5);
+        near(&format!("{name}, loss after"), number(1, "train/loss"), &golden["loss_after_step"], 1e-4);
+        for (key, want) in golden["metrics"].as_object().unwrap() {
+            if let Some(ours) = compared(key) {
+                near(&format!("{name}, {key}"), number(0, &ours), want, 1e-5);
+            }
+        }
+        at
+    };
+    let whole = one("whole", &[]);
+    let sums = abs_sums(&whole.join("global_step_1"));
+    for (tensor, want) in golden["param_abs_sum_after_step"].as_object().unwrap() {
+        near(&format!("{name}, {tensor}"), sums[tensor].as_f64().unwrap(), want, 2e-4);
+    }
+    for rows in ["1", "2", "4"] {
+        one(rows, &[&format!("data.micro_batch_size_per_gpu={rows}")]);
+    }
+    one("tokens", &["data.use_dynamic_bsz=true", "data.max_length=64", "data.max_token_len_per_gpu=64"]);
+    one("recomputed", &["model.enable_gradient_checkpointing=true"]);
+}
+
+/// Σ |x| of every tensor of a saved model.
+fn abs_sums(folder: &Path) -> Map<String, Value> {
+    let bytes = std::fs::read(folder.join("huggingface/model.safetensors")).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let sum =
+        |data: &[u8]| data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])).abs()).sum::<f64>();
+    tensors.iter().map(|(name, view)| (name.to_owned(), json!(sum(view.data())))).collect()
+}
