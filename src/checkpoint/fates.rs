@@ -60,6 +60,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
         &["data.train_files", "data.train_max_samples", "data.train_batch_size", "data.shuffle", "data.seed"],
     ),
     (Refused(CheckpointPart::Data), &["data.filter_overlong_prompts", "data.max_prompt_length"]),
+    (Refused(CheckpointPart::Data), &["data.train_weights", "data.packing", "data.packing_length"]),
     // The position in the data counts rows, so the number of rows drawn at once may change.
     (Effect, &["data.gen_batch_size"]),
     (CONTENT, &["data.val_files", "data.val_max_samples", "data.validation_shuffle"]),
@@ -87,6 +88,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     // These decide which head the model has; a head comes from the checkpoint.
     (Refused(CheckpointPart::Policy), &["data.placeholder_token", "algorithm.init_head"]),
     (Effect, &["algorithm.center_rewards_coefficient", "algorithm.reward_tokens"]),
+    (Effect, &["data.text_key"]),
+    (Effect, &["data.loss_mask", "data.loss_roles", "data.assistant_mask"]),
     (Refused(CheckpointPart::Policy), &["data.tokenizer", "model.tokenizer_path"]),
     (Effect, &["model.custom_chat_template"]),
     // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.

@@ -19,6 +19,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("reward_model/dp_reward_model", include_str!("../../config/reward_model/dp_reward_model.yaml")),
     ("rm_trainer", include_str!("../../config/rm_trainer.yaml")),
     ("rollout/rollout", include_str!("../../config/rollout/rollout.yaml")),
+    ("rows/supervised", include_str!("../../config/rows/supervised.yaml")),
     ("sft_trainer", include_str!("../../config/sft_trainer.yaml")),
     ("stage/checkpoint", include_str!("../../config/stage/checkpoint.yaml")),
     ("stage/data", include_str!("../../config/stage/data.yaml")),

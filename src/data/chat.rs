@@ -1,5 +1,6 @@
 //! Chat templates: the Jinja template that comes with a model turns a conversation into text.
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock, Once};
 use std::time::Duration;
 
@@ -31,6 +32,13 @@ const LEAST_STACK: usize = 4 << 20;
 const COMPILING: (usize, Duration) = (1 << 30, Duration::from_secs(10));
 
 const NAME: &str = "chat_template";
+/// The name of the template that puts [`MARKS`] around what the assistant says, where the template tells.
+const MARKED: &str = "chat_template with marks";
+
+/// The characters before and after what the assistant says. Unicode assigns them to nothing, ever.
+const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
+/// The filter that writes them.
+const MARK: &str = "marked_as_generated";
 
 /// A compiled template with the special tokens it may use.
 pub struct ChatTemplate {
@@ -41,7 +49,16 @@ pub struct ChatTemplate {
     /// A mapping of the names of special tokens to their texts.
     special_tokens: Value,
     is_default: bool,
+    /// True if the template marks what the assistant says.
+    marks: bool,
     warned: Once,
+}
+
+/// A conversation as text, and the parts of it that a template marks as the assistant's, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marked {
+    pub text: String,
+    pub spans: Vec<Range<usize>>,
 }
 
 impl ChatTemplate {
@@ -54,9 +71,17 @@ impl ChatTemplate {
         follow_python(&mut environment);
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
-        let text = without_generation_tags(source.unwrap_or(DEFAULT_TEMPLATE));
+        environment.add_filter(MARK, |text: String| format!("{}{text}{}", MARKS[0], MARKS[1]));
+        let source_text = source.unwrap_or(DEFAULT_TEMPLATE);
+        let mut environment = compiled(environment, NAME, with_generation_tags(source_text, ["if true", "endif"]))?;
+        let marks = GENERATION.is_match(source_text);
+        if marks {
+            let filter = format!("filter {MARK}");
+            environment = compiled(environment, MARKED, with_generation_tags(source_text, [&filter, "endfilter"]))?;
+        }
         let template = Self {
-            environment: compiled(environment, text)?.into(),
+            environment: environment.into(),
+            marks,
             taken: Taken::default(),
             failed: "the chat template failed".into(),
             special_tokens: mapping(&special_tokens),
@@ -81,8 +106,33 @@ impl ChatTemplate {
             failed: self.failed.clone(),
             special_tokens: self.special_tokens.clone(),
             is_default: self.is_default,
+            marks: self.marks,
             warned: Once::new(),
         }
+    }
+
+    /// True if the template marks what the assistant says (`{% generation %}`).
+    pub fn marks(&self) -> bool {
+        self.marks
+    }
+
+    /// Renders `messages` as [`Self::render`] does, without a generation prompt, and finds what the template marks; `None` if it
+    /// marks nothing, in any conversation.
+    ///
+    /// # Errors
+    /// Those of [`Self::render`]; text that has the characters which stand for the marks.
+    pub fn render_marked(&self, messages: &serde_json::Value, variables: impl Into<TemplateVariables>) -> Result<Option<Marked>> {
+        if !self.marks {
+            return Ok(None);
+        }
+        let variables = variables.into();
+        let marked = marked(&self.render_as(MARKED, messages, false, variables.clone())?);
+        ensure!(
+            marked.text == self.render_as(NAME, messages, false, variables)?,
+            "what the chat template marks as the assistant's ({{% generation %}}) cannot be found in its text: the template changes \
+             what it has marked, or a message has the character U+FDD0 or U+FDD1; write data.assistant_mask=prefix"
+        );
+        Ok(Some(marked))
     }
 
     /// Renders `messages` (a list of `{"role", "content"}`) as text, with further variables of the template.
@@ -94,6 +144,16 @@ impl ChatTemplate {
         messages: &serde_json::Value,
         add_generation_prompt: bool,
         variables: impl Into<TemplateVariables>,
+    ) -> Result<String> {
+        self.render_as(NAME, messages, add_generation_prompt, variables.into())
+    }
+
+    fn render_as(
+        &self,
+        name: &'static str,
+        messages: &serde_json::Value,
+        add_generation_prompt: bool,
+        variables: TemplateVariables,
     ) -> Result<String> {
         let messages = checked(messages)?;
         if self.is_default {
@@ -111,12 +171,12 @@ impl ChatTemplate {
             ("documents", Value::from(())),
             ("add_generation_prompt", add_generation_prompt.into()),
         ]);
-        let context = variables.into().over([fixed, self.special_tokens.clone()]);
-        self.taken.render(&self.environment, NAME, &self.failed, context)
+        let context = variables.over([fixed, self.special_tokens.clone()]);
+        self.taken.render(&self.environment, name, &self.failed, context)
     }
 }
 
-fn compiled(mut environment: Environment<'static>, text: String) -> Result<Environment<'static>> {
+fn compiled(mut environment: Environment<'static>, name: &'static str, text: String) -> Result<Environment<'static>> {
     ensure!(text.len() <= MOST_BYTES, "the chat template has {} bytes: at most {MOST_BYTES} are read", text.len());
     if let Some(tag) = too_long_tag(&text) {
         let start: String = tag.chars().take(40).collect();
@@ -124,7 +184,7 @@ fn compiled(mut environment: Environment<'static>, text: String) -> Result<Envir
     }
     let (memory, time) = COMPILING;
     let limits = Limits { memory, time: Some(time), stack: (LEAST_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
-    let compile = move || environment.add_template_owned(NAME, text).map(|()| environment);
+    let compile = move || environment.add_template_owned(name, text).map(|()| environment);
     contained(limits, compile).context("the chat template")?.context("the chat template is not valid Jinja")
 }
 
@@ -183,16 +243,34 @@ fn with_reasoning(message: &serde_json::Value) -> Value {
     to_template(&serde_json::Value::Object(named))
 }
 
-/// Replaces `{% generation %}`, which transformers uses to mark the assistant's text and which prints nothing, with an `if` that
-/// keeps the nesting and the whitespace control of the tags.
-fn without_generation_tags(source: &str) -> String {
-    static TAG: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").expect("a constant pattern"));
+/// The tags by which transformers marks the assistant's text, and which print nothing.
+static GENERATION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").expect("a constant pattern"));
+
+/// Replaces the tags of [`GENERATION`] with other block tags, which keep their nesting and whitespace control.
+fn with_generation_tags(source: &str, [open, close]: [&str; 2]) -> String {
     let replace = |tag: &regex::Captures| {
-        let word = if tag.get(2).is_some() { "endif" } else { "if true" };
+        let word = if tag.get(2).is_some() { close } else { open };
         format!("{{%{} {word} {}%}}", &tag[1], &tag[3])
     };
-    TAG.replace_all(source, replace).into_owned()
+    GENERATION.replace_all(source, replace).into_owned()
+}
+
+/// Takes the marks out of a text. A mark within marked text is part of the outer one.
+fn marked(text: &str) -> Marked {
+    let (mut out, mut spans, mut starts) = (String::with_capacity(text.len()), Vec::new(), Vec::new());
+    for piece in text.split_inclusive(MARKS) {
+        out.push_str(piece.trim_end_matches(MARKS));
+        if piece.ends_with(MARKS[0]) {
+            starts.push(out.len());
+        } else if piece.ends_with(MARKS[1])
+            && let Some(start) = starts.pop()
+            && starts.is_empty()
+        {
+            spans.push(start..out.len());
+        }
+    }
+    Marked { text: out, spans }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads data files and turns their text into token ids.
 //!
 //! `rows` reads parquet (`parquet_file`, `unfold`) and JSON (`json_file`), and `each_row` works on every row as a JSON object; `tokenizer` (with `added_tokens`) and `templates`, `chat` and `content` turn
-//! text and conversations into ids; `prompts` (RL), `sft` and `messages` (supervised) and `examples` (all other stages) join the two; `sampler` decides the order
+//! text and conversations into ids; `prompts` (RL) and `examples` (the stages around it) join the two; `sampler` decides the order
 //! of an epoch; `missing` says what would provide a missing column; `prepare` writes data sets; `select` makes rows of scored responses; `table` writes a file's rows with one more column.
 
 mod added_tokens;
@@ -14,7 +14,6 @@ pub mod examples;
 mod growth;
 mod json_file;
 pub mod media;
-pub mod messages;
 mod missing;
 mod parquet_file;
 pub mod prepare;
@@ -22,7 +21,6 @@ pub mod prompts;
 pub mod rows;
 pub mod sampler;
 pub mod select;
-pub mod sft;
 mod stop;
 pub mod table;
 mod template_functions;
@@ -38,8 +36,7 @@ pub use date::TemplateDate;
 pub use examples::{Document, SftExample};
 pub use missing::{GROUND_TRUTH, with_remedies};
 pub use prompts::{Prompt, PromptOptions, PromptText, RowNeeds, Truncation, load_prompts, named_source, take_samples};
-pub use sampler::{Sampler, SamplerState};
-pub use sft::{SftColumns, SftOptions, load_sft};
+pub use sampler::{Sampler, SamplerState, Share};
 pub use stop::completes_stop;
 pub use table::Table;
 pub use template_variables::TemplateVariables;

@@ -33,6 +33,17 @@ pub struct Sampler {
     drawn: usize,
     /// The order of `epoch`.
     order: Vec<usize>,
+    /// The sets that the rows come from, one after another, where an epoch has other shares of them than the files.
+    shares: Vec<Share>,
+}
+
+/// The part of one set of rows in an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The number of rows of the set.
+    pub rows: usize,
+    /// The number of rows that an epoch takes of it, which may be more.
+    pub drawn: usize,
 }
 
 impl SamplerState {
@@ -51,9 +62,37 @@ impl Sampler {
         if len == 0 || (drop_last && len < batch_size) {
             bail!("{len} rows do not fill one batch of {batch_size}");
         }
-        let mut sampler = Self { len, batch_size, shuffle, seed, drop_last, epoch: 0, drawn: 0, order: Vec::new() };
+        let mut sampler =
+            Self { len, batch_size, shuffle, seed, drop_last, epoch: 0, drawn: 0, order: Vec::new(), shares: Vec::new() };
         sampler.order = sampler.epoch_order(0);
         Ok(sampler)
+    }
+
+    /// Returns a sampler whose epochs, of as many rows as before, have other shares of some sets of rows. `sets`: the rows of each,
+    /// one set after another, and its weight. What an epoch leaves of a set comes in the next one; a small set begins again.
+    ///
+    /// # Errors
+    /// If a set is empty.
+    pub fn with_shares(mut self, sets: &[(usize, f64)]) -> Result<Self> {
+        if let Some(empty) = sets.iter().position(|(rows, _)| *rows == 0) {
+            bail!("data set {empty} has no rows to draw");
+        }
+        let (rows, weights) = (self.len as f64, sets.iter().map(|(_, weight)| weight).sum::<f64>());
+        let exact: Vec<f64> = sets.iter().map(|(_, weight)| rows * weight / weights).collect();
+        let mut drawn: Vec<usize> = exact.iter().map(|share| *share as usize).collect();
+        // What rounding leaves goes to the largest remainders.
+        let mut by_rest: Vec<usize> = (0..sets.len()).collect();
+        by_rest.sort_by(|&a, &b| (exact[b] - exact[b].floor()).total_cmp(&(exact[a] - exact[a].floor())));
+        let left = self.len.saturating_sub(drawn.iter().sum());
+        by_rest.iter().cycle().take(left).for_each(|&set| drawn[set] += 1);
+        self.shares = sets.iter().zip(drawn).map(|(&(rows, _), drawn)| Share { rows, drawn }).collect();
+        self.order = self.epoch_order(self.epoch);
+        Ok(self)
+    }
+
+    /// The shares of the sets in an epoch; empty if every row is drawn once.
+    pub fn shares(&self) -> &[Share] {
+        &self.shares
     }
 
     /// The number of rows of a whole batch.
@@ -105,10 +144,37 @@ impl Sampler {
     }
 
     fn epoch_order(&self, epoch: u64) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.len).collect();
+        let mut order: Vec<usize> = if self.shares.is_empty() { (0..self.len).collect() } else { self.shared(epoch) };
         if self.shuffle {
             Stream::new(self.seed, "epoch-order", &[epoch]).shuffle(&mut order);
         }
         order
+    }
+
+    /// The rows of an epoch by their shares, those of each set spread evenly. Each set is gone through again and again, in an order
+    /// of its own each time.
+    fn shared(&self, epoch: u64) -> Vec<usize> {
+        let mut order: Vec<(f64, usize, usize)> = Vec::with_capacity(self.len);
+        let mut first = 0;
+        for (set, Share { rows, drawn }) in self.shares.iter().enumerate() {
+            let start = epoch * *drawn as u64;
+            let mut pass: Option<(u64, Vec<usize>)> = None;
+            for i in 0..*drawn {
+                let at = start + i as u64;
+                let number = at / *rows as u64;
+                if pass.as_ref().is_none_or(|(known, _)| *known != number) {
+                    let mut rows: Vec<usize> = (0..*rows).collect();
+                    if self.shuffle {
+                        Stream::new(self.seed, "set-order", &[set as u64, number]).shuffle(&mut rows);
+                    }
+                    pass = Some((number, rows));
+                }
+                let row = pass.as_ref().map_or(0, |(_, order)| order[(at % *rows as u64) as usize]);
+                order.push(((i as f64 + 0.5) / *drawn as f64, set, first + row));
+            }
+            first += rows;
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        order.into_iter().map(|(_, _, row)| row).collect()
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result, bail};
 use serde_json::{Map, Value};
 
 use super::added_tokens::TOKENIZER_CONFIG;
-use super::chat::ChatTemplate;
+use super::chat::{ChatTemplate, Marked};
 use super::content;
 use super::date::TemplateDate;
 use super::template_variables::TemplateVariables;
@@ -93,33 +93,23 @@ impl ChatTemplates {
     /// # Errors
     /// If it is not a conversation of text, there are several templates without a default, or the template fails.
     pub fn render(&self, conversation: &Value, add_generation_prompt: bool, variables: &TemplateVariables) -> Result<String> {
-        let messages = content::messages(conversation)?;
         let template = self.choose(variables.has_tools())?;
-        let render = |messages: Vec<Value>| template.render(&messages.into(), add_generation_prompt, variables);
-        if messages.iter().all(|message| content::parts(message).is_none()) {
-            return render(messages);
-        }
-        let (marked, marks) = content::marked(&messages);
-        // Some templates write the parts of every message except the system's.
-        let joins: [fn(&Value) -> bool; 3] = [|_| false, |message| message["role"] == "system", |_| true];
-        let attempt = |joins: fn(&Value) -> bool| {
-            render(marked.iter().map(|m| if joins(m) { content::joined(m) } else { m.clone() }).collect())
-                .ok()
-                .map(|text| (joins, text))
-        };
-        let (joins, written) = joins.into_iter().find_map(attempt).unwrap_or((joins[2], String::new()));
-        let (printed, quoted) = content::marks_in(&written);
-        // A quoted text shows that the template has printed the list of parts.
-        let is_written = |marks: &[String]| marks.iter().all(|mark| printed.contains(&**mark) && !quoted.contains(&**mark));
-        let as_text = render(marked.iter().map(content::joined).collect()).unwrap_or_default();
-        let (joined, _) = content::marks_in(&as_text);
-        let is_text = |marks: &[String]| marks.iter().all(|mark| joined.contains(&**mark));
-        // Parts that the template changes, so that neither form is found, are passed as transformers passes them.
-        let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) && is_text(marks) {
-            true => content::joined(message),
-            false => message.clone(),
-        };
-        render(messages.iter().zip(&marks).map(fitting).collect())
+        let messages = fitted(template, conversation, add_generation_prompt, variables)?;
+        template.render(&messages, add_generation_prompt, variables)
+    }
+
+    /// Renders a conversation and finds what the template marks as the assistant's; see [`ChatTemplate::render_marked`].
+    ///
+    /// # Errors
+    /// Those of [`Self::render`], and marks that cannot be found.
+    pub fn render_marked(&self, conversation: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
+        let template = self.choose(variables.has_tools())?;
+        template.render_marked(&fitted(template, conversation, false, variables)?, variables)
+    }
+
+    /// True if the template of conversations with or without tools marks what the assistant says.
+    pub fn marks(&self, tools: bool) -> Result<bool> {
+        Ok(self.choose(tools)?.marks())
     }
 
     fn choose(&self, tools: bool) -> Result<&ChatTemplate> {
@@ -132,6 +122,41 @@ impl ChatTemplates {
         };
         Ok(template)
     }
+}
+
+/// The messages of a conversation, with contents in the form that the template writes.
+fn fitted(
+    template: &ChatTemplate,
+    conversation: &Value,
+    add_generation_prompt: bool,
+    variables: &TemplateVariables,
+) -> Result<Value> {
+    let messages = content::messages(conversation)?;
+    if messages.iter().all(|message| content::parts(message).is_none()) {
+        return Ok(messages.into());
+    }
+    let render = |messages: Vec<Value>| template.render(&messages.into(), add_generation_prompt, variables);
+    let (marked, marks) = content::marked(&messages);
+    // Some templates write the parts of every message except the system's.
+    let joins: [fn(&Value) -> bool; 3] = [|_| false, |message| message["role"] == "system", |_| true];
+    let attempt = |joins: fn(&Value) -> bool| {
+        render(marked.iter().map(|m| if joins(m) { content::joined(m) } else { m.clone() }).collect())
+            .ok()
+            .map(|text| (joins, text))
+    };
+    let (joins, written) = joins.into_iter().find_map(attempt).unwrap_or((joins[2], String::new()));
+    let (printed, quoted) = content::marks_in(&written);
+    // A quoted text shows that the template has printed the list of parts.
+    let is_written = |marks: &[String]| marks.iter().all(|mark| printed.contains(&**mark) && !quoted.contains(&**mark));
+    let as_text = render(marked.iter().map(content::joined).collect()).unwrap_or_default();
+    let (joined, _) = content::marks_in(&as_text);
+    let is_text = |marks: &[String]| marks.iter().all(|mark| joined.contains(&**mark));
+    // Parts that the template changes, so that neither form is found, are passed as transformers passes them.
+    let fitting = |(message, marks): (&Value, &Vec<String>)| match joins(message) || !is_written(marks) && is_text(marks) {
+        true => content::joined(message),
+        false => message.clone(),
+    };
+    Ok(messages.iter().zip(&marks).map(fitting).collect())
 }
 
 /// The template files of a folder with their names, sorted by name.

@@ -1,6 +1,7 @@
 //! A Hugging Face tokenizer folder: `tokenizer.json`, the special tokens named beside it, and the chat template.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use super::added_tokens::{SpecialTokens, read_object};
+use super::chat::Marked;
 use super::date::TemplateDate;
 use super::growth;
 use super::template_variables::TemplateVariables;
@@ -191,6 +193,16 @@ impl Tokenizer {
         self.inner.get_vocab(true).keys().map(String::len).max().unwrap_or(0)
     }
 
+    /// Returns the ids of [`Self::encode`], and the bytes of `text` that each stands for. The bytes of a token begin no later than
+    /// those of the token before it end; the tokens of one character all have its bytes.
+    pub fn encode_with_bytes(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        let encoding = self.inner.encode(text, false).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
+        let mut before = 0;
+        // Some tokenizers leave spaces out of what they report.
+        let bytes = encoding.get_offsets().iter().map(|&(start, end)| start.min(std::mem::replace(&mut before, end))..end);
+        Ok((encoding.get_ids().to_vec(), bytes.collect()))
+    }
+
     fn ids(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>> {
         let encoding = self.inner.encode_fast(text, add_special_tokens).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
         Ok(encoding.get_ids().to_vec())
@@ -221,6 +233,23 @@ impl Tokenizer {
         variables: impl Into<TemplateVariables>,
     ) -> Result<String> {
         self.chat.render(messages, add_generation_prompt, &variables.into())
+    }
+
+    /// Applies the chat template to a list of messages, and finds what it marks as the assistant's (`{% generation %}`); `None` if
+    /// the template has no marks.
+    ///
+    /// # Errors
+    /// Those of [`Self::apply_chat_template`], and marks that cannot be found in the text.
+    pub fn apply_marked_chat_template(&self, messages: &Value, variables: &TemplateVariables) -> Result<Option<Marked>> {
+        self.chat.render_marked(messages, variables)
+    }
+
+    /// True if the chat template marks what the assistant says.
+    ///
+    /// # Errors
+    /// If there are several templates without a default.
+    pub fn marks(&self, variables: &TemplateVariables) -> Result<bool> {
+        self.chat.marks(variables.has_tools())
     }
 
     /// The size of the smallest embedding table that has a row for every token.

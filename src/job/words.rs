@@ -3,7 +3,7 @@
 use crate::algorithm::rollout_correction::BypassLoss;
 use crate::config::schema;
 use crate::data::Truncation;
-use crate::data::examples::Overlong;
+use crate::data::examples::{AssistantMask, Overlong, Packing};
 use crate::rollout::Logprobs;
 
 /// Converts each word of a setting into the word of the same name of a layer.
@@ -21,6 +21,8 @@ macro_rules! words {
 
 words! {
     schema::StageTruncation => Overlong { Error, Filter, Left, Right }
+    schema::AssistantMask => AssistantMask { Auto, GenerationTags, Prefix }
+    schema::Packing => Packing { Bfd, BfdSplit, Wrapped }
     schema::Truncation => Truncation { Error, Left, Right, Middle }
     schema::LogprobsMode => Logprobs { Processed, Raw }
     schema::BypassLossType => BypassLoss { PpoClip, Reinforce }

@@ -9,6 +9,7 @@ mod correction;
 mod kl;
 mod losses;
 mod numpy;
+mod offline_rows;
 mod online_dpo;
 mod preferences;
 mod python_estimators;

@@ -57,6 +57,7 @@ pub struct StageData<'a> {
     pub val_files: Option<&'a OneOrMany<Location>>,
     pub max_length: usize,
     pub truncation: StageTruncation,
+    pub train_weights: Option<&'a [f64]>,
     pub train_max_samples: i64,
     pub val_max_samples: i64,
     pub shuffle: bool,
@@ -82,6 +83,7 @@ macro_rules! stage_data {
             pub val_files: Option<$crate::config::schema::OneOrMany<$crate::config::schema::Location>>,
             pub max_length: usize,
             pub truncation: $crate::config::schema::StageTruncation,
+            pub train_weights: Option<Vec<f64>>,
             pub train_max_samples: i64,
             pub val_max_samples: i64,
             pub shuffle: bool,
@@ -105,6 +107,7 @@ macro_rules! stage_data {
                     val_files: self.val_files.as_ref(),
                     max_length: self.max_length,
                     truncation: self.truncation,
+                    train_weights: self.train_weights.as_deref(),
                     train_max_samples: self.train_max_samples,
                     val_max_samples: self.val_max_samples,
                     shuffle: self.shuffle,
@@ -194,6 +197,20 @@ pub(super) fn places<'a>(
 /// Reports what the types cannot express of the settings that every stage has.
 pub(super) fn validate(keys: StageKeys, report: &mut Report) {
     let StageKeys { data, model, optim, trainer, checkpoint: _ } = keys;
+    if let Some(weights) = data.train_weights {
+        let (count, files) = (weights.len(), data.train_files.len());
+        if count != files {
+            let message = format!("`data.train_weights` has {count} numbers, and `data.train_files` {files}");
+            report.wrong("data.train_weights", message, "write one number for each of data.train_files");
+        }
+        if weights.iter().any(|weight| !weight.is_finite() || *weight <= 0.0) {
+            report.wrong(
+                "data.train_weights",
+                "`data.train_weights` must be numbers above 0",
+                "leave a file out of data.train_files",
+            );
+        }
+    }
     if trainer.resume_mode == ResumeMode::ResumePath && trainer.resume_from_path.is_none() {
         let help = "write trainer.resume_from_path=…/global_step_N";
         report.wrong("trainer.resume_from_path", "`trainer.resume_mode=resume_path` needs `trainer.resume_from_path`", help);

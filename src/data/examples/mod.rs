@@ -2,7 +2,7 @@
 //!
 //! | file | rows |
 //! |---|---|
-//! | `document` | supervised examples: ids, and the weight of every token in the loss |
+//! | `sft/`, `document` | supervised examples: ids, and the weight of every token in the loss |
 //! | `pair` | a prompt with a chosen and a rejected answer |
 //! | `unpaired` | a prompt and an answer that is wanted or not |
 //! | `steps` | a text with judgements at its steps |
@@ -17,6 +17,7 @@ mod place;
 mod row_variables;
 mod said;
 mod seam;
+mod sft;
 mod steps;
 mod tally;
 mod unpaired;
@@ -26,6 +27,7 @@ pub use overlong::Overlong;
 pub use pair::{Answers, Pair, PairColumns, PairOptions, load_pairs, read_pairs};
 pub use place::RowPlace;
 pub use row_variables::ChatColumns;
+pub use sft::{AssistantMask, LossMask, Packing, SftColumns, SftOptions, load_sft, pack, read_sft};
 pub use steps::{Mark, StepLabel, StepOptions, StepRows, Steps, load_steps, read_steps};
 pub use tally::{Read, Tally};
 pub use unpaired::{Unpaired, UnpairedColumns, load_unpaired, read_unpaired};

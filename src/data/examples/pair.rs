@@ -9,7 +9,7 @@ use super::overlong::Overlong;
 use super::place::RowPlace;
 use super::row_variables::ChatColumns;
 use super::said::{self, Said};
-use super::seam::{Form, Split, common, split_after};
+use super::seam::{Form, OTHER_PROMPT, Split, common, split_after};
 use super::tally::{Outcome, Read};
 use crate::data::media;
 use crate::data::missing::with_remedies;
@@ -86,8 +86,6 @@ const TOO_LONG: &str = "have a side of more than data.max_length tokens";
 const EQUAL: &str = "have two answers that are equal";
 const EQUAL_AFTER_CUT: &str = "have two answers that are equal once they are cut at data.max_length";
 const NO_ANSWER: &str = "have an answer without tokens";
-pub(super) const OTHER_PROMPT: &str = "end their prompt otherwise when an answer follows (a chat template writes <think> only before an answer, or words merge), so the answer begins where the two differ";
-
 /// Reads pairs, and warns of what is left out.
 ///
 /// # Errors

@@ -18,6 +18,11 @@ pub(super) enum Form {
     Rendered,
 }
 
+/// The note of a [`Split`] that differs.
+pub(super) const OTHER_PROMPT: &str = "end their prompt otherwise when an answer follows, because the chat template writes it \
+                                       otherwise (some write <think> only where an answer is asked for): the answer begins where the two \
+                                       differ, after a prompt that generation does not have";
+
 /// A prompt and its answer in tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Split {

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::overlong::Overlong;
-use super::pair::{OTHER_PROMPT, PairColumns, PairTexts};
+use super::pair::{PairColumns, PairTexts};
 use super::place::RowPlace;
 use super::row_variables::ChatColumns;
 use super::said::{self, Said};
-use super::seam::{Form, Split, split};
+use super::seam::{Form, OTHER_PROMPT, Split, split};
 use super::tally::{Outcome, Read};
 use crate::data::media;
 use crate::data::missing::with_remedies;

@@ -1,81 +1,136 @@
 //! The rows of supervised fine-tuning, from the settings of `data`.
 
-use std::path::PathBuf;
+use anyhow::{Result, bail, ensure};
 
-use anyhow::{Context, Result};
-
-use crate::config::schema::{OneOrMany, Schema, SftDataConfig, StageTruncation};
-use crate::config::{SftConfig, Value, defaults};
-use crate::data::{self, SftColumns, SftExample, SftOptions, Tokenizer, Truncation, load_sft};
+use crate::config::schema::{self, LossPart, OneOrMany, SftDataConfig};
+use crate::data::examples::{LossMask, SftColumns, SftOptions, load_sft, pack};
+use crate::data::{SftExample, Tokenizer};
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::Rows;
+use crate::pipelines::stage::{ChatKeys, Rows};
 
-/// Reads and tokenizes rows.
+/// Reads and tokenizes rows, and joins them to units.
 ///
 /// # Errors
 /// A file or row that cannot be read, with its name.
 pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
+    let columns = columns(data);
+    let mask = loss_mask(data, &columns);
+    ensure!(
+        columns.has(mask),
+        "data.loss_mask={}: rows of {} have no such part",
+        data.loss_mask.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(","),
+        form(data)
+    );
+    let keys = chat_keys(data);
+    let splits = matches!(data.packing, Some(schema::Packing::BfdSplit | schema::Packing::Wrapped));
+    let options = SftOptions {
+        columns,
+        chat: keys.columns(),
+        loss_mask: mask,
+        assistant_mask: data.assistant_mask.into(),
+        loss_roles: data.loss_roles.to_vec(),
+        max_length: if splits { usize::MAX } else { data.max_length },
+        overlong: data.truncation.into(),
+        chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+    };
+    let documents = load_sft(&rows.files, tokenizer, &options)?;
+    if data.text_key.is_none() {
+        keys.check(&rows.files)?;
+    }
+    let Some(packing) = data.packing else { return Ok(documents.into_iter().map(SftExample::of).collect()) };
+    units(pack(documents, packing.into(), data.unit_length()))
+}
+
+/// The units in which something is trained on; others could make up a whole batch.
+fn units(mut units: Vec<SftExample>) -> Result<Vec<SftExample>> {
+    let all = units.len();
+    units.retain(|unit| unit.documents.iter().any(|document| document.learns()));
+    if units.is_empty() {
+        bail!("none of {all} packed units has a trained token");
+    }
+    if units.len() < all {
+        tracing::warn!("left out {} of {all} packed units: they have no trained token", all - units.len());
+    }
+    Ok(units)
+}
+
+fn columns(data: &SftDataConfig) -> SftColumns {
     let keys = |keys: &Option<OneOrMany<String>>| keys.as_ref().map(|keys| keys.0.clone()).unwrap_or_default();
-    let columns = match &data.messages_key {
-        Some(messages_key) => SftColumns::Messages {
-            messages_key: messages_key.clone(),
-            tools_key: data.tools_key.clone(),
-            enable_thinking_key: data.enable_thinking_key.clone(),
-        },
+    if let Some(messages_key) = data.messages_key.clone() {
+        return SftColumns::Messages { messages_key };
+    }
+    if let Some(text_key) = data.text_key.clone() {
+        return SftColumns::Text { text_key };
+    }
+    let prompt_key = data.prompt_key.clone();
+    match data.completion_key.clone() {
+        Some(completion_key) => SftColumns::Completion { prompt_key, completion_key },
         None => SftColumns::Response {
-            prompt_key: data.prompt_key.clone(),
+            prompt_key,
             prompt_dict_keys: keys(&data.prompt_dict_keys),
             response_key: data.response_key.clone(),
             response_dict_keys: keys(&data.response_dict_keys),
         },
-    };
-    let options = SftOptions {
-        columns,
-        max_length: data.max_length,
-        truncation: truncation(data.truncation),
-        chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
-    };
-    let examples = load_sft(&rows.files, tokenizer, &options)?;
-    check_optional_columns(data, &rows.files)?;
-    Ok(examples)
+    }
 }
 
-fn truncation(word: StageTruncation) -> Truncation {
-    match word {
-        // The configuration refuses `filter` here.
-        StageTruncation::Error | StageTruncation::Filter => Truncation::Error,
-        StageTruncation::Left => Truncation::Left,
-        StageTruncation::Right => Truncation::Right,
+/// The form of the rows, in words.
+fn form(data: &SftDataConfig) -> &'static str {
+    match (&data.messages_key, &data.text_key, &data.completion_key) {
+        (Some(_), ..) => "data.messages_key",
+        (_, Some(_), _) => "data.text_key",
+        (.., Some(_)) => "data.prompt_key and data.completion_key",
+        _ => "data.prompt_key and data.response_key",
+    }
+}
+
+fn loss_mask(data: &SftDataConfig, columns: &SftColumns) -> LossMask {
+    let has = |part| data.loss_mask.contains(&part);
+    if has(LossPart::Auto) {
+        return columns.usual_mask();
+    }
+    LossMask { assistant: has(LossPart::Assistant), completion: has(LossPart::Completion) }
+}
+
+fn chat_keys(data: &SftDataConfig) -> ChatKeys<'_> {
+    ChatKeys {
+        tools_key: &data.tools_key,
+        enable_thinking_key: &data.enable_thinking_key,
+        chat_template_kwargs_key: &data.chat_template_kwargs_key,
     }
 }
 
 /// The options of `data` that have no effect beside the others.
 pub(in crate::pipelines) fn unused_options(data: &SftDataConfig) -> Vec<UnusedOption> {
-    let talks = data.messages_key.is_some();
-    let (instead, alone) = ("data.messages_key is read instead", "it needs data.messages_key");
-    vec![
-        (talks, "data.prompt_key", instead),
-        (talks, "data.prompt_dict_keys", instead),
-        (talks, "data.response_key", instead),
-        (talks, "data.response_dict_keys", instead),
-        (!talks, "data.tools_key", alone),
-        (!talks, "data.enable_thinking_key", alone),
-    ]
-}
-
-/// Checks the optional columns. The columns of a conversation's tools and thinking may be missing, unless a setting names another
-/// column than the default.
-fn check_optional_columns(data: &SftDataConfig, files: &[PathBuf]) -> Result<()> {
-    if data.messages_key.is_none() {
-        return Ok(());
-    }
-    let defaults = defaults(SftConfig::DEFAULT_NAME)?;
-    for (key, column) in [("data.tools_key", &data.tools_key), ("data.enable_thinking_key", &data.enable_thinking_key)] {
-        let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
-        if !is_default && !data::rows::Rows::read(files, &[], &[column])?.has_column(column) {
-            // The column is read as a required one, so that the error names the columns that exist.
-            data::rows::Rows::read(files, &[column], &[]).context(key)?;
-        }
-    }
-    Ok(())
+    let columns = columns(data);
+    let mask = loss_mask(data, &columns);
+    let (text, response) = (data.text_key.is_some(), matches!(columns, SftColumns::Response { .. }));
+    let prompts = response || matches!(columns, SftColumns::Completion { .. });
+    let instead = match form(data) {
+        "data.messages_key" => "data.messages_key is read instead",
+        "data.text_key" => "data.text_key is read instead",
+        _ => "data.completion_key is read instead",
+    };
+    const TEXT: &str = "texts have no chat template";
+    let templated = [
+        "data.tools_key",
+        "data.enable_thinking_key",
+        "data.chat_template_kwargs_key",
+        "data.apply_chat_template_kwargs",
+        "data.chat_template_date",
+    ];
+    let assistant = "data.loss_mask is not the assistant's";
+    let splits = matches!(data.packing, Some(schema::Packing::BfdSplit | schema::Packing::Wrapped));
+    let rows = [
+        (!prompts, "data.prompt_key", instead),
+        (!response, "data.prompt_dict_keys", instead),
+        (!response, "data.response_key", instead),
+        (!response, "data.response_dict_keys", instead),
+        (!mask.assistant, "data.loss_roles", assistant),
+        (!mask.assistant, "data.assistant_mask", assistant),
+        (data.packing.is_none(), "data.packing_length", "it needs data.packing"),
+        (splits, "data.truncation", "this data.packing splits longer rows"),
+        (splits && data.packing_length.is_some(), "data.max_length", "data.packing_length is read instead"),
+    ];
+    rows.into_iter().chain(templated.map(|key| (text, key, TEXT))).collect()
 }

@@ -7,7 +7,8 @@ use super::objective::Objective;
 use super::read::{longest, read};
 use super::settings::{cut, run_settings, unused_options};
 use crate::config::Loaded;
-use crate::config::schema::StageConfig;
+use crate::config::schema::{Location, OneOrMany, StageConfig};
+use crate::data::Share;
 use crate::job::adapter;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
 use crate::job::hub_names::{self, Weights};
@@ -57,8 +58,20 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>) -> Result<String> {
         ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
     ];
-    let lines: Vec<_> = before.into_iter().chain(O::describe(&config, &inputs)?).chain(after).collect();
+    let mixture = mixture(inputs.sampler.shares(), data.train_files);
+    let lines: Vec<_> = before.into_iter().chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
     Ok(report(&lines, &memory))
+}
+
+/// The line that says how much of each file an epoch has, where `data.train_weights` says so.
+fn mixture(shares: &[Share], files: &OneOrMany<Location>) -> Option<(&'static str, String)> {
+    let all: usize = shares.iter().map(|share| share.drawn).sum();
+    let line = |(share, file): (&Share, &Location)| {
+        let (Share { rows, drawn }, percent) = (share, 100.0 * share.drawn as f64 / all as f64);
+        format!("{percent:.1} % {file} ({drawn} of its {rows} examples, {:.2} passes)", *drawn as f64 / *rows as f64)
+    };
+    let lines: Vec<String> = shares.iter().zip(&**files).map(line).collect();
+    (!lines.is_empty()).then(|| ("each epoch", lines.join(", ")))
 }
 
 /// The memory that a run takes, from the shape of its model and the lengths of its examples.

@@ -4,6 +4,7 @@
 //! here: [`Inputs`] are read and checked before the weights, [`start`] builds a run, [`dry_run()`] only describes it.
 
 mod batch;
+mod chat_keys;
 mod dry_run;
 mod inputs;
 mod objective;
@@ -12,6 +13,7 @@ mod read;
 mod settings;
 
 pub use batch::{Batch, Measured};
+pub use chat_keys::ChatKeys;
 pub use dry_run::dry_run;
 pub use inputs::{Inputs, Rows, decoder};
 pub use objective::Objective;

@@ -19,7 +19,8 @@ pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example
         .with_ends_of(keys.model.path.as_path())
         .context("model.path")?;
     let tokenizer = dated(tokenizer, keys.data.chat_template_date, Some(&keys.trainer.resume()))?;
-    let (train, val) = (examples::<O>(config, &tokenizer, true)?, examples::<O>(config, &tokenizer, false)?);
+    let (train, sets) = training::<O>(config, &tokenizer)?;
+    let val = validation::<O>(config, &tokenizer)?;
     if keys.data.val_files.is_none() && !keys.trainer.test_freq.is_never() {
         tracing::warn!("ignored: trainer.test_freq: there is no validation, data.val_files is null");
     }
@@ -27,8 +28,12 @@ pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example
     check_model(&O::decoder(config)?, &tokenizer, longest, "data.max_length")
         .with_context(|| format!("the model in {} and the tokenizer in {folder}", keys.model.path))?;
     let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
-    let sampler =
+    let mut sampler =
         Sampler::new(train.len(), keys.data.train_batch_size, keys.data.shuffle, seed, true).context("data.train_batch_size")?;
+    if let Some(weights) = keys.data.train_weights {
+        let sets: Vec<(usize, f64)> = sets.into_iter().zip(weights.iter().copied()).collect();
+        sampler = sampler.with_shares(&sets).context("data.train_weights")?;
+    }
     let total_steps = match keys.trainer.total_training_steps {
         Some(steps) => steps as u64,
         None => sampler.batches_per_epoch().saturating_mul(keys.trainer.total_epochs as u64),
@@ -41,16 +46,33 @@ pub(super) fn longest<O: Objective>(example: &O::Example) -> usize {
     O::sequences(example).iter().map(Sequence::len).max().unwrap_or(0)
 }
 
-/// The training or validation examples; empty for validation if `data.val_files` is null.
-fn examples<O: Objective>(config: &O::Config, tokenizer: &Tokenizer, training: bool) -> Result<Vec<O::Example>> {
+/// The training examples, and how many of them come from each of `data.train_files`, where these have weights.
+fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(Vec<O::Example>, Vec<usize>)> {
     let keys = config.stage();
-    let (data, trainer) = (keys.data, keys.trainer);
-    let (key, files, max) = match (training, data.val_files) {
-        (true, _) => ("data.train_files", data.train_files, data.train_max_samples),
-        (false, Some(files)) => ("data.val_files", files, data.val_max_samples),
-        (false, None) => return Ok(Vec::new()),
+    let data = keys.data;
+    let read = |files| O::read(config, tokenizer, &Rows { files, training: true }).context("data.train_files");
+    // Sets with weights are read apart: packing joins no rows of different sets.
+    let sets = match data.train_weights {
+        None => vec![read(data.train_files.paths())?],
+        Some(_) => data.train_files.iter().map(|file| read(file.paths())).collect::<Result<_>>()?,
     };
-    let examples = O::read(config, tokenizer, &Rows { files: files.paths(), training }).context(key)?;
-    let seed = data.seed.unwrap_or(trainer.seed);
-    Ok(take_samples(examples, usize::try_from(max).ok(), training && data.shuffle, seed))
+    let count = sets.len();
+    let examples: Vec<(usize, O::Example)> = sets
+        .into_iter()
+        .enumerate()
+        .flat_map(|(set, examples)| examples.into_iter().map(move |example| (set, example)))
+        .collect();
+    let seed = data.seed.unwrap_or(keys.trainer.seed);
+    let examples = take_samples(examples, usize::try_from(data.train_max_samples).ok(), data.shuffle, seed);
+    let sizes = (0..count).map(|set| examples.iter().filter(|(of, _)| *of == set).count()).collect();
+    Ok((examples.into_iter().map(|(_, example)| example).collect(), sizes))
+}
+
+/// The validation examples; empty if `data.val_files` is null.
+fn validation<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<Vec<O::Example>> {
+    let keys = config.stage();
+    let Some(files) = keys.data.val_files else { return Ok(Vec::new()) };
+    let examples = O::read(config, tokenizer, &Rows { files: files.paths(), training: false }).context("data.val_files")?;
+    let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
+    Ok(take_samples(examples, usize::try_from(keys.data.val_max_samples).ok(), false, seed))
 }

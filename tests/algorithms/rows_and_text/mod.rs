@@ -14,12 +14,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryArray, BinaryBuilder, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use burnish::data::chat::ChatTemplate;
+use burnish::data::examples::{AssistantMask, ChatColumns, LossMask, Overlong, SftColumns, SftOptions, load_sft};
 use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Document, Prompt, PromptOptions, RowNeeds, Sampler, SftColumns, SftExample, SftOptions, Table, TemplateDate,
-    TemplateVariables, Tokenizer, Truncation, load_prompts, load_sft, take_samples,
+    Prompt, PromptOptions, RowNeeds, Sampler, Table, TemplateDate, TemplateVariables, Tokenizer, Truncation, load_prompts,
+    take_samples,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
@@ -101,17 +102,21 @@ fn answer(key: &str) -> SftColumns {
 fn sft_options() -> SftOptions {
     SftOptions {
         columns: answer("answer"),
+        chat: ChatColumns {
+            tools_key: "tools".into(),
+            chat_template_kwargs_key: "chat_template_kwargs".into(),
+            enable_thinking_key: Some("enable_thinking".into()),
+        },
+        loss_mask: LossMask::COMPLETION,
+        assistant_mask: AssistantMask::Auto,
+        loss_roles: vec!["assistant".into()],
         max_length: 16,
-        truncation: Truncation::Error,
+        overlong: Overlong::Error,
         chat_kwargs: TemplateVariables::default(),
     }
 }
 
-fn conversations(truncation: Truncation, max_length: usize) -> SftOptions {
-    let columns = SftColumns::Messages {
-        messages_key: "messages".into(),
-        tools_key: "tools".into(),
-        enable_thinking_key: "enable_thinking".into(),
-    };
-    SftOptions { columns, max_length, truncation, chat_kwargs: TemplateVariables::default() }
+fn conversations(overlong: Overlong, max_length: usize) -> SftOptions {
+    let columns = SftColumns::Messages { messages_key: "messages".into() };
+    SftOptions { columns, loss_mask: LossMask::ASSISTANT, max_length, overlong, ..sft_options() }
 }

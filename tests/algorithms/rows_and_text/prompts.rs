@@ -72,9 +72,7 @@ fn contents_in_parts_are_text() {
         load_prompts(&jsonl(folder.path(), &[with(json!(fine))]), &tokenizer, &options()).unwrap();
     }
     let talks = jsonl(folder.path(), &[json!({"messages": "[{\"role\": \"user\"}]"})]);
-    assert!(
-        error(load_sft(&talks, &tokenizer, &conversations(Truncation::Error, 9))).contains("JSON text of a list of messages")
-    );
+    assert!(error(load_sft(&talks, &tokenizer, &conversations(Overlong::Error, 9))).contains("JSON text of a list of messages"));
 }
 
 /// Images that verl and TRL would show to a multimodal model are refused, not ignored; empty image columns change nothing.
@@ -105,7 +103,7 @@ fn rows_with_images_are_refused() {
         let mut talk = json!({"messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]});
         talk[name] = value;
         let files = jsonl(folder.path(), &[talk]);
-        assert!(error(load_sft(&files, &tokenizer, &conversations(Truncation::Error, 9))).contains("is not empty"));
+        assert!(error(load_sft(&files, &tokenizer, &conversations(Overlong::Error, 9))).contains("is not empty"));
     }
     // Images as data sets hold them: bytes in parquet, in one row of two.
     let mut images = ListBuilder::new(BinaryBuilder::new());

@@ -2,28 +2,28 @@
 
 use super::*;
 
-/// The only document of an example.
-fn document(examples: Vec<SftExample>, index: usize) -> Document {
-    let [document] = &examples[index].documents[..] else { panic!("one document") };
-    document.clone()
-}
-
 #[test]
 fn sft_learns_the_response_and_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = char_tokenizer(folder.path());
     let files = jsonl(folder.path(), &[json!({"extra_info": {"question": "1+2=", "answer": "3"}})]);
-    let example = document(load_sft(&files, &tokenizer, &sft_options()).unwrap(), 0);
+    let example = &load_sft(&files, &tokenizer, &sft_options()).unwrap()[0];
     assert_eq!(tokenizer.decode(&example.ids, false).unwrap(), "1+2=3<eos>");
     assert_eq!(example.weights, [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
 
-    let load = |truncation, max_length| load_sft(&files, &tokenizer, &SftOptions { truncation, max_length, ..sft_options() });
-    assert_eq!(document(load(Truncation::Left, 3).unwrap(), 0).weights, [0.0, 1.0, 1.0]);
-    assert_eq!(document(load(Truncation::Right, 5).unwrap(), 0).weights, [0.0, 0.0, 0.0, 0.0, 1.0]);
-    assert!(error(load(Truncation::Right, 4)).contains("none of 1 rows has a response"));
+    let load = |overlong, max_length| load_sft(&files, &tokenizer, &SftOptions { overlong, max_length, ..sft_options() });
+    assert_eq!(load(Overlong::Left, 3).unwrap()[0].weights, [0.0, 1.0, 1.0]);
+    assert_eq!(load(Overlong::Right, 5).unwrap()[0].weights, [0.0, 0.0, 0.0, 0.0, 1.0]);
+    assert!(
+        error(load(Overlong::Right, 4))
+            .contains("1 of 1 examples would be left out, more than half: 1 have no trained token within data.max_length")
+    );
     // Only the end token remains, and there is nothing to predict it from.
-    assert!(error(load(Truncation::Left, 1)).contains("none of 1 rows has a response"));
-    assert!(error(load(Truncation::Error, 5)).contains("the example has 6 tokens"));
+    assert!(
+        error(load(Overlong::Left, 1))
+            .contains("1 of 1 examples would be left out, more than half: 1 have no trained token within data.max_length")
+    );
+    assert!(error(load(Overlong::Error, 5)).contains("the example has 6 tokens"));
     let wrong_key = SftOptions { columns: answer("answers"), ..sft_options() };
     assert!(error(load_sft(&files, &tokenizer, &wrong_key)).contains("no field \"answers\"; its fields: answer, question"));
     // The data is text, but the default is a struct; the message says which setting to write.
@@ -73,7 +73,7 @@ fn conversations_learn_what_the_assistant_says_and_its_ends() {
         folder.path(),
         &[json!({"messages": turns}), json!({"messages": [say("system", "Brief."), turns[0], turns[1]], "tools": null})],
     );
-    let examples = load_sft(&files, &tokenizer, &conversations(Truncation::Error, 200)).unwrap();
+    let examples = load_sft(&files, &tokenizer, &conversations(Overlong::Error, 200)).unwrap();
     let system = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n";
     let first = [
         (format!("{system}<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n"), false),
@@ -91,11 +91,10 @@ fn conversations_learn_what_the_assistant_says_and_its_ends() {
         let ids: Vec<Vec<u32>> = parts.iter().map(|(text, _)| tokenizer.encode(text).unwrap()).collect();
         let of = |(learnt, ids): (&bool, &Vec<u32>)| vec![f32::from(*learnt); ids.len()];
         let weights: Vec<f32> = parts.iter().map(|(_, learnt)| learnt).zip(&ids).flat_map(of).collect();
-        let example = &example.documents[0];
         assert_eq!((&example.ids, &example.weights), (&ids.concat(), &weights));
         assert!(!example.ids.contains(&3), "<unk>: the test's tokenizer does not know a character");
     }
-    let cut = document(load_sft(&files, &tokenizer, &conversations(Truncation::Left, 4)).unwrap(), 0);
+    let cut = &load_sft(&files, &tokenizer, &conversations(Overlong::Left, 4)).unwrap()[0];
     assert_eq!(
         (tokenizer.decode(&cut.ids, false).unwrap().as_str(), &cut.weights[..]),
         ("\n5<|im_end|>\n", &[1.0, 1.0, 1.0, 0.0][..])
@@ -109,7 +108,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
     let good = json!({"messages": [say("user", "1"), say("assistant", "2")]});
     let load = |template: &str, row: Value| {
         let tokenizer = chatml_tokenizer(folder.path(), template);
-        load_sft(&jsonl(folder.path(), &[good.clone(), row]), &tokenizer, &conversations(Truncation::Error, 200))
+        load_sft(&jsonl(folder.path(), &[good.clone(), row]), &tokenizer, &conversations(Overlong::Error, 200))
     };
     // CHATML drops the thoughts of earlier turns.
     let thoughts = json!({"messages": [say("user", "1"), say("assistant", "<think>x</think>2"), say("user", "3")]});
@@ -118,7 +117,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
                         {% if add_generation_prompt %}assistant:{% endif %}";
     let two = json!({"messages": [say("user", "1"), say("assistant", "2"), say("user", "3"), say("assistant", "4")]});
     for (template, row, part) in [
-        (last_differs, two, "message 1: the tokens of the conversation up to here are not the first ones"),
+        (last_differs, two, "message 1: the text of the conversation up to here is not what the whole conversation begins with"),
         (QWEN2, json!({"messages": [say("assistant", "2"), say("user", "1")]}), "message 0 is the assistant's"),
         (QWEN2, json!({"messages": [say("user", "1")]}), "no turn of the assistant"),
         (QWEN2, json!({"messages": "1"}), "must be a list of messages"),
@@ -128,9 +127,7 @@ fn conversations_that_have_no_right_mask_are_errors_that_name_the_row() {
         assert!(message.contains("rows.jsonl, row 1") && message.contains(part), "{message}");
     }
     let endless = "{% for m in messages %}{{ m.content }}{% endfor %}";
-    assert!(
-        error(load(endless, good.clone())).contains("message 1: the chat template ends the assistant's turn with no special")
-    );
+    assert!(error(load(endless, good.clone())).contains("message 1: the chat template ends the turn with no special"));
 }
 
 #[test]
@@ -146,10 +143,10 @@ fn the_template_sees_the_tools_and_the_thinking_of_a_row() {
         json!({"messages": messages, "tools": "[{\"name\": \"f\"}]"}),
         json!({"messages": messages, "tools": "null"}),
     ];
-    let mut options = conversations(Truncation::Error, 200);
+    let mut options = conversations(Overlong::Error, 200);
     options.chat_kwargs.insert("enable_thinking".into(), json!(true));
     let examples = load_sft(&jsonl(folder.path(), &rows), &tokenizer, &options).unwrap();
-    let texts: Vec<String> = examples.iter().map(|example| tokenizer.decode(&example.documents[0].ids, false).unwrap()).collect();
+    let texts: Vec<String> = examples.iter().map(|example| tokenizer.decode(&example.ids, false).unwrap()).collect();
     let with_tools = "[{\"name\": \"f\"}]True1<eos>2<eos>";
     assert_eq!(texts, [with_tools, "False1<eos>2<eos>", with_tools, "True1<eos>2<eos>"]);
 }

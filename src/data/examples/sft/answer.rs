@@ -1,0 +1,108 @@
+//! Prompts and their answers.
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::options::{LossMask, SftOptions};
+use super::tokens::Tokens;
+use super::{conversation, text};
+use crate::data::content;
+use crate::data::examples::document::Document;
+use crate::data::examples::said::{self, Said};
+use crate::data::examples::seam::{Form, OTHER_PROMPT, split};
+use crate::data::rows::Row;
+use crate::data::template_variables::TemplateVariables;
+use crate::data::tokenizer::Tokenizer;
+
+/// Reads columns of a prompt and its answer, both text or both messages.
+pub(super) fn completion(
+    row: &Row,
+    prompt_key: &str,
+    completion_key: &str,
+    tokenizer: &Tokenizer,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let mask = options.loss_mask;
+    match (Said::read(row, prompt_key)?, Said::read(row, completion_key)?) {
+        (Said::Text(_), Said::Text(_)) if mask.assistant => bail!(
+            "data.loss_mask has `assistant`, and \"{prompt_key}\" and \"{completion_key}\" are text, in which nobody is one; write \
+             data.loss_mask=completion or all"
+        ),
+        (Said::Text(prompt), Said::Text(answer)) => {
+            let mut tokens = masked(tokenizer, Form::Plain, &prompt, &(prompt.clone() + &answer), mask)?;
+            tokens.notes.extend(text::rendered(&tokens.document.ids, tokenizer));
+            Ok(tokens)
+        }
+        (Said::Messages(prompt), Said::Messages(answer)) => {
+            let variables = options.chat.variables(row, &options.chat_kwargs)?;
+            if mask.assistant {
+                return conversation::answer(prompt, answer, tokenizer, &variables, options);
+            }
+            let render = |messages: Vec<Value>, asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+            let whole = render([prompt.clone(), answer].concat(), false)?;
+            masked(tokenizer, Form::Rendered, &render(prompt, true)?, &whole, mask)
+        }
+        (prompt, answer) => bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter())),
+    }
+}
+
+/// The tokens of a prompt and its answer, of which the answer is learnt, or everything.
+fn masked(tokenizer: &Tokenizer, form: Form, prompt: &str, whole: &str, mask: LossMask) -> Result<Tokens> {
+    if !mask.completion {
+        let ids = form.encode_whole(tokenizer, whole)?;
+        return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
+    }
+    let split = split(tokenizer, form, prompt, whole)?;
+    let notes = split.differs.then_some(OTHER_PROMPT).into_iter().collect();
+    Ok(Tokens { document: answered(split.prompt, &split.answer, 0.0), notes })
+}
+
+fn answered(mut ids: Vec<u32>, answer: &[u32], of_prompt: f32) -> Document {
+    let mut weights = vec![of_prompt; ids.len()];
+    ids.extend(answer);
+    weights.resize(ids.len(), 1.0);
+    Document { ids, weights }
+}
+
+/// Reads a prompt, which the chat template renders, and appends the response and the end of text.
+pub(super) fn response(
+    row: &Row,
+    (prompt_key, prompt_keys): (&str, &[String]),
+    (response_key, response_keys): (&str, &[String]),
+    tokenizer: &Tokenizer,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let messages = match follow(row, prompt_key, prompt_keys, "data.prompt_dict_keys")? {
+        Value::String(text) => {
+            content::refuse_written_messages(text).with_context(|| format!("column \"{prompt_key}\""))?;
+            json!([{"role": "user", "content": text}])
+        }
+        Value::Array(messages) => messages.iter().map(said::named).collect(),
+        _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),
+    };
+    let response = follow(row, response_key, response_keys, "data.response_dict_keys")?;
+    let response = response.as_str().with_context(|| format!("column \"{response_key}\" must be text"))?;
+    content::refuse_written_messages(response).with_context(|| format!("column \"{response_key}\""))?;
+    let variables: TemplateVariables = options.chat.variables(row, &options.chat_kwargs)?;
+    let prompt = tokenizer.encode(&tokenizer.apply_chat_template(&messages, true, &variables)?)?;
+    let answer = [tokenizer.encode(response)?, vec![tokenizer.eos_id()]].concat();
+    let of_prompt = if options.loss_mask.completion { 0.0 } else { 1.0 };
+    Ok(Tokens { document: answered(prompt, &answer, of_prompt), notes: Vec::new() })
+}
+
+/// Returns the value that these keys lead to inside a column. `setting` names the setting they come from.
+fn follow<'a>(row: &'a Row, column: &str, keys: &[String], setting: &str) -> Result<&'a Value> {
+    keys.iter().try_fold(row.column(column)?, |value, key| {
+        let Some(fields) = value.as_object() else {
+            bail!(
+                "column \"{column}\" has no field \"{key}\": it is no struct; where the column is itself what is wanted, set \
+                 {setting}=null"
+            );
+        };
+        fields.get(key).with_context(|| {
+            let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            format!("column \"{column}\" has no field \"{key}\"; its fields: {}; see {setting}", names.join(", "))
+        })
+    })
+}

@@ -1,0 +1,129 @@
+//! Conversations.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::options::{AssistantMask, LossMask, SftOptions};
+use super::tokens::Tokens;
+use super::turns::{self, Turn};
+use crate::data::content;
+use crate::data::examples::document::Document;
+use crate::data::examples::said;
+use crate::data::template_variables::TemplateVariables;
+use crate::data::tokenizer::Tokenizer;
+
+/// The fields of a message that say how much it is learnt, and that no template sees.
+const WEIGHT: &str = "weight";
+const TRAIN: &str = "train";
+
+/// Reads a column of messages.
+pub(super) fn column(
+    messages: &Value,
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    if let Value::String(text) = messages {
+        content::refuse_written_messages(text)?;
+    }
+    let list = messages.as_array().context("a conversation must be a list of messages")?;
+    let (list, weights) = weighted(list.iter().map(said::named).collect())?;
+    if options.loss_mask == LossMask::ALL {
+        ensure!(
+            weights.iter().all(|weight| *weight == 1.0),
+            "a message has a \"{WEIGHT}\" or \"{TRAIN}\": they weigh what the assistant says, so they need data.loss_mask=assistant"
+        );
+        let ids = tokenizer.encode(&tokenizer.apply_chat_template(&list.into(), false, variables)?)?;
+        return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
+    }
+    let said = assistant(list, &weights, tokenizer, variables, options)?;
+    Ok(said.tokens)
+}
+
+/// Reads the messages of a prompt and of its answer, where what the assistant says is learnt: in all of it, or in the answer.
+pub(super) fn answer(
+    prompt: Vec<Value>,
+    answer: Vec<Value>,
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    options: &SftOptions,
+) -> Result<Tokens> {
+    let (messages, weights) = weighted([prompt.clone(), answer].concat())?;
+    let (prompt, _) = weighted(prompt)?;
+    let Assistant { mut tokens, text, bytes } = assistant(messages, &weights, tokenizer, variables, options)?;
+    if options.loss_mask.completion {
+        let asked = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
+        let same = asked.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
+        for (weight, bytes) in tokens.document.weights.iter_mut().zip(&bytes) {
+            if bytes.end <= same {
+                *weight = 0.0;
+            }
+        }
+    }
+    Ok(tokens)
+}
+
+/// A conversation of which the assistant's part is learnt.
+struct Assistant {
+    tokens: Tokens,
+    text: String,
+    /// The bytes of `text` that each token stands for.
+    bytes: Vec<std::ops::Range<usize>>,
+}
+
+fn assistant(
+    messages: Vec<Value>,
+    weights: &[f32],
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    options: &SftOptions,
+) -> Result<Assistant> {
+    let roles = &options.loss_roles;
+    let trained: Vec<Turn> = messages
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| roles.iter().any(|role| message["role"] == **role))
+        .map(|(index, _)| Turn { index, weight: weights[index] })
+        .collect();
+    ensure!(!trained.is_empty(), "the conversation has no turn of the {}", roles.join(" or the "));
+    let of_assistant = roles.iter().all(|role| role == "assistant");
+    let by_marks = match options.assistant_mask {
+        AssistantMask::Prefix => false,
+        AssistantMask::Auto => of_assistant && tokenizer.marks(variables)?,
+        AssistantMask::GenerationTags => true,
+    };
+    let (text, spans, notes) = match by_marks {
+        true => turns::by_marks(&messages.into(), &trained, tokenizer, variables)?,
+        false => turns::by_prefixes(&messages, &trained, tokenizer, variables)?,
+    };
+    let (ids, bytes) = tokenizer.encode_with_bytes(&text)?;
+    let mut document = Document { weights: vec![0.0; ids.len()], ids };
+    let mut notes: Vec<&'static str> = notes.into_iter().collect();
+    for span in spans {
+        notes.extend(span.weigh(&mut document, &bytes, tokenizer)?);
+    }
+    notes.dedup();
+    Ok(Assistant { tokens: Tokens { document, notes }, text, bytes })
+}
+
+/// Takes the weights out of messages: `"weight": number`, or `"train": false` for 0.
+fn weighted(mut messages: Vec<Value>) -> Result<(Vec<Value>, Vec<f32>)> {
+    let weights = messages.iter_mut().enumerate().map(|(i, message)| {
+        let Some(fields) = message.as_object_mut() else { return Ok(1.0) };
+        let (weight, train) = (fields.shift_remove(WEIGHT), fields.shift_remove(TRAIN));
+        let weight = match weight {
+            None | Some(Value::Null) => 1.0,
+            Some(value) => value
+                .as_f64()
+                .filter(|weight| weight.is_finite() && *weight >= 0.0)
+                .with_context(|| format!("message {i}: \"{WEIGHT}\" must be a number of at least 0, not {value}"))?,
+        };
+        match train {
+            None | Some(Value::Null | Value::Bool(true)) => Ok(weight as f32),
+            Some(Value::Bool(false)) => Ok(0.0),
+            Some(value) => bail!("message {i}: \"{TRAIN}\" must be true or false, not {value}"),
+        }
+    });
+    let weights = weights.collect::<Result<_>>()?;
+    Ok((messages, weights))
+}

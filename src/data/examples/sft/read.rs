@@ -1,0 +1,103 @@
+//! Reads files of supervised rows.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::options::{SftColumns, SftOptions};
+use super::tokens::Tokens;
+use super::{answer, conversation, text};
+use crate::data::examples::document::Document;
+use crate::data::examples::overlong::Overlong;
+use crate::data::examples::place::RowPlace;
+use crate::data::examples::tally::{Outcome, Read};
+use crate::data::media;
+use crate::data::missing::{MESSAGES_KEY, with_remedies};
+use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::data::tokenizer::Tokenizer;
+
+const TOO_LONG: &str = "have more than data.max_length tokens";
+const NOTHING: &str = "have no trained token within data.max_length tokens";
+
+/// Reads `files` in order, and warns of what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place; or if more than half of the rows are left out.
+pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<Document>> {
+    read_sft(files, tokenizer, options)?.checked("examples")
+}
+
+/// Reads `files` in order, and counts what is left out.
+///
+/// # Errors
+/// A file or row that cannot be read, with its place.
+pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<Read<Document>> {
+    let rows = open(files, options)?;
+    let (of, with) = (options.clone(), tokenizer.clone());
+    let outcomes = rows.each(move |_, row| {
+        media::refuse(&row)?;
+        let Tokens { document, notes } = tokens(&row, &with, &of)?;
+        Ok(Outcome { result: cut(document, &of)?, notes, row: RowPlace::of(&row) })
+    })?;
+    Ok(Read::of(outcomes))
+}
+
+fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
+    let columns: Vec<(&str, &str)> = match &options.columns {
+        SftColumns::Text { text_key } => vec![("data.text_key", text_key)],
+        SftColumns::Completion { prompt_key, completion_key } => {
+            vec![("data.prompt_key", prompt_key), ("data.completion_key", completion_key)]
+        }
+        SftColumns::Response { prompt_key, response_key, .. } => {
+            vec![("data.prompt_key", prompt_key), ("data.response_key", response_key)]
+        }
+        SftColumns::Messages { messages_key } => vec![(MESSAGES_KEY, messages_key)],
+    };
+    let required: Vec<&str> = columns.iter().map(|(_, column)| *column).collect();
+    let rows = Rows::read(files, &required, &[&options.chat.names()[..], MEDIA_COLUMNS].concat());
+    // A row of a prompt and a response may be a whole conversation under another name.
+    let talks = matches!(options.columns, SftColumns::Response { .. }).then_some((MESSAGES_KEY, ""));
+    rows.map_err(|error| with_remedies(error, &columns.into_iter().chain(talks).collect::<Vec<_>>()))
+}
+
+fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Tokens> {
+    match &options.columns {
+        SftColumns::Text { text_key } => text::read(row, text_key, tokenizer),
+        SftColumns::Completion { prompt_key, completion_key } => {
+            answer::completion(row, prompt_key, completion_key, tokenizer, options)
+        }
+        SftColumns::Response { prompt_key, prompt_dict_keys, response_key, response_dict_keys } => {
+            let (prompt, response) =
+                ((prompt_key.as_str(), &prompt_dict_keys[..]), (response_key.as_str(), &response_dict_keys[..]));
+            answer::response(row, prompt, response, tokenizer, options)
+        }
+        SftColumns::Messages { messages_key } => {
+            let variables = options.chat.variables(row, &options.chat_kwargs)?;
+            let messages = row.column(messages_key)?;
+            conversation::column(messages, tokenizer, &variables, options).with_context(|| format!("column \"{messages_key}\""))
+        }
+    }
+}
+
+/// Cuts a document to `max_length`; the error is the reason for leaving the row out.
+fn cut(mut document: Document, options: &SftOptions) -> Result<Result<Document, &'static str>> {
+    let (length, max) = (document.ids.len(), options.max_length);
+    if length > max {
+        match options.overlong {
+            Overlong::Error => bail!(
+                "the example has {length} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
+                 data.truncation=left or right, or leave them out with data.truncation=filter"
+            ),
+            Overlong::Filter => return Ok(Err(TOO_LONG)),
+            Overlong::Left => {
+                document.ids.drain(..length - max);
+                document.weights.drain(..length - max);
+            }
+            Overlong::Right => {
+                document.ids.truncate(max);
+                document.weights.truncate(max);
+            }
+        }
+    }
+    Ok(if document.learns() { Ok(document) } else { Err(NOTHING) })
+}

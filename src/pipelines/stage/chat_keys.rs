@@ -1,0 +1,49 @@
+//! The columns that a row's variables of the chat template come from.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::config::schema::Schema;
+use crate::config::{SftConfig, Value, defaults};
+use crate::data::examples::ChatColumns;
+use crate::data::rows::Rows;
+
+/// The settings that name these columns.
+#[derive(Clone, Copy)]
+pub struct ChatKeys<'a> {
+    pub tools_key: &'a str,
+    pub enable_thinking_key: &'a str,
+    pub chat_template_kwargs_key: &'a str,
+}
+
+impl ChatKeys<'_> {
+    /// The columns.
+    pub fn columns(&self) -> ChatColumns {
+        ChatColumns {
+            tools_key: self.tools_key.to_owned(),
+            chat_template_kwargs_key: self.chat_template_kwargs_key.to_owned(),
+            enable_thinking_key: Some(self.enable_thinking_key.to_owned()),
+        }
+    }
+
+    /// Checks that the columns are there. They may be missing, unless a setting names another column than the default.
+    ///
+    /// # Errors
+    /// A column that is missing, with those that exist.
+    pub fn check(&self, files: &[PathBuf]) -> Result<()> {
+        let defaults = defaults(SftConfig::DEFAULT_NAME)?;
+        for (key, column) in [
+            ("data.tools_key", self.tools_key),
+            ("data.enable_thinking_key", self.enable_thinking_key),
+            ("data.chat_template_kwargs_key", self.chat_template_kwargs_key),
+        ] {
+            let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
+            if !is_default && !Rows::read(files, &[], &[column])?.has_column(column) {
+                // The column is read as a required one, so that the error names the columns that exist.
+                Rows::read(files, &[column], &[]).context(key)?;
+            }
+        }
+        Ok(())
+    }
+}
