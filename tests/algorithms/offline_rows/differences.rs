@@ -1,4 +1,4 @@
-//! Where rows become other tokens than in TRL or verl, each with its reason. Everything else is equal.
+//! Where rows become other tokens than in TRL, OpenRLHF or verl, each with its reason. Everything else is equal.
 
 /// A difference that is meant.
 pub enum Difference {
@@ -9,6 +9,8 @@ pub enum Difference {
     Nothing,
     /// TRL ends the marked part at the first token of its last character, where this has several: the others are then not trained.
     LastCharacter,
+    /// OpenRLHF writes a space before the end of a text, and takes away newlines before it.
+    End,
     /// verl trains on the newline after the token that ends a turn, and where that is a token of the template's, not on the first
     /// token of an answer.
     Header,

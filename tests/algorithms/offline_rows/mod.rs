@@ -1,7 +1,8 @@
-//! Rows of the stages around reinforcement learning, against the ids, masks and bins that TRL and verl made of them
+//! Rows of the stages around reinforcement learning, against the ids, masks and bins that TRL, OpenRLHF and verl made of them
 //! (`offline/data.json`, `offline/packing.json`).
 
 mod differences;
+mod openrlhf;
 mod packing;
 mod pairs;
 mod setting;

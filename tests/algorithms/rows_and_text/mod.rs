@@ -14,13 +14,16 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryArray, BinaryBuilder, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use burnish::data::chat::ChatTemplate;
-use burnish::data::examples::{AssistantMask, ChatColumns, LossMask, Overlong, SftColumns, SftOptions, load_sft};
+use burnish::data::examples::{
+    Answers, AssistantMask, ChatColumns, LossMask, Overlong, PairColumns, PairOptions, SftColumns, SftOptions, load_pairs,
+    load_sft,
+};
 use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_tokenizer};
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Prompt, PromptOptions, RowNeeds, Sampler, Table, TemplateDate, TemplateVariables, Tokenizer, Truncation, load_prompts,
-    take_samples,
+    Document, Prompt, PromptOptions, RowNeeds, Sampler, Table, TemplateDate, TemplateVariables, Tokenizer, Truncation,
+    load_prompts, take_samples,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};

@@ -251,3 +251,34 @@ fn sampler_resumes_anywhere_and_covers_every_epoch() {
     assert_eq!(batches, [vec![0, 1], vec![2, 3], vec![4], vec![0, 1]]);
     assert!(error(Sampler::new(2, 3, true, 0, true)).contains("2 rows do not fill one batch of 3"));
 }
+
+#[test]
+fn shares_of_files_hold_in_every_epoch_and_resume_anywhere() {
+    let mixed = || Sampler::new(10, 3, true, 7, false).unwrap().with_shares(&[(8, 1.0), (2, 3.0)]).unwrap();
+    // Of 10 rows an epoch has 2.5 of the first set; the remainder of one half goes to the first of equals.
+    assert_eq!(mixed().shares().iter().map(|share| share.drawn).collect::<Vec<_>>(), [3, 7]);
+    let mut sampler = mixed();
+    let (mut all, mut states) = (Vec::new(), Vec::new());
+    for _ in 0..12 {
+        states.push(sampler.state());
+        all.push(sampler.next_batch());
+    }
+    for (i, state) in states.into_iter().enumerate() {
+        let mut resumed = mixed();
+        resumed.restore(state).unwrap();
+        assert_eq!((i..12).map(|_| resumed.next_batch()).collect::<Vec<_>>(), all[i..]);
+    }
+    for epoch in all.chunks(4) {
+        assert_eq!(epoch.iter().flatten().filter(|row| **row < 8).count(), 3);
+    }
+    // The first set is gone through once before any of its rows comes again.
+    let mut firsts: Vec<usize> = all.concat().into_iter().filter(|row| *row < 8).collect();
+    assert_eq!(firsts.len(), 9);
+    firsts.sort_unstable();
+    firsts.dedup();
+    assert_eq!(firsts, (0..8).collect::<Vec<_>>());
+    assert!(
+        error(Sampler::new(10, 3, true, 7, false).unwrap().with_shares(&[(10, 1.0), (0, 1.0)]))
+            .contains("data set 1 has no rows")
+    );
+}

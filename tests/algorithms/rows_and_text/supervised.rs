@@ -150,3 +150,92 @@ fn the_template_sees_the_tools_and_the_thinking_of_a_row() {
     let with_tools = "[{\"name\": \"f\"}]True1<eos>2<eos>";
     assert_eq!(texts, [with_tools, "False1<eos>2<eos>", with_tools, "True1<eos>2<eos>"]);
 }
+
+/// Weights and roles by hand: QWEN2 has no marks, so turns are found by prefixes.
+#[test]
+fn messages_weigh_and_their_roles_are_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = chatml_tokenizer(folder.path(), QWEN2);
+    let turns = json!([
+        {"from": "human", "value": "1"}, {"from": "gpt", "value": "22", "weight": 0.5},
+        {"role": "user", "content": "3"}, {"role": "assistant", "content": "44", "train": false},
+        {"role": "user", "content": "5"}, {"role": "assistant", "content": "66"},
+    ]);
+    let load = |roles: &[&str], turns: &Value| {
+        let options = SftOptions {
+            loss_roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            ..conversations(Overlong::Error, 400)
+        };
+        load_sft(&jsonl(folder.path(), &[json!({"messages": turns})]), &tokenizer, &options)
+    };
+    let said = |document: &Document, weight: f32| {
+        let ids: Vec<u32> =
+            document.ids.iter().zip(&document.weights).filter(|(_, w)| **w == weight).map(|(id, _)| *id).collect();
+        tokenizer.decode(&ids, false).unwrap()
+    };
+    let document = &load(&["assistant"], &turns).unwrap()[0];
+    assert_eq!([said(document, 0.5), said(document, 1.0)], ["22<|im_end|>", "66<|im_end|>"]);
+    let document = &load(&["user"], &turns).unwrap()[0];
+    assert_eq!(said(document, 1.0), "1<|im_end|>3<|im_end|>5<|im_end|>");
+    for (field, value, part) in [
+        ("weight", json!(-1), "message 0: \"weight\" must be a number of at least 0"),
+        ("train", json!("no"), "message 0: \"train\" must be"),
+    ] {
+        let mut turns = turns.clone();
+        turns[0][field] = value;
+        assert!(error(load(&["assistant"], &turns)).contains(part));
+    }
+}
+
+/// Every form of pairs, and what is refused or left out by name.
+#[test]
+fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = chatml_tokenizer(folder.path(), QWEN2);
+    let options = |truncation, max_length| PairOptions {
+        columns: PairColumns {
+            prompt_key: Some("prompt".into()),
+            chosen_key: "chosen".into(),
+            rejected_key: "rejected".into(),
+            margin_key: None,
+            chat: sft_options().chat,
+        },
+        answers: Answers::AfterPrompt,
+        max_length,
+        truncation,
+        chat_kwargs: TemplateVariables::default(),
+    };
+    let load = |rows: &[Value], truncation, max| load_pairs(&jsonl(folder.path(), rows), &tokenizer, &options(truncation, max));
+    let text = |ids: &[u32]| tokenizer.decode(ids, false).unwrap();
+    let explicit = json!({"prompt": "1+1=", "chosen": "2", "rejected": "33"});
+    let implicit = json!({"chosen": "1+1=2", "rejected": "1+1=33"});
+    for row in [&explicit, &implicit] {
+        let pair = load(std::slice::from_ref(row), Overlong::Error, 9).unwrap().remove(0);
+        let [(prompt, chosen), (_, rejected)] = pair.sides();
+        assert_eq!([text(prompt), text(chosen), text(rejected)], ["1+1=", "2<eos>", "33<eos>"]);
+    }
+    // Cut on the left, each side loses its own beginning.
+    let pair = load(std::slice::from_ref(&explicit), Overlong::Left, 3).unwrap().remove(0);
+    assert_eq!(
+        pair.sides().map(|(prompt, answer)| [text(prompt), text(answer)]),
+        [["=", "2<eos>"], ["3", "3<eos>"]].map(|s| s.map(String::from))
+    );
+    let equal = json!({"prompt": "1+1=", "chosen": "22", "rejected": "23"});
+    for (rows, truncation, max, part) in [
+        (vec![explicit.clone()], Overlong::Error, 6, "a side has 7 tokens, more than data.max_length=6"),
+        (vec![json!({"chosen": "2", "rejected": "3"})], Overlong::Error, 9, "name the column with data.prompt_key"),
+        (
+            vec![json!({"prompt": "1", "chosen": "2", "rejected": []})],
+            Overlong::Error,
+            9,
+            "column \"rejected\" is a list of messages",
+        ),
+        (vec![equal.clone()], Overlong::Right, 5, "1 have two answers that are equal once they are cut"),
+        (vec![explicit.clone()], Overlong::Right, 4, "1 have a prompt of data.max_length tokens or more"),
+        (vec![explicit.clone()], Overlong::Filter, 6, "1 have a side of more than data.max_length tokens"),
+    ] {
+        let message = error(load(&rows, truncation, max));
+        assert!(message.contains("rows.jsonl, row 0") && message.contains(part), "{message}");
+    }
+    assert_eq!(load(&[explicit, equal], Overlong::Right, 5).unwrap().len(), 1, "half of the rows");
+}
