@@ -8,11 +8,14 @@ mod find;
 mod loss;
 mod optimizer;
 mod peer;
+mod preference;
 mod reward;
 mod run;
 mod sft;
 mod size;
+mod stage;
 mod table;
 mod table_engine;
+mod table_preference;
 
 pub use peer::OPENRLHF;

@@ -4,7 +4,7 @@ use super::super::peers::{Draft, float, list, schedules, shape, text};
 use crate::hydra::Value;
 
 pub fn derive(draft: &mut Draft) {
-    if draft.is_sft() {
+    if draft.is_stage() {
         return section(draft, "", "optim", "optim.clip_grad");
     }
     section(draft, "actor.", "@optim", "@actor.grad_clip");

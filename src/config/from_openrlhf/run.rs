@@ -9,7 +9,7 @@ pub fn derive(draft: &mut Draft) {
     draft.copy("trainer.seed", SEED);
     draft.copy("data.seed", SEED);
     validation(draft);
-    let keep = if draft.is_sft() { "trainer.max_ckpt_to_keep" } else { "trainer.max_actor_ckpt_to_keep" };
+    let keep = if draft.is_stage() { "trainer.max_ckpt_to_keep" } else { "trainer.max_actor_ckpt_to_keep" };
     draft.copy(keep, "ckpt.max_num max_ckpt_num");
     trackers(draft);
     let name = "logger.wandb.run_name wandb_run_name";
@@ -32,16 +32,18 @@ pub fn derive(draft: &mut Draft) {
         let value = if let [one] = items.as_slice() { one.clone() } else { list(items) };
         draft.set("@model.target_modules", value, modules);
     }
-    if !draft.is_sft() {
+    if !draft.is_stage() {
         draft.set_because("trainer.log_completions", int(1), "OpenRLHF shows one sample of a step");
     }
 }
 
 fn validation(draft: &mut Draft) {
-    let has = draft.values.text("eval.dataset eval_dataset").is_some();
+    let names = "eval.dataset eval_dataset";
+    // The first edition has no other set, and its stages validate on another split of the same one.
+    let has = draft.values.text(names).is_some() || draft.is_stage() && !draft.values.has(names);
     let every = draft.values.number("eval.steps eval_steps").filter(|steps| has && *steps > 0.0);
     draft.set("trainer.test_freq", int(every.unwrap_or(-1.0) as i64), "eval.steps eval_steps");
-    if draft.is_sft() {
+    if draft.is_stage() {
         return;
     }
     draft.set("trainer.val_before_train", Value::Bool(false), "");

@@ -1,30 +1,14 @@
 //! Supervised fine-tuning.
 
-use super::super::peers::{Draft, set_files, text};
-use super::data;
+use super::super::peers::Draft;
+use super::{data, stage};
 use crate::hydra::Value;
 
 const INPUT: &str = "data.input_key input_key";
 const OUTPUT: &str = "data.output_key output_key";
 
 pub fn derive(draft: &mut Draft) {
-    data::model(draft);
-    draft.copy("data.train_batch_size", "train.batch_size train_batch_size");
-    draft.copy("data.micro_batch_size_per_gpu", "train.micro_batch_size micro_train_batch_size");
-    draft.copy("data.max_length", "data.max_len max_len");
-    draft.set_because("data.truncation", text("right"), "OpenRLHF keeps the beginning of a longer example");
-    draft.copy("trainer.total_epochs", "train.max_epochs max_epochs");
-    let set = draft.values.text("data.dataset dataset");
-    let split = draft.values.text("data.dataset_split dataset_split train_split").unwrap_or_else(|| "train".into());
-    set_files(draft, "data.train_files", set.as_deref(), &split, "data.dataset dataset");
-    match draft.values.text("eval.dataset eval_dataset") {
-        Some(set) => {
-            let split = draft.values.text("eval.split eval_split").unwrap_or_else(|| "train".into());
-            set_files(draft, "data.val_files", Some(&set), &split, "eval.dataset eval_dataset");
-        }
-        None => draft.set("data.val_files", Value::Null, "eval.dataset eval_dataset"),
-    }
-    data::samples(draft);
+    stage::derive(draft);
     columns(draft);
 }
 

@@ -15,7 +15,7 @@ pub fn derive(draft: &mut Draft) {
     let part = draft.values.text("dataset_config");
     let set = set.map(|set| part.map_or(set.clone(), |part| format!("{set}/{part}")));
     set_files(draft, "data.train_files", set.as_deref(), &split, "dataset_name dataset_train_split");
-    if draft.is_sft() || evaluates(draft) {
+    if draft.is_stage() || evaluates(draft) {
         if evaluates(draft) {
             let split = draft.values.text("dataset_test_split").unwrap_or_else(|| "test".into());
             set_files(draft, "data.val_files", set.as_deref(), &split, "dataset_name dataset_test_split");
@@ -110,7 +110,7 @@ fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
     }
     if evaluates(draft) {
         draft.hole("data.val_files", "the validation rows (.parquet, .json, .jsonl)");
-    } else if draft.is_sft() {
+    } else if draft.is_stage() {
         draft.set("data.val_files", Value::Null, "eval_strategy");
     }
 }

@@ -5,16 +5,21 @@
 
 mod batch;
 mod data;
+mod distill;
 mod find;
 mod grpo;
+mod online_dpo;
 mod optimizer;
 mod original;
 mod peer;
+mod preference;
 mod rewards;
 mod run;
 mod sft;
+mod stage;
 mod stages;
 mod table_model;
+mod table_preference;
 mod table_rl;
 mod table_sft;
 mod table_trainer;

@@ -5,7 +5,7 @@ use crate::hydra::Value;
 
 /// Sets optimizer and schedule; `updates`: the updates of a step, which transformers counts.
 pub fn derive(draft: &mut Draft, updates: f64) {
-    let mut sections = vec![("@optim", if draft.is_sft() { "optim.clip_grad" } else { "@actor.grad_clip" })];
+    let mut sections = vec![("@optim", if draft.is_stage() { "optim.clip_grad" } else { "@actor.grad_clip" })];
     if draft.trainer.name == "ppo" {
         sections.push(("critic.optim", "critic.grad_clip"));
     }

@@ -1,7 +1,10 @@
 //! TRL as a [`Peer`].
 
 use super::super::peers::{Draft, Options, Peer};
-use super::{data, find, grpo, optimizer, original, run, sft, stages, table_model, table_rl, table_sft, table_trainer};
+use super::{
+    data, distill, find, grpo, online_dpo, optimizer, original, preference, run, sft, stages, table_model, table_preference,
+    table_rl, table_sft, table_trainer,
+};
 use std::sync::LazyLock;
 
 static OPTIONS: LazyLock<Options> = LazyLock::new(|| Options::read(include_str!("options.tsv")));
@@ -12,7 +15,7 @@ pub static TRL: Peer = Peer {
     command: "from-trl",
     example: "trl grpo --model_name_or_path …, accelerate launch … grpo.py --…",
     options: || &OPTIONS,
-    rows: &[table_rl::ROWS, table_sft::ROWS, table_model::ROWS, table_trainer::ROWS],
+    rows: &[table_preference::ROWS, table_rl::ROWS, table_sft::ROWS, table_model::ROWS, table_trainer::ROWS],
     trainers: stages::TRAINERS,
     absent: stages::ABSENT,
     find: find::find,
@@ -22,17 +25,21 @@ pub static TRL: Peer = Peer {
 
 fn derive(draft: &mut Draft) {
     let updates = match (draft.trainer.name, draft.values.has("response_length")) {
-        ("sft", _) => {
-            sft::derive(draft);
-            1.0
-        }
-        (_, true) => {
-            original::derive(draft);
-            1.0
-        }
+        ("sft", _) => once(sft::derive, draft),
+        ("dpo" | "kto" | "orpo" | "cpo", _) => once(preference::derive, draft),
+        ("reward", _) => once(preference::reward, draft),
+        ("gkd", _) => once(distill::derive, draft),
+        ("online_dpo", _) => online_dpo::derive(draft),
+        (_, true) => once(original::derive, draft),
         _ => grpo::derive(draft),
     };
     optimizer::derive(draft, updates);
     data::derive(draft);
     run::derive(draft, updates);
+}
+
+/// Derives a trainer whose step is one update.
+fn once(derive: fn(&mut Draft), draft: &mut Draft) -> f64 {
+    derive(draft);
+    1.0
 }

@@ -89,7 +89,7 @@ fn validation(draft: &mut Draft, updates: f64) {
             _ => draft.refuse("eval_delay", "it counts epochs here: give steps with --eval_strategy steps"),
         }
     }
-    if draft.is_sft() {
+    if draft.is_stage() {
         return;
     }
     draft.set("trainer.val_before_train", Value::Bool(draft.values.flag("eval_on_start") && strategy.is_some()), "eval_on_start");
@@ -126,10 +126,10 @@ fn checkpoints(draft: &mut Draft, updates: f64) {
     if let Some(freq) = freq {
         draft.set("trainer.save_freq", freq, "save_strategy save_steps");
     }
-    let keep = if draft.is_sft() { "trainer.max_ckpt_to_keep" } else { "trainer.max_actor_ckpt_to_keep" };
+    let keep = if draft.is_stage() { "trainer.max_ckpt_to_keep" } else { "trainer.max_actor_ckpt_to_keep" };
     draft.copy(keep, "save_total_limit");
     if draft.values.flag("save_only_model") {
-        let key = if draft.is_sft() { "checkpoint" } else { "actor_rollout_ref.actor.checkpoint" };
+        let key = if draft.is_stage() { "checkpoint" } else { "actor_rollout_ref.actor.checkpoint" };
         draft.set(&format!("{key}.save_contents"), list([text("model")]), "save_only_model");
     }
 }

@@ -23,7 +23,7 @@ pub const ROWS: &[Row] = &[
             "a batch counts examples here, and rows of max_length tokens in TRL: set data.train_batch_size to the examples of such a batch",
         ),
     ),
-    ("packing_strategy eval_packing padding_free pad_to_multiple_of", "sft", Ignored(ALWAYS_PACKED)),
+    ("packing_strategy eval_packing padding_free pad_to_multiple_of", "sft gkd", Ignored(ALWAYS_PACKED)),
     ("eval_on_start", "sft", Ignored("validation comes with the steps of test_freq, and at the end")),
     ("num_of_sequences chars_per_token", "", Ignored(ALWAYS_PACKED)),
     ("dataset_text_field", "", Refused("a row is a prompt and a response, or a conversation; plain text is not trained on")),

@@ -37,9 +37,9 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// True for supervised fine-tuning.
-    pub fn is_sft(&self) -> bool {
-        self.trainer.kind == Kind::Sft
+    /// True for a stage beside reinforcement learning.
+    pub fn is_stage(&self) -> bool {
+        self.trainer.kind != Kind::Rl
     }
 
     /// Sets a key; `names` are the options that the value comes from, for the comment.
@@ -81,17 +81,17 @@ impl Draft<'_> {
 
     /// Returns a key with the section of the stage in it.
     pub fn key(&self, key: &str) -> String {
-        in_section(key, self.is_sft())
+        in_section(key, self.is_stage())
     }
 }
 
 /// Returns a key with the section of a stage in place of `@optim`, `@model` and `@actor`.
-pub fn in_section(key: &str, is_sft: bool) -> String {
+pub fn in_section(key: &str, is_stage: bool) -> String {
     let sections = [
         ("@optim", "optim", "actor_rollout_ref.actor.optim"),
         ("@model", "model", "actor_rollout_ref.model"),
         ("@actor", "actor", "actor_rollout_ref.actor"),
     ];
-    let put = |key: String, (mark, sft, rl): (&str, &str, &str)| key.replace(mark, if is_sft { sft } else { rl });
+    let put = |key: String, (mark, stage, rl): (&str, &str, &str)| key.replace(mark, if is_stage { stage } else { rl });
     sections.into_iter().fold(key.to_string(), put)
 }

@@ -66,11 +66,11 @@ fn line(peer: &Peer, options: &Options, (names, commands, fate): &Row) -> String
 
 /// Returns a key as it is written for these commands.
 fn written(peer: &Peer, shown: &[&str], key: &str) -> String {
-    let is_sft = |name: &&str| peer.trainer(name).is_some_and(|trainer| trainer.kind == Kind::Sft);
-    let full = |sft: bool| format!("`{}`", in_section(key, sft));
-    match (shown.iter().any(is_sft), shown.iter().all(is_sft)) {
+    let is_stage = |name: &&str| peer.trainer(name).is_some_and(|trainer| trainer.kind != Kind::Rl);
+    let full = |stage: bool| format!("`{}`", in_section(key, stage));
+    match (shown.iter().any(is_stage), shown.iter().all(is_stage)) {
         (_, true) => full(true),
-        (true, false) if full(true) != full(false) => format!("{}, in SFT {}", full(false), full(true)),
+        (true, false) if full(true) != full(false) => format!("{}, in other stages {}", full(false), full(true)),
         _ => full(false),
     }
 }

@@ -25,6 +25,39 @@ const CONTEXTS: &[(&str, &str)] = &[
         "trl sft --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps --eval_steps 20",
     ),
     (
+        "dpo",
+        "trl dpo --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps --eval_steps 20",
+    ),
+    (
+        "kto",
+        "trl kto --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps --eval_steps 20",
+    ),
+    (
+        "orpo",
+        "python orpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20",
+    ),
+    (
+        "cpo",
+        "python cpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20",
+    ),
+    (
+        "reward",
+        "trl reward --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20",
+    ),
+    (
+        "gkd",
+        "python gkd.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20 --teacher_model_name_or_path data/arithmetic/model",
+    ),
+    (
+        "online_dpo",
+        "python dpo_online.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20 --reward_model_path data/arithmetic/reward_model",
+    ),
+    (
         "train_ppo_ray",
         "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
          --reward.model_name_or_path data/arithmetic/reward_model --reward_pretrain data/arithmetic/reward_model \
@@ -44,6 +77,36 @@ const CONTEXTS: &[(&str, &str)] = &[
         "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
          --data.dataset data/arithmetic --dataset data/arithmetic --data.output_key answer --output_key answer --ds.lora.rank 8 \
          --lora_rank 8 --eval.dataset data/arithmetic --eval_dataset data/arithmetic --eval.steps 10 --eval_steps 10",
+    ),
+    (
+        "train_dpo",
+        "deepspeed --module openrlhf.cli.train_dpo --model.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
+         --data.dataset data/arithmetic --dataset data/arithmetic --ds.lora.rank 8 --lora_rank 8 --eval.dataset data/arithmetic \
+         --eval_dataset data/arithmetic --eval.steps 10 --eval_steps 10",
+    ),
+    (
+        "train_kto",
+        "deepspeed --module openrlhf.cli.train_kto --model.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
+         --data.dataset data/arithmetic --dataset data/arithmetic --ds.lora.rank 8 --lora_rank 8 --eval.dataset data/arithmetic \
+         --eval_dataset data/arithmetic --eval.steps 10 --eval_steps 10",
+    ),
+    (
+        "train_rm",
+        "deepspeed --module openrlhf.cli.train_rm --model.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
+         --data.dataset data/arithmetic --dataset data/arithmetic --ds.lora.rank 8 --lora_rank 8 --eval.dataset data/arithmetic \
+         --eval_dataset data/arithmetic --eval.steps 10 --eval_steps 10",
+    ),
+    (
+        "train_prm",
+        "deepspeed --module openrlhf.cli.train_prm --model.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
+         --data.dataset data/arithmetic --dataset data/arithmetic --ds.lora.rank 8 --lora_rank 8 --eval.dataset data/arithmetic \
+         --eval_dataset data/arithmetic --eval.steps 10 --eval_steps 10",
+    ),
+    (
+        "train_kd",
+        "deepspeed --module openrlhf.cli.train_kd --model.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
+         --data.dataset data/arithmetic --dataset data/arithmetic --ds.lora.rank 8 --lora_rank 8 --eval.dataset data/arithmetic \
+         --eval_dataset data/arithmetic --eval.steps 10 --eval_steps 10 --output_key answer --teacher_model data/arithmetic/model",
     ),
 ];
 
@@ -131,8 +194,8 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("data.dataset_split", "", "test"),
     ("dataset_split", "", "test"),
     ("train_split", "", "test"),
-    ("eval.split", "", "test"),
-    ("eval_split", "", "test"),
+    ("eval.split", "", "other"),
+    ("eval_split", "", "other"),
     ("ds.param_dtype", "", "fp16"),
     ("param_dtype", "", "fp16"),
     ("train.batch_size", "", "64"),

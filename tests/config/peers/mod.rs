@@ -56,7 +56,7 @@ fn every_row_is_about_some_option_and_names_a_setting() {
                 assert!(!trainers.is_empty(), "{}: a row is about `{name}`, which no edition has", peer.name);
                 let Fate::Key(key) = fate else { continue };
                 for trainer in trainers {
-                    let key = in_section(key, trainer.kind == Kind::Sft);
+                    let key = in_section(key, trainer.kind != Kind::Rl);
                     let file = trainer.kind.default_file();
                     assert!(
                         defaults(file).unwrap().value(&key).is_some(),

@@ -43,6 +43,66 @@ const CASES: &[(&str, &Peer, &str)] = &[
          --num_train_epochs 1.5 --output_dir out/Qwen2-0.5B-SFT --assistant_only_loss",
     ),
     (
+        "trl-dpo",
+        &TRL,
+        "accelerate launch --num_processes 4 trl/scripts/dpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic \
+         --loss_type sigmoid bco_pair sft --loss_weights 0.8 0.2 1.0 --beta 0.05 --max_length 512 --per_device_train_batch_size 8 \
+         --gradient_accumulation_steps 2 --learning_rate 5e-7 --eval_strategy steps --eval_steps 50 --precompute_ref_log_probs \
+         --use_peft --lora_target_modules all-linear",
+    ),
+    (
+        "trl-kto",
+        &TRL,
+        "trl kto --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --desirable_weight 1.2 --output_dir out/kto \
+         --sync_ref_model",
+    ),
+    (
+        "trl-cpo",
+        &TRL,
+        "python examples/scripts/cpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --loss_type simpo \
+         --cpo_alpha 0 --beta 2.0 --max_completion_length 128",
+    ),
+    (
+        "trl-reward",
+        &TRL,
+        "trl reward --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --center_rewards_coefficient 0.01 \
+         --num_train_epochs 1 --output_dir out/reward",
+    ),
+    (
+        "trl-gkd",
+        &TRL,
+        "python examples/scripts/gkd.py --model_name_or_path data/arithmetic/model --teacher_model_name_or_path data/arithmetic/model \
+         --dataset_name data/arithmetic --lmbda 0 --beta 0.1",
+    ),
+    (
+        "trl-online-dpo",
+        &TRL,
+        "python examples/scripts/dpo_online.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic \
+         --reward_model_path data/arithmetic/reward_model --loss_type ipo --beta 0.2 --missing_eos_penalty 1.0 --max_new_tokens 8 \
+         --per_device_train_batch_size 16 --gradient_accumulation_steps 2",
+    ),
+    (
+        "openrlhf-dpo",
+        &OPENRLHF,
+        "deepspeed --module openrlhf.cli.train_dpo --model.model_name_or_path data/arithmetic/model --data.dataset data/arithmetic \
+         --data.chosen_key chosen --data.rejected_key rejected --data.prompt_key prompt --model.beta 0.2 --model.label_smoothing 0.1 \
+         --model.nll_loss_coef 0.05 --train.batch_size 256 --train.micro_batch_size 1 --adam.lr 5e-7 --ds.packing_samples \
+         --data.apply_chat_template",
+    ),
+    (
+        "openrlhf-rm-0.5",
+        &OPENRLHF,
+        "deepspeed --module openrlhf.cli.train_rm --pretrain data/arithmetic/model --dataset data/arithmetic --loss logexp --margin_loss \
+         --save_path ./checkpoint/rm --train_batch_size 256 --micro_train_batch_size 1 --max_epochs 1 --max_len 8192 --learning_rate 9e-6 \
+         --bf16 --flash_attn",
+    ),
+    (
+        "openrlhf-kd",
+        &OPENRLHF,
+        "deepspeed --module openrlhf.cli.train_kd --pretrain data/arithmetic/model --teacher_model data/arithmetic/model \
+         --dataset data/arithmetic --input_key question --output_key response --kd_coef 0.6 --teacher_offload",
+    ),
+    (
         "openrlhf-ppo-0.5",
         &OPENRLHF,
         "ray job submit --address=http://127.0.0.1:8265 -- python3 -m openrlhf.cli.train_ppo_ray --ref_num_nodes 1 \
@@ -108,8 +168,8 @@ fn recipes_are_as_written_and_load() {
 #[test]
 fn what_is_not_here_is_refused_by_name() {
     for (peer, command, expected) in [
-        (&TRL, "trl dpo --model_name_or_path x", "nothing is trained on pairs"),
-        (&TRL, "accelerate launch trl/scripts/reward.py --x 1", "no reward model is trained here"),
+        (&TRL, "python examples/scripts/xpo.py --model_name_or_path x", "online DPO"),
+        (&TRL, "accelerate launch trl/scripts/reward.py --x 1", "`--x`"),
         (&TRL, "trl frobnicate --x 1", "no trainer `frobnicate`"),
         (&TRL, "python train.py --x 1", "does not say which trainer"),
         (&TRL, "ls -l", "no command of TRL"),
@@ -117,7 +177,7 @@ fn what_is_not_here_is_refused_by_name() {
         (&TRL, "trl grpo --num_generations four", "an integer"),
         (&TRL, "trl grpo --num_generations", "a value"),
         (&TRL, "trl grpo 4", "belongs to no option"),
-        (&OPENRLHF, "deepspeed --module openrlhf.cli.train_dpo --model.beta 0.1", "nothing is trained on pairs"),
+        (&OPENRLHF, "python -m openrlhf.cli.batch_inference --eval_task rm", "trainer data select"),
         (&OPENRLHF, "python -m openrlhf.cli.serve_rm --port 5000", "trainer serve-rm"),
         (&OPENRLHF, "python3 -m openrlhf.cli.train_ppo_ray --rolout.batch_size 4", "--rollout.batch_size"),
     ] {

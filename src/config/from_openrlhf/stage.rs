@@ -1,0 +1,30 @@
+//! What the stages beside reinforcement learning share: their model, batch, lengths and files.
+
+use super::super::peers::{Draft, set_files, text};
+use super::data;
+use crate::hydra::Value;
+
+const EVAL: &str = "eval.dataset eval_dataset";
+
+/// Sets what every stage has.
+pub fn derive(draft: &mut Draft) {
+    data::model(draft);
+    draft.copy("data.train_batch_size", "train.batch_size train_batch_size");
+    draft.copy("data.micro_batch_size_per_gpu", "train.micro_batch_size micro_train_batch_size");
+    draft.copy("data.max_length", "data.max_len max_len");
+    draft.set_because("data.truncation", text("right"), "OpenRLHF keeps the beginning of a longer example");
+    draft.copy("trainer.total_epochs", "train.max_epochs max_epochs");
+    let set = draft.values.text("data.dataset dataset");
+    let split = draft.values.text("data.dataset_split dataset_split train_split").unwrap_or_else(|| "train".into());
+    set_files(draft, "data.train_files", set.as_deref(), &split, "data.dataset dataset");
+    // 0.5.3 validates on another split of the same set.
+    let own = (!draft.values.has(EVAL)).then(|| set.clone()).flatten();
+    match draft.values.text(EVAL).or(own) {
+        Some(set) => {
+            let split = draft.values.text("eval.split eval_split").unwrap_or_else(|| "train".into());
+            set_files(draft, "data.val_files", Some(&set), &split, "eval.dataset eval_dataset eval_split");
+        }
+        None => draft.set("data.val_files", Value::Null, EVAL),
+    }
+    data::samples(draft);
+}

@@ -1,0 +1,21 @@
+//! What the stages beside reinforcement learning share: their batch and the lengths of their rows.
+
+use super::super::peers::{Draft, int, text};
+
+/// Sets the examples of an update and of a pass.
+pub fn batch(draft: &mut Draft) {
+    let count = |names: &str| draft.values.count(names).unwrap_or(1);
+    let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
+    let batch = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
+    let names = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps";
+    draft.set("data.train_batch_size", int(batch), names);
+    draft.set("data.micro_batch_size_per_gpu", int(each), "per_device_train_batch_size per_gpu_train_batch_size");
+}
+
+/// Sets the most tokens of a row, and what is cut of a longer one.
+pub fn length(draft: &mut Draft) {
+    let length = "max_length max_seq_length";
+    draft.set("data.max_length", int(draft.values.count(length).unwrap_or(1024)), length);
+    let keeps_end = draft.values.text("truncation_mode").is_some_and(|mode| mode == "keep_end");
+    draft.set("data.truncation", text(if keeps_end { "left" } else { "right" }), "truncation_mode");
+}
