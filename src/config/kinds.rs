@@ -27,9 +27,9 @@ type Load = fn(&Request, &Choices) -> Result<Loaded<()>, ConfigError>;
 pub const KINDS: &[ConfigKind] = &[
     ConfigKind::of::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
     ConfigKind::of::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
-    ConfigKind::of::<DistillConfig>("distill", "trainer distill --config distill_trainer.yaml"),
     ConfigKind::of::<RmConfig>("rm", "trainer rm --config rm_trainer.yaml"),
     ConfigKind::of::<DpoConfig>("dpo", "trainer dpo --config dpo_trainer.yaml"),
+    ConfigKind::of::<DistillConfig>("distill", "trainer distill --config distill_trainer.yaml"),
     ConfigKind::of::<GenerationConfig>("generate", "trainer generate --config generation.yaml"),
     ConfigKind::of::<EvalConfig>("eval", "trainer eval --config evaluation.yaml"),
 ];

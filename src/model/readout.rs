@@ -52,7 +52,7 @@ impl CausalLm {
         if layout.reads() == 0 {
             return;
         }
-        self.through_trunk(&layout, gradients, |hidden, gradients| {
+        self.through_trunk(&layout, None, gradients, |hidden, gradients| {
             let backward = |rows: Tensor<2>| {
                 let logits = self.head_rows(&rows, what);
                 let host = to_host(logits.clone());
