@@ -143,7 +143,8 @@ impl Layout {
     /// Lays prompts and what follows them out, each prompt once for those of the same group. Also returns the row of each one's last prompt token, and of the
     /// first token after it.
     fn packed(inputs: &[Option<(&[u32], &[u32])>], group: impl Fn(usize) -> usize) -> (Self, Vec<(usize, usize)>) {
-        let mut by_prompt: BTreeMap<(&[u32], usize), Vec<(usize, &[u32])>> = BTreeMap::new();
+        type Members<'a> = Vec<(usize, &'a [u32])>;
+        let mut by_prompt: BTreeMap<(&[u32], usize), Members> = BTreeMap::new();
         for (i, (prompt, inputs)) in inputs.iter().enumerate().filter_map(|(i, input)| Some((i, (*input)?))) {
             by_prompt.entry((prompt, group(i))).or_default().push((i, inputs));
         }

@@ -1,16 +1,12 @@
 //! `trainer distill`: TRL's numbers, divisions of a batch, a teacher's stored tokens, and resuming.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::common::{copy, rows, succeed, text, trainer};
-
-fn goldens() -> PathBuf {
-    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    std::env::var_os("BURNISH_GOLDENS").map_or_else(own, PathBuf::from)
-}
+use crate::golden_steps::goldens;
 
 /// A run on the rows of a golden file, in their order.
 fn distill(folder: &Path, name: &str, golden: &Value, more: &[&str]) -> Command {

@@ -1,37 +1,15 @@
 //! `trainer dpo`: one step and its effect, against TRL's trainers; no cut and no way to have a reference changes it; a run goes on
 //! where it was.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use safetensors::SafeTensors;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use crate::common::{rows, succeed, text, trainer};
-
-fn goldens() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from)
-}
+use crate::common::{rows, text, trainer};
+use crate::golden_steps;
 
 fn dpo(at: &Path, settings: &[String]) {
-    let mut command = trainer(&["dpo", "--config", "dpo_trainer.yaml"]);
-    command.arg(format!("trainer.default_local_dir={}", at.display())).arg("trainer.logger=[file]").args(settings);
-    succeed(command);
-}
-
-fn near(what: &str, ours: Option<&Value>, theirs: &Value, tolerance: f64) {
-    let ours = ours.unwrap_or_else(|| panic!("{what} is not reported")).as_f64().unwrap();
-    let theirs = theirs.as_f64().unwrap();
-    assert!((ours - theirs).abs() <= tolerance * theirs.abs().max(1e-3), "{what}: {ours}, theirs {theirs}");
-}
-
-/// Σ |x| of every tensor of a saved model.
-fn abs_sums(folder: &Path) -> Map<String, Value> {
-    let bytes = std::fs::read(folder.join("huggingface/model.safetensors")).unwrap();
-    let tensors = SafeTensors::deserialize(&bytes).unwrap();
-    let sum =
-        |data: &[u8]| data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])).abs()).sum::<f64>();
-    tensors.iter().map(|(name, view)| (name.to_owned(), json!(sum(view.data())))).collect()
+    golden_steps::run("dpo", at, settings);
 }
 
 /// The loss that a golden file is of, in our names.
@@ -46,85 +24,26 @@ fn loss_type(name: &str, options: &Value) -> String {
     }
 }
 
-/// The settings of a step of the goldens.
-fn golden_settings(name: &str, golden: &Value, data: &Path) -> Vec<String> {
-    let (root, rows) = (goldens(), golden["rows"].as_array().unwrap());
-    let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
-    std::fs::write(data, lines).unwrap();
-    let (model, trainer) = (&golden["model"], &golden["trainer"]);
-    let folder = |name: &Value| root.join("models").join(name.as_str().unwrap()).display().to_string();
-    let [one, two] = [0, 1].map(|i| trainer["betas"][i].as_f64().unwrap());
-    let mut settings = vec![
-        format!("model.path={}", folder(model.get("policy").unwrap_or(model))),
-        format!("model.tokenizer_path={}", root.join("offline").join(golden["tokenizer"].as_str().unwrap()).display()),
-        format!("data.train_files={}", data.display()),
-        "data.val_files=null".to_owned(),
-        "data.shuffle=false".to_owned(),
-        "data.max_length=64".to_owned(),
-        format!("data.train_batch_size={}", rows.len()),
-        format!("data.micro_batch_size_per_gpu={}", rows.len()),
-        "trainer.total_training_steps=2".to_owned(),
-        "trainer.save_freq=1".to_owned(),
-        "optim.lr_scheduler_type=constant".to_owned(),
-        "optim.lr_warmup_steps_ratio=0".to_owned(),
-        format!("optim.lr={}", trainer["learning_rate"]),
-        format!("optim.betas=[{one},{two}]"),
-        format!("optim.eps={}", trainer["eps"]),
-        format!("optim.weight_decay={}", trainer["weight_decay"]),
-        format!("optim.clip_grad={}", trainer["max_grad_norm"]),
-        format!("algorithm.loss_type={}", loss_type(name, &golden["options"])),
-    ];
-    settings
-        .extend(model.get("reference").filter(|reference| !reference.is_null()).map(|r| format!("ref.model.path={}", folder(r))));
-    for (key, value) in golden["options"].as_object().unwrap().iter().filter(|(key, _)| *key != "loss_type") {
-        settings.push(format!("algorithm.{key}={}", value.to_string().replace('"', "")));
-    }
-    settings
-}
-
 #[test]
 fn golden_steps_of_preference_optimisation() {
     let folder = tempfile::tempdir().unwrap();
-    let files = std::fs::read_dir(goldens().join("offline/e2e")).unwrap().map(|entry| entry.unwrap().path());
-    let name = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let ours = |path: &PathBuf| ["dpo", "kto", "orpo", "cpo", "simpo"].contains(&name(path).split('_').next().unwrap());
-    let mut files: Vec<PathBuf> = files.filter(|path| path.is_file() && ours(path)).collect();
-    files.sort();
-    assert!(!files.is_empty());
-    for file in files {
-        let golden: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-        let name = name(&file);
-        let settings = golden_settings(&name, &golden, &folder.path().join("rows.jsonl"));
-        let check = |cut: &str, more: &[&str]| {
-            let at = folder.path().join(format!("{name} {cut}"));
-            let all: Vec<String> = settings.iter().cloned().chain(more.iter().map(|setting| setting.to_string())).collect();
-            dpo(&at, &all);
-            let (name, steps) = (format!("{name}, {cut}"), rows(&at));
-            let number = |step: usize, key: &str| steps[step].1.get(key);
-            near(&format!("{name}, loss"), number(0, "train/loss"), &golden["loss"], 1e-5);
-            near(&format!("{name}, gradient"), number(0, "train/grad_norm"), &golden["grad_norm"], 1e-5);
-            near(&format!("{name}, loss after"), number(1, "train/loss"), &golden["loss_after_step"], 1e-4);
-            for (key, want) in golden["metrics"].as_object().unwrap() {
-                if key != "num_tokens" && key != "mean_token_accuracy" && !key.starts_with("logits/") {
-                    near(&format!("{name}, {key}"), number(0, &format!("train/{key}")), want, 1e-5);
-                }
-            }
-            at
-        };
-        let whole = check("whole", &[]);
-        let sums = abs_sums(&whole.join("global_step_1"));
-        for (tensor, want) in golden["param_abs_sum_after_step"].as_object().unwrap() {
-            near(&format!("{name}, {tensor}"), sums.get(tensor), want, 2e-4);
+    let names = ["dpo_", "kto_", "orpo_", "cpo_", "simpo_"];
+    for (name, golden) in names.iter().flat_map(|name| golden_steps::golden_steps(name)) {
+        let rows = golden["rows"].as_array().unwrap().len();
+        let mut settings = golden_steps::settings(&golden, &folder.path().join("rows.jsonl"), rows);
+        settings.push("data.max_length=64".to_owned());
+        settings.push(format!("algorithm.loss_type={}", loss_type(&name, &golden["options"])));
+        let reference = golden["model"].get("reference").filter(|reference| !reference.is_null());
+        settings.extend(reference.map(|name| format!("ref.model.path={}", golden_steps::model(name))));
+        for (key, value) in golden["options"].as_object().unwrap().iter().filter(|(key, _)| *key != "loss_type") {
+            settings.push(format!("algorithm.{key}={}", value.to_string().replace('"', "")));
         }
-        for rows in ["1", "2"] {
-            check(rows, &[&format!("data.micro_batch_size_per_gpu={rows}")]);
-        }
-        check(
-            "tokens",
-            &["data.use_dynamic_bsz=true", "data.max_token_len_per_gpu=64", "model.enable_gradient_checkpointing=true"],
-        );
+        let is_compared = |key: &str| key != "num_tokens" && !key.starts_with("logits/");
+        let compared = |key: &str| is_compared(key).then(|| format!("train/{key}"));
+        let whole = golden_steps::check("dpo", &name, &golden, &settings, folder.path(), compared);
         if golden["model"].is_object() {
-            let computed = check("computed", &["ref.precompute_log_prob=false"]);
+            let computed = folder.path().join(format!("{name} computed"));
+            dpo(&computed, &[&settings[..], &["ref.precompute_log_prob=false".to_owned()]].concat());
             assert_eq!(text(&whole), text(&computed), "{name}: stored and computed log-probabilities");
         }
     }

@@ -1,122 +1,31 @@
 //! `trainer rm`: one step and its effect, against TRL's RewardTrainer; no cut changes it; a run goes on where it was; both kinds of
 //! process reward models.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 
 use crate::common::{copy, rows, small_run, succeed, trainer};
+use crate::golden_steps::{self, near};
 use crate::serve_rm::Server;
 
-fn goldens() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from)
-}
-
 fn rm(at: &Path, settings: &[String]) -> Vec<Map<String, Value>> {
-    let mut command = trainer(&["rm", "--config", "rm_trainer.yaml"]);
-    command.arg(format!("trainer.default_local_dir={}", at.display())).arg("trainer.logger=[file]").args(settings);
-    succeed(command);
-    rows(at).into_iter().map(|(_, metrics)| metrics).collect()
-}
-
-fn near(what: &str, ours: f64, theirs: &Value, tolerance: f64) {
-    let theirs = theirs.as_f64().unwrap();
-    assert!((ours - theirs).abs() <= tolerance * theirs.abs().max(1e-3), "{what}: {ours}, theirs {theirs}");
-}
-
-/// True for a tensor of which a part has no gradient but rounding noise, whose sign AdamW's first step follows: the keys' bias, and
-/// where the losses of a pair cancel the last norm's.
-fn without_gradient(tensor: &str) -> bool {
-    ["k_proj.bias", "query_key_value.bias", "c_attn.bias", "final_layer_norm.bias", "ln_f.bias"]
-        .iter()
-        .any(|end| tensor.ends_with(end))
-}
-
-/// Σ |x| of every tensor of a saved model, and its number of elements.
-fn abs_sums(folder: &Path) -> (Map<String, Value>, BTreeMap<String, usize>) {
-    let bytes = std::fs::read(folder.join("huggingface/model.safetensors")).unwrap();
-    let tensors = SafeTensors::deserialize(&bytes).unwrap();
-    let sum =
-        |data: &[u8]| data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])).abs()).sum::<f64>();
-    let counts = tensors.iter().map(|(name, view)| (name.to_owned(), view.data().len() / 4)).collect();
-    (tensors.iter().map(|(name, view)| (name.to_owned(), json!(sum(view.data())))).collect(), counts)
-}
-
-/// The settings of a step of the goldens.
-fn golden_settings(golden: &Value, data: &Path) -> Vec<String> {
-    let (root, rows) = (goldens(), golden["rows"].as_array().unwrap());
-    let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
-    std::fs::write(data, lines).unwrap();
-    let trainer = &golden["trainer"];
-    let [one, two] = [0, 1].map(|i| trainer["betas"][i].as_f64().unwrap());
-    let mut settings = vec![
-        format!("model.path={}", root.join("models").join(golden["model"].as_str().unwrap()).display()),
-        format!("model.tokenizer_path={}", root.join("offline").join(golden["tokenizer"].as_str().unwrap()).display()),
-        format!("data.train_files={}", data.display()),
-        "data.val_files=null".to_owned(),
-        "data.shuffle=false".to_owned(),
-        format!("data.train_batch_size={}", rows.len()),
-        format!("data.micro_batch_size_per_gpu={}", rows.len()),
-        "trainer.total_training_steps=2".to_owned(),
-        "trainer.save_freq=1".to_owned(),
-        "optim.lr_scheduler_type=constant".to_owned(),
-        "optim.lr_warmup_steps_ratio=0".to_owned(),
-        format!("optim.lr={}", trainer["learning_rate"]),
-        format!("optim.betas=[{one},{two}]"),
-        format!("optim.eps={}", trainer["eps"]),
-        format!("optim.weight_decay={}", trainer["weight_decay"]),
-        format!("optim.clip_grad={}", trainer["max_grad_norm"]),
-    ];
-    let options = &golden["options"];
-    settings.extend((options["margin"] == true).then(|| "data.margin_key=margin".to_owned()));
-    let center = options.get("center_rewards_coefficient").filter(|center| !center.is_null());
-    settings.extend(center.map(|center| format!("algorithm.center_rewards_coefficient={center}")));
-    settings
+    golden_steps::run("rm", at, settings)
 }
 
 #[test]
 fn golden_steps_of_reward_models() {
     let folder = tempfile::tempdir().unwrap();
-    let files = std::fs::read_dir(goldens().join("offline/e2e")).unwrap().map(|entry| entry.unwrap().path());
-    let name = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let mut files: Vec<PathBuf> = files.filter(|path| name(path).starts_with("rm_")).collect();
-    files.sort();
-    assert!(!files.is_empty());
-    for file in files {
-        let golden: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-        let name = name(&file);
-        let settings = golden_settings(&golden, &folder.path().join("rows.jsonl"));
-        let check = |cut: &str, more: &[&str]| {
-            let at = folder.path().join(format!("{name} {cut}"));
-            let all: Vec<String> = settings.iter().cloned().chain(more.iter().map(|setting| setting.to_string())).collect();
-            let steps = rm(&at, &all);
-            let (name, number) = (format!("{name}, {cut}"), |step: usize, key: &str| steps[step][key].as_f64().unwrap());
-            near(&format!("{name}, loss"), number(0, "train/loss"), &golden["loss"], 1e-5);
-            near(&format!("{name}, gradient"), number(0, "train/grad_norm"), &golden["grad_norm"], 1e-5);
-            near(&format!("{name}, loss after"), number(1, "train/loss"), &golden["loss_after_step"], 1e-4);
-            for (key, want) in golden["metrics"].as_object().unwrap().iter().filter(|(key, _)| *key != "num_tokens") {
-                // A mean of scores of size 1 may be near 0.
-                let (ours, want) = (number(0, &format!("train/{key}")), want.as_f64().unwrap());
-                assert!((ours - want).abs() <= 1e-5 * want.abs().max(0.1), "{name}, {key}: {ours}, theirs {want}");
-            }
-            at
-        };
-        let whole = check("whole", &[]);
-        let (sums, counts) = abs_sums(&whole.join("global_step_1"));
-        let step = golden["trainer"]["learning_rate"].as_f64().unwrap();
-        for (tensor, want) in golden["param_abs_sum_after_step"].as_object().unwrap() {
-            let (ours, want) = (sums[tensor].as_f64().unwrap(), want.as_f64().unwrap());
-            let noise = if without_gradient(tensor) { step * counts[tensor] as f64 } else { 0.0 };
-            assert!((ours - want).abs() <= 2e-4 * want + noise, "{name}, {tensor}: {ours}, theirs {want}");
-        }
-        for rows in ["1", "2", "4"] {
-            check(rows, &[&format!("data.micro_batch_size_per_gpu={rows}")]);
-        }
-        check("tokens", &["data.use_dynamic_bsz=true", "data.max_length=64", "data.max_token_len_per_gpu=64"]);
-        check("recomputed", &["model.enable_gradient_checkpointing=true"]);
+    for (name, golden) in golden_steps::golden_steps("rm_") {
+        let rows = golden["rows"].as_array().unwrap().len();
+        let mut settings = golden_steps::settings(&golden, &folder.path().join("rows.jsonl"), rows);
+        let options = &golden["options"];
+        settings.extend((options["margin"] == true).then(|| "data.margin_key=margin".to_owned()));
+        let center = options.get("center_rewards_coefficient").filter(|center| !center.is_null());
+        settings.extend(center.map(|center| format!("algorithm.center_rewards_coefficient={center}")));
+        let compared = |key: &str| (key != "num_tokens").then(|| format!("train/{key}"));
+        golden_steps::check("rm", &name, &golden, &settings, folder.path(), compared);
     }
 }
 

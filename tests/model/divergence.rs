@@ -236,8 +236,8 @@ fn a_small_divergence_is_not_lost() {
     let row: Vec<f64> = (0..3000).map(|i| f64::from(i * 7919 % 613) / 100.0).collect();
     let moved: Vec<f64> = row.iter().enumerate().map(|(i, x)| x + 1e-2 * (i as f64).sin()).collect();
     for beta in [0.0, 0.1, 0.5, 0.9, 1.0] {
-        let [x, y] = [&row, &moved].map(|row| Logits::new(&[row.clone()], 1.0, FloatDType::F32));
-        let [x64, y64] = [&row, &moved].map(|row| Logits::new(&[row.clone()], 1.0, FloatDType::F64));
+        let [x, y] = [&row, &moved].map(|row| Logits::new(std::slice::from_ref(row), 1.0, FloatDType::F32));
+        let [x64, y64] = [&row, &moved].map(|row| Logits::new(std::slice::from_ref(row), 1.0, FloatDType::F64));
         let kind = Divergence::jsd(beta);
         let (equal, d) = divergence(&x, Compared::Head(x.head(), kind), &[1.0]);
         assert_eq!(equal.full_kl, [0.0], "β {beta}");

@@ -1,7 +1,8 @@
-//! Preference optimisation: `trainer dpo`, for every loss of [`preference::PREFERENCE_LOSSES`].
+//! Preference optimisation: `trainer dpo`, for every loss of [`PREFERENCE_LOSSES`](crate::algorithm::preference::PREFERENCE_LOSSES).
 //!
 //! | file | |
 //! |---|---|
+//! | `objective` | the stage |
 //! | `loss` | the loss that the settings name |
 //! | `rows`, `example` | rows from the settings of `data`; a row in tokens |
 //! | `reference`, `stored` | the reference, and the file of its log-probabilities |
@@ -11,123 +12,11 @@
 mod example;
 mod labelled;
 mod loss;
+mod objective;
 mod pairs;
 mod reference;
 mod rows;
 mod stored;
 mod tokens;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use anyhow::Result;
-
-use self::example::PreferenceExample;
-use self::loss::Loss;
-use self::reference::Reference;
-use super::stage::{Batch, Inputs, Measured, Objective, Rows};
-use crate::algorithm::preference;
-use crate::config::DpoConfig;
-use crate::data::Tokenizer;
-use crate::job::memory_estimate::MemoryEstimate;
-use crate::job::optim_choices::optim_choices;
-use crate::job::unused_options::UnusedOption;
-use crate::model::{CausalLm, Gradients, Sequence};
-use crate::tracking;
-use crate::util::choice::Choice;
-
-/// Returns every name that the registries know, for the configuration of preference optimisation.
-pub fn choices() -> Vec<Choice> {
-    optim_choices!("optim").chain(preference::choices("algorithm.loss_type")).chain(tracking::choices()).collect()
-}
-
-/// The loss of pairs, or of answers with a label.
-pub struct Dpo {
-    loss: Loss,
-    reference: Reference,
-    ld_alpha: f64,
-    beta: f64,
-    /// True once it was said that both answers have become much less likely.
-    said: AtomicBool,
-}
-
-impl Objective for Dpo {
-    type Config = DpoConfig;
-    type Example = PreferenceExample;
-
-    fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
-        rows::unused_options(config)
-    }
-
-    fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<PreferenceExample>> {
-        reference::check(config, tokenizer)?;
-        rows::read(config, tokenizer, rows)
-    }
-
-    fn sequences(example: &PreferenceExample) -> Vec<Sequence<'_>> {
-        example.sequences()
-    }
-
-    fn build(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<Self> {
-        let loss = Loss::of(config)?;
-        let reference = Reference::build(config, &loss, inputs, model)?;
-        let ld_alpha = config.algorithm.ld_alpha.unwrap_or(1.0);
-        Ok(Self { loss, reference, ld_alpha, beta: config.algorithm.beta, said: AtomicBool::new(false) })
-    }
-
-    fn pass(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured {
-        let measured = match &self.loss {
-            Loss::Pairs(objective) => {
-                let references = self.reference.log_probs(batch, self.ld_alpha);
-                pairs::pass(objective, batch, &references, self.ld_alpha, model, gradients)
-            }
-            Loss::Rows(objective) => labelled::pass(objective, batch, &self.reference, model, gradients),
-        };
-        if batch.training {
-            self.warn_of_falling(&measured, batch.step);
-        }
-        measured
-    }
-
-    /// A reference whose log-probabilities are stored is dropped before the first step, and is then smaller than what training holds.
-    fn memory(config: &DpoConfig, memory: &mut MemoryEstimate) -> Result<()> {
-        let loss = Loss::of(config)?;
-        if loss.reads_reference() && (loss.reads_mismatched() || !config.reference.precompute_log_prob) {
-            memory.reference(reference::other(config)?.as_ref());
-        }
-        Ok(())
-    }
-
-    fn describe(config: &DpoConfig, _inputs: &Inputs<PreferenceExample>) -> Result<Vec<(&'static str, String)>> {
-        let loss = Loss::of(config)?;
-        let names: Vec<&str> = loss.entries().iter().map(|entry| entry.name).collect();
-        let reference = match (&config.reference.model.path, loss.reads_reference()) {
-            (_, false) => "none: the loss reads none".to_owned(),
-            (None, true) => "the model as it is before the first step".to_owned(),
-            (Some(path), true) => path.to_string(),
-        };
-        let stored = loss.reads_reference() && config.reference.precompute_log_prob;
-        let stored = if stored { ", its log-probabilities computed once" } else { "" };
-        Ok(vec![("loss", names.join(" + ")), ("reference", format!("{reference}{stored}"))])
-    }
-}
-
-impl Dpo {
-    /// Warns once where answers have become much less likely than under the reference, the chosen ones too.
-    fn warn_of_falling(&self, measured: &Measured, step: u64) {
-        let of = |name: &str| measured.metrics.get(name);
-        let (Some(chosen), Some(rejected), Some(log_prob)) = (of("rewards/chosen"), of("rewards/rejected"), of("logps/chosen"))
-        else {
-            return;
-        };
-        let fallen = -chosen / self.beta;
-        // A tenth of what the answers' log-probabilities were.
-        let much = fallen > 0.1 * (log_prob.abs() - fallen).max(1.0);
-        if self.loss.reads_reference() && rejected < 0.0 && much && !self.said.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                "step {step}: the log-probabilities of chosen answers have fallen with those of rejected ones, by {fallen:.1} on \
-                 average; a growing margin can hide that. Adding sft to algorithm.loss_type holds them up, a larger algorithm.beta \
-                 or a smaller optim.lr slows the fall"
-            );
-        }
-    }
-}
+pub use objective::{Dpo, choices};

@@ -8,24 +8,32 @@ use crate::model::TokenStats;
 pub struct Tokens {
     entropy: f64,
     count: usize,
+    /// Tokens of chosen answers, and those of them that are the likeliest ones.
+    chosen: usize,
+    right: usize,
 }
 
 impl Tokens {
     /// Adds the answers of an example, whose sequences start at token `at` of the statistics; returns where they end.
     pub fn add(&mut self, example: &PreferenceExample, stats: &TokenStats, at: usize) -> usize {
         let (mut start, mut prompt) = (at, example.prompt_tokens());
-        for sequence in example.sequences() {
+        for (side, sequence) in example.sequences().iter().enumerate() {
             let end = start + sequence.response.len();
             let answer = start + std::mem::take(&mut prompt)..end;
             self.entropy += stats.entropy[answer.clone()].iter().map(|&h| f64::from(h)).sum::<f64>();
             self.count += answer.len();
+            if side == 0 && matches!(example, PreferenceExample::Pair { .. }) {
+                self.chosen += answer.len();
+                self.right += stats.is_top1[answer].iter().filter(|right| **right).count();
+            }
             start = end;
         }
         start
     }
 
-    /// Their means.
-    pub fn metrics(&self) -> [(&'static str, f64); 1] {
-        [("entropy", self.entropy / self.count.max(1) as f64)]
+    /// Their means, by TRL's names: the accuracy is of chosen answers alone, and of pairs alone.
+    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+        let accuracy = (self.chosen > 0).then(|| ("mean_token_accuracy", self.right as f64 / self.chosen as f64));
+        [("entropy", self.entropy / self.count.max(1) as f64)].into_iter().chain(accuracy)
     }
 }

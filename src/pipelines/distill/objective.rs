@@ -1,0 +1,68 @@
+//! The objective of distillation.
+
+use anyhow::Result;
+
+use crate::config::DistillConfig;
+use crate::config::schema::DivergenceKind;
+use crate::data::{SftExample, Tokenizer};
+use crate::job::optim_choices::optim_choices;
+use crate::job::unused_options::UnusedOption;
+use crate::model::{CausalLm, Gradients, Sequence};
+use crate::pipelines::sft;
+use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
+use crate::tracking;
+use crate::util::choice::Choice;
+
+use super::loss::{self, KdLoss};
+use super::teacher::{Teacher, describe};
+
+/// Returns every name that the registries know, for the configuration of a distillation.
+pub fn choices() -> Vec<Choice> {
+    optim_choices!("optim").chain(tracking::choices()).collect()
+}
+
+/// The divergence from a teacher, and the likelihood of the text.
+pub struct Distill {
+    teacher: Option<Teacher>,
+    loss: KdLoss,
+}
+
+impl Objective for Distill {
+    type Config = DistillConfig;
+    type Example = SftExample;
+
+    fn unused_options(config: &DistillConfig) -> Result<Vec<UnusedOption>> {
+        let (teacher, algorithm) = (&config.teacher, &config.algorithm);
+        let sparse = teacher.top_k.is_some() || teacher.logits_file.is_some();
+        let rows = [
+            (algorithm.loss_type != DivergenceKind::Jsd, "algorithm.beta", "it needs algorithm.loss_type=jsd"),
+            (!sparse, "algorithm.log_prob_min_clamp", "it needs teacher.top_k or teacher.logits_file"),
+            (teacher.logits_file.is_none(), "teacher.logits_dtype", "it needs teacher.logits_file"),
+            (teacher.is_stored(), "teacher.logits_dtype", "teacher.logits_file is there, in a format of its own"),
+            (teacher.is_stored(), "teacher.dtype", "teacher.logits_file is read instead"),
+        ];
+        Ok(rows.into_iter().chain(sft::unused_options(&config.data)).collect())
+    }
+
+    fn read(config: &DistillConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
+        sft::read(&config.data, tokenizer, rows)
+    }
+
+    fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
+        sft::sequences(example)
+    }
+
+    fn build(config: &DistillConfig, inputs: &Inputs<SftExample>, model: &CausalLm) -> Result<Self> {
+        let teacher = if config.algorithm.kd_coef > 0.0 { Some(Teacher::open(config, inputs, model)?) } else { None };
+        Ok(Self { teacher, loss: KdLoss::of(&config.algorithm) })
+    }
+
+    fn pass(&self, batch: &Batch<SftExample>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured {
+        let offset = if batch.training { 0 } else { self.teacher.as_ref().map_or(0, Teacher::training_examples) };
+        loss::pass(&self.loss, self.teacher.as_ref(), offset, batch, model, gradients)
+    }
+
+    fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Vec<(&'static str, String)>> {
+        Ok(vec![("teacher", describe(config, inputs)?), ("loss", KdLoss::of(&config.algorithm).describe())])
+    }
+}

@@ -1,0 +1,15 @@
+//! A supervised example as sequences of the model.
+
+use crate::data::{Document, SftExample};
+use crate::model::Sequence;
+
+/// The sequences of an example, one for each document, whose first token is given and whose others are predicted.
+pub(in crate::pipelines) fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
+    let parts = example.documents.iter().map(Document::parts);
+    parts.map(|(prompt, response, _)| Sequence { prompt, response }).collect()
+}
+
+/// The weight of every predicted token of an example.
+pub(in crate::pipelines) fn weights(example: &SftExample) -> Vec<f32> {
+    example.documents.iter().flat_map(|document| document.parts().2).copied().collect()
+}

@@ -1,0 +1,132 @@
+//! The objective of supervised fine-tuning.
+
+use anyhow::{Context, Result};
+
+use super::example::{sequences, weights};
+use super::rows;
+use crate::algorithm::token_loss::{self, TokenLoss};
+use crate::config::SftConfig;
+use crate::config::schema::SftAlgorithmConfig;
+use crate::data::{SftExample, Tokenizer};
+use crate::job::optim_choices::optim_choices;
+use crate::job::unused_options::UnusedOption;
+use crate::model::token_stats::{TokenGrads, TokenStats};
+use crate::model::{CausalLm, Comparison, EmbeddingNoise, Gradients, Sequence};
+use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
+use crate::tracking::{self, Metrics};
+use crate::util::choice::Choice;
+
+/// Returns every name that the registries know, for the configuration of a supervised run.
+pub fn choices() -> Vec<Choice> {
+    token_loss::choices("algorithm.loss_type").chain(optim_choices!("optim")).chain(tracking::choices()).collect()
+}
+
+/// The likelihood of the trained tokens.
+pub struct Sft {
+    loss: &'static TokenLoss,
+    label_smoothing: f64,
+    neftune_noise_alpha: Option<f64>,
+    seed: u64,
+}
+
+impl Objective for Sft {
+    type Config = SftConfig;
+    type Example = SftExample;
+
+    fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
+        Ok(rows::unused_options(&config.data))
+    }
+
+    fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
+        rows::read(&config.data, tokenizer, rows)
+    }
+
+    fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
+        sequences(example)
+    }
+
+    fn build(config: &SftConfig, _inputs: &Inputs<SftExample>, _model: &CausalLm) -> Result<Self> {
+        let loss = token_loss::find(&config.algorithm.loss_type).context("unknown algorithm.loss_type")?;
+        let SftAlgorithmConfig { loss_type: _, label_smoothing, neftune_noise_alpha } = config.algorithm;
+        Ok(Self { loss, label_smoothing, neftune_noise_alpha, seed: config.trainer.seed })
+    }
+
+    fn pass(&self, batch: &Batch<SftExample>, model: &CausalLm, mut gradients: Option<&mut Gradients>) -> Measured {
+        let given: Vec<Vec<f32>> = batch.examples.iter().map(|example| weights(example)).collect();
+        let of_all = given.iter().flatten().map(|weight| f64::from(*weight)).sum();
+        let sequences: Vec<_> = batch.examples.iter().map(|example| Self::sequences(example)).collect();
+        let mut sums = Sums::default();
+        let smoothed = (self.label_smoothing > 0.0).then_some(Comparison::Uniform);
+        for micro in batch.micro_batches(&sequences) {
+            let of_micro: Vec<Sequence> = micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect();
+            let weights: Vec<f32> = micro.iter().flat_map(|&i| given[i].iter().copied()).collect();
+            match gradients.as_deref_mut() {
+                None => _ = self.add(&mut sums, &model.token_stats(&of_micro, 1.0, smoothed), &weights, of_all),
+                Some(gradients) => {
+                    let noisy = self.noise(batch, &micro).map(|noise| model.with_noise(noise));
+                    noisy
+                        .as_ref()
+                        .unwrap_or(model)
+                        .backward(&of_micro, 1.0, smoothed, gradients, |stats| self.add(&mut sums, stats, &weights, of_all));
+                }
+            }
+        }
+        sums.measured(of_all)
+    }
+}
+
+impl Sft {
+    /// The noise on the embedded tokens of a micro-batch, of a stream for each document and step.
+    fn noise(&self, batch: &Batch<SftExample>, micro: &[usize]) -> Option<EmbeddingNoise> {
+        let documents = |&i: &usize| (0..batch.examples[i].documents.len()).map(move |document| (i, document));
+        let keys = micro.iter().flat_map(documents).map(|(i, document)| [batch.rows[i] as u64, document as u64]).collect();
+        self.neftune_noise_alpha.map(|alpha| EmbeddingNoise { alpha, seed: self.seed, step: batch.step, keys })
+    }
+
+    /// Adds the tokens of a micro-batch, and returns the gradient of the batch's loss by their statistics. `of_all`: the sum of the
+    /// weights of the whole batch.
+    ///
+    /// With label smoothing ε the loss of a token is (1 − ε)·loss + ε·mean_v(−log π_v) over the vocabulary, as in transformers.
+    fn add(&self, sums: &mut Sums, stats: &TokenStats, weights: &[f32], of_all: f64) -> TokenGrads {
+        let zeros = || vec![0.0; weights.len()];
+        let (smoothing, mut grads) =
+            (self.label_smoothing, TokenGrads { log_prob: zeros(), entropy: zeros(), ..TokenGrads::default() });
+        if smoothing > 0.0 {
+            grads.full_kl = zeros();
+        }
+        for (i, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
+            let (value, slope) = (self.loss.of)(f64::from(stats.log_prob[i]));
+            let share = f64::from(*weight) / of_all;
+            sums.loss += f64::from(*weight) * (1.0 - smoothing) * value;
+            if smoothing > 0.0 {
+                sums.loss += f64::from(*weight) * smoothing * f64::from(stats.full_kl[i]);
+                grads.full_kl[i] = (share * smoothing) as f32;
+            }
+            grads.log_prob[i] = (share * (1.0 - smoothing) * slope) as f32;
+            sums.entropy += f64::from(stats.entropy[i]);
+            sums.right += usize::from(stats.is_top1[i]);
+            sums.tokens += 1;
+        }
+        grads
+    }
+}
+
+/// Sums over the trained tokens of a batch.
+#[derive(Default)]
+struct Sums {
+    /// Σ weight · loss.
+    loss: f64,
+    entropy: f64,
+    right: usize,
+    tokens: usize,
+}
+
+impl Sums {
+    /// The means over the batch.
+    fn measured(self, of_all: f64) -> Measured {
+        let tokens = self.tokens as f64;
+        let metrics =
+            [("entropy", self.entropy / tokens), ("mean_token_accuracy", self.right as f64 / tokens), ("trained_tokens", tokens)];
+        Measured { loss: self.loss / of_all, metrics: metrics.into_iter().collect::<Metrics>() }
+    }
+}
