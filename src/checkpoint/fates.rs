@@ -51,7 +51,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     ),
     (SHOWN, &["trainer.val_only", "trainer.max_*", "**.checkpoint.*"]),
     (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
-    (Effect, &["trainer.early_stopping_*", "algorithm.loss_type", "algorithm.label_smoothing", "algorithm.neftune_noise_alpha"]),
+    (Effect, &["trainer.early_stopping_*", "algorithm.neftune_noise_alpha"]),
     (Effect, &["trainer.metric_names", "trainer.device", "trainer.critic_warmup", "trainer.on_nonfinite"]),
     (Refused(CheckpointPart::Data), &["trainer.seed"]),
     // These decide which rows there are, and in what order.

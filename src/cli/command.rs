@@ -32,12 +32,12 @@ pub struct Cli {
 enum Command {
     /// Supervised fine-tuning (sft_trainer.yaml)
     Sft(stage::StageArgs),
-    /// Distillation of a teacher, on given texts (distill_trainer.yaml)
-    Distill(stage::StageArgs),
     /// Train a reward model, of whole answers or of steps (rm_trainer.yaml)
     Rm(stage::StageArgs),
     /// Learn from preferences: DPO, KTO, ORPO, SimPO and their relatives (dpo_trainer.yaml)
     Dpo(stage::StageArgs),
+    /// Distillation of a teacher, on given texts (distill_trainer.yaml)
+    Distill(stage::StageArgs),
     /// Write responses to the prompts of a file (generation.yaml)
     Generate(generate::GenerateArgs),
     /// Score the responses in a file (evaluation.yaml)
@@ -115,9 +115,9 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
     match cli.command {
         None => train::run(&cli.train, output),
         Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),
-        Some(Command::Distill(args)) => stage::run::<Distill>(&args, output),
         Some(Command::Rm(args)) => stage::run::<Rm>(&args, output),
         Some(Command::Dpo(args)) => stage::run::<Dpo>(&args, output),
+        Some(Command::Distill(args)) => stage::run::<Distill>(&args, output),
         Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),
         Some(Command::ServeRm(args)) => serve_rm::run(&args),

@@ -77,7 +77,7 @@ pub fn infer(request: &Request) -> Result<&'static ConfigKind, ConfigError> {
     }
     let (source, _) = lookup::primary(request, KINDS[0].file, &LIBRARY)?;
     let body = yaml::parse(&source)?;
-    let mut best = (&KINDS[0], 0.0);
+    let mut best = (&KINDS[0], (0, 0.0));
     for known in KINDS {
         let likeness = likeness(&body, &known.defaults()?.root);
         if likeness > best.1 {
@@ -119,13 +119,20 @@ fn included(body: &Node) -> Vec<String> {
     names.map(|name| name.split('@').next().unwrap_or_default().trim_start_matches('/').to_string()).collect()
 }
 
-/// Returns the share of the top-level keys of two configurations that both have.
-fn likeness(a: &Node, b: &Node) -> f64 {
+/// Returns the number of the keys of a configuration that a kind has too; and, where that is the same for two kinds, the share of
+/// the top-level keys that both have.
+fn likeness(body: &Node, kind: &Node) -> (usize, f64) {
     let names = |node: &Node| match &node.value {
         Value::Map(entries) => entries.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(),
         _ => vec![],
     };
-    let (a, b) = (names(a), names(b));
+    let (a, b) = (names(body), names(kind));
     let shared = a.iter().filter(|name| b.contains(name)).count();
-    shared as f64 / (a.len() + b.len() - shared).max(1) as f64
+    (shared_keys(body, kind), shared as f64 / (a.len() + b.len() - shared).max(1) as f64)
+}
+
+/// Returns the number of keys, at any depth, that both have.
+fn shared_keys(a: &Node, b: &Node) -> usize {
+    let Value::Map(entries) = &a.value else { return 0 };
+    entries.iter().filter_map(|(name, below)| Some(1 + shared_keys(below, b.child(name)?))).sum()
 }

@@ -61,7 +61,7 @@ mod tests {
         };
         assert_eq!(stopped_after(&[5.0, 4.0, 4.0, 3.0, 3.5, 3.0, 1.0], 0.0, false), Some(5));
         assert_eq!(stopped_after(&[5.0, 4.0, 4.0, 3.0, 3.5, 2.9, 1.0], 0.0, false), None);
-        assert_eq!(stopped_after(&[5.0, 4.0, 3.5, 3.2, 1.0], 1.0, false), Some(2));
+        assert_eq!(stopped_after(&[5.0, 4.0, 4.2, 3.2, 1.0], 1.0, false), Some(2));
         assert_eq!(stopped_after(&[0.1, 0.2, 0.2, f64::NAN, 0.9], 0.0, true), Some(3));
         assert_eq!(stopped_after(&[f64::NAN, 0.2, 0.1, 0.3, 0.3], 0.0, true), None);
     }

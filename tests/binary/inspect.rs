@@ -165,7 +165,7 @@ fn diff_compares_like_diff() {
     assert_eq!((same.status.code(), stdout(&same)), (Some(0), String::new()));
     let wrong = trainer(&["config", "diff", "ppo_trainer", "/no/such_file.yaml"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
-    let looked = "looked for /no/such_file.yaml, and the built-in files (distill_trainer, evaluation, generation, ppo_trainer, sft_trainer, verl/";
+    let looked = "looked for /no/such_file.yaml, and the built-in files (distill_trainer, dpo_trainer, evaluation, generation, ppo_trainer, rm_trainer, sft_trainer, verl/";
     assert!(stderr(&wrong).contains(looked), "{}", stderr(&wrong));
 }
 
@@ -325,7 +325,9 @@ fn a_word_that_is_no_command_is_one_error_with_the_one_meant() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
         let expected = format!("error: there is no command `{}`.", args[0]);
         assert!(
-            message.starts_with(&expected) && message.contains("sft, generate, eval") && message.lines().count() == 1,
+            message.starts_with(&expected)
+                && message.contains("sft, rm, dpo, distill, generate, eval")
+                && message.lines().count() == 1,
             "{message}"
         );
         assert_eq!(message.contains("Did you mean"), meant.is_some(), "{message}");

@@ -249,6 +249,7 @@ fn every_key_of_the_algorithms_is_tested() {
         ("algorithm.rollout_correction.", "rollout_correction_…, and the settings' own tests"),
         ("reward_model.reward_kwargs.", "rollout_correction_and_the_overlong_penalty_report_what_they_do"),
         ("reward_model.reward_manager", "the same"),
+        ("reward_model.reward_tokens", "trained_reward_models_score_responses"),
     ];
     // What an entry names in its `reads` is changed, one by one, where src/trainer/unused_options.rs tests that it is read.
     let known = burnish::cli::choices(burnish::config::Kind::Rl);
