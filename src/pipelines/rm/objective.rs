@@ -11,7 +11,7 @@ use super::padding::Padding;
 use super::{pairs, rows, steps};
 use crate::algorithm::ranking;
 use crate::config::RmConfig;
-use crate::config::schema::StageConfig;
+use crate::config::schema::{InitHead, StageConfig};
 use crate::data::Tokenizer;
 use crate::job::models::model_init;
 use crate::job::optim_choices::optim_choices;
@@ -39,6 +39,11 @@ impl Objective for Rm {
 
     fn unused_options(config: &RmConfig) -> Result<Vec<UnusedOption>> {
         rows::unused_options(config)
+    }
+
+    fn draws(config: &RmConfig) -> Result<bool> {
+        let is_new = form::head(config)?.is_some() && HfConfig::read(config.model.path.as_path())?.classifier().is_none();
+        Ok(is_new && config.algorithm.init_head != InitHead::Zeros)
     }
 
     fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<RmExample>> {

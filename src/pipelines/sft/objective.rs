@@ -37,6 +37,10 @@ impl Objective for Sft {
         Ok(rows::unused_options(&config.data))
     }
 
+    fn draws(config: &SftConfig) -> Result<bool> {
+        Ok(config.algorithm.neftune_noise_alpha.is_some())
+    }
+
     fn read(config: &SftConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<SftExample>> {
         rows::read(&config.data, tokenizer, rows)
     }

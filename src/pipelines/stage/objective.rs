@@ -26,6 +26,14 @@ pub trait Objective: Sized {
     /// If a name is in no registry.
     fn unused_options(config: &Self::Config) -> Result<Vec<UnusedOption>>;
 
+    /// True if the stage draws random numbers of its own from `trainer.seed`.
+    ///
+    /// # Errors
+    /// A config.json that cannot be read.
+    fn draws(_config: &Self::Config) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Reads and tokenizes rows. A row that is left out is counted and named in the log.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config) -> Result<Vec<Unu
     let dynamic = data.use_dynamic_bsz;
     let lora = model.lora();
     let new_adapter = lora.rank > 0 && lora.adapter_path.is_none();
-    let draws = data.shuffle && data.seed.is_none() || model.init == Init::Random || new_adapter;
+    let draws = data.shuffle && data.seed.is_none() || model.init == Init::Random || new_adapter || O::draws(config)?;
     let rows = [
         (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
         (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
