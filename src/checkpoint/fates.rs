@@ -188,6 +188,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["algorithm.filter_groups.mean_range", "algorithm.use_pf_ppo", "algorithm.pf_ppo.*"]),
     (Effect, &["algorithm.rollout_correction.rollout_*", "algorithm.rollout_correction.bypass_mode"]),
     (Effect, &["algorithm.rollout_correction.loss_type"]),
+    (Effect, &["distillation.**"]),
     (Effect, &["teacher.*", "algorithm.temperature", "algorithm.kd_coef"]),
     (Effect, &["algorithm.log_prob_min_clamp"]),
 ];

@@ -8,6 +8,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("custom_reward_function/default", include_str!("../../config/custom_reward_function/default.yaml")),
     ("data/legacy_data", include_str!("../../config/data/legacy_data.yaml")),
     ("distill_trainer", include_str!("../../config/distill_trainer.yaml")),
+    ("distillation/distillation", include_str!("../../config/distillation/distillation.yaml")),
     ("dpo_trainer", include_str!("../../config/dpo_trainer.yaml")),
     ("evaluation", include_str!("../../config/evaluation.yaml")),
     ("generation", include_str!("../../config/generation.yaml")),

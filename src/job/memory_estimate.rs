@@ -22,6 +22,8 @@ pub struct MemoryEstimate {
     /// The numbers that adapters keep of each row for the backward pass.
     inner: Numbers,
     on_cpu: bool,
+    /// A teacher that passes over every micro-batch of an update, and whether its head stands beside that of the policy.
+    teacher: Option<(DecoderConfig, bool)>,
     held: Vec<Item>,
     phases: Vec<(&'static str, Vec<Item>)>,
 }
@@ -49,7 +51,7 @@ impl MemoryEstimate {
         let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters) as Numbers;
         let inner = adapter.map_or(0, |adapter| adapter.rank as Numbers * adapter.factors.len() as Numbers);
         let shapes = adapter.map_or_else(|| decoder.shapes(), PeftAdapter::shapes);
-        let mut memory = Self { decoder, trained, shapes, inner, on_cpu, held: vec![], phases: vec![] };
+        let mut memory = Self { decoder, trained, shapes, inner, on_cpu, teacher: None, held: vec![], phases: vec![] };
         if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
             memory.held.push(Item {
                 name: "process so far",
@@ -79,6 +81,24 @@ impl MemoryEstimate {
     pub fn reference(&mut self, other: Option<&DecoderConfig>) {
         let note = if other.is_some() { "" } else { "shared with the weights until the first update" };
         self.hold("reference model", other.unwrap_or(&self.decoder).num_parameters() as Numbers, note);
+    }
+
+    /// A teacher that passes over every micro-batch before the policy does. `in_head`: their heads are compared, tile by tile.
+    pub fn teacher(&mut self, decoder: DecoderConfig, in_head: bool) {
+        self.hold("teacher", decoder.num_parameters() as Numbers, "");
+        self.teacher = Some((decoder, in_head));
+    }
+
+    /// A teacher that passes over every sequence once, in forward passes of this width.
+    pub fn teacher_of_samples(&mut self, decoder: &DecoderConfig, widest: Widest) {
+        self.hold("teacher", decoder.num_parameters() as Numbers, "");
+        self.pass_of("teacher", Some(decoder), widest);
+    }
+
+    /// A teacher that is dropped before the first step.
+    pub fn teacher_before(&mut self, decoder: &DecoderConfig) {
+        let note = "which is dropped before the first step".to_owned();
+        self.phases.push(("teacher's tokens", vec![part("teacher", decoder.num_parameters() as Numbers, note)]));
     }
 
     /// Beside the policy, a critic with its own weights, optimizer and phases.
@@ -176,15 +196,19 @@ impl MemoryEstimate {
         let blocks = if checkpointing { d.num_hidden_layers.max(1) as Numbers } else { 1 };
         let activations = d.activations(widest, checkpointing) + widest.rows as Numbers * self.inner / blocks;
         let which = if several { "of a micro-batch, and their sum" } else { "" };
-        self.phases.push((
-            "update",
-            vec![
-                part("gradients", gradients, which.into()),
-                part("activations", activations, note),
-                part("vocabulary chunk", chunk, String::new()),
-                part("backward pass", backward, String::new()),
-            ],
-        ));
+        let mut parts = vec![
+            part("gradients", gradients, which.into()),
+            part("activations", activations, note.clone()),
+            part("vocabulary chunk", chunk, String::new()),
+            part("backward pass", backward, String::new()),
+        ];
+        if let Some((teacher, in_head)) = &self.teacher {
+            if *in_head {
+                parts.push(part("teacher's chunk", teacher.reference_chunk(widest, self.on_cpu), String::new()));
+            }
+            self.phases.push(("teacher", vec![part("forward pass", teacher.forward(widest, self.on_cpu), note)]));
+        }
+        self.phases.push(("update", parts));
     }
 
     /// The reference's side of the exact divergence, in the phase before.

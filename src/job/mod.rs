@@ -24,6 +24,7 @@ mod run;
 mod saved;
 mod settings;
 mod start;
+pub mod teacher;
 pub mod template_date;
 pub mod token_rules;
 pub mod unused_options;

@@ -64,6 +64,8 @@ columns! {
     OldLogProb { name: "old_log_prob", per: Token, unit: "nats", from: "phase `old_log_prob`" }
     /// The log-probability under the reference.
     RefLogProb { name: "ref_log_prob", per: Token, unit: "nats", from: "phase `ref`" }
+    /// The log-probability under the teacher, where the loss of distillation reads only that.
+    TeacherLogProb { name: "teacher_log_prob", per: Token, unit: "nats", from: "phase `teacher`" }
     /// The critic's value of the state before each token.
     Values { name: "values", per: Token, unit: "reward", from: "phase `values`" }
     /// KL(π ‖ π_ref) over the vocabulary, for a KL term of kind `full` in the rewards.

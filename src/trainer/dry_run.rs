@@ -5,9 +5,9 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::run_settings::run_settings;
-use super::{algorithms, reference_model, unused_options};
+use super::{algorithms, reference_model, teacher, unused_options};
 use crate::algorithm::kl;
-use crate::config::schema::Init;
+use crate::config::schema::{Init, TEACHER};
 use crate::config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
 use crate::job::adapter;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
@@ -125,6 +125,18 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         }
         let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
         memory.pass_of("reference", other, widest(sequences(reference.log_prob_use_dynamic_bsz, tokens, count)));
+    }
+    if let Some((path, decoder)) = teacher::decoder(config, inputs)? {
+        check_weights(path, Init::Pretrained, &decoder).context(TEACHER)?;
+        lines.push(("teacher", describe(path, &decoder, Init::Pretrained, None)));
+        let (tokens, count) = (reference.log_prob_max_token_len_per_gpu, reference.log_prob_micro_batch_size_per_gpu);
+        match config.distillation.passes_before() {
+            true => {
+                let cut = sequences(reference.log_prob_use_dynamic_bsz, tokens, count);
+                memory.teacher_of_samples(&decoder, widest(cut));
+            }
+            false => memory.teacher(decoder, config.distillation.compares_heads()),
+        }
     }
     if let Some(model) = &inputs.reward_model {
         check_weights(&model.path, config.reward_model.model.init, &model.decoder).context("reward_model.model.path")?;

@@ -25,6 +25,7 @@ pub mod sampling;
 mod scores;
 pub mod setup;
 mod signal;
+mod teacher;
 mod timing;
 mod trl_metrics;
 pub mod unused_options;
@@ -116,6 +117,9 @@ impl Pipeline for Trainer {
         }
         if learning.has_reference() {
             clock.time("ref", || learning.reference_log_probs(&mut batch));
+        }
+        if learning.has_teacher_pass() {
+            clock.time("teacher", || learning.teacher_log_probs(&mut batch));
         }
         if learning.has_critic() {
             clock.time("values", || learning.values(&mut batch));

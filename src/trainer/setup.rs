@@ -12,7 +12,7 @@ use super::inputs::{Inputs, hf_config};
 use super::learning::LearningSide;
 use super::run_settings::run_settings;
 use super::sampling::{SamplingSide, crc_of};
-use super::{algorithms, dry_run, reference_model, unused_options};
+use super::{algorithms, dry_run, reference_model, teacher, unused_options};
 use crate::algorithm::{aggregate, kl};
 use crate::config::Loaded;
 use crate::config::schema::{KlControllerKind, PpoConfig};
@@ -100,6 +100,7 @@ fn learning_side(
         true => Some(reference_model::load(config, &model.device)?.unwrap_or_else(|| model.without_adapter())),
         false => None,
     };
+    let distillation = teacher::load(config, inputs, &model)?;
     let critic = critic
         .map(|model| learner(model, "critic.optim", &config.critic.optim, config.critic.grad_clip, total_steps))
         .transpose()?;
@@ -110,6 +111,7 @@ fn learning_side(
         actor: learner(model, "actor_rollout_ref.actor.optim", &actor.optim, actor.grad_clip, total_steps)?,
         critic,
         reference,
+        distillation,
         objective: algorithms::objective(config, advantages.bypass, advantages.correction.clone())?,
         aggregation: aggregate::find(&actor.loss_agg_mode).context("unknown loss_agg_mode")?,
         critic_aggregation: aggregate::find(&config.critic.loss_agg_mode).context("unknown loss_agg_mode")?,

@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result};
 
-use super::algorithms;
 use super::inputs::Inputs;
+use super::{algorithms, teacher};
 use crate::algorithm::policy_loss::CLIPPING;
 use crate::config::PpoConfig;
 use crate::config::schema::ResumeMode;
@@ -36,8 +36,9 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> 
 
     let recomputes = algorithms::needs_old_log_probs(config, &inputs.plan, &corrections);
     let no_pass = (!recomputes, "no log-probabilities are computed again");
+    let no_pass_of_others = !config.has_reference() && !config.distillation.passes_before();
     let no_reference =
-        (!config.has_reference(), "neither the policy loss nor a KL term needs a reference (use_kl_loss, use_kl_in_reward)");
+        (no_pass_of_others, "neither the policy loss nor a KL term needs a reference (use_kl_loss, use_kl_in_reward)");
     let by_tokens = |dynamic: bool| (dynamic, "passes are cut by tokens (use_dynamic_bsz)");
     let by_sequences = |dynamic: bool| (!dynamic, "passes are cut by sequences (use_dynamic_bsz is false)");
 
@@ -88,6 +89,7 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> 
     let context = "lr_scheduler_type";
     options.extend(of_schedule(schedule_keys!("actor_rollout_ref.actor.optim"), &actor.optim).context(context)?);
     options.extend(of_schedule(schedule_keys!("critic.optim"), &critic.optim).context(context)?);
+    options.extend(teacher::unused_options(&config.distillation, once));
     options.extend(of_optimizer(optimizer_keys!("actor_rollout_ref.actor.optim"), &actor.optim));
     options.extend(of_optimizer(optimizer_keys!("critic.optim"), &critic.optim));
     Ok(options)

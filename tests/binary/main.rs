@@ -7,6 +7,7 @@ mod conversions;
 mod critic;
 mod data_by_name;
 mod distill;
+mod distillation;
 mod end_to_end;
 mod estimators;
 mod files;

@@ -40,6 +40,20 @@ impl KlPenalty {
         gradient.clone() - gradient.detach() + value.detach()
     }
 
+    /// Returns the estimate for every token of columns on the host and its derivative by `log_prob`; panics like
+    /// [`Self::per_token`].
+    pub fn with_slopes(&self, log_prob: &[f32], ref_log_prob: &[f32]) -> (Vec<f32>, Vec<f32>) {
+        if log_prob.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let device = Device::flex().autodiff();
+        let at = column::tensor(log_prob, &device).require_grad();
+        let values = self.per_token(at.clone(), column::tensor(ref_log_prob, &device), None);
+        let gradients = values.clone().sum().backward();
+        let slopes = at.grad(&gradients).map_or_else(|| vec![0.0; log_prob.len()], column::host);
+        (column::host(values), slopes)
+    }
+
     /// Returns the estimate for every token of columns on the host, without gradient; panics like [`Self::per_token`].
     pub fn values(&self, log_prob: &[f32], ref_log_prob: &[f32], full_kl: Option<&[f32]>) -> Vec<f32> {
         if log_prob.is_empty() {

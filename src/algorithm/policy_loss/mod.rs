@@ -25,7 +25,7 @@ mod vanilla;
 mod vespo;
 
 pub use dpo::loss_types as dpo_loss_types;
-pub use vanilla::CLIPPING;
+pub use vanilla::{CLIPPING, DUAL_CLIP};
 
 use self::entry::{CLIP_RANGE, MAX_LOG_RATIO};
 pub use self::entry::{LossInput, LossOptions, Metric, MiniBatch, PolicyLoss, PolicyLossOutput, Prepare, Prepared};

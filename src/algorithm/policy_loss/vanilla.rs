@@ -2,14 +2,12 @@
 
 use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
+/// The bound of the loss where the advantage is negative.
+pub const DUAL_CLIP: &str = "actor_rollout_ref.actor.clip_ratio_c";
+
 /// The bounds of the ratio.
-pub const CLIPPING: &[&str] = &[
-    CLIP_RANGE[0],
-    CLIP_RANGE[1],
-    CLIP_RANGE[2],
-    "actor_rollout_ref.actor.clip_ratio_c",
-    "actor_rollout_ref.actor.policy_loss.delta",
-];
+pub const CLIPPING: &[&str] =
+    &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], DUAL_CLIP, "actor_rollout_ref.actor.policy_loss.delta"];
 
 pub const LOSS: PolicyLoss = PolicyLoss {
     name: "vanilla",

@@ -22,6 +22,7 @@ pub enum Fate {
 }
 use Fate::{Chooses, Ignored, Means, Refused, Renamed, Unread};
 
+const ONE_TEACHER: &str = "one teacher judges all rows";
 const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
 const ONE_DTYPE: &str = "weights, optimizer and losses are float32; the model's dtype chooses the numbers of matrix products";
 const NO_DROPOUT: &str = "dropout is not applied: the policy that samples is the one that is trained";
@@ -31,7 +32,6 @@ const NATIVE: &str = "the native engine generates, with the trained weights them
 const NO_ACTIVATIONS: &str = "activations are kept on the device";
 const NO_AGENT: &str = "responses have one turn, without tools";
 const NO_ASYNC: &str = "generation and training take turns";
-const NO_DISTILLATION: &str = "there is no distillation";
 const NO_IMAGES: &str = "prompts are text";
 const PLAIN_LORA: &str = "adapters are plain LoRA, as PEFT starts them";
 const NO_MOE: &str = "there are no mixture-of-experts models";
@@ -334,8 +334,17 @@ pub(super) const RL: &[(&str, Fate)] = &[
     ("reward.reward_model.**", Ignored(ONE_DEVICE)),
     // The algorithm.
     ("algorithm.filter_groups.max_inflight_gen_batches", Ignored("batches are sampled one after another")),
-    ("distillation.enabled", Refused(NO_DISTILLATION)),
-    ("distillation.**", Ignored(NO_DISTILLATION)),
+    (
+        "distillation.distillation_loss.policy_loss_mode",
+        Refused("the policy gradient of a teacher is of the loss vanilla, as in verl"),
+    ),
+    ("distillation.teacher_models.teacher_model.inference.**", Ignored("the teacher makes forward passes in this process")),
+    ("distillation.teacher_models.teacher_model.num_replicas", Ignored(ONE_DEVICE)),
+    ("distillation.teacher_models.teacher_model.key", Ignored(ONE_TEACHER)),
+    ("distillation.teacher_models.**", Refused(ONE_TEACHER)),
+    ("distillation.teacher_key", Ignored(ONE_TEACHER)),
+    ("distillation.n_gpus_per_node", Ignored(ONE_DEVICE)),
+    ("distillation.nnodes", Ignored(ONE_DEVICE)),
     // The run.
     ("skip.*.enable", Refused(NO_SKIP)),
     ("skip.**", Ignored(NO_SKIP)),

@@ -1,5 +1,6 @@
 //! The settings that name a model or data: a path, or a name on the Hub.
 
+use super::distillation::TEACHER;
 use super::evaluation::EvalConfig;
 use super::generation::GenerationConfig;
 use super::place::{Place, Thing};
@@ -42,6 +43,10 @@ impl PpoConfig {
         if let Some(reference) = reference {
             let weights = Thing::Model { weights: true };
             places.extend(one("actor_rollout_ref.ref.model.path", weights, &mut reference.path));
+        }
+        if self.distillation.enabled {
+            let teacher = &mut self.distillation.teacher_models.teacher_model.model_path;
+            places.extend(one(TEACHER, Thing::Model { weights: true }, teacher));
         }
         places.extend(one("data.tokenizer", Thing::Tokenizer, &mut data.tokenizer));
         if has_critic {

@@ -6,6 +6,7 @@ use super::actor::ActorRolloutRefConfig;
 use super::algorithm::AlgorithmConfig;
 use super::critic::CriticConfig;
 use super::data::DataConfig;
+use super::distillation::DistillationConfig;
 use super::reward::{CustomRewardFunctionConfig, RewardConfig, RewardKeys, RewardModelConfig};
 use super::trainer::TrainerConfig;
 
@@ -26,6 +27,7 @@ pub struct PpoConfig {
     pub reward: RewardConfig,
     pub custom_reward_function: CustomRewardFunctionConfig,
     pub algorithm: AlgorithmConfig,
+    pub distillation: DistillationConfig,
     pub trainer: TrainerConfig,
 }
 

@@ -4,7 +4,7 @@ use super::loadable::Schema;
 use super::place::Place;
 use super::ppo::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
 use super::trainer::{ResumeMode, TrainerConfig};
-use super::{validate_algorithm, validate_critic, validate_reward};
+use super::{validate_algorithm, validate_critic, validate_distillation, validate_reward};
 use crate::config::plan::BatchPlan;
 use crate::config::{Choices, Kind, Report};
 use crate::util::choice::Need;
@@ -41,6 +41,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     }
     lora(config, report);
     reference(config, report);
+    validate_distillation::distillation(config, report);
     template_date(config.data.chat_template_date.as_deref(), report);
     validate_reward::keys(&config.rewards(), report);
     validate_reward::reward_model(config, report);
@@ -86,7 +87,7 @@ fn passes(config: &PpoConfig, report: &mut Report) {
     let passes = [
         (
             "actor_rollout_ref.ref",
-            config.has_reference() && !reference.log_prob_use_dynamic_bsz,
+            (config.has_reference() || config.distillation.passes_before()) && !reference.log_prob_use_dynamic_bsz,
             reference.log_prob_micro_batch_size_per_gpu,
         ),
         ("actor_rollout_ref.rollout", !rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu),

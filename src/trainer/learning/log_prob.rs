@@ -1,5 +1,5 @@
-//! Phases `old_log_prob` and `ref`: log-probabilities of the sampled tokens under the policy before the update, and under the
-//! reference.
+//! Phases `old_log_prob`, `ref` and `teacher`: log-probabilities of the sampled tokens under the policy before the update, under the
+//! reference, and under the teacher.
 
 use super::mini_batch::forward_cut;
 use super::side::LearningSide;
@@ -38,19 +38,27 @@ impl LearningSide {
     }
 
     pub fn reference_log_probs(&self, batch: &mut Batch) {
-        let config = &self.config.actor_rollout_ref.reference;
-        let cut = forward_cut(
-            config.log_prob_use_dynamic_bsz,
-            config.log_prob_max_token_len_per_gpu,
-            config.log_prob_micro_batch_size_per_gpu,
-            batch,
-        );
         let Some(reference) = &self.reference else { return };
+        let cut = self.reference_cut(batch);
         batch.set(Column::RefLogProb, token_stats(reference, None, batch, cut, self.temperature).log_prob);
         if self.full_kl_in_reward {
             let stats = token_stats(&self.actor.model.frozen(), Some(reference), batch, cut, self.temperature);
             batch.set(Column::FullKl, stats.full_kl);
         }
+    }
+
+    /// The teacher's log-probabilities, where the loss of distillation reads them.
+    pub fn teacher_log_probs(&self, batch: &mut Batch) {
+        let Some(distillation) = self.distillation.as_ref().filter(|distillation| distillation.passes_before()) else { return };
+        let stats = token_stats(&distillation.teacher, None, batch, self.reference_cut(batch), self.temperature);
+        batch.set(Column::TeacherLogProb, stats.log_prob);
+    }
+
+    /// The division of a batch for passes of models that are not trained.
+    fn reference_cut(&self, batch: &Batch) -> Cut {
+        let config = &self.config.actor_rollout_ref.reference;
+        let (by_tokens, tokens) = (config.log_prob_use_dynamic_bsz, config.log_prob_max_token_len_per_gpu);
+        forward_cut(by_tokens, tokens, config.log_prob_micro_batch_size_per_gpu, batch)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod critic;
+pub mod distillation;
 mod log_prob;
 mod mini_batch;
 mod reference;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 
+use super::distillation::Distillation;
 use crate::algorithm::aggregate::Aggregation;
 use crate::algorithm::loss::PolicyObjective;
 use crate::config::{BatchPlan, PpoConfig};
@@ -20,6 +21,8 @@ pub struct LearningSide {
     /// The frozen initial policy or the model of `ref.model.path`, where a KL term needs it; with `ref.sync_ref_model` it follows the
     /// policy.
     pub reference: Option<CausalLm>,
+    /// The teacher that judges what the policy samples, with `distillation.enabled`.
+    pub distillation: Option<Distillation>,
     /// The objective that the actor minimises.
     pub objective: PolicyObjective,
     pub aggregation: &'static Aggregation,
@@ -44,6 +47,11 @@ impl LearningSide {
 
     pub fn has_critic(&self) -> bool {
         self.critic.is_some()
+    }
+
+    /// True if a teacher passes over every batch before the update.
+    pub fn has_teacher_pass(&self) -> bool {
+        self.distillation.as_ref().is_some_and(Distillation::passes_before)
     }
 
     pub fn has_reference(&self) -> bool {

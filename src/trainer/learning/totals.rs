@@ -13,6 +13,8 @@ pub struct Totals {
     per_update: Vec<(String, f64)>,
     /// Means over tokens: (name, sum, count).
     per_token: Vec<(&'static str, f64, f64)>,
+    /// Smallest and largest numbers of tokens.
+    ranges: Vec<(&'static str, f64, f64)>,
     /// log(π/π_old) of every sequence with a trained token, in each of its updates; and of every trained token π/π_old, its
     /// square and 1, summed.
     log_ratios: Vec<f64>,
@@ -48,6 +50,16 @@ impl Totals {
         }
     }
 
+    /// Numbers of tokens, of which the smallest and the largest are reported as `NAME_min` and `NAME_max`.
+    pub fn add_range(&mut self, name: &'static str, values: &[f32]) {
+        let bounds = |(least, most): (f64, f64), x: &f32| (least.min(f64::from(*x)), most.max(f64::from(*x)));
+        let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), bounds);
+        match self.ranges.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, a, b)) => (*a, *b) = (a.min(least), b.max(most)),
+            None => self.ranges.push((name, least, most)),
+        }
+    }
+
     /// Adds the numbers of an optimizer update. `learner` is the beginning of their names.
     pub fn add_update(&mut self, learner: &str, update: &Update) {
         self.add_mean(&format!("{learner}/grad_norm"), update.grad_norm);
@@ -73,6 +85,10 @@ impl Totals {
     pub fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
         // + 0.0: never −0
         metrics.extend(self.per_update.drain(..).map(|(name, total)| (name, total / updates as f64 + 0.0)));
+        for (name, least, most) in self.ranges.drain(..).filter(|(_, least, most)| least <= most) {
+            metrics.set(format!("{name}_min"), least);
+            metrics.set(format!("{name}_max"), most);
+        }
         metrics.extend(self.per_token.drain(..).map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0)));
     }
 

@@ -5,6 +5,7 @@
 
 use anyhow::Result;
 
+use super::distillation::Judged;
 use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
 use super::side::LearningSide;
 use super::totals::Totals;
@@ -91,13 +92,16 @@ impl LearningSide {
         let mut fault = None;
         for micro in &micro_batches {
             let sequences = mini.sequences_of(micro);
-            self.actor.model.backward(&sequences, self.temperature, reference.map(Comparison::from), gradients, |stats| {
+            let tokens = self.distillation.as_ref().and_then(|d| d.top_k(&self.actor.model, &sequences, self.temperature));
+            let teacher = self.distillation.as_ref().and_then(|d| d.comparison(tokens.as_ref()));
+            let comparison = teacher.or_else(|| reference.map(Comparison::from));
+            self.actor.model.backward(&sequences, self.temperature, comparison, gradients, |stats| {
                 if !is_prepared {
                     self.prepare(mini, &mini.in_order(stats, micro), totals);
                     is_prepared = true;
                 }
                 let columns = mini.columns.select(micro);
-                let result = self.loss(&columns, stats);
+                let result = self.loss(&columns, stats, totals);
                 if fault.is_none() {
                     let found = nonfinite_of(stats, &result, columns.offsets());
                     fault = found.map(|(what, j)| Fault { what, trajectory: j.map(|j| mini.trajectories[micro[j]]) });
@@ -112,8 +116,8 @@ impl LearningSide {
     }
 
     /// The loss of a micro-batch with its derivatives; `stats` are of the current policy.
-    fn loss(&self, columns: &Columns, stats: &TokenStats) -> LossResult {
-        self.objective.evaluate(&LossColumns {
+    fn loss(&self, columns: &Columns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
+        let x = LossColumns {
             offsets: columns.offsets(),
             mask: &columns[Column::Mask],
             log_prob: &stats.log_prob,
@@ -127,7 +131,15 @@ impl LearningSide {
             full_kl: self.objective.kl_loss.as_ref().filter(|(penalty, _)| penalty.is_full()).map(|_| stats.full_kl.as_slice()),
             factor: columns.get(Column::LossFactor),
             entropy_mask: columns.get(Column::EntropyMask),
-        })
+        };
+        let result = self.objective.evaluate(&x);
+        match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
+            Some(distillation) => {
+                let judged = Judged { columns: x, teacher_log_prob: columns.get(Column::TeacherLogProb) };
+                distillation.beside(result, &judged, stats, totals)
+            }
+            None => result,
+        }
     }
 
     /// `None` where a single update per step makes the old policy this one, and every ratio exactly 1.

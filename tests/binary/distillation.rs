@@ -1,0 +1,115 @@
+//! On-policy distillation in the loop of reinforcement learning: `distillation.enabled`.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{rows, small_run, succeed};
+
+const TEACHER: &str = "data/arithmetic/model";
+
+fn distilled(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
+    let at = folder.join(name);
+    let options = [
+        "actor_rollout_ref.model.init=random",
+        "distillation.enabled=true",
+        &format!("distillation.teacher_models.teacher_model.model_path={TEACHER}"),
+        "trainer.val_before_train=false",
+        "trainer.test_freq=-1",
+        "data.val_max_samples=4",
+        "trainer.total_training_steps=2",
+    ];
+    succeed(small_run(&at, &[&options[..], more].concat()));
+    at
+}
+
+fn near(what: &str, got: f64, want: f64, tolerance: f64) {
+    assert!((got - want).abs() <= tolerance * want.abs().max(1e-6), "{what}: {got}, not {want}");
+}
+
+fn loss(key: &str) -> String {
+    format!("distillation.distillation_loss.{key}")
+}
+
+/// A teacher's loss beside the rewards is a KL loss towards a reference that is the teacher, and needs no reference for it.
+#[test]
+fn a_teacher_beside_rewards_is_a_kl_loss_towards_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (mode, kl) in [("reverse_kl", "full"), ("k3", "low_var_kl"), ("mse", "k2"), ("abs", "abs")] {
+        let (mode, coef) = (loss(&format!("loss_mode={mode}")), loss("distillation_loss_coef=0.7"));
+        let ours = distilled(folder.path(), &format!("{kl}-teacher"), &[&mode, &coef]);
+        let theirs = folder.path().join(format!("{kl}-reference"));
+        let reference = [
+            "actor_rollout_ref.model.init=random",
+            "trainer.val_before_train=false",
+            "trainer.test_freq=-1",
+            "data.val_max_samples=4",
+            "trainer.total_training_steps=2",
+            "actor_rollout_ref.actor.use_kl_loss=true",
+            "actor_rollout_ref.actor.kl_loss_coef=0.7",
+            &format!("actor_rollout_ref.ref.model.path={TEACHER}"),
+            &format!("actor_rollout_ref.actor.kl_loss_type={kl}"),
+        ];
+        succeed(small_run(&theirs, &reference));
+        for ((step, a), (_, b)) in rows(&ours).iter().zip(&rows(&theirs)) {
+            let number = |row: &serde_json::Map<String, serde_json::Value>, key: &str| {
+                row[key].as_f64().unwrap_or_else(|| panic!("{key}"))
+            };
+            let what = format!("{kl}, step {step}");
+            near(&what, number(a, "distillation/loss"), number(b, "actor/kl_loss"), 1e-5);
+            near(&what, number(a, "actor/grad_norm"), number(b, "actor/grad_norm"), 1e-5);
+            near(&what, number(a, "actor/pg_loss"), number(b, "actor/pg_loss"), 1e-5);
+        }
+    }
+}
+
+/// No metric depends on micro-batches, whichever way the loss goes back; and the policy comes nearer to its teacher.
+#[test]
+fn every_way_of_distillation_learns_and_no_cut_changes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (topk, pg, alone) = (loss("topk=5"), loss("use_policy_gradient=true"), loss("use_task_rewards=false"));
+    let clamp = loss("loss_max_clamp=4.0");
+    let ways: [(&str, &[&str]); 4] =
+        [("k3", &[&alone]), ("forward_kl_topk", &[&topk, &alone]), ("jsd", &[&alone]), ("k1", &[&pg, &alone, &clamp])];
+    for (mode, options) in ways {
+        let chosen = loss(&format!("loss_mode={mode}"));
+        let long = ["trainer.total_training_steps=12", "actor_rollout_ref.actor.optim.lr=3e-3", &chosen];
+        let whole = rows(&distilled(folder.path(), &format!("{mode}-whole"), &[options, &long].concat()));
+        let cut = ["actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=3"];
+        let cut = rows(&distilled(folder.path(), &format!("{mode}-cut"), &[options, &long, &cut].concat()));
+        for (key, value) in whole[0].1.iter().filter(|(key, _)| key.starts_with("distillation/") || key.ends_with("grad_norm")) {
+            near(&format!("{mode} {key}"), cut[0].1[key].as_f64().unwrap(), value.as_f64().unwrap(), 1e-4);
+        }
+        let found = |name: &str| whole[0].1.contains_key(name);
+        assert!(found("distillation/loss") && found("distillation/loss_min") && found("distillation/loss_max"), "{mode}");
+        assert_eq!(found("distillation/abs_loss"), ["k1", "k3"].contains(&mode));
+        assert_eq!(found("distillation/overlap_ratio"), mode == "forward_kl_topk");
+        // The loss of a policy gradient is no distance; the measure itself is.
+        let key = if mode == "k1" { "distillation/abs_loss" } else { "distillation/loss" };
+        let at = |step: usize| whole[step].1[key].as_f64().unwrap();
+        assert!(at(11) < at(0), "{mode}: {} at first, {} at last", at(0), at(11));
+    }
+}
+
+#[test]
+fn what_cannot_be_distilled_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let teacher = format!("distillation.teacher_models.teacher_model.model_path={TEACHER}");
+    for (options, why) in [
+        (vec!["distillation.enabled=true"], "distillation needs a teacher"),
+        (vec!["distillation.enabled=true", &teacher, &loss("loss_mode=k1")], "does not know the teacher"),
+        (
+            vec![
+                "distillation.enabled=true",
+                &teacher,
+                &loss("loss_mode=jsd"),
+                "actor_rollout_ref.actor.use_kl_loss=true",
+                "actor_rollout_ref.actor.kl_loss_type=full",
+            ],
+            "two distributions at once",
+        ),
+        (vec!["distillation.enabled=true", &teacher, &loss("loss_mode=forward_kl_topk"), &loss("topk=5000")], "topk=5000"),
+    ] {
+        let output = small_run(&folder.path().join("run"), &options).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{why}: {said}");
+    }
+}
