@@ -34,6 +34,14 @@ fn labels(x: &Value) -> Vec<i64> {
     x.as_array().unwrap().iter().flat_map(|x| if x.is_array() { labels(x) } else { vec![x.as_i64().unwrap()] }).collect()
 }
 
+/// The labels that the rows predict, those of each document shifted by one.
+fn next_labels(x: &Value) -> Vec<i64> {
+    match x[0].is_array() {
+        true => x.as_array().unwrap().iter().flat_map(next_labels).collect(),
+        false => labels(x).into_iter().skip(1).chain([-100]).collect(),
+    }
+}
+
 /// A head that hands its hidden states through: the logits of every row.
 struct Logits(Tensor<2>, Tensor<2>);
 
@@ -111,17 +119,26 @@ fn golden_cross_entropy_of_openrlhf() {
     for golden in golden("openrlhf_kd") {
         let labels = labels(&golden["labels"]);
         let count = labels.iter().filter(|&&label| label >= 0).count() as f64;
-        let weights: Vec<f64> = labels.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
+        let weights_of_rows: Vec<f64> = labels.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
         for dtype in [FloatDType::F32, FloatDType::F64] {
             let [x, y] = ["student_logits", "teacher_logits"].map(|key| Logits::new(&rows(&golden[key]), 1.0, dtype));
-            let (stats, d) = divergence(&x, Compared::Head(y.head(), Divergence::CrossEntropy), &weights);
-            near("loss", &[weighted(&stats.full_kl, &weights)], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
+            let (stats, d) = divergence(&x, Compared::Head(y.head(), Divergence::CrossEntropy), &weights_of_rows);
+            near("loss", &[weighted(&stats.full_kl, &weights_of_rows)], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
             near("gradient", &d, &rows(&golden["kd_grad"]).concat(), 1e-5);
-            let (forward, same) = divergence(&x, Compared::Head(y.head(), Divergence::ForwardKl), &weights);
+            let (forward, same) = divergence(&x, Compared::Head(y.head(), Divergence::ForwardKl), &weights_of_rows);
             assert_eq!(d, same, "the teacher's entropy has no gradient");
             let of_teacher = head_stats(y.head(), &vec![0; labels.len()], None).tokens.entropy;
-            let kl = weighted(&forward.full_kl, &weights) + weighted(&of_teacher, &weights);
+            let kl = weighted(&forward.full_kl, &weights_of_rows) + weighted(&of_teacher, &weights_of_rows);
             near("forward divergence and entropy", &[kl], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
+            // The likelihood is of the next label, and the loss of training a mixture of both.
+            let next = next_labels(&golden["labels"]);
+            let count = next.iter().filter(|&&label| label >= 0).count() as f64;
+            let weights: Vec<f64> = next.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
+            let targets: Vec<u32> = next.iter().map(|&label| label.max(0) as u32).collect();
+            let nll = -weighted(&head_stats(x.head(), &targets, None).tokens.log_prob, &weights);
+            near("likelihood", &[nll], &[golden["gpt_loss"].as_f64().unwrap()], 1e-6);
+            let (kd_coef, kd) = (golden["kd_coef"].as_f64().unwrap(), weighted(&stats.full_kl, &weights_of_rows));
+            near("mixed", &[(1.0 - kd_coef) * nll + kd_coef * kd], &[golden["mixed"].as_f64().unwrap()], 1e-6);
         }
     }
 }

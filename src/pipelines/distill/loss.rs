@@ -59,6 +59,9 @@ struct Sums {
     nll: Option<f64>,
     divergence: Option<f64>,
     entropy: f64,
+    /// Trained tokens that the student finds most likely, and all of them, in each pass.
+    right: usize,
+    trained: usize,
     /// Student mass, teacher mass and overlap with a teacher of k tokens.
     top_k: Option<[f64; 3]>,
 }
@@ -128,6 +131,10 @@ impl Sums {
             self.loss += share * divergence;
             *self.divergence.get_or_insert(0.0) += divergence;
         }
+        for (is_top1, _) in stats.is_top1.iter().zip(weights).filter(|(_, weight)| **weight != 0.0) {
+            self.right += usize::from(*is_top1);
+            self.trained += 1;
+        }
         if part.temperature == 1.0 {
             self.entropy += sum(&stats.entropy);
         }
@@ -142,7 +149,13 @@ impl Sums {
 
     fn measured(self) -> Measured {
         let mut metrics = Metrics::default();
-        let parts = [("nll_loss", self.nll), ("distil_loss", self.divergence), ("entropy", self.nll.map(|_| self.entropy))];
+        let accuracy = (self.trained > 0).then(|| self.right as f64 / self.trained as f64);
+        let parts = [
+            ("nll_loss", self.nll),
+            ("distil_loss", self.divergence),
+            ("entropy", self.nll.map(|_| self.entropy)),
+            ("mean_token_accuracy", accuracy),
+        ];
         let [student, teacher, overlap] = self.top_k.map_or([None; 3], |all| all.map(Some));
         let top_k = [("student_mass", student), ("teacher_mass", teacher), ("overlap_ratio", overlap)];
         for (name, value) in parts.into_iter().chain(top_k) {

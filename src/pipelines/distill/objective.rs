@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::config::DistillConfig;
 use crate::config::schema::DivergenceKind;
 use crate::data::{SftExample, Tokenizer};
+use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
 use crate::model::{CausalLm, Gradients, Sequence};
@@ -14,7 +15,7 @@ use crate::tracking;
 use crate::util::choice::Choice;
 
 use super::loss::{self, KdLoss};
-use super::teacher::{Teacher, describe};
+use super::teacher::{self, Teacher};
 
 /// Returns every name that the registries know, for the configuration of a distillation.
 pub fn choices() -> Vec<Choice> {
@@ -62,7 +63,11 @@ impl Objective for Distill {
         loss::pass(&self.loss, self.teacher.as_ref(), offset, batch, model, gradients)
     }
 
+    fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {
+        if config.algorithm.kd_coef > 0.0 { teacher::memory(config, memory) } else { Ok(()) }
+    }
+
     fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Vec<(&'static str, String)>> {
-        Ok(vec![("teacher", describe(config, inputs)?), ("loss", KdLoss::of(&config.algorithm).describe())])
+        Ok(vec![("teacher", teacher::describe(config, inputs)?), ("loss", KdLoss::of(&config.algorithm).describe())])
     }
 }

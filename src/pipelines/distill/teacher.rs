@@ -4,14 +4,15 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::stored::{self, Asked, Stored};
 use crate::config::DistillConfig;
-use crate::config::schema::{Location, StageConfig};
-use crate::data::{SftExample, Tokenizer};
+use crate::config::schema::StageConfig;
+use crate::data::SftExample;
+use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
+use crate::job::teacher::check_tokens;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
 use crate::pipelines::sft;
 use crate::pipelines::stage::{Inputs, decoder};
-use crate::util::foreign;
 
 const KEY: &str = "teacher.path";
 
@@ -127,13 +128,7 @@ fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<D
     let longest = inputs.train.iter().chain(&inputs.val).flat_map(sft::sequences).map(|s| s.len()).max();
     check_model(&theirs, &inputs.tokenizer, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
     let own = decoder(config)?;
-    let same = same_tokens(path, &inputs.tokenizer)?;
-    ensure!(
-        same || own.vocab_size == theirs.vocab_size,
-        "{KEY}={path}: its vocabulary has {} tokens, the student's {}, and no tokenizer.json in its folder shows that they are the same tokens but for padding",
-        theirs.vocab_size,
-        own.vocab_size
-    );
+    check_tokens(KEY, path, &inputs.tokenizer, "student", (own.vocab_size, theirs.vocab_size))?;
     let common = own.vocab_size.min(theirs.vocab_size);
     if let Some(k) = config.teacher.top_k {
         ensure!(k <= common, "teacher.top_k={k}: there are {common} tokens");
@@ -141,19 +136,16 @@ fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<D
     Ok(Some(theirs))
 }
 
-/// True if the teacher's folder has a tokenizer, which then is that of the run; false if it has none.
-fn same_tokens(path: &Location, own: &Tokenizer) -> Result<bool> {
-    if !foreign::is_there(&path.as_path().join("tokenizer.json"))? {
-        return Ok(false);
+/// Adds the teacher to the memory of a run, unless its tokens are in a file.
+pub(super) fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {
+    let own = &config.teacher;
+    let Some(path) = own.path.as_ref().filter(|_| !own.is_stored()) else { return Ok(()) };
+    let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
+    match own.logits_file {
+        Some(_) => memory.teacher_before(&decoder),
+        None => memory.teacher(decoder, own.top_k.is_none()),
     }
-    let theirs = Tokenizer::load(path.as_path()).context(KEY)?;
-    let reversed = || theirs.unknown_to(own).map(|difference| format!("of its own, {difference}"));
-    match own.unknown_to(&theirs).or_else(reversed) {
-        Some(difference) => {
-            bail!("{KEY}={path}: its tokenizer differs from that of the run: {difference}; a teacher has the same tokens")
-        }
-        None => Ok(true),
-    }
+    Ok(())
 }
 
 /// The teacher, in words, after the checks of a run.
