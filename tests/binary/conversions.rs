@@ -45,8 +45,8 @@ fn conversions_say_what_is_not_here_by_their_exit_code() {
     assert_eq!(code(&["from-trl", &file, "--algo", "sft"]), Some(0));
     assert_eq!(code(&["from-trl", &file]), Some(2), "the stage is not known");
     assert_eq!(code(&["from-trl", &deep, "--algo", "sft"]), Some(2));
-    assert_eq!(code(&["from-trl", "trl sft --packing"]), Some(1), "something is not here");
-    assert_eq!(code(&["from-trl", "trl vllm-serve --model a"]), Some(2));
+    assert_eq!(code(&["from-trl", "trl sft --fp16"]), Some(1), "something is not here");
+    assert_eq!(code(&["from-trl", "trl bco --beta 1"]), Some(2));
     assert_eq!(code(&["from-trl", "trl sft", "--output", &at("trl.yaml")]), Some(2), "the file is there");
     assert_eq!(code(&["from-trl"]), Some(2));
     assert_eq!(code(&["from-openrlhf", "python3 -m openrlhf.cli.train_nothing --x 1"]), Some(2));

@@ -75,7 +75,7 @@ pub fn flag(value: &Value) -> Option<bool> {
 pub fn word(value: &Value) -> String {
     match value {
         Value::Text(text) if is_plain(text) => text.clone(),
-        Value::Text(text) => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
+        Value::Text(text) => quoted(text),
         Value::List(items) => format!("[{}]", items.iter().map(|item| word(&item.value)).collect::<Vec<_>>().join(",")),
         Value::Map(entries) => {
             let entries = entries.iter().map(|(key, node)| format!("{key}:{}", word(&node.value)));
@@ -84,6 +84,12 @@ pub fn word(value: &Value) -> String {
         Value::Float(number) if number.is_infinite() => (if *number > 0.0 { "inf" } else { "-inf" }).into(),
         scalar => scalar.to_yaml(),
     }
+}
+
+/// Writes a text between quotes, where a backslash stands for itself unless a quote follows.
+fn quoted(text: &str) -> String {
+    let doubled = |piece: &str| piece.to_string() + &"\\".repeat(piece.len() - piece.trim_end_matches('\\').len());
+    format!("'{}'", text.split('\'').map(doubled).collect::<Vec<_>>().join("\\'"))
 }
 
 fn is_plain(text: &str) -> bool {
