@@ -28,7 +28,12 @@ fn section(draft: &mut Draft, prefix: &str, section: &str, clip: &str) {
         Some(_) => draft.copy(&key("eps"), eps.trim()),
         None => draft.set(&key("eps"), float(1e-8), ""),
     }
-    draft.copy(&key("weight_decay"), &names("adam.weight_decay", "l2"));
+    let decay = names("adam.weight_decay", "l2");
+    draft.copy(&key("weight_decay"), &decay);
+    if draft.values.number(&decay).is_some_and(|factor| factor != 0.0) {
+        let exempt = list(["bias", "norm"].map(text));
+        draft.set_because(&key("no_decay_name_list"), exempt, "OpenRLHF leaves biases and the weights of norms out");
+    }
     draft.copy(clip, &names("max_norm", "max_norm"));
     let scheduler = names("lr_scheduler", "lr_scheduler");
     let name = draft.values.text(&scheduler).unwrap_or_else(|| "cosine_with_min_lr".into());

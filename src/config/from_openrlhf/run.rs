@@ -41,8 +41,13 @@ fn validation(draft: &mut Draft) {
     let names = "eval.dataset eval_dataset";
     // The first edition has no other set, and its stages validate on another split of the same one.
     let has = draft.values.text(names).is_some() || draft.is_stage() && !draft.values.has(names);
-    let every = draft.values.number("eval.steps eval_steps").filter(|steps| has && *steps > 0.0);
-    draft.set("trainer.test_freq", int(every.unwrap_or(-1.0) as i64), "eval.steps eval_steps");
+    let freq = match draft.values.count("eval.steps eval_steps").filter(|_| has) {
+        Some(steps) => int(steps),
+        // The trainers of stages take -1 for the steps of an epoch, that of reinforcement learning for never.
+        None if has && draft.is_stage() => text("after_each_epoch"),
+        None => int(-1),
+    };
+    draft.set("trainer.test_freq", freq, "eval.steps eval_steps");
     if draft.is_stage() {
         return;
     }

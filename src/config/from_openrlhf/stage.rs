@@ -1,10 +1,11 @@
 //! What the stages beside reinforcement learning share: their model, batch, lengths and files.
 
-use super::super::peers::{Draft, set_files, text};
+use super::super::peers::{Draft, float, list, set_files, text};
 use super::data;
 use crate::hydra::Value;
 
 const EVAL: &str = "eval.dataset eval_dataset";
+const SHARES: &str = "data.dataset_probs dataset_probs";
 
 /// Sets what every stage has.
 pub fn derive(draft: &mut Draft) {
@@ -17,6 +18,7 @@ pub fn derive(draft: &mut Draft) {
     let set = draft.values.text("data.dataset dataset");
     let split = draft.values.text("data.dataset_split dataset_split train_split").unwrap_or_else(|| "train".into());
     set_files(draft, "data.train_files", set.as_deref(), &split, "data.dataset dataset");
+    weights(draft);
     // 0.5.3 validates on another split of the same set.
     let own = (!draft.values.has(EVAL)).then(|| set.clone()).flatten();
     match draft.values.text(EVAL).or(own) {
@@ -27,4 +29,21 @@ pub fn derive(draft: &mut Draft) {
         None => draft.set("data.val_files", Value::Null, EVAL),
     }
     data::samples(draft);
+}
+
+/// Sets the shares of several sets.
+fn weights(draft: &mut Draft) {
+    let Some(shares) = draft.values.text(SHARES) else { return };
+    let weights: Option<Vec<f64>> =
+        shares.split(',').map(|share| share.trim().parse().ok().filter(|share| *share > 0.0)).collect();
+    let files = match draft.settings.get("data.train_files").map(|setting| &setting.value) {
+        Some(Value::List(files)) => files.len(),
+        Some(_) => 1,
+        None => return,
+    };
+    match weights {
+        Some(weights) if weights.len() == 1 && files == 1 => {}
+        Some(weights) if weights.len() == files => draft.set("data.train_weights", list(weights.into_iter().map(float)), SHARES),
+        _ => draft.refuse(SHARES, "data.train_weights has one number above 0 for each of data.train_files"),
+    }
 }

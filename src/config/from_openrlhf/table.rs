@@ -104,10 +104,11 @@ pub const ROWS: &[Row] = &[
         "",
         Read("`data.train_files`: the files of that split, where the name is a local folder or file, one or several"),
     ),
+    ("data.prompt_probs prompt_data_probs", "", Refused("rows of several files are read together, each once in an epoch")),
     (
-        "data.prompt_probs prompt_data_probs data.dataset_probs dataset_probs",
+        "data.dataset_probs dataset_probs",
         "",
-        Refused("rows of several files are read together, each once in an epoch"),
+        Read("`data.train_weights`, where each set is one file; an epoch has as many rows as the files have together"),
     ),
     (
         "data.prompt_split prompt_split data.dataset_split dataset_split train_split",
@@ -116,7 +117,11 @@ pub const ROWS: &[Row] = &[
     ),
     ("eval.split eval_split", "", Read("which files of a folder are `data.val_files`")),
     ("eval.dataset eval_dataset", "", Read("`data.val_files`")),
-    ("eval.steps eval_steps", "", Read("`trainer.test_freq`, where there is an evaluation")),
+    (
+        "eval.steps eval_steps",
+        "",
+        Read("`trainer.test_freq`, where there is an evaluation; outside reinforcement learning −1 is `after_each_epoch`"),
+    ),
     (
         "eval.temperature eval_temperature",
         "",
@@ -129,9 +134,21 @@ pub const ROWS: &[Row] = &[
     ),
     ("data.max_samples max_samples", "", Read("`data.train_max_samples`, where it is less than a million")),
     ("data.input_key input_key", "", Key("data.prompt_key")),
-    ("data.output_key output_key", "", Read("`data.response_key`; without it a whole conversation is `data.messages_key`")),
+    (
+        "data.output_key output_key",
+        "",
+        Read(
+            "`data.response_key`, behind a prompt in a template; `data.completion_key` where there is no template; without it a whole conversation is `data.messages_key`",
+        ),
+    ),
     ("data.label_key label_key", "", Read("the field `ground_truth` of the column `reward_model`, which the rows must have")),
-    ("data.multiturn multiturn", "", Read("`data.messages_key`: every turn of the assistant is trained on")),
+    (
+        "data.multiturn multiturn",
+        "",
+        Read(
+            "`data.messages_key` with `data.assistant_mask=prefix`: every turn of the assistant is trained on; without it OpenRLHF trains on the last turn alone, which a recipe says",
+        ),
+    ),
     (
         "data.apply_chat_template apply_chat_template",
         "",
@@ -141,14 +158,15 @@ pub const ROWS: &[Row] = &[
     ),
     (
         "data.input_template input_template",
-        "",
-        Read("refused where it is given: write it into the column of the prompts; SFT's own, `User: {}…`, is said"),
+        "train_sft train_kd",
+        Read("`model.custom_chat_template`, which writes a prompt as the template does; not read with `apply_chat_template`"),
     ),
+    ("data.input_template input_template", "", Read("refused where it is given: write it into the column of the prompts")),
     ("data.tokenizer_chat_template tokenizer_chat_template", "", Key("model.custom_chat_template")),
     ("data.image_key", "", Ignored("prompts are text")),
     ("data.max_images_per_prompt", "", Refused("prompts are text")),
     ("actor.freeze_visual_encoder", "", Ignored("prompts are text")),
-    ("model.pretrain_mode_enable pretrain_mode", "", Refused("the tokens of prompts are not trained on")),
+    ("model.pretrain_mode_enable pretrain_mode", "", Read("`data.text_key`: all of the text in the input column is trained on")),
     ("pretrain_data", "", Refused(PRETRAIN)),
     ("pretrain_data_probs pretrain_split ptx_coef", "", Ignored(PRETRAIN)),
     // Losses.

@@ -25,8 +25,9 @@ pub fn derive(draft: &mut Draft) {
 /// Sets what the trainer of a reward model comes to.
 pub fn reward(draft: &mut Draft) {
     stage::batch(draft);
-    stage::length(draft);
-    draft.set_because("data.truncation", text("filter"), "TRL leaves out rows with a longer side");
+    if stage::length(draft) {
+        draft.set_because("data.truncation", text("filter"), "TRL leaves out rows with a longer side");
+    }
     draft.set_because("algorithm.loss_type", text("sigmoid"), "RewardTrainer");
     draft.note("TRL reads a column `margin` where the rows have one: data.margin_key=margin");
     columns(draft);

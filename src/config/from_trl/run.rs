@@ -11,11 +11,15 @@ pub fn derive(draft: &mut Draft, updates: f64) {
     length(draft, updates);
     validation(draft, updates);
     checkpoints(draft, updates);
+    best(draft);
     names(draft);
     trackers(draft);
     draft.copy("trainer.seed", "seed");
     let order = if draft.values.number("data_seed").is_some() { "data_seed" } else { "seed" };
     draft.copy("data.seed", order);
+    if draft.is_stage() && draft.values.text("train_sampling_strategy").is_some_and(|strategy| strategy == "sequential") {
+        draft.set("data.shuffle", Value::Bool(false), "train_sampling_strategy");
+    }
     if draft.values.flag("use_cpu") || draft.values.flag("no_cuda") {
         draft.set("trainer.device", text("cpu"), "use_cpu no_cuda");
     }
@@ -131,6 +135,30 @@ fn checkpoints(draft: &mut Draft, updates: f64) {
     if draft.values.flag("save_only_model") {
         let key = if draft.is_stage() { "checkpoint" } else { "actor_rollout_ref.actor.checkpoint" };
         draft.set(&format!("{key}.save_contents"), list([text("model")]), "save_only_model");
+    }
+}
+
+/// Sets the metric that decides which checkpoint of a stage is the best.
+fn best(draft: &mut Draft) {
+    let loads = draft.values.flag("load_best_model_at_end");
+    let named = draft.values.text("metric_for_best_model").or_else(|| loads.then(|| "loss".into()));
+    let Some(metric) = named.filter(|_| draft.is_stage()) else { return };
+    if !evaluates(draft) {
+        let option = if loads { "load_best_model_at_end" } else { "metric_for_best_model" };
+        return draft.refuse(option, "there is nothing to compare without an evaluation: --eval_strategy steps");
+    }
+    let names = "metric_for_best_model load_best_model_at_end";
+    let key = format!("val/{}", metric.strip_prefix("eval_").unwrap_or(&metric));
+    draft.set("trainer.metric_for_best_model", text(key), names);
+    let greater = match draft.values.get("greater_is_better") {
+        Value::Bool(greater) => greater,
+        _ => !metric.ends_with("loss"),
+    };
+    draft.set("trainer.greater_is_better", Value::Bool(greater), "greater_is_better metric_for_best_model");
+    if loads {
+        draft.note(
+            "load_best_model_at_end: a run ends with its last weights; `trainer export RUN --best` takes the best checkpoint",
+        );
     }
 }
 

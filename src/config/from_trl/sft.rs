@@ -1,24 +1,93 @@
 //! Supervised fine-tuning.
 
-use super::super::peers::{Draft, text};
+use super::super::peers::{Draft, list, text};
+use super::data::evaluates;
 use super::stage;
 use crate::hydra::Value;
+
+const MASKS: &str = "completion_only_loss assistant_only_loss";
 
 pub fn derive(draft: &mut Draft) {
     stage::batch(draft);
     stage::length(draft);
-    if draft.values.flag("assistant_only_loss") {
-        draft.set("data.messages_key", text("messages"), "assistant_only_loss");
-    } else {
-        let why = "TRL's rows of prompt and completion; for conversations messages_key: messages";
-        draft.set_because("data.prompt_key", text("prompt"), why);
-        draft.set_because("data.response_key", text("completion"), "of these TRL, too, trains on the completion alone");
-        draft.set_because("data.response_dict_keys", Value::Null, "");
+    rows(draft);
+    packing(draft);
+    loss(draft);
+}
+
+/// Sets the form of the rows, which TRL reads from their columns, and what of them is trained on.
+fn rows(draft: &mut Draft) {
+    let is_of_assistant = draft.values.flag("assistant_only_loss");
+    let answers = match draft.values.get("completion_only_loss") {
+        Value::Bool(only) if draft.values.is_given("completion_only_loss") => Some(only),
+        _ => None,
+    };
+    if let Some(only) = answers {
+        draft.set("data.completion_key", text("completion"), "completion_only_loss");
+        let mask = match (is_of_assistant, only) {
+            (true, true) => list([text("assistant"), text("completion")]),
+            (true, false) => text("assistant"),
+            (false, true) => text("completion"),
+            (false, false) => text("all"),
+        };
+        return draft.set("data.loss_mask", mask, MASKS);
     }
-    if draft.values.get("completion_only_loss") == Value::Bool(false) {
-        draft.refuse("completion_only_loss", "prompts are not trained on");
+    if !is_of_assistant && draft.values.is_given("dataset_text_field") && draft.values.text("dataset_text_field").is_some() {
+        if !draft.values.has("completion_only_loss") && !draft.values.flag("packing") {
+            draft.note("this edition of TRL puts no end token behind a text: here it is trained on");
+        }
+        return draft.copy("data.text_key", "dataset_text_field");
     }
-    if let Some(loss) = draft.values.text("loss_type").filter(|loss| !["nll", "chunked_nll"].contains(&loss.as_str())) {
-        draft.refuse("loss_type", format!("`{loss}` has no counterpart: the loss is the mean over the tokens of the batch"));
+    draft.set("data.messages_key", text("messages"), "assistant_only_loss");
+    draft.set("data.loss_mask", text(if is_of_assistant { "assistant" } else { "all" }), "assistant_only_loss");
+    if !is_of_assistant {
+        draft.note(
+            "TRL reads the form of a row from its columns, and without further options conversations are taken here. Rows of prompt \
+             and completion have data.completion_key=completion, and texts data.text_key=text, in place of data.messages_key and \
+             data.loss_mask",
+        );
+    }
+}
+
+/// Sets the way in which rows are joined to units, which the batch then counts.
+fn packing(draft: &mut Draft) {
+    let packs = draft.values.flag("packing");
+    // The first edition has one way: all rows one after another, cut into units.
+    let strategy = draft.values.text("packing_strategy").unwrap_or_else(|| "wrapped".into());
+    let evaluated = if let Value::Bool(packs) = draft.values.get("eval_packing") { packs } else { packs };
+    if evaluated != packs && strategy != "bfd" && evaluates(draft) {
+        draft.refuse("eval_packing", "validation rows are joined as the training rows are: data.packing is of both");
+    }
+    if !packs {
+        return;
+    }
+    let here = match strategy.as_str() {
+        "bfd" => "bfd",
+        "bfd_split" | "bfd-requeue" => "bfd_split",
+        "wrapped" => "wrapped",
+        _ => return draft.refuse("packing_strategy", "there are bfd, bfd_split, wrapped"),
+    };
+    draft.set("data.packing", text(here), "packing packing_strategy");
+    draft.settings.shift_remove("data.truncation");
+    if here == "bfd" {
+        draft.set_because("data.truncation", text("right"), "TRL's bfd keeps the beginning of a longer row");
+    }
+}
+
+fn loss(draft: &mut Draft) {
+    match draft.values.text("loss_type").as_deref() {
+        None => {}
+        Some("nll" | "chunked_nll") => draft.set("algorithm.loss_type", text("nll"), "loss_type"),
+        Some("dft") => {
+            draft.copy("algorithm.loss_type", "loss_type");
+            let removed = draft.settings.shift_remove("algorithm.label_smoothing");
+            if removed.is_some_and(|setting| setting.is_given) {
+                draft.note("--label_smoothing_factor: TRL does not read it with --loss_type dft");
+            }
+        }
+        Some(_) => draft.refuse("loss_type", "there are nll, chunked_nll, dft"),
+    }
+    if draft.values.number("neftune_noise_alpha").is_some_and(|alpha| alpha > 0.0) {
+        draft.copy("algorithm.neftune_noise_alpha", "neftune_noise_alpha");
     }
 }

@@ -1,6 +1,7 @@
 //! What the stages beside reinforcement learning share: their batch and the lengths of their rows.
 
 use super::super::peers::{Draft, int, text};
+use crate::hydra::Value;
 
 /// Sets the examples of an update and of a pass.
 pub fn batch(draft: &mut Draft) {
@@ -12,10 +13,16 @@ pub fn batch(draft: &mut Draft) {
     draft.set("data.micro_batch_size_per_gpu", int(each), "per_device_train_batch_size per_gpu_train_batch_size");
 }
 
-/// Sets the most tokens of a row, and what is cut of a longer one.
-pub fn length(draft: &mut Draft) {
+/// Sets the most tokens of a row, and what is cut of a longer one. Returns false if TRL takes rows of any length.
+pub fn length(draft: &mut Draft) -> bool {
     let length = "max_length max_seq_length";
+    if draft.values.is_given("max_length") && draft.values.get("max_length") == Value::Null {
+        draft.set("data.truncation", text("error"), "max_length");
+        draft.note("max_length is null, and TRL cuts nothing: set data.max_length to the tokens of the longest row");
+        return false;
+    }
     draft.set("data.max_length", int(draft.values.count(length).unwrap_or(1024)), length);
     let keeps_end = draft.values.text("truncation_mode").is_some_and(|mode| mode == "keep_end");
     draft.set("data.truncation", text(if keeps_end { "left" } else { "right" }), "truncation_mode");
+    true
 }

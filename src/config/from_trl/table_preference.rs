@@ -40,7 +40,11 @@ pub const ROWS: &[Row] = &[
     ("generate_during_eval", "", Refused("validation is a forward pass: `trainer generate` writes responses")),
     ("is_encoder_decoder", "", Ignored(CAUSAL)),
     ("padding_value", "", Ignored(NOT_PADDED)),
-    ("max_length", "dpo kto orpo cpo reward gkd", Read("`data.max_length`; 1024 where it is null")),
+    (
+        "max_length",
+        "dpo kto orpo cpo reward gkd",
+        Read("`data.max_length`; a null in a file cuts nothing: `data.truncation=error`"),
+    ),
     ("truncation_mode", "dpo", Read("`data.truncation`: `right` for `keep_start`, `left` for `keep_end`")),
     ("padding_free pad_to_multiple_of", "dpo kto reward gkd", Ignored(NOT_PADDED)),
     ("eval_on_start", "dpo kto orpo cpo reward gkd", Ignored("validation comes with the steps of test_freq, and at the end")),

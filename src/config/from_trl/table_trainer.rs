@@ -11,6 +11,8 @@ const ONE_DTYPE: &str = "weights, optimizer and losses are float32; bf16 chooses
 const EVALUATION: &str = "validation is a forward pass or sampling, with metrics of its own";
 const NO_LOW_RANK: &str = "no optimizer here works on low-rank projections of gradients: LoRA is `lora_rank`";
 
+const STAGES: &str = "sft dpo kto orpo cpo reward gkd";
+
 pub const ROWS: &[Row] = &[
     // The length of the run.
     ("output_dir", "", Key("trainer.default_local_dir")),
@@ -34,11 +36,17 @@ pub const ROWS: &[Row] = &[
     ("gradient_accumulation_steps", "", Read("a factor of the batch")),
     (
         "per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps",
+        STAGES,
+        Ignored("validation is over all of its rows, in passes like those of training"),
+    ),
+    (
+        "per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps",
         "",
         Ignored("validation takes all prompts at once; data.val_batch_size bounds them"),
     ),
     ("auto_find_batch_size", "", Refused("set the micro-batch, which changes no result: --dry-run estimates the memory")),
     ("average_tokens_across_devices", "", Ignored("the loss is normalised over the whole mini-batch, on one device")),
+    ("train_sampling_strategy", STAGES, Read("`data.shuffle=false` for `sequential`; the order is a seeded one otherwise")),
     (
         "group_by_length train_sampling_strategy length_column_name",
         "",
@@ -94,8 +102,8 @@ pub const ROWS: &[Row] = &[
         ),
     ),
     ("optim_target_modules", "", Refused(NO_LOW_RANK)),
-    ("label_smoothing_factor", "", Refused("targets are the tokens themselves")),
-    ("neftune_noise_alpha", "", Refused("embeddings are trained on without noise")),
+    ("label_smoothing_factor", "", Refused("`trainer sft` alone has label smoothing of tokens")),
+    ("neftune_noise_alpha", "", Refused("`trainer sft` alone puts noise on embeddings")),
     // Numbers and memory.
     (
         "bf16",
@@ -142,6 +150,25 @@ pub const ROWS: &[Row] = &[
     ("eval_delay", "", Read("`trainer.eval_delay`, in steps")),
     ("prediction_loss_only eval_do_concat_batches eval_use_gather_object batch_eval_metrics", "", Ignored(EVALUATION)),
     ("include_inputs_for_metrics include_for_metrics label_names use_legacy_prediction_loop", "", Ignored(EVALUATION)),
+    (
+        "load_best_model_at_end",
+        STAGES,
+        Read(
+            "`trainer.metric_for_best_model`, `val/loss` unless another is named; `trainer export RUN --best` takes the best checkpoint",
+        ),
+    ),
+    (
+        "metric_for_best_model",
+        STAGES,
+        Read(
+            "`trainer.metric_for_best_model`: `eval_loss` and `loss` are `val/loss`, `eval_mean_token_accuracy` is `val/mean_token_accuracy`, and so on",
+        ),
+    ),
+    (
+        "greater_is_better",
+        STAGES,
+        Read("`trainer.greater_is_better`, with a metric; without it true for every metric whose name does not end in `loss`"),
+    ),
     (
         "load_best_model_at_end",
         "",

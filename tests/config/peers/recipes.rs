@@ -40,7 +40,27 @@ const CASES: &[(&str, &Peer, &str)] = &[
         &TRL,
         "trl sft --model_name_or_path data/arithmetic/model --dataset_name openbmb/UltraChat --learning_rate 2.0e-5 --packing \
          --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --eval_strategy steps --eval_steps 100 \
-         --num_train_epochs 1.5 --output_dir out/Qwen2-0.5B-SFT --assistant_only_loss",
+         --num_train_epochs 1.5 --output_dir out/Qwen2-0.5B-SFT --assistant_only_loss --loss_type dft --neftune_noise_alpha 5 \
+         --weight_decay 0.01 --metric_for_best_model eval_mean_token_accuracy --load_best_model_at_end",
+    ),
+    (
+        "trl-sft-text",
+        &TRL,
+        "trl sft --model_name_or_path data/arithmetic/model --dataset_name stanfordnlp/imdb --dataset_text_field text --packing \
+         --packing_strategy wrapped --eval_packing false --eval_strategy epoch --max_length 2048 --label_smoothing_factor 0.1 \
+         --padding_free --metric_for_best_model loss",
+    ),
+    (
+        "trl-sft-answers",
+        &TRL,
+        "trl sft --model_name_or_path data/arithmetic/model --dataset_name trl-lib/tldr --completion_only_loss true --assistant_only_loss \
+         --truncation_mode keep_end",
+    ),
+    (
+        "trl-sft-0.11",
+        &TRL,
+        "python sft.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --max_seq_length 512 --packing \
+         --torch_dtype bfloat16",
     ),
     (
         "trl-dpo",
@@ -133,6 +153,20 @@ const CASES: &[(&str, &Peer, &str)] = &[
          --data.output_key response --train.batch_size 128 --train.micro_batch_size 4 --model.model_name_or_path data/arithmetic/model \
          --ckpt.path ./checkpoint/sft-lora --ckpt.save_steps -1 --train.max_epochs 1 --ds.param_dtype bf16 --adam.lr 5e-6 \
          --ds.lora.rank 64 --ds.lora.alpha 64 --ds.packing_samples --model.aux_loss_coef 0.001",
+    ),
+    (
+        "openrlhf-sft-multiturn",
+        &OPENRLHF,
+        "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path data/arithmetic/model \
+         --data.dataset data/arithmetic,more/chats.parquet --data.dataset_probs 0.75,0.25 --data.input_key messages \
+         --data.apply_chat_template --data.multiturn --data.max_len 4096 --eval.dataset data/arithmetic --eval.split test \
+         --adam.weight_decay 0.1",
+    ),
+    (
+        "openrlhf-pretrain",
+        &OPENRLHF,
+        "deepspeed --module openrlhf.cli.train_sft --pretrain data/arithmetic/model --dataset data/arithmetic --input_key text \
+         --pretrain_mode --packing_samples --bf16",
     ),
 ];
 
