@@ -54,6 +54,12 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The number of parts of the memory, as a dry run reports it, with this word in their name or in that of their phase.
+pub fn parts_of_memory(dry_run: &Output, word: &str) -> usize {
+    let report = String::from_utf8_lossy(&dry_run.stdout);
+    report.lines().filter(|line| line.contains(" GiB") && line.contains(word) && !line.starts_with("  peak")).count()
+}
+
 /// The settings of a run that is small enough for a test, with two mini-batches per step so that not all ratios are 1.
 const SMALL: &[&str] = &[
     "data.train_batch_size=8",

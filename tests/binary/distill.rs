@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{copy, rows, succeed, text, trainer};
+use crate::common::{copy, parts_of_memory, rows, succeed, text, trainer};
 use crate::golden_steps::goldens;
 
 /// A run on the rows of a golden file, in their order.
@@ -188,4 +188,18 @@ fn a_teacher_with_other_tokens_is_refused() {
     }
     let output = distill(folder.path(), "refused", &golden, &["teacher.path=null"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is nothing to learn from"));
+}
+
+/// Weights, pass and chunk of a teacher that is asked throughout; only its weights, where it is dropped before the first step.
+#[test]
+fn a_dry_run_counts_the_teacher() {
+    let folder = tempfile::tempdir().unwrap();
+    let golden = golden("gkd_llama.json");
+    let file = format!("teacher.logits_file={}", folder.path().join("teacher.safetensors").display());
+    for (more, parts) in
+        [(&[][..], 3), (&["teacher.top_k=4"], 2), (&["teacher.top_k=4", &file], 1), (&["algorithm.kd_coef=0"], 0)]
+    {
+        let report = succeed(distill(folder.path(), "run", &golden, &[&["--dry-run"], more].concat()));
+        assert_eq!(parts_of_memory(&report, "teacher"), parts, "{more:?}: {}", String::from_utf8_lossy(&report.stdout));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{rows, small_run, succeed};
+use crate::common::{parts_of_memory, rows, small_run, succeed};
 
 const TEACHER: &str = "data/arithmetic/model";
 
@@ -111,5 +111,17 @@ fn what_cannot_be_distilled_is_refused() {
         let output = small_run(&folder.path().join("run"), &options).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(why), "{why}: {said}");
+    }
+}
+
+/// Its weights and its passes; where whole distributions are compared, also its chunk of the head.
+#[test]
+fn a_dry_run_counts_the_teacher() {
+    let folder = tempfile::tempdir().unwrap();
+    let teacher = format!("distillation.teacher_models.teacher_model.model_path={TEACHER}");
+    for (enabled, mode, parts) in [("false", "k3", 0), ("true", "k3", 2), ("true", "forward_kl_topk", 2), ("true", "jsd", 3)] {
+        let options = ["--dry-run", &format!("distillation.enabled={enabled}"), &teacher, &loss(&format!("loss_mode={mode}"))];
+        let report = succeed(small_run(&folder.path().join("run"), &options));
+        assert_eq!(parts_of_memory(&report, "teacher"), parts, "{enabled} {mode}: {}", String::from_utf8_lossy(&report.stdout));
     }
 }
