@@ -111,12 +111,17 @@ fn golden_steps_of_supervised_fine_tuning() {
         if golden["data"] == "messages" && options["assistant_only_loss"] != true {
             own[0] = "data.loss_mask=all".to_owned();
         }
+        let packing = options["packing_strategy"].as_str().unwrap_or("bfd");
+        let longest = &options["max_length"];
         if options["packing"] == true {
-            own.push(format!("data.packing={}", options["packing_strategy"].as_str().unwrap_or("bfd")));
-            own.push(format!("data.packing_length={}", options["max_length"]));
+            own.extend([format!("data.packing={packing}"), format!("data.packing_length={longest}")]);
         }
         own.extend(options["loss_type"].as_str().map(|loss| format!("algorithm.loss_type={loss}")));
-        own.push("data.max_length=1024".to_owned());
+        // TRL's bfd cuts a row that is longer than a bin.
+        own.extend(match options["packing"] == true && packing == "bfd" {
+            true => [format!("data.max_length={longest}"), "data.truncation=right".to_owned()],
+            false => ["data.max_length=1024".to_owned(), "data.truncation=error".to_owned()],
+        });
         let data = folder.path().join("rows.jsonl");
         let units = units(&[golden_steps::settings(&golden, &data, 1), own.clone()].concat());
         let settings = [golden_steps::settings(&golden, &data, units), own].concat();

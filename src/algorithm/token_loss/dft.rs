@@ -1,6 +1,6 @@
 //! Dynamic fine-tuning: the likelihood, weighted by the probability.
 
-use super::TokenLoss;
+use super::entry::TokenLoss;
 
 pub(super) const LOSS: TokenLoss = TokenLoss {
     name: "dft",

@@ -2,19 +2,12 @@
 //! [`TOKEN_LOSSES`]; the loss of a batch is the mean over its trained tokens, each times its weight.
 
 mod dft;
+mod entry;
 mod nll;
 
-use crate::util::choice::Choice;
+pub use entry::TokenLoss;
 
-/// A loss of one token.
-pub struct TokenLoss {
-    pub name: &'static str,
-    /// Other names that are taken for it.
-    pub aliases: &'static [&'static str],
-    pub doc: &'static str,
-    /// Maps log π(token) to the loss, in nats, and its derivative by log π.
-    pub of: fn(f64) -> (f64, f64),
-}
+use crate::util::choice::Choice;
 
 /// Every loss that `algorithm.loss_type` of supervised fine-tuning can name.
 pub static TOKEN_LOSSES: &[TokenLoss] = &[nll::LOSS, dft::LOSS];

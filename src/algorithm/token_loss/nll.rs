@@ -1,6 +1,6 @@
 //! The negative log-likelihood.
 
-use super::TokenLoss;
+use super::entry::TokenLoss;
 
 pub(super) const LOSS: TokenLoss = TokenLoss {
     name: "nll",

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::patterns::{captures, filled, fits};
 use super::table::Fate;
 use super::values::{below_open_mapping, is_empty_mapping};
-use crate::hydra::{Node, segments};
+use crate::hydra::{Node, Value, segments};
 use std::sync::LazyLock;
 
 /// The entry of the table for a key.
@@ -33,6 +33,7 @@ pub fn row(kind: Kind, key: &str, defaults: &Node) -> Option<KeyRow> {
     let counts = |(pattern, fate): &&Parts| {
         let is_setting = match fate {
             Fate::Unread(_) => is_open || defaults.get(key).is_some(),
+            Fate::Refused(_) if defaults.get(key).is_some_and(|node| !matches!(node.value, Value::Map(_))) => true,
             _ => is_open && pattern[0] == "**" && !names_entry(pattern),
         };
         !is_setting && fits(pattern, &parts)

@@ -17,7 +17,8 @@ pub enum Fate {
     Ignored(&'static str),
     /// Like [`Fate::Ignored`], unless the key is a setting.
     Unread(&'static str),
-    /// The key is accepted at its default. Any other value would change the run and is refused, for this reason.
+    /// The key is accepted at its default. Any other value would change the run and is refused, for this reason; not a setting
+    /// that the pattern also matches.
     Refused(&'static str),
 }
 use Fate::{Chooses, Ignored, Means, Refused, Renamed, Unread};

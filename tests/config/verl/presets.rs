@@ -68,6 +68,13 @@ const OWN: &[&str] = &[
     "actor_rollout_ref.ref.ref_model_mixup_alpha 0.6",
     "actor_rollout_ref.ref.ref_model_sync_steps 512",
     "algorithm.filter_groups.max_num_gen_batches 0",
+    // On-policy distillation is off; editions before 2026-08 have none, and the weight of the generalised divergence is ours.
+    "distillation.distillation_loss.beta 0.5",
+    "distillation.distillation_loss.clip_ratio* 0.2",
+    "distillation.distillation_loss.distillation_loss_coef 1.0",
+    "distillation.distillation_loss.loss_mode k3",
+    "distillation.distillation_loss.topk 32",
+    "distillation.distillation_loss.use_task_rewards true",
     "algorithm.label_smoothing 0.0",
     "algorithm.loss_type nll",
     "data.assistant_mask auto",
