@@ -120,6 +120,7 @@ pub fn unused_options(config: &DistillationConfig, once: (bool, &'static str)) -
         (!loss.use_policy_gradient, key!("clip_ratio_low"), direct),
         (!loss.use_policy_gradient, key!("clip_ratio_high"), direct),
         (both, key!("clip_ratio"), "clip_ratio_low and clip_ratio_high stand in its place"),
+        (!loss.loss_mode.is_signed(), key!("clip_ratio_high"), "the loss is never negative, so that no advantage is positive"),
         (once.0, key!("clip_ratio"), once.1),
         (once.0, key!("clip_ratio_low"), once.1),
         (once.0, key!("clip_ratio_high"), once.1),

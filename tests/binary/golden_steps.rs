@@ -116,7 +116,7 @@ pub fn check(
     for rows in ["1", "2", "4"] {
         one(rows, &[&format!("data.micro_batch_size_per_gpu={rows}")]);
     }
-    one("tokens", &["data.use_dynamic_bsz=true", "data.max_length=64", "data.max_token_len_per_gpu=64"]);
+    one("tokens", &["data.use_dynamic_bsz=true", "data.max_token_len_per_gpu=64"]);
     one("recomputed", &["model.enable_gradient_checkpointing=true"]);
     whole
 }

@@ -307,7 +307,7 @@ fn every_setting_does_something_or_is_named() {
         let strangers = spec.keys.keys().filter(|key| !leaves.contains(key));
         wrong.extend(strangers.map(|key| format!("{key} of tests/data/settings.yaml is no setting of {}", spec.schema)));
         let found: Vec<Vec<String>> = leaves.par_iter().map(|key| runs.problems(key)).collect();
-        wrong.extend(found.into_iter().flatten());
+        wrong.extend(found.into_iter().flatten().map(|problem| format!("trainer {}: {problem}", spec.command.join(" "))));
     }
     assert!(wrong.is_empty(), "{} settings:\n{}", wrong.len(), wrong.join("\n"));
 }

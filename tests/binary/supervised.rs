@@ -120,7 +120,7 @@ fn golden_steps_of_supervised_fine_tuning() {
         // TRL's bfd cuts a row that is longer than a bin.
         own.extend(match options["packing"] == true && packing == "bfd" {
             true => [format!("data.max_length={longest}"), "data.truncation=right".to_owned()],
-            false => ["data.max_length=1024".to_owned(), "data.truncation=error".to_owned()],
+            false => ["data.max_length=64".to_owned(), "data.truncation=error".to_owned()],
         });
         let data = folder.path().join("rows.jsonl");
         let units = units(&[golden_steps::settings(&golden, &data, 1), own.clone()].concat());

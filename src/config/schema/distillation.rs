@@ -52,6 +52,11 @@ impl DistillationMode {
     pub fn is_sampled(self) -> bool {
         !matches!(self, Self::ForwardKlTopk | Self::ReverseKl | Self::ForwardKl | Self::Jsd)
     }
+
+    /// True if a token may have a negative loss.
+    pub fn is_signed(self) -> bool {
+        matches!(self, Self::K1 | Self::Kl | Self::ForwardKlTopk)
+    }
 }
 
 /// The teachers: one.
