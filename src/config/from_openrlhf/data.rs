@@ -1,6 +1,7 @@
 //! The model and the prompts of reinforcement learning.
 
-use super::super::peers::{Draft, int, set_files};
+use super::super::peers::{Draft, int, set_files, text};
+use crate::hydra::inline;
 
 pub fn derive(draft: &mut Draft) {
     model(draft);
@@ -35,15 +36,27 @@ pub fn model(draft: &mut Draft) {
 /// Sets the number of rows; the defaults stand for all of them.
 pub fn samples(draft: &mut Draft) {
     let names = "data.max_samples max_samples";
-    if let Some(most) = draft.values.count(names).filter(|most| *most < 1_000_000) {
+    let is_given = draft.values.is_given(names);
+    if let Some(most) = draft.values.count(names).filter(|most| is_given || *most < 1_000_000) {
         draft.set("data.train_max_samples", int(most), names);
+        let several =
+            draft.values.text("data.prompt_dataset prompt_data data.dataset dataset").is_some_and(|set| set.contains(','));
+        if several {
+            draft.note("OpenRLHF takes data.max_samples rows of each data set, and data.train_max_samples is of all together");
+        }
     }
 }
 
-/// Refuses a template around prompts.
+/// Refuses a template around prompts. OpenRLHF reads it in place of the chat template, and where it has a place for the prompt.
 pub fn template(draft: &mut Draft) {
     let names = "data.input_template input_template";
-    if draft.values.is_given(names) && draft.values.text(names).is_some() {
+    let is_chat = draft.values.flag("data.apply_chat_template apply_chat_template");
+    let Some(template) = draft.values.text(names).filter(|template| !is_chat && template.contains("{}")) else { return };
+    if draft.values.is_given(names) {
         draft.refuse(names, "write it into the column of the prompts");
+    } else {
+        let template = inline(&text(template));
+        draft
+            .note(format!("this edition of OpenRLHF writes {template} around a prompt: write it into the column of the prompts"));
     }
 }

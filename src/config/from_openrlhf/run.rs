@@ -23,14 +23,17 @@ pub fn derive(draft: &mut Draft) {
     let dtype = "ds.param_dtype param_dtype bf16";
     match draft.values.get(dtype) {
         Value::Bool(false) => draft.set("@model.dtype", text("float32"), dtype),
-        Value::Text(name) if name == "fp16" => draft.refuse(dtype, "float16 is not here: bf16"),
+        Value::Text(name) if name != "bf16" => draft.refuse(dtype, format!("{name} is not here: bf16")),
         _ => {}
     }
     let modules = "ds.lora.target_modules target_modules";
     let items = draft.values.items(modules);
-    if draft.values.count("ds.lora.rank lora_rank").is_some() && !items.is_empty() {
+    let has_adapters = draft.values.count("ds.lora.rank lora_rank").is_some();
+    if has_adapters && !items.is_empty() {
         let value = if let [one] = items.as_slice() { one.clone() } else { list(items) };
         draft.set("@model.target_modules", value, modules);
+    } else if draft.values.is_given(modules) {
+        draft.note("without a rank of LoRA OpenRLHF trains all weights, whatever its target modules are");
     }
     if !draft.is_stage() {
         draft.set_because("trainer.log_completions", int(1), "OpenRLHF shows one sample of a step");

@@ -1,6 +1,6 @@
 //! What the stages beside reinforcement learning share: their model, batch, lengths and files.
 
-use super::super::peers::{Draft, float, list, set_files, text};
+use super::super::peers::{Draft, float, list, set_files, sets, text};
 use super::data;
 use crate::hydra::Value;
 
@@ -18,7 +18,7 @@ pub fn derive(draft: &mut Draft) {
     let set = draft.values.text("data.dataset dataset");
     let split = draft.values.text("data.dataset_split dataset_split train_split").unwrap_or_else(|| "train".into());
     set_files(draft, "data.train_files", set.as_deref(), &split, "data.dataset dataset");
-    weights(draft);
+    weights(draft, set.as_deref());
     // 0.5.3 validates on another split of the same set.
     let own = (!draft.values.has(EVAL)).then(|| set.clone()).flatten();
     match draft.values.text(EVAL).or(own) {
@@ -32,18 +32,21 @@ pub fn derive(draft: &mut Draft) {
 }
 
 /// Sets the shares of several sets.
-fn weights(draft: &mut Draft) {
+fn weights(draft: &mut Draft, set: Option<&str>) {
     let Some(shares) = draft.values.text(SHARES) else { return };
     let weights: Option<Vec<f64>> =
         shares.split(',').map(|share| share.trim().parse().ok().filter(|share| *share > 0.0)).collect();
     let files = match draft.settings.get("data.train_files").map(|setting| &setting.value) {
-        Some(Value::List(files)) => files.len(),
-        Some(_) => 1,
-        None => return,
+        Some(Value::List(files)) => Some(files.len()),
+        Some(_) => Some(1),
+        // The user is to name a file for each set.
+        None => set.map(|set| sets(set).count()),
     };
     match weights {
-        Some(weights) if weights.len() == 1 && files == 1 => {}
-        Some(weights) if weights.len() == files => draft.set("data.train_weights", list(weights.into_iter().map(float)), SHARES),
+        Some(weights) if weights.len() == 1 && files.is_none_or(|files| files == 1) => {}
+        Some(weights) if files.is_none_or(|files| files == weights.len()) => {
+            draft.set("data.train_weights", list(weights.into_iter().map(float)), SHARES);
+        }
         _ => draft.refuse(SHARES, "data.train_weights has one number above 0 for each of data.train_files"),
     }
 }

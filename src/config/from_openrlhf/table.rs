@@ -95,7 +95,12 @@ pub const ROWS: &[Row] = &[
     ("ds.lora.rank lora_rank", "", Key("@model.lora_rank")),
     ("ds.lora.alpha lora_alpha", "", Key("@model.lora_alpha")),
     ("ds.lora.target_modules target_modules", "", Read("`target_modules` of the model")),
-    ("ds.lora.dropout lora_dropout", "", Refused("dropout is not applied: the policy that samples is the one that is trained")),
+    (
+        "ds.lora.dropout lora_dropout",
+        "train_ppo_ray train_ppo",
+        Refused("dropout is not applied: the policy that samples is the one that is trained"),
+    ),
+    ("ds.lora.dropout lora_dropout", "", Refused("there is no dropout: the loss is that of the model as it will be used")),
     ("ds.load_in_4bit load_in_4bit", "", Refused("there are no quantised weights")),
     ("actor.aux_loss_coef model.aux_loss_coef aux_loss_coef", "", Refused(NO_MOE)),
     // Data.
@@ -132,7 +137,7 @@ pub const ROWS: &[Row] = &[
         "",
         Read("`actor_rollout_ref.rollout.val_kwargs.n`, where there is an evaluation"),
     ),
-    ("data.max_samples max_samples", "", Read("`data.train_max_samples`, where it is less than a million")),
+    ("data.max_samples max_samples", "", Read("`data.train_max_samples`, where it is given or less than a million")),
     ("data.input_key input_key", "", Key("data.prompt_key")),
     (
         "data.output_key output_key",
@@ -161,7 +166,11 @@ pub const ROWS: &[Row] = &[
         "train_sft train_kd",
         Read("`model.custom_chat_template`, which writes a prompt as the template does; not read with `apply_chat_template`"),
     ),
-    ("data.input_template input_template", "", Read("refused where it is given: write it into the column of the prompts")),
+    (
+        "data.input_template input_template",
+        "",
+        Read("refused where it is given: write it into the column of the prompts; not read with `apply_chat_template`"),
+    ),
     ("data.tokenizer_chat_template tokenizer_chat_template", "", Key("model.custom_chat_template")),
     ("data.image_key", "", Ignored("prompts are text")),
     ("data.max_images_per_prompt", "", Refused("prompts are text")),

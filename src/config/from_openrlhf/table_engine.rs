@@ -69,6 +69,6 @@ pub const ROWS: &[Row] = &[
     ("ds.packing_samples packing_samples", "", Ignored("always so: rows are packed without padding")),
     ("ds.value_head_prefix value_head_prefix", "", Ignored("the head of a reward model is found by what its folder says")),
     ("data.disable_fast_tokenizer disable_fast_tokenizer", "", Ignored("there is one tokenizer, the fast one")),
-    ("data.dataloader_num_workers dataloader_num_workers", "", Ignored("prompts are in memory, and need no loader")),
+    ("data.dataloader_num_workers dataloader_num_workers", "", Ignored("rows are in memory, and need no loader")),
     ("use_ms", "", Refused("models and data are files here: fetch them first")),
 ];

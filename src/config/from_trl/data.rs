@@ -1,7 +1,7 @@
 //! The model, its adapters, and the data.
 
-use super::super::peers::{Draft, float, list, of_split, one_or_list, set_files, text};
-use crate::hydra::{Node, Value};
+use super::super::peers::{Draft, float, list, of_split, set_files, set_found, text};
+use crate::hydra::{Node, Value, inline};
 
 pub fn derive(draft: &mut Draft) {
     model(draft);
@@ -49,6 +49,9 @@ fn model(draft: &mut Draft) {
 
 fn adapters(draft: &mut Draft) {
     if !draft.values.flag("use_peft") {
+        if draft.values.is_given("lora_r lora_alpha lora_target_modules use_rslora") {
+            draft.note("without --use_peft TRL trains all weights, whatever the options of LoRA say");
+        }
         return;
     }
     let rank = draft.values.number("lora_r").unwrap_or(16.0);
@@ -69,14 +72,40 @@ fn adapters(draft: &mut Draft) {
         several => draft.set("@model.target_modules", list(several.to_vec()), "lora_target_modules"),
     }
     if let Some(dropout) = draft.values.number("lora_dropout").filter(|dropout| *dropout > 0.0) {
-        draft.note(format!("lora_dropout {dropout} is ignored: the policy that samples is the one that is trained"));
+        let reason = if draft.is_stage() {
+            "there is no dropout, the loss is that of the model as it will be used"
+        } else {
+            "the policy that samples is the one that is trained"
+        };
+        draft.note(format!("lora_dropout {dropout} is ignored: {reason}"));
     }
+}
+
+/// Returns the files of a split that `data_files` names: one or a list, which are the split `train`, or a mapping from splits.
+///
+/// # Errors
+/// What is to be read, where the split has no files of its own.
+fn files_of(files: Value, split: &str) -> Result<Vec<String>, String> {
+    let unknown = || format!("split {split} of {}", inline(&files));
+    let of_split = match &files {
+        Value::Map(splits) => &splits.get(split).ok_or_else(unknown)?.value,
+        files if split == "train" => files,
+        _ => return Err(unknown()),
+    };
+    let name = |value: &Value| if let Value::Text(file) = value { Some(file.clone()) } else { None };
+    let names: Option<Vec<String>> = match of_split {
+        Value::List(items) => items.iter().map(|item| name(&item.value)).collect(),
+        one => name(one).map(|file| vec![file]),
+    };
+    names.ok_or_else(unknown)
 }
 
 /// Sets the files of a mixture of data sets, as a YAML file of TRL lists them.
 fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
-    let mut files = vec![];
-    let mut missing = vec![];
+    if draft.values.is_given("dataset_name") {
+        draft.note("--dataset_name: TRL does not read it beside a mixture of data sets");
+    }
+    let mut sets = vec![];
     for set in mixture {
         let node = Node::new(set, crate::hydra::Origin::Override("".into()));
         let at = |name: &str| node.child(name).map(|child| child.value.clone()).filter(|value| *value != Value::Null);
@@ -88,26 +117,18 @@ fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
                 );
             }
         }
-        let named = match (at("data_files"), at("path")) {
-            (Some(Value::Text(file)), _) => Some(vec![file]),
-            (Some(Value::List(items)), _) => Some(
-                items.into_iter().filter_map(|item| if let Value::Text(file) = item.value { Some(file) } else { None }).collect(),
-            ),
-            (_, Some(Value::Text(path))) => {
-                let split = if let Some(Value::Text(split)) = at("split") { split } else { "train".into() };
-                let found = of_split(draft, &path, &split);
-                missing.extend(found.is_none().then(|| format!("split {split} of {path}")));
-                found
+        let split = if let Some(Value::Text(split)) = at("split") { split } else { "train".into() };
+        let named = match (at("data_files"), at("path"), at("name")) {
+            (Some(files), ..) => files_of(files, &split),
+            (None, Some(Value::Text(path)), part) => {
+                let path = if let Some(Value::Text(part)) = part { format!("{path}/{part}") } else { path };
+                of_split(draft, &path, &split).ok_or_else(|| format!("split {split} of {path}"))
             }
-            _ => None,
+            _ => Err("the rows of a data set without a path".into()),
         };
-        files.extend(named.unwrap_or_default());
+        sets.push(named);
     }
-    if missing.is_empty() {
-        draft.set("data.train_files", one_or_list(files), "datasets");
-    } else {
-        draft.hole("data.train_files", format!("{}, as files (.parquet, .json, .jsonl)", missing.join(", ")));
-    }
+    set_found(draft, "data.train_files", sets, "datasets");
     if evaluates(draft) {
         draft.hole("data.val_files", "the validation rows (.parquet, .json, .jsonl)");
     } else if draft.is_stage() {

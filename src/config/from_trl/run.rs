@@ -17,8 +17,8 @@ pub fn derive(draft: &mut Draft, updates: f64) {
     draft.copy("trainer.seed", "seed");
     let order = if draft.values.number("data_seed").is_some() { "data_seed" } else { "seed" };
     draft.copy("data.seed", order);
-    if draft.is_stage() && draft.values.text("train_sampling_strategy").is_some_and(|strategy| strategy == "sequential") {
-        draft.set("data.shuffle", Value::Bool(false), "train_sampling_strategy");
+    if draft.is_stage() {
+        order_of_rows(draft);
     }
     if draft.values.flag("use_cpu") || draft.values.flag("no_cuda") {
         draft.set("trainer.device", text("cpu"), "use_cpu no_cuda");
@@ -34,6 +34,19 @@ pub fn derive(draft: &mut Draft, updates: f64) {
     let recompute = "gradient_checkpointing activation_checkpointing";
     let recomputes = draft.values.flag("gradient_checkpointing") || draft.values.flag("activation_checkpointing");
     draft.set("@model.enable_gradient_checkpointing", Value::Bool(recomputes), recompute);
+}
+
+/// Sets whether the rows of a stage are shuffled.
+fn order_of_rows(draft: &mut Draft) {
+    let option = "train_sampling_strategy";
+    match draft.values.text(option).as_deref() {
+        None | Some("random") => {}
+        Some("sequential") => draft.set("data.shuffle", Value::Bool(false), option),
+        Some("group_by_length") => draft.note(
+            "--train_sampling_strategy group_by_length is ignored: rows are packed without padding, so that their order saves nothing",
+        ),
+        Some(_) => draft.refuse(option, "there are random, sequential, group_by_length"),
+    }
 }
 
 fn length(draft: &mut Draft, updates: f64) {

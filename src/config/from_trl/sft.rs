@@ -3,9 +3,10 @@
 use super::super::peers::{Draft, list, text};
 use super::data::evaluates;
 use super::stage;
-use crate::hydra::Value;
+use crate::hydra::{Value, inline};
 
 const MASKS: &str = "completion_only_loss assistant_only_loss";
+const TEXT: &str = "dataset_text_field";
 
 pub fn derive(draft: &mut Draft) {
     stage::batch(draft);
@@ -18,26 +19,47 @@ pub fn derive(draft: &mut Draft) {
 /// Sets the form of the rows, which TRL reads from their columns, and what of them is trained on.
 fn rows(draft: &mut Draft) {
     let is_of_assistant = draft.values.flag("assistant_only_loss");
-    let answers = match draft.values.get("completion_only_loss") {
-        Value::Bool(only) if draft.values.is_given("completion_only_loss") => Some(only),
-        _ => None,
-    };
-    if let Some(only) = answers {
-        draft.set("data.completion_key", text("completion"), "completion_only_loss");
-        let mask = match (is_of_assistant, only) {
-            (true, true) => list([text("assistant"), text("completion")]),
-            (true, false) => text("assistant"),
-            (false, true) => text("completion"),
-            (false, false) => text("all"),
-        };
-        return draft.set("data.loss_mask", mask, MASKS);
+    let field = draft.values.text(TEXT).filter(|_| draft.values.is_given(TEXT));
+    // Without the option, TRL trains on completions alone where the rows have them.
+    let answers = draft.values.get("completion_only_loss");
+    if answers == Value::Bool(true) {
+        completions(draft, is_of_assistant);
+    } else if field.is_some() && !is_of_assistant {
+        texts(draft);
+    } else {
+        conversations(draft, is_of_assistant);
     }
-    if !is_of_assistant && draft.values.is_given("dataset_text_field") && draft.values.text("dataset_text_field").is_some() {
-        if !draft.values.has("completion_only_loss") && !draft.values.flag("packing") {
-            draft.note("this edition of TRL puts no end token behind a text: here it is trained on");
-        }
-        return draft.copy("data.text_key", "dataset_text_field");
+    if answers == Value::Bool(false) {
+        let mask = if is_of_assistant { "assistant" } else { "all" };
+        draft.note(format!(
+            "--completion_only_loss false: TRL reads it in rows of prompt and completion alone. They have data.completion_key=completion \
+             data.loss_mask={mask}, in place of the other columns here"
+        ));
     }
+    if let Some(field) = field.filter(|_| !draft.settings.contains_key("data.text_key")) {
+        let option = if is_of_assistant { "assistant_only_loss" } else { "completion_only_loss" };
+        let field = inline(&text(field));
+        draft.note(format!("--dataset_text_field {field}: TRL does not read it in the rows that --{option} is about"));
+    }
+}
+
+/// Sets the column of completions, which are trained on.
+fn completions(draft: &mut Draft, is_of_assistant: bool) {
+    draft.set("data.completion_key", text("completion"), "completion_only_loss");
+    let mask = if is_of_assistant { list([text("assistant"), text("completion")]) } else { text("completion") };
+    draft.set("data.loss_mask", mask, MASKS);
+}
+
+/// Sets the column of texts, all of which is trained on.
+fn texts(draft: &mut Draft) {
+    if !draft.values.has("completion_only_loss") && !draft.values.flag("packing") {
+        draft.note("this edition of TRL puts no end token behind a text: here it is trained on");
+    }
+    draft.copy("data.text_key", TEXT);
+}
+
+/// Sets the column of conversations.
+fn conversations(draft: &mut Draft, is_of_assistant: bool) {
     draft.set("data.messages_key", text("messages"), "assistant_only_loss");
     draft.set("data.loss_mask", text(if is_of_assistant { "assistant" } else { "all" }), "assistant_only_loss");
     if !is_of_assistant {

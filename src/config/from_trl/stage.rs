@@ -22,7 +22,14 @@ pub fn length(draft: &mut Draft) -> bool {
         return false;
     }
     draft.set("data.max_length", int(draft.values.count(length).unwrap_or(1024)), length);
-    let keeps_end = draft.values.text("truncation_mode").is_some_and(|mode| mode == "keep_end");
-    draft.set("data.truncation", text(if keeps_end { "left" } else { "right" }), "truncation_mode");
+    let kept = match draft.values.text("truncation_mode").as_deref() {
+        None | Some("keep_start") => "right",
+        Some("keep_end") => "left",
+        Some(_) => {
+            draft.refuse("truncation_mode", "there are keep_start and keep_end");
+            "right"
+        }
+    };
+    draft.set("data.truncation", text(kept), "truncation_mode");
     true
 }

@@ -19,7 +19,9 @@ pub const ROWS: &[Row] = &[
     (
         "completion_only_loss",
         "sft",
-        Read("`data.completion_key=completion` where it is given, with `data.loss_mask=completion`, and for `false` `all`"),
+        Read(
+            "`true`: `data.completion_key=completion` with `data.loss_mask=completion`. `false` is about rows of prompt and completion alone, and a recipe says what they have",
+        ),
     ),
     (
         "assistant_only_loss",
@@ -50,7 +52,9 @@ pub const ROWS: &[Row] = &[
     (
         "dataset_text_field",
         "sft",
-        Read("`data.text_key` where it is given: all of a text is trained on, with its end. Without it rows are conversations"),
+        Read(
+            "`data.text_key` where it is given: all of a text is trained on, with its end. Without it rows are conversations. With `completion_only_loss` or `assistant_only_loss` TRL does not read it, and a recipe says so",
+        ),
     ),
     ("dataset_text_field", "gkd", Ignored("rows are conversations, whatever this says")),
     ("dataset_kwargs", "", Refused("rows are always prepared here")),

@@ -6,7 +6,7 @@ use super::super::peers::Row;
 const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
 const NO_UPLOAD: &str = "a run uploads nothing; `trainer export CHECKPOINT --push-to-hub NAME` does";
-const NO_LOADER: &str = "prompts are in memory, and need no loader";
+const NO_LOADER: &str = "rows are in memory, and need no loader";
 const ONE_DTYPE: &str = "weights, optimizer and losses are float32; bf16 chooses the numbers of matrix products";
 const EVALUATION: &str = "validation is a forward pass or sampling, with metrics of its own";
 const NO_LOW_RANK: &str = "no optimizer here works on low-rank projections of gradients: LoRA is `lora_rank`";
@@ -46,7 +46,13 @@ pub const ROWS: &[Row] = &[
     ),
     ("auto_find_batch_size", "", Refused("set the micro-batch, which changes no result: --dry-run estimates the memory")),
     ("average_tokens_across_devices", "", Ignored("the loss is normalised over the whole mini-batch, on one device")),
-    ("train_sampling_strategy", STAGES, Read("`data.shuffle=false` for `sequential`; the order is a seeded one otherwise")),
+    (
+        "train_sampling_strategy",
+        STAGES,
+        Read(
+            "`data.shuffle=false` for `sequential`; the order is a seeded one otherwise, and a recipe says so of `group_by_length`",
+        ),
+    ),
     (
         "group_by_length train_sampling_strategy length_column_name",
         "",
@@ -194,9 +200,10 @@ pub const ROWS: &[Row] = &[
     // Random numbers and data.
     ("seed", "", Read("`trainer.seed`, and `data.seed` unless `data_seed` is given")),
     ("data_seed", "", Read("`data.seed`")),
-    ("dataloader_drop_last", "", Ignored("the last prompts of an epoch that fill no batch are left out")),
+    ("dataloader_drop_last", "", Ignored("the last rows of an epoch that fill no batch are left out")),
     ("dataloader_num_workers dataloader_pin_memory dataloader_persistent_workers", "", Ignored(NO_LOADER)),
     ("dataloader_prefetch_factor dataloader_multiprocessing_context dataloader_in_order", "", Ignored(NO_LOADER)),
+    ("remove_unused_columns", STAGES, Ignored("columns that no setting names are not read")),
     ("remove_unused_columns", "", Ignored("every column reaches the reward functions, and nothing else")),
     // Several devices.
     ("local_rank ddp_find_unused_parameters ddp_bucket_cap_mb ddp_broadcast_buffers ddp_static_graph", "", Ignored(ONE_DEVICE)),

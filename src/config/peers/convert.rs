@@ -132,7 +132,9 @@ fn rows(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
         let Some(fate) = peer.fate(draft.values.trainer, option.name) else { continue };
         let given = draft.values.given.get(option.name).cloned();
         let is_default = |given: &Value| option.defaults.iter().flatten().any(|default| alike(default, given));
-        let changed = given.filter(|given| !is_default(given) && !says_nothing(given));
+        // What is on by default is changed by false.
+        let is_on = option.defaults.contains(&Some(Value::Bool(true)));
+        let changed = given.filter(|given| !is_default(given) && (is_on || !says_nothing(given)));
         match (fate, changed) {
             (Fate::Key(key), _) if draft.values.has(option.name) || draft.values.is_given(option.name) => {
                 draft.copy(key, option.name)

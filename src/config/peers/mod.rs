@@ -28,7 +28,7 @@ pub use draft::{Draft, in_section};
 pub use optimizer::{optimizer, optimizers, set_optimizer};
 pub use options::{How, Opt, Options};
 pub use peer::{Fate, Peer, Row};
-pub use rows::{of_split, one_or_list, set_files};
+pub use rows::{of_split, one_or_list, set_files, set_found, sets};
 pub use schedule::{names as schedules, shape};
 pub use trainer::Trainer;
 pub use value::{float, int, list, map, text};

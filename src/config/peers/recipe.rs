@@ -54,10 +54,11 @@ fn ordered(draft: &Draft) -> Vec<String> {
     keys
 }
 
-/// Returns the settings that [`write`] writes, as overrides.
+/// Returns the settings that [`write`] writes, as overrides, without the holes and what has a number for each item of one.
 pub fn overrides(draft: &Draft) -> Vec<String> {
     let is_hole = |key: &str| draft.holes.iter().any(|hole| hole.key == key);
-    let keys = ordered(draft).into_iter().filter(|key| !is_hole(key));
+    let counts_a_hole = |key: &str| key == "data.train_weights" && is_hole("data.train_files");
+    let keys = ordered(draft).into_iter().filter(|key| !is_hole(key) && !counts_a_hole(key));
     keys.filter_map(|key| Some(format!("{key}={}", super::value::word(&draft.settings.get(&key)?.value)))).collect()
 }
 

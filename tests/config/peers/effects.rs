@@ -162,6 +162,8 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("eval_on_start", "", "true"),
     ("max_steps", "", "300"),
     ("completion_only_loss", "", "false"),
+    ("input_template", "", "Q:{}"),
+    ("data.input_template", "", "Q:{}"),
     ("train_sampling_strategy", "--train_sampling_strategy sequential", "random"),
     ("packing_strategy", "--packing", "wrapped"),
     ("eval_packing", "--packing --packing_strategy wrapped", "false"),

@@ -200,6 +200,68 @@ fn recipes_are_as_written_and_load() {
 }
 
 #[test]
+fn a_recipe_has_what_the_command_gives() {
+    const SFT: &str = "deepspeed --module openrlhf.cli.train_sft --pretrain m --output_key a";
+    for (peer, command, expected) in [
+        (
+            &OPENRLHF,
+            format!("{SFT} --dataset x.jsonl,y.jsonl --dataset_probs 0.3,0.7"),
+            &["split train of x.jsonl, split train of y.jsonl", "- 0.3", "- 0.7"][..],
+        ),
+        (
+            &OPENRLHF,
+            format!("{SFT} --dataset data/arithmetic,y.jsonl"),
+            &["data/arithmetic/train.parquet, split train of y.jsonl"],
+        ),
+        (&OPENRLHF, "python -m openrlhf.cli.train_rm --pretrain m --dataset o/d".into(), &["prompt_key: null"]),
+        (
+            &OPENRLHF,
+            "python -m openrlhf.cli.train_kto --pretrain m --dataset o/d".into(),
+            &["without --output_key", "\"User: {}\\nAssistant: \""],
+        ),
+        (
+            &TRL,
+            "trl sft --dataset_text_field txt --completion_only_loss false".into(),
+            &["text_key: txt", "data.completion_key=completion data.loss_mask=all"],
+        ),
+        (
+            &TRL,
+            "trl sft --assistant_only_loss --completion_only_loss false".into(),
+            &["messages_key: messages", "loss_mask: assistant", "data.loss_mask=assistant"],
+        ),
+        (
+            &TRL,
+            "trl sft --dataset_text_field txt --completion_only_loss true".into(),
+            &["completion_key: completion", "--dataset_text_field txt"],
+        ),
+        (&TRL, "trl sft --train_sampling_strategy group_by_length".into(), &["group_by_length is ignored"]),
+        (&TRL, "trl sft --truncation_mode middle".into(), &["--truncation_mode middle: there are"]),
+        (&TRL, "trl dpo --disable_dropout false".into(), &["--disable_dropout false: dropout is never applied"]),
+        (&TRL, "trl reward --use_peft --lora_task_type SEQ_CLS".into(), &["a classifier", "the model as it will be used"]),
+    ] {
+        let converted = converted(peer, &words(&command), None).unwrap_or_else(|error| panic!("{command}: {error}"));
+        for text in expected {
+            assert!(converted.recipe.contains(text), "{command}: no `{text}` in\n{}", converted.recipe);
+        }
+        // A check of the overrides has the built-in files, of which there is one.
+        assert!(!converted.overrides.iter().any(|one| one.starts_with("data.train_weights")), "{command}");
+    }
+}
+
+#[test]
+fn a_mixture_names_all_of_its_sets() {
+    let text = "model_name_or_path: m\ndataset_name: q/r\ndatasets:\n- {path: o/d, name: part}\n- {path: nowhere.jsonl}\n\
+                - {path: json, split: test, data_files: {train: a.jsonl, test: [b.jsonl, c.jsonl]}}\n\
+                - {path: json, split: 'train[:10%]', data_files: d.jsonl}\n";
+    let around = Surroundings { read: &|_| Ok(text.into()), files: &|_| None };
+    let (options, stage) = (Some("options.yaml"), Some("sft"));
+    let source = Source { name: "command", calls: vec![], holes: vec![], options, edition: None, stage, processes: None, around };
+    let recipe = convert(&TRL, &source).unwrap().recipe;
+    let expected = "hf://datasets/o/d/part/train, split train of nowhere.jsonl, b.jsonl, c.jsonl, split train[:10%] of d.jsonl";
+    assert!(recipe.contains(expected) && recipe.contains("--dataset_name: TRL does not read it"), "{recipe}");
+}
+
+#[test]
 fn what_is_not_here_is_refused_by_name() {
     for (peer, command, expected) in [
         (&TRL, "python examples/scripts/xpo.py --model_name_or_path x", "online DPO"),
