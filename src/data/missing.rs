@@ -72,13 +72,16 @@ const ALIKE: &[(&str, &[&str])] = &[
 
 const GROUND_TRUTHS: &[&str] = &["ground_truth", "answer", "solution", "label", "target", "final_answer"];
 
-/// Adds to an error of `MissingColumns` a line for each column that a setting can name or that can be made of another one.
+/// Adds to an error of `MissingColumns` a line for each column, with the setting that names it or the way to make it of another one.
 /// `settings`: each setting, with the column that it names. Other errors stay as they are.
 pub fn with_remedies(error: Error, settings: &[(&str, &str)]) -> Error {
     let Some(lacking) = error.downcast_ref::<MissingColumns>() else { return error };
     let remedies = settings.iter().filter(|(_, column)| lacking.missing.iter().any(|missing| missing == column));
     let lines: Vec<String> = remedies
-        .filter_map(|(setting, column)| Some(format!("\n  {column}: {}", lacking.remedy(setting, column, settings)?)))
+        .map(|(setting, column)| {
+            let remedy = lacking.remedy(setting, column, settings);
+            format!("\n  {column}: {}", remedy.unwrap_or_else(|| format!("set {setting} to the column that holds it")))
+        })
         .collect();
     anyhow!("{lacking}{}", lines.concat())
 }

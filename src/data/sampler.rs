@@ -72,10 +72,10 @@ impl Sampler {
     /// one set after another, and its weight. What an epoch leaves of a set comes in the next one; a small set begins again.
     ///
     /// # Errors
-    /// If a set is empty.
-    pub fn with_shares(mut self, sets: &[(usize, f64)]) -> Result<Self> {
+    /// The position of a set that is empty, or of which no row is drawn, and the reason.
+    pub fn with_shares(mut self, sets: &[(usize, f64)]) -> Result<Self, (usize, String)> {
         if let Some(empty) = sets.iter().position(|(rows, _)| *rows == 0) {
-            bail!("data set {empty} has no rows to draw");
+            return Err((empty, "there are no rows of it to draw".to_owned()));
         }
         let (rows, weights) = (self.len as f64, sets.iter().map(|(_, weight)| weight).sum::<f64>());
         let exact: Vec<f64> = sets.iter().map(|(_, weight)| rows * weight / weights).collect();
@@ -85,6 +85,10 @@ impl Sampler {
         by_rest.sort_by(|&a, &b| (exact[b] - exact[b].floor()).total_cmp(&(exact[a] - exact[a].floor())));
         let left = self.len.saturating_sub(drawn.iter().sum());
         by_rest.iter().cycle().take(left).for_each(|&set| drawn[set] += 1);
+        if let Some(without) = drawn.iter().position(|drawn| *drawn == 0) {
+            let all = self.len;
+            return Err((without, format!("its number is too small for one of the {all} rows of an epoch; write a larger one")));
+        }
         self.shares = sets.iter().zip(drawn).map(|(&(rows, _), drawn)| Share { rows, drawn }).collect();
         self.order = self.epoch_order(self.epoch);
         Ok(self)

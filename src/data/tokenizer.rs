@@ -175,6 +175,29 @@ impl Tokenizer {
         self.ids(text, false)
     }
 
+    /// Returns the id of a text that is one token.
+    ///
+    /// # Errors
+    /// If it is none, or several.
+    pub fn single(&self, text: &str) -> Result<u32> {
+        match self.encode(text)?.as_slice() {
+            [id] => Ok(*id),
+            ids => bail!("{text:?} is {} tokens of the tokenizer, and must be one", ids.len()),
+        }
+    }
+
+    /// Returns the ids of texts that are one token each.
+    ///
+    /// # Errors
+    /// Like [`Self::single`], and if two are the same.
+    pub fn singles(&self, texts: &[String]) -> Result<Vec<u32>> {
+        let ids: Vec<u32> = texts.iter().map(|text| self.single(text)).collect::<Result<_>>()?;
+        match (1..ids.len()).find(|&i| ids[..i].contains(&ids[i])) {
+            Some(twice) => bail!("{:?} is there twice", texts[twice]),
+            None => Ok(ids),
+        }
+    }
+
     /// Returns the ids of a text that no chat template wrote, with the tokens that the tokenizer puts around a text, such as a
     /// first `<s>`: the same ids as transformers' `tokenizer(text)`, TRL and vLLM give a plain text prompt.
     pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {

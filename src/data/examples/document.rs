@@ -17,9 +17,12 @@ pub struct SftExample {
 }
 
 impl Document {
-    /// The token that is given, those that are predicted, and the weights of these.
+    /// The tokens that are given, those that are predicted, and the weights of these. All tokens before the first that is learnt are
+    /// given (at least one), so that they cost no head.
     pub fn parts(&self) -> (&[u32], &[u32], &[f32]) {
-        (&self.ids[..1], &self.ids[1..], &self.weights[1..])
+        let learnt = self.weights.iter().skip(1).position(|weight| *weight != 0.0);
+        let at = learnt.map_or(self.ids.len() - 1, |before| before + 1).max(1);
+        (&self.ids[..at], &self.ids[at..], &self.weights[at..])
     }
 
     /// True if predicting one of the tokens is learnt.

@@ -1,5 +1,8 @@
 //! Rows of too many tokens.
 
+/// The note of a row that loses its beginning or its end.
+pub(super) const CUT: &str = "are cut at data.max_length";
+
 /// The treatment of a sequence with more than `max_length` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlong {

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::overlong::Overlong;
+use super::overlong::{CUT, Overlong};
 use super::place::RowPlace;
 use super::row_variables::ChatColumns;
 use super::said::{self, Said};
-use super::seam::{Form, OTHER_PROMPT, Split, common, split_after};
+use super::seam::{Form, OTHER_PROMPT, Split, alike, common, split_after};
 use super::tally::{Outcome, Read};
+use crate::data::content;
 use crate::data::media;
 use crate::data::missing::with_remedies;
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
@@ -37,6 +38,11 @@ impl Pair {
     pub fn sides(&self) -> [(&[u32], &[u32]); 2] {
         [(&self.chosen, self.cut[0]), (&self.rejected, self.cut[1])].map(|(answer, cut)| side(&self.prompt, answer, cut))
     }
+
+    /// The number of tokens of the longer side, before anything is cut off.
+    fn longest(&self) -> usize {
+        self.prompt.len() + self.chosen.len().max(self.rejected.len())
+    }
 }
 
 /// The prompt and the answer that remain after `cut` tokens. A sequence without a prompt has its first token in place of one.
@@ -50,8 +56,8 @@ fn side<'a>(prompt: &'a [u32], answer: &'a [u32], cut: usize) -> (&'a [u32], &'a
 /// The columns of a pair.
 #[derive(Clone, Debug)]
 pub struct PairColumns {
-    /// The prompt: text or messages. A row without it, or whose prompt is text beside answers that are whole conversations, has it
-    /// at the beginning of both answers. `None` = no such column is read.
+    /// The prompt: text or messages. A row without it, or whose prompt is text beside conversations, has it at the beginning of both
+    /// answers. `None` = no such column is read.
     pub prompt_key: Option<String>,
     pub chosen_key: String,
     pub rejected_key: String,
@@ -83,9 +89,14 @@ pub struct PairOptions {
 
 const FILLED: &str = "have a prompt of data.max_length tokens or more";
 const TOO_LONG: &str = "have a side of more than data.max_length tokens";
-const EQUAL: &str = "have two answers that are equal";
-const EQUAL_AFTER_CUT: &str = "have two answers that are equal once they are cut at data.max_length";
+pub(super) const EQUAL: &str = "have two answers that are equal";
+pub(super) const EQUAL_AFTER_CUT: &str = "have two answers that are equal once they are cut at data.max_length";
 const NO_ANSWER: &str = "have an answer without tokens";
+
+/// The note of a pair whose whole sides are scored, and which has nothing that both answer.
+const NO_PROMPT: &str = "have no prompt, and answers that do not begin alike: the answers alone are scored; data.prompt_key names the \
+                         column of prompts";
+
 /// Reads pairs, and warns of what is left out.
 ///
 /// # Errors
@@ -105,18 +116,23 @@ pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOption
 
 /// Opens files that have the columns of pairs.
 pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
-    let optional: Vec<&str> = columns.prompt_key.iter().chain(&columns.margin_key).map(String::as_str).collect();
-    let optional = [optional, columns.chat.names(), MEDIA_COLUMNS.to_vec()].concat();
-    let rows = Rows::read(files, &[&columns.chosen_key, &columns.rejected_key], &optional);
-    let settings = [("data.chosen_key", columns.chosen_key.as_str()), ("data.rejected_key", &columns.rejected_key)];
-    rows.map_err(|error| with_remedies(error, &settings))
+    let prompt: Vec<&str> = columns.prompt_key.iter().map(String::as_str).collect();
+    let optional = [prompt, columns.chat.names(), MEDIA_COLUMNS.to_vec()].concat();
+    let margin = columns.margin_key.iter().map(|key| ("data.margin_key", key.as_str()));
+    let answers = [("data.chosen_key", columns.chosen_key.as_str()), ("data.rejected_key", &columns.rejected_key)];
+    let settings: Vec<(&str, &str)> = answers.into_iter().chain(margin).collect();
+    let required: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
+    Rows::read(files, &required, &optional).map_err(|error| with_remedies(error, &settings))
 }
 
 fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<Outcome<Pair>> {
     let texts = PairTexts::read(row, tokenizer, &options.columns, &options.chat_kwargs)?;
     let (place, mut notes) = (RowPlace::of(row), Vec::new());
     let Tokens { prompt, answers: [chosen, rejected] } = match options.answers {
-        Answers::Whole => texts.whole(tokenizer)?,
+        Answers::Whole => {
+            notes.extend(texts.prompt.is_none().then_some(NO_PROMPT));
+            texts.whole(tokenizer)?
+        }
         Answers::AfterPrompt => {
             let splits = texts.splits(tokenizer)?;
             notes.extend(splits.iter().any(|split| split.differs).then_some(OTHER_PROMPT));
@@ -125,17 +141,21 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<Outco
     };
     let margin = options.columns.margin_key.as_ref().map(|key| margin(row, key)).transpose()?.flatten();
     let pair = Pair { prompt, chosen, rejected, margin, row: place.clone(), cut: [0; 2] };
-    Ok(Outcome { result: cut(pair, options)?, notes, row: place })
+    let longest = pair.longest();
+    let result = cut(pair, options)?;
+    notes.extend((result.is_ok() && longest > options.max_length).then_some(CUT));
+    Ok(Outcome { result, notes, row: place })
 }
 
 /// Cuts the sides to `max_length`; the error is the reason for leaving the pair out.
 fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static str>> {
-    let max = options.max_length;
+    let (max, given, longest) = (options.max_length, pair.prompt.len(), pair.longest());
+    if given == 0 && (pair.chosen.is_empty() || pair.rejected.is_empty()) {
+        return Ok(Err(NO_ANSWER));
+    }
     if pair.chosen == pair.rejected {
         return Ok(Err(EQUAL));
     }
-    let given = pair.prompt.len();
-    let longest = given + pair.chosen.len().max(pair.rejected.len());
     if longest > max {
         match options.truncation {
             Overlong::Error => bail!(
@@ -143,7 +163,13 @@ fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static st
                  data.truncation=right or left, or leave them out with data.truncation=filter"
             ),
             Overlong::Filter => return Ok(Err(TOO_LONG)),
-            Overlong::Right if given >= max => return Ok(Err(FILLED)),
+            Overlong::Right if given >= max => {
+                return Ok(Err(match options.answers {
+                    Answers::AfterPrompt => FILLED,
+                    // The prompt is whatever both sides begin with, answers included.
+                    Answers::Whole => EQUAL_AFTER_CUT,
+                }));
+            }
             Overlong::Right => {
                 pair.chosen.truncate(max - given);
                 pair.rejected.truncate(max - given);
@@ -164,8 +190,8 @@ fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static st
 
 fn margin(row: &Row, key: &str) -> Result<Option<f64>> {
     match row.values.get(key) {
-        None => row.column(key).map(|_| None),
-        Some(Value::Null) => Ok(None),
+        // Some row of the file has the column, and in a table the others would have null.
+        None | Some(Value::Null) => Ok(None),
         Some(value) => value
             .as_f64()
             .filter(|margin| margin.is_finite())
@@ -199,11 +225,18 @@ impl PairTexts {
                 let wholes = [chosen, rejected].map(|answer| prompt.clone() + &answer);
                 Ok(Self { form: Form::Plain, prompt: Some(prompt), wholes })
             }
-            // A text beside whole conversations repeats what they begin with.
-            (None | Some(Said::Text(_)), (Said::Messages(chosen), Said::Messages(rejected))) => {
+            (asked @ (None | Some(Said::Text(_))), (Said::Messages(chosen), Said::Messages(rejected))) => {
                 let same = chosen.iter().zip(&rejected).take_while(|(a, b)| a == b).count();
                 let same = same.min(chosen.len().min(rejected.len()).saturating_sub(1));
                 let prompt = chosen[..same].to_vec();
+                if let (Some(key), Some(Said::Text(text))) = (key, &asked) {
+                    // Many data sets repeat as text what both conversations begin with.
+                    ensure!(
+                        prompt.iter().any(|message| says(message, text)),
+                        "column \"{key}\" is text and the conversations do not begin with it: write it as a list of messages, or \
+                         data.prompt_key=null where the conversations are whole without it"
+                    );
+                }
                 Self::rendered(row, tokenizer, columns, chat_kwargs, prompt, [chosen, rejected])
             }
             (Some(Said::Messages(prompt)), (Said::Messages(chosen), Said::Messages(rejected))) => {
@@ -239,10 +272,7 @@ impl PairTexts {
     /// If nothing tells the prompt from the answers.
     pub fn splits(&self, tokenizer: &Tokenizer) -> Result<[Split; 2]> {
         let Some(prompt) = &self.prompt else {
-            bail!(
-                "it has no prompt: there is no column of it, and the two answers do not begin alike; name the column with \
-                 data.prompt_key"
-            );
+            bail!("it has no prompt of its own, and the two answers do not begin alike; name the column with data.prompt_key");
         };
         let asked = self.form.encode(tokenizer, prompt)?;
         let split = |whole| split_after(tokenizer, self.form, prompt, &asked, whole);
@@ -277,6 +307,11 @@ impl Tokens {
 
 /// What two texts begin with alike, without a space right before the difference: it belongs to the answers.
 fn begin_alike<'a>(a: &'a str, b: &str) -> &'a str {
-    let same = a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map_or(a.len().min(b.len()), |((at, _), _)| at);
-    a[..same].strip_suffix(' ').unwrap_or(&a[..same])
+    let same = alike(a, b);
+    same.strip_suffix(' ').unwrap_or(same)
+}
+
+/// True if the content of a message is this text; data sets differ in the spaces around it.
+fn says(message: &Value, text: &str) -> bool {
+    content::joined(message)["content"].as_str().is_some_and(|content| content.trim() == text.trim())
 }

@@ -79,6 +79,12 @@ pub(super) fn split_after(tokenizer: &Tokenizer, form: Form, prompt: &str, asked
     Ok(Split { prompt: ids, answer, differs: same < asked.len() })
 }
 
+/// The text that two texts begin with.
+pub(super) fn alike<'a>(a: &'a str, b: &str) -> &'a str {
+    let same = a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map_or(a.len().min(b.len()), |((at, _), _)| at);
+    &a[..same]
+}
+
 /// The number of tokens that two sequences begin with alike.
 pub(super) fn common(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use super::overlong::CUT;
 use super::place::RowPlace;
 use super::tally::{Outcome, Read};
 use crate::data::media;
@@ -68,7 +69,11 @@ pub struct StepOptions {
     pub cut: bool,
 }
 
-const NO_STEP: &str = "have no judged step within data.max_length tokens";
+const NO_STEP: &str = "have no judged step";
+const NO_STEP_LEFT: &str = "have no judged step within data.max_length tokens";
+
+/// The note of a row that is cut before its last judged step.
+const LOST_STEPS: &str = "lose judged steps beyond data.max_length";
 
 /// Reads rows of steps, and warns of what is left out.
 ///
@@ -116,11 +121,18 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outco
         tokens <= max || options.cut,
         "it has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
     );
+    let judged = marks.len();
     ids.truncate(max);
     marks.retain(|mark| mark.at < max);
-    let place = RowPlace::of(row);
-    let result = if marks.is_empty() { Err(NO_STEP) } else { Ok(Steps { ids, marks, row: place.clone() }) };
-    Ok(Outcome { result, notes: Vec::new(), row: place })
+    let (left, place) = (marks.len(), RowPlace::of(row));
+    let result = match left {
+        0 if judged == 0 => Err(NO_STEP),
+        0 => Err(NO_STEP_LEFT),
+        _ => Ok(Steps { ids, marks, row: place.clone() }),
+    };
+    let notes = [(tokens > max, CUT), (left < judged, LOST_STEPS)];
+    let notes = notes.into_iter().filter(|(holds, _)| *holds && left > 0).map(|(_, note)| note).collect();
+    Ok(Outcome { result, notes, row: place })
 }
 
 fn list<'a>(row: &'a Row, key: &str) -> Result<&'a [Value]> {
@@ -143,12 +155,12 @@ fn lists(row: &Row, tokenizer: &Tokenizer, keys: [&String; 3], separator: &str) 
         let step = step.as_str().with_context(|| format!("column \"{completions_key}\", step {i}: it must be text"))?;
         ids.extend(tokenizer.encode(step)?);
         ids.extend(&separator);
-        let label = judgement(label, tokenizer)
-            .and_then(|label| match label {
-                StepLabel::Token(_) => Err(anyhow!("it must be true, false, or a number from 0 to 1, not {label:?}")),
-                label => Ok(label),
-            })
-            .with_context(|| format!("column \"{labels_key}\", label {i}"))?;
+        ensure!(
+            !label.is_string(),
+            "column \"{labels_key}\", label {i}: it must be true, false, or a number from 0 to 1, not {label}; tokens judge the steps of \
+             texts that have data.placeholder_token in them"
+        );
+        let label = judgement(label, tokenizer).with_context(|| format!("column \"{labels_key}\", label {i}"))?;
         let at = ids.len().checked_sub(1).with_context(|| format!("column \"{completions_key}\", step {i}: it has no token"))?;
         marks.push(Mark { at, label });
     }
@@ -162,7 +174,7 @@ fn placeholders(
     labels_key: &str,
     placeholder: &str,
 ) -> Result<(Vec<u32>, Vec<Mark>)> {
-    let id = single(placeholder, tokenizer).context("data.placeholder_token")?;
+    let id = tokenizer.single(placeholder).context("data.placeholder_token")?;
     let text = row.column(input_key)?.as_str().with_context(|| format!("column \"{input_key}\" must be text"))?;
     let ids = tokenizer.encode(text)?;
     let places: Vec<usize> = ids.iter().enumerate().filter(|(_, other)| **other == id).map(|(at, _)| at).collect();
@@ -184,7 +196,7 @@ fn placeholders(
 fn judgement(label: &Value, tokenizer: &Tokenizer) -> Result<StepLabel> {
     match label {
         Value::Bool(right) => Ok(StepLabel::Right(*right)),
-        Value::String(text) => Ok(StepLabel::Token(single(text, tokenizer)?)),
+        Value::String(text) => Ok(StepLabel::Token(tokenizer.single(text)?)),
         Value::Number(share) => match share.as_f64().filter(|share| (0.0..=1.0).contains(share)) {
             // Whole numbers are TRL's spelling of wrong and right; a share is written with a point.
             Some(_) if share.as_u64() == Some(0) => Ok(StepLabel::Right(false)),
@@ -193,13 +205,5 @@ fn judgement(label: &Value, tokenizer: &Tokenizer) -> Result<StepLabel> {
             None => bail!("a number must lie between 0 and 1, not {share}"),
         },
         other => bail!("it must be true, false, the text of a token, or a number from 0 to 1, not {other}"),
-    }
-}
-
-/// The id of a text that is a single token.
-fn single(text: &str, tokenizer: &Tokenizer) -> Result<u32> {
-    match tokenizer.encode(text)?.as_slice() {
-        [id] => Ok(*id),
-        ids => bail!("{text:?} is {} tokens of the tokenizer, and must be one", ids.len()),
     }
 }

@@ -67,7 +67,7 @@ impl<T> Read<T> {
 impl Counted {
     fn add(&mut self, row: &RowPlace) {
         self.count += 1;
-        if self.first.len() < NAMED {
+        if self.first.len() < NAMED && !self.first.contains(row) {
             self.first.push(row.clone());
         }
     }
@@ -103,9 +103,10 @@ impl Tally {
         }
         let Some(reasons) = self.describe() else { return Ok(()) };
         if 2 * left_out > rows {
+            // Not every reason is the length.
+            let longer = if reasons.contains("data.max_length") { "raise data.max_length, or " } else { "" };
             bail!(
-                "{left_out} of {rows} {what} would be left out, more than half: {reasons}; raise data.max_length, or take such rows \
-                 out of the files"
+                "{left_out} of {rows} {what} would be left out, more than half: {reasons}; {longer}take such rows out of the files"
             );
         }
         tracing::warn!("left out {left_out} of {rows} {what}: {reasons}");

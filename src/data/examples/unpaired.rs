@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::overlong::Overlong;
-use super::pair::{PairColumns, PairTexts};
+use super::overlong::{CUT, Overlong};
+use super::pair::{EQUAL, EQUAL_AFTER_CUT, PairColumns, PairTexts};
 use super::place::RowPlace;
 use super::row_variables::ChatColumns;
 use super::said::{self, Said};
@@ -41,6 +41,11 @@ impl Unpaired {
     /// The prompt with the answer of another row.
     pub fn mismatched<'a>(&'a self, other: &'a Self) -> (&'a [u32], &'a [u32]) {
         self.answered_by(&other.completion)
+    }
+
+    /// True if both answer the same prompt. The two answers of a pair do, even where the chat template ends their prompts otherwise.
+    pub fn shares_prompt(&self, other: &Self) -> bool {
+        self.row == other.row || self.prompt == other.prompt
     }
 
     fn answered_by<'a>(&'a self, answer: &'a [u32]) -> (&'a [u32], &'a [u32]) {
@@ -97,9 +102,16 @@ pub fn read_unpaired(
     }
     let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
     let read = rows.each(move |_, row| {
-        let row_place = RowPlace::of(&row);
-        let splits = read_row(&row, &with, &of, &kwargs)?;
-        splits.into_iter().map(|(split, label)| finish(split, label, cut, row_place.clone())).collect::<Result<Vec<_>>>()
+        let place = RowPlace::of(&row);
+        match &of {
+            UnpairedColumns::Pairs(columns) => {
+                finish_pair(PairTexts::read(&row, &with, columns, &kwargs)?.splits(&with)?, cut, &place)
+            }
+            UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => {
+                let (split, label) = read_row(&row, &with, [prompt_key, completion_key, label_key], chat, &kwargs)?;
+                Ok(vec![finish(split, label, cut, place)?])
+            }
+        }
     })?;
     Ok(Read::of(read.into_iter().flatten().collect()))
 }
@@ -122,16 +134,10 @@ fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
 fn read_row(
     row: &Row,
     tokenizer: &Tokenizer,
-    columns: &UnpairedColumns,
+    [prompt_key, completion_key, label_key]: [&str; 3],
+    chat: &ChatColumns,
     chat_kwargs: &TemplateVariables,
-) -> Result<Vec<(Split, bool)>> {
-    let (prompt_key, completion_key, label_key, chat) = match columns {
-        UnpairedColumns::Pairs(columns) => {
-            let [chosen, rejected] = PairTexts::read(row, tokenizer, columns, chat_kwargs)?.splits(tokenizer)?;
-            return Ok(vec![(chosen, true), (rejected, false)]);
-        }
-        UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => (prompt_key, completion_key, label_key, chat),
-    };
+) -> Result<(Split, bool)> {
     media::refuse(row)?;
     let label = match row.column(label_key)? {
         Value::Bool(label) => Some(*label),
@@ -140,7 +146,7 @@ fn read_row(
     };
     let label = label.with_context(|| format!("column \"{label_key}\" must be true or false (also 1 or 0)"))?;
     let split = answered(row, tokenizer, [prompt_key, completion_key], chat, chat_kwargs)?;
-    Ok(vec![(split, label)])
+    Ok((split, label))
 }
 
 /// Reads the columns of a prompt and of its answer.
@@ -168,10 +174,31 @@ fn answered(
     }
 }
 
+/// The two answers of a pair. Those that are equal are both left out: nothing can be wanted and unwanted at once.
+fn finish_pair([chosen, rejected]: [Split; 2], cut: (usize, Overlong), row: &RowPlace) -> Result<Vec<Outcome<Unpaired>>> {
+    let differ = [chosen.differs, rejected.differs];
+    let left_out = |reason| -> Vec<_> {
+        let notes = |differs: bool| Vec::from_iter(differs.then_some(OTHER_PROMPT));
+        differ.map(|differs| Outcome { result: Err(reason), notes: notes(differs), row: row.clone() }).into()
+    };
+    if (&chosen.prompt, &chosen.answer) == (&rejected.prompt, &rejected.answer) {
+        return Ok(left_out(EQUAL));
+    }
+    let both = [finish(chosen, true, cut, row.clone())?, finish(rejected, false, cut, row.clone())?];
+    Ok(match &both {
+        [Outcome { result: Ok(chosen), .. }, Outcome { result: Ok(rejected), .. }]
+            if chosen.sequence() == rejected.sequence() =>
+        {
+            left_out(EQUAL_AFTER_CUT)
+        }
+        _ => both.into(),
+    })
+}
+
 fn finish(split: Split, label: bool, cut: (usize, Overlong), row: RowPlace) -> Result<Outcome<Unpaired>> {
     let (max_length, truncation) = cut;
     let (given, tokens) = (split.prompt.len(), split.prompt.len() + split.answer.len());
-    let notes = split.differs.then_some(OTHER_PROMPT).into_iter().collect();
+    let mut notes = Vec::from_iter(split.differs.then_some(OTHER_PROMPT));
     let row = Unpaired { prompt: split.prompt, completion: split.answer, label, row, max_length };
     let place = row.row.clone();
     let result = match truncation {
@@ -184,5 +211,34 @@ fn finish(split: Split, label: bool, cut: (usize, Overlong), row: RowPlace) -> R
         _ if row.completion.is_empty() || given == 0 && row.completion.len() < 2 => Err(NO_ANSWER),
         _ => Ok(row),
     };
+    notes.extend((result.is_ok() && tokens > max_length).then_some(CUT));
     Ok(Outcome { result, notes, row: place })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A pair whose answers are equal, or become so by the cut, is left out whole; other pairs are two answers to one prompt.
+    #[test]
+    fn pairs_of_equal_answers_are_left_out() {
+        let row = RowPlace { file: Arc::from(Path::new("pairs.jsonl")), index: 3 };
+        let split = |answer: &[u32]| Split { prompt: vec![1, 2], answer: answer.to_vec(), differs: false };
+        let read = |answers: [&[u32]; 2], cut| Read::of(finish_pair(answers.map(split), cut, &row).unwrap());
+        for (answers, cut, kept, reason) in [
+            ([&[5, 6, 9][..], &[5, 7, 9][..]], (4, Overlong::Right), 2, None),
+            ([&[5, 6, 7, 9], &[5, 6, 8, 9]], (4, Overlong::Right), 0, Some(EQUAL_AFTER_CUT)),
+            ([&[5, 6, 7, 9], &[5, 6, 8, 9]], (6, Overlong::Right), 2, None),
+            ([&[5, 9], &[5, 9]], (8, Overlong::Right), 0, Some(EQUAL)),
+            ([&[5, 6, 9], &[5, 6, 9]], (4, Overlong::Error), 0, Some(EQUAL)),
+            ([&[5, 9], &[5, 6, 9]], (4, Overlong::Filter), 1, Some(TOO_LONG)),
+        ] {
+            let read = read(answers, cut);
+            assert_eq!((read.kept.len(), read.tally.left_out(reason)), (kept, 2 - kept), "{answers:?} {cut:?}");
+            assert!(read.kept.windows(2).all(|two| two[0].shares_prompt(&two[1])), "{answers:?} {cut:?}");
+        }
+    }
 }

@@ -32,6 +32,21 @@ impl RmExample {
 }
 
 impl RmExample {
+    /// The margin of a pair; the judged positions of a text, and their judgements.
+    pub fn targets(&self) -> Vec<f64> {
+        match self {
+            Self::Pair(pair) => pair.margin.into_iter().collect(),
+            Self::Steps(text) => {
+                let at = text.at.iter().map(|&at| at as f64);
+                let judged = text.targets.iter().flat_map(|target| match *target {
+                    StepTarget::Class(label) => vec![label as f64],
+                    StepTarget::Shares(shares) => shares.to_vec(),
+                });
+                at.chain(judged).collect()
+            }
+        }
+    }
+
     /// The text with steps, unless this is a pair.
     pub fn text(&self) -> Option<&StepExample> {
         match self {

@@ -1,12 +1,12 @@
 //! What the settings make of a model: the head that it gets, and what is read of it.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::algorithm::ranking::{self, RankingLoss};
 use crate::config::RmConfig;
-use crate::config::schema::InitHead;
+use crate::config::schema::{Init, InitHead};
 use crate::data::Tokenizer;
-use crate::model::hf_config::Classifier;
+use crate::model::hf_config::{Classifier, HfConfig};
 use crate::model::{CausalLm, HeadInit, NewHead, Readout};
 
 /// What a run learns.
@@ -71,6 +71,17 @@ pub fn head(config: &RmConfig) -> Result<Option<(usize, Classifier)>> {
     })
 }
 
+/// True if the model begins with a head that `algorithm.init_head` describes.
+///
+/// # Errors
+/// If the loss is unknown, or config.json cannot be read.
+pub fn draws_head(config: &RmConfig) -> Result<bool> {
+    if head(config)?.is_none() || config.model.init == Init::Random {
+        return Ok(head(config)?.is_some());
+    }
+    Ok(HfConfig::read(config.model.path.as_path()).context("model.path")?.classifier().is_none())
+}
+
 /// The head that a language model gets.
 pub fn fresh_head(kind: Classifier, init: InitHead, seed: u64) -> NewHead {
     let init = match init {
@@ -84,17 +95,13 @@ pub fn fresh_head(kind: Classifier, init: InitHead, seed: u64) -> NewHead {
 /// What is read at a step.
 ///
 /// # Errors
-/// If one of `algorithm.reward_tokens` is no token.
+/// If one of `algorithm.reward_tokens` is no token, or two are the same.
 pub fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<StepReadout> {
     let Some(tokens) = config.algorithm.reward_tokens.as_ref().filter(|_| config.data.placeholder_token.is_some()) else {
         let labels = config.data.placeholder_token.is_none();
         return Ok(if labels { StepReadout::Labels } else { StepReadout::Vocabulary });
     };
-    let id = |text: &String| match tokenizer.encode(text)?.as_slice() {
-        [id] => Ok(*id),
-        ids => bail!("{text:?} is {} tokens of the tokenizer, and must be one", ids.len()),
-    };
-    let ids: Vec<u32> = tokens.0.iter().map(id).collect::<Result<_>>().context("algorithm.reward_tokens")?;
+    let ids = tokenizer.singles(&tokens.0).context("algorithm.reward_tokens")?;
     Ok(StepReadout::Tokens(ids))
 }
 

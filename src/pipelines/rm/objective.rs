@@ -30,7 +30,8 @@ pub fn choices() -> Vec<Choice> {
 /// The loss of pairs or of steps.
 pub struct Rm {
     form: Form,
-    padding: Padding,
+    /// `None` for a language model, whose tokenizer stays as it is.
+    padding: Option<Padding>,
 }
 
 impl Objective for Rm {
@@ -42,8 +43,7 @@ impl Objective for Rm {
     }
 
     fn draws(config: &RmConfig) -> Result<bool> {
-        let is_new = form::head(config)?.is_some() && HfConfig::read(config.model.path.as_path())?.classifier().is_none();
-        Ok(is_new && config.algorithm.init_head != InitHead::Zeros)
+        Ok(form::draws_head(config)? && config.algorithm.init_head != InitHead::Zeros)
     }
 
     fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<RmExample>> {
@@ -52,6 +52,10 @@ impl Objective for Rm {
 
     fn sequences(example: &RmExample) -> Vec<Sequence<'_>> {
         example.sequences()
+    }
+
+    fn targets(example: &RmExample) -> Vec<f64> {
+        example.targets()
     }
 
     fn decoder(config: &RmConfig) -> Result<DecoderConfig> {
@@ -90,10 +94,9 @@ impl Objective for Rm {
 
     fn build(config: &RmConfig, inputs: &Inputs<RmExample>, _model: &CausalLm) -> Result<Self> {
         let form = Form::of(config, &inputs.tokenizer)?;
-        let padding = Padding::choose(config.stage().model.tokenizer_folder(), inputs)?;
-        if form::head(config)?.is_some() {
-            padding.announce();
-        }
+        let choose = |_| Padding::choose(config.stage().model.tokenizer_folder(), inputs);
+        let padding = form::head(config)?.map(choose).transpose()?;
+        padding.iter().for_each(Padding::announce);
         Ok(Self { form, padding })
     }
 
@@ -105,7 +108,7 @@ impl Objective for Rm {
     }
 
     fn saved(&self, folder: &Path) -> Result<()> {
-        self.padding.write(folder)
+        self.padding.iter().try_for_each(|padding| padding.write(folder))
     }
 
     fn describe(config: &RmConfig, inputs: &Inputs<RmExample>) -> Result<Vec<(&'static str, String)>> {

@@ -84,18 +84,24 @@ impl Padding {
         }
     }
 
-    /// Makes the tokenizer in the model's folder of a checkpoint pad with the chosen token.
+    /// Makes the tokenizer in the model's folder of a checkpoint pad with the chosen token, in the files that may name one, of which it
+    /// gets the first if it has none.
     ///
     /// # Errors
     /// A file cannot be read or written.
     pub fn write(&self, checkpoint: &Path) -> Result<()> {
         let Self::Another(_, text) = self else { return Ok(()) };
-        for name in [TOKENIZER_CONFIG, SPECIAL_TOKENS] {
-            let path = checkpoint.join(HUGGINGFACE).join(name);
-            if let Some(mut settings) = object(&path)? {
-                settings.insert("pad_token".to_owned(), text.as_str().into());
-                write_json(&path, &settings)?;
-            }
+        let files = [TOKENIZER_CONFIG, SPECIAL_TOKENS].map(|name| checkpoint.join(HUGGINGFACE).join(name));
+        let mut known = Vec::new();
+        for path in &files {
+            known.extend(object(path)?.map(|settings| (path, settings)));
+        }
+        if known.is_empty() {
+            known.push((&files[0], Map::new()));
+        }
+        for (path, mut settings) in known {
+            settings.insert("pad_token".to_owned(), text.as_str().into());
+            write_json(path, &settings)?;
         }
         Ok(())
     }

@@ -3,16 +3,14 @@
 use anyhow::{Context, Result, bail};
 
 use super::example::{RmExample, StepExample};
-use super::form::{StepReadout, loss, step_readout};
+use super::form::{StepReadout, draws_head, loss, step_readout};
 use crate::algorithm::ranking::{Form, StepTarget};
 use crate::config::RmConfig;
 use crate::config::schema::StageTruncation;
 use crate::data::Tokenizer;
-use crate::data::examples::{
-    Answers, ChatColumns, PairColumns, PairOptions, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps,
-};
+use crate::data::examples::{Answers, PairColumns, PairOptions, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps};
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::Rows;
+use crate::pipelines::stage::{ChatKeys, Rows};
 
 /// Reads and tokenizes rows. What is left out is counted and named in the log.
 ///
@@ -21,6 +19,8 @@ use crate::pipelines::stage::Rows;
 pub(super) fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<RmExample>> {
     match loss(config)?.form {
         Form::Pairs(_) => {
+            let prompt: Vec<_> = config.data.prompt_key.iter().map(|key| ("data.prompt_key", key.as_str())).collect();
+            chat_keys(config).check::<RmConfig>(&rows.files, &prompt)?;
             let pairs = load_pairs(&rows.files, tokenizer, &pair_options(config)?)?;
             Ok(pairs.into_iter().map(RmExample::Pair).collect())
         }
@@ -41,17 +41,21 @@ fn pair_options(config: &RmConfig) -> Result<PairOptions> {
             chosen_key: data.chosen_key.clone(),
             rejected_key: data.rejected_key.clone(),
             margin_key: data.margin_key.clone().filter(|_| has_margin),
-            chat: ChatColumns {
-                tools_key: data.tools_key.clone(),
-                chat_template_kwargs_key: data.chat_template_kwargs_key.clone(),
-                enable_thinking_key: Some(data.enable_thinking_key.clone()),
-            },
+            chat: chat_keys(config).columns(),
         },
         answers: Answers::Whole,
         max_length: data.max_length,
         truncation: data.truncation.into(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
     })
+}
+
+fn chat_keys(config: &RmConfig) -> ChatKeys<'_> {
+    ChatKeys {
+        tools_key: &config.data.tools_key,
+        enable_thinking_key: &config.data.enable_thinking_key,
+        chat_template_kwargs_key: &config.data.chat_template_kwargs_key,
+    }
 }
 
 fn step_options(config: &RmConfig, training: bool) -> StepOptions {
@@ -106,7 +110,7 @@ fn target(label: StepLabel, readout: &StepReadout) -> Result<StepTarget> {
 /// The options that have no effect beside the others.
 ///
 /// # Errors
-/// If the loss is unknown.
+/// If the loss is unknown, or config.json cannot be read.
 pub(super) fn unused_options(config: &RmConfig) -> Result<Vec<UnusedOption>> {
     let loss = loss(config)?;
     let steps = matches!(loss.form, Form::Steps);
@@ -133,6 +137,7 @@ pub(super) fn unused_options(config: &RmConfig) -> Result<Vec<UnusedOption>> {
         (!lists, "data.train_on_last_step_only", if steps { LISTS } else { STEPS }),
         (placeholders, "data.prompt_key", LISTS),
         (placeholders, "algorithm.init_head", "a language model keeps its own head"),
+        (!draws_head(config)?, "algorithm.init_head", "model.path is a reward model, which keeps its head"),
         (!placeholders, "data.input_key", if steps { "it needs data.placeholder_token" } else { STEPS }),
         (!placeholders, "algorithm.reward_tokens", if steps { "it needs data.placeholder_token" } else { STEPS }),
     ];

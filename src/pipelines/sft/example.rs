@@ -3,7 +3,7 @@
 use crate::data::{Document, SftExample};
 use crate::model::Sequence;
 
-/// The sequences of an example, one for each document, whose first token is given and whose others are predicted.
+/// The sequences of an example, one for each document.
 pub(in crate::pipelines) fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
     let parts = example.documents.iter().map(Document::parts);
     parts.map(|(prompt, response, _)| Sequence { prompt, response }).collect()

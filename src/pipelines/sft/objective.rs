@@ -49,6 +49,10 @@ impl Objective for Sft {
         sequences(example)
     }
 
+    fn targets(example: &SftExample) -> Vec<f64> {
+        weights(example).into_iter().map(f64::from).collect()
+    }
+
     fn build(config: &SftConfig, _inputs: &Inputs<SftExample>, _model: &CausalLm) -> Result<Self> {
         let loss = token_loss::find(&config.algorithm.loss_type).context("unknown algorithm.loss_type")?;
         let SftAlgorithmConfig { loss_type: _, label_smoothing, neftune_noise_alpha } = config.algorithm;

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
+use crate::config::SftConfig;
 use crate::config::schema::{self, LossPart, OneOrMany, SftDataConfig};
 use crate::data::examples::{LossMask, SftColumns, SftOptions, load_sft, pack};
 use crate::data::{SftExample, Tokenizer};
@@ -35,7 +36,7 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
     };
     let documents = load_sft(&rows.files, tokenizer, &options)?;
     if data.text_key.is_none() {
-        keys.check(&rows.files)?;
+        keys.check::<SftConfig>(&rows.files, &[])?;
     }
     let Some(packing) = data.packing else { return Ok(documents.into_iter().map(SftExample::of).collect()) };
     units(pack(documents, packing.into(), data.unit_length()))

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::config::schema::Schema;
-use crate::config::{SftConfig, Value, defaults};
+use crate::config::{Value, defaults};
 use crate::data::examples::ChatColumns;
 use crate::data::rows::Rows;
+use crate::data::with_remedies;
 
 /// The settings that name these columns.
 #[derive(Clone, Copy)]
@@ -27,21 +28,24 @@ impl ChatKeys<'_> {
         }
     }
 
-    /// Checks that the columns are there. They may be missing, unless a setting names another column than the default.
+    /// Checks that these columns are there, and those that `more` settings name. They may be missing, unless a setting names another
+    /// column than the default of `C`.
     ///
     /// # Errors
     /// A column that is missing, with those that exist.
-    pub fn check(&self, files: &[PathBuf]) -> Result<()> {
-        let defaults = defaults(SftConfig::DEFAULT_NAME)?;
-        for (key, column) in [
+    pub fn check<C: Schema>(&self, files: &[PathBuf], more: &[(&str, &str)]) -> Result<()> {
+        let defaults = defaults(C::DEFAULT_NAME)?;
+        let own = [
             ("data.tools_key", self.tools_key),
             ("data.enable_thinking_key", self.enable_thinking_key),
             ("data.chat_template_kwargs_key", self.chat_template_kwargs_key),
-        ] {
+        ];
+        for &(key, column) in own.iter().chain(more) {
             let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
             if !is_default && !Rows::read(files, &[], &[column])?.has_column(column) {
                 // The column is read as a required one, so that the error names the columns that exist.
-                Rows::read(files, &[column], &[]).context(key)?;
+                let read = Rows::read(files, &[column], &[]).map_err(|error| with_remedies(error, &[(key, column)]));
+                read.context(key.to_owned())?;
             }
         }
         Ok(())

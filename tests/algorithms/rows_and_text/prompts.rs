@@ -277,8 +277,8 @@ fn shares_of_files_hold_in_every_epoch_and_resume_anywhere() {
     firsts.sort_unstable();
     firsts.dedup();
     assert_eq!(firsts, (0..8).collect::<Vec<_>>());
-    assert!(
-        error(Sampler::new(10, 3, true, 7, false).unwrap().with_shares(&[(10, 1.0), (0, 1.0)]))
-            .contains("data set 1 has no rows")
-    );
+    for (sets, why) in [([(10, 1.0), (0, 1.0)], "no rows"), ([(9, 1000.0), (1, 1.0)], "too small for one of the 10 rows")] {
+        let (set, said) = Sampler::new(10, 3, true, 7, false).unwrap().with_shares(&sets).unwrap_err();
+        assert!(set == 1 && said.contains(why), "{said}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Supervised examples: which tokens of a response or a conversation are learnt.
 
+use burnish::data::examples::{StepOptions, StepRows, read_pairs, read_sft, read_steps};
+
 use super::*;
 
 #[test]
@@ -24,6 +26,13 @@ fn sft_learns_the_response_and_its_end() {
             .contains("1 of 1 examples would be left out, more than half: 1 have no trained token within data.max_length")
     );
     assert!(error(load(Overlong::Error, 5)).contains("the example has 6 tokens"));
+    let read = read_sft(&files, &tokenizer, &SftOptions { overlong: Overlong::Right, max_length: 5, ..sft_options() }).unwrap();
+    assert!(format!("{:?}", read.tally).contains("are cut at data.max_length"), "{:?}", read.tally);
+    // No length mends a row of which nothing is trained.
+    let texts = SftOptions { columns: SftColumns::Text { text_key: "text".into() }, loss_mask: LossMask::ALL, ..sft_options() };
+    let message = error(load_sft(&jsonl(folder.path(), &[json!({"text": ""})]), &tokenizer, &texts));
+    assert!(message.contains("1 have no trained token (") && !message.contains("data.max_length"), "{message}");
+    let files = jsonl(folder.path(), &[json!({"extra_info": {"question": "1+2=", "answer": "3"}})]);
     let wrong_key = SftOptions { columns: answer("answers"), ..sft_options() };
     assert!(error(load_sft(&files, &tokenizer, &wrong_key)).contains("no field \"answers\"; its fields: answer, question"));
     // The data is text, but the default is a struct; the message says which setting to write.
@@ -187,12 +196,80 @@ fn messages_weigh_and_their_roles_are_chosen() {
     }
 }
 
+/// Where a turn begins does not depend on whether its text can be found in what the template writes.
+#[test]
+fn the_header_of_a_role_is_never_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let trims = "{% for m in messages %}{{ '+' ~ m.role ~ '-' ~ (m.content | trim) ~ '<|im_end|>' }}{% endfor %}";
+    let cases = [
+        (json!("11"), "11"),
+        (json!(" 11 "), "11"),
+        (json!([{"type": "text", "text": "11"}, {"type": "text", "text": "2"}]), "112"),
+        (json!("+"), "+"),
+        (json!("user"), "user"),
+        (json!(""), ""),
+    ];
+    let load = |template: &str, content: &Value| {
+        let tokenizer = chatml_tokenizer(folder.path(), template);
+        let turns = json!([{"role": "user", "content": content}, {"role": "assistant", "content": "2"}]);
+        let options = SftOptions { loss_roles: vec!["user".into()], ..conversations(Overlong::Error, 400) };
+        let document = load_sft(&jsonl(folder.path(), &[json!({"messages": turns})]), &tokenizer, &options)?.remove(0);
+        let learnt: Vec<u32> =
+            document.ids.iter().zip(&document.weights).filter(|(_, w)| **w == 1.0).map(|(id, _)| *id).collect();
+        tokenizer.decode(&learnt, false)
+    };
+    for (content, learnt) in cases {
+        assert_eq!(load(trims, &content).unwrap(), format!("{learnt}<|im_end|>"), "{content}");
+    }
+    let counts = trims.replace("m.role", "(m.content | length)");
+    for (template, content) in [(counts.as_str(), json!("11")), ("{{ '1<|im_end|>' }}", json!("11"))] {
+        let message = error(load(template, &content));
+        assert!(message.contains("row 0: column \"messages\": message 0: it is not known where its text begins"), "{message}");
+    }
+}
+
+/// What a message weighs counts, or is refused: by a mask without the assistant it would be lost.
+#[test]
+fn messages_of_prompts_and_answers_weigh_only_where_the_assistant_is_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = chatml_tokenizer(folder.path(), QWEN2);
+    let row = json!({
+        "prompt": [{"role": "user", "content": "11"}],
+        "completion": [{"role": "assistant", "content": "22", "train": false}, {"role": "user", "content": "1"},
+                       {"role": "assistant", "content": "3", "weight": 0.5}],
+    });
+    let files = jsonl(folder.path(), &[row]);
+    let load = |columns: &SftColumns, loss_mask| {
+        load_sft(&files, &tokenizer, &SftOptions { columns: columns.clone(), loss_mask, max_length: 400, ..sft_options() })
+    };
+    let columns = SftColumns::Completion { prompt_key: "prompt".into(), completion_key: "completion".into() };
+    for mask in [LossMask::ASSISTANT, LossMask { assistant: true, completion: true }] {
+        let document = &load(&columns, mask).unwrap()[0];
+        let weights: Vec<f32> = document.weights.iter().copied().filter(|weight| *weight != 0.0).collect();
+        assert_eq!(weights, [0.5; 2], "3 and its end");
+    }
+    let response = SftColumns::Response {
+        prompt_key: "completion".into(),
+        prompt_dict_keys: vec![],
+        response_key: "prompt".into(),
+        response_dict_keys: vec![],
+    };
+    for (columns, mask, needs) in [
+        (&columns, LossMask::COMPLETION, "data.loss_mask=[assistant,completion]"),
+        (&columns, LossMask::ALL, "data.loss_mask=[assistant,completion]"),
+        (&response, LossMask::COMPLETION, "data.messages_key"),
+    ] {
+        let message = error(load(columns, mask));
+        assert!(message.contains("column \"completion\": a message has a") && message.contains(needs), "{message}");
+    }
+}
+
 /// Every form of pairs, and what is refused or left out by name.
 #[test]
 fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = chatml_tokenizer(folder.path(), QWEN2);
-    let options = |truncation, max_length| PairOptions {
+    let options = |truncation, max_length, answers| PairOptions {
         columns: PairColumns {
             prompt_key: Some("prompt".into()),
             chosen_key: "chosen".into(),
@@ -200,12 +277,14 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
             margin_key: None,
             chat: sft_options().chat,
         },
-        answers: Answers::AfterPrompt,
+        answers,
         max_length,
         truncation,
         chat_kwargs: TemplateVariables::default(),
     };
-    let load = |rows: &[Value], truncation, max| load_pairs(&jsonl(folder.path(), rows), &tokenizer, &options(truncation, max));
+    let load = |rows: &[Value], truncation, max| {
+        load_pairs(&jsonl(folder.path(), rows), &tokenizer, &options(truncation, max, Answers::AfterPrompt))
+    };
     let text = |ids: &[u32]| tokenizer.decode(ids, false).unwrap();
     let explicit = json!({"prompt": "1+1=", "chosen": "2", "rejected": "33"});
     let implicit = json!({"chosen": "1+1=2", "rejected": "1+1=33"});
@@ -237,5 +316,76 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         let message = error(load(&rows, truncation, max));
         assert!(message.contains("rows.jsonl, row 0") && message.contains(part), "{message}");
     }
+    // Where a prompt comes from, and what is said of it where whole sides are scored.
+    let turn = |role: &str, content: &str| json!({"role": role, "content": content});
+    let talks = |prompt: &str| {
+        let side = |answer: &str| json!([turn("user", "1+1="), turn("assistant", answer)]);
+        json!({"prompt": prompt, "chosen": side("2"), "rejected": side("3")})
+    };
+    let answers = json!({"prompt": "1+1=", "chosen": [turn("assistant", "2")], "rejected": [turn("assistant", "3")]});
+    let (alone, equal_end) =
+        ("have no prompt, and answers that do not begin alike", "equal once they are cut at data.max_length");
+    let apart = "column \"prompt\" is text and the conversations do not begin with it: write it as a list of messages";
+    let no_prompt = "it has no prompt of its own";
+    for (row, max, after_prompt, whole) in [
+        (&explicit, 9, "", ""),
+        (&implicit, 9, "", ""),
+        (&json!({"question": "1+1=", "chosen": "2", "rejected": "33"}), 9, no_prompt, alone),
+        (&json!({"prompt": null, "chosen": "2", "rejected": "33"}), 9, no_prompt, alone),
+        (&talks("1+1= "), 99, "", ""),
+        (&talks("2+2="), 99, apart, apart),
+        (&answers, 99, apart, apart),
+        (&explicit, 6, "are cut at data.max_length", "are cut at data.max_length"),
+        (&json!({"prompt": "1", "chosen": "1111", "rejected": "1112"}), 4, equal_end, equal_end),
+    ] {
+        for (answers, said) in [(Answers::AfterPrompt, after_prompt), (Answers::Whole, whole)] {
+            let files = jsonl(folder.path(), std::slice::from_ref(row));
+            let said_of = match read_pairs(&files, &tokenizer, &options(Overlong::Right, max, answers)) {
+                Ok(read) => format!("{:?}", read.tally),
+                Err(error) => format!("{error:#}"),
+            };
+            assert!(said_of.contains(said), "{row} {answers:?}: {said_of}");
+            let is_silent = said_of.ends_with("left_out: {}, noted: {} }");
+            assert_eq!(is_silent, said.is_empty(), "{row} {answers:?}: {said_of}");
+        }
+    }
+    let bare = chatml_tokenizer(folder.path(), "{% for m in messages %}{{ m.content }}{% endfor %}");
+    let empty = json!({"prompt": [], "chosen": [turn("user", "")], "rejected": [turn("user", "1")]});
+    let message = error(load_pairs(&jsonl(folder.path(), &[empty]), &bare, &options(Overlong::Right, 9, Answers::Whole)));
+    assert!(message.contains("1 have an answer without tokens"), "{message}");
     assert_eq!(load(&[explicit, equal], Overlong::Right, 5).unwrap().len(), 1, "half of the rows");
+}
+
+/// What a row of steps loses is said, and a judgement of another form is shown as it is written.
+#[test]
+fn judged_steps_that_are_cut_off_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = char_tokenizer(folder.path());
+    let rows = StepRows::Lists {
+        prompt_key: "prompt".into(),
+        completions_key: "completions".into(),
+        labels_key: "labels".into(),
+        separator: "\n".into(),
+        last_only: false,
+    };
+    for (steps, labels, max, parts) in [
+        (json!(["2", "33"]), json!([true, 0.5]), 8, vec!["left_out: {}, noted: {} }"]),
+        (
+            json!(["2", "33"]),
+            json!([true, 0.5]),
+            6,
+            vec!["are cut at data.max_length", "lose judged steps beyond data.max_length"],
+        ),
+        (json!(["2", "33"]), json!([true, 0.5]), 4, vec!["have no judged step within data.max_length tokens"]),
+        (json!([]), json!([]), 8, vec!["\"have no judged step\""]),
+        (json!(["2"]), json!(["+"]), 8, vec!["label 0: it must be true, false", "not \"+\"", "data.placeholder_token"]),
+    ] {
+        let row = json!({"prompt": "1+1", "completions": steps, "labels": labels});
+        let options = StepOptions { rows: rows.clone(), max_length: max, cut: true };
+        let said = match read_steps(&jsonl(folder.path(), &[row]), &tokenizer, &options) {
+            Ok(read) => format!("{:?}", read.tally),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(parts.iter().all(|part| said.contains(part)), "{max}: {said}");
+    }
 }

@@ -38,6 +38,11 @@ pub(super) fn completion(
             if mask.assistant {
                 return conversation::answer(prompt, answer, tokenizer, &variables, options);
             }
+            let unweighted = |key: &str, messages| {
+                conversation::unweighted(messages, "data.loss_mask=[assistant,completion]")
+                    .with_context(|| format!("column \"{key}\""))
+            };
+            let (prompt, answer) = (unweighted(prompt_key, prompt)?, unweighted(completion_key, answer)?);
             let render = |messages: Vec<Value>, asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
             let whole = render([prompt.clone(), answer].concat(), false)?;
             masked(tokenizer, Form::Rendered, &render(prompt, true)?, &whole, mask)
@@ -72,12 +77,16 @@ pub(super) fn response(
     tokenizer: &Tokenizer,
     options: &SftOptions,
 ) -> Result<Tokens> {
-    let messages = match follow(row, prompt_key, prompt_keys, "data.prompt_dict_keys")? {
+    let in_prompt = || format!("column \"{prompt_key}\"");
+    let messages: Value = match follow(row, prompt_key, prompt_keys, "data.prompt_dict_keys")? {
         Value::String(text) => {
-            content::refuse_written_messages(text).with_context(|| format!("column \"{prompt_key}\""))?;
+            content::refuse_written_messages(text).with_context(in_prompt)?;
             json!([{"role": "user", "content": text}])
         }
-        Value::Array(messages) => messages.iter().map(said::named).collect(),
+        Value::Array(messages) => {
+            let messages = messages.iter().map(said::named).collect();
+            conversation::unweighted(messages, "rows that are conversations (data.messages_key)").with_context(in_prompt)?.into()
+        }
         _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),
     };
     let response = follow(row, response_key, response_keys, "data.response_dict_keys")?;

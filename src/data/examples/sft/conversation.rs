@@ -27,15 +27,13 @@ pub(super) fn column(
         content::refuse_written_messages(text)?;
     }
     let list = messages.as_array().context("a conversation must be a list of messages")?;
-    let (list, weights) = weighted(list.iter().map(said::named).collect())?;
+    let list = list.iter().map(said::named).collect();
     if options.loss_mask == LossMask::ALL {
-        ensure!(
-            weights.iter().all(|weight| *weight == 1.0),
-            "a message has a \"{WEIGHT}\" or \"{TRAIN}\": they weigh what the assistant says, so they need data.loss_mask=assistant"
-        );
+        let list = unweighted(list, "data.loss_mask=assistant")?;
         let ids = tokenizer.encode(&tokenizer.apply_chat_template(&list.into(), false, variables)?)?;
         return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
     }
+    let (list, weights) = weighted(list)?;
     let said = assistant(list, &weights, tokenizer, variables, options)?;
     Ok(said.tokens)
 }
@@ -104,6 +102,19 @@ fn assistant(
     }
     notes.dedup();
     Ok(Assistant { tokens: Tokens { document, notes }, text, bytes })
+}
+
+/// Messages of which none weighs more or less than another, without the fields that say so. `needs`: the setting that weighs.
+///
+/// # Errors
+/// If one does.
+pub(super) fn unweighted(messages: Vec<Value>, needs: &str) -> Result<Vec<Value>> {
+    let (messages, weights) = weighted(messages)?;
+    ensure!(
+        weights.iter().all(|weight| *weight == 1.0),
+        "a message has a \"{WEIGHT}\" or \"{TRAIN}\": they weigh what the assistant says, so they need {needs}"
+    );
+    Ok(messages)
 }
 
 /// Takes the weights out of messages: `"weight": number`, or `"train": false` for 0.

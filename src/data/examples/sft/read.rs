@@ -8,7 +8,7 @@ use super::options::{SftColumns, SftOptions};
 use super::tokens::Tokens;
 use super::{answer, conversation, text};
 use crate::data::examples::document::Document;
-use crate::data::examples::overlong::Overlong;
+use crate::data::examples::overlong::{CUT, Overlong};
 use crate::data::examples::place::RowPlace;
 use crate::data::examples::tally::{Outcome, Read};
 use crate::data::media;
@@ -17,7 +17,8 @@ use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::tokenizer::Tokenizer;
 
 const TOO_LONG: &str = "have more than data.max_length tokens";
-const NOTHING: &str = "have no trained token within data.max_length tokens";
+const NOTHING: &str = "have no trained token";
+const NOTHING_LEFT: &str = "have no trained token within data.max_length tokens";
 
 /// Reads `files` in order, and warns of what is left out.
 ///
@@ -36,8 +37,11 @@ pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
     let (of, with) = (options.clone(), tokenizer.clone());
     let outcomes = rows.each(move |_, row| {
         media::refuse(&row)?;
-        let Tokens { document, notes } = tokens(&row, &with, &of)?;
-        Ok(Outcome { result: cut(document, &of)?, notes, row: RowPlace::of(&row) })
+        let Tokens { document, mut notes } = tokens(&row, &with, &of)?;
+        let is_longer = document.ids.len() > of.max_length;
+        let result = cut(document, &of)?;
+        notes.extend((is_longer && result.is_ok()).then_some(CUT));
+        Ok(Outcome { result, notes, row: RowPlace::of(&row) })
     })?;
     Ok(Read::of(outcomes))
 }
@@ -99,5 +103,8 @@ fn cut(mut document: Document, options: &SftOptions) -> Result<Result<Document, 
             }
         }
     }
-    Ok(if document.learns() { Ok(document) } else { Err(NOTHING) })
+    Ok(match document.learns() {
+        true => Ok(document),
+        false => Err(if length > max { NOTHING_LEFT } else { NOTHING }),
+    })
 }

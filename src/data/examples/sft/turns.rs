@@ -2,9 +2,10 @@
 //!
 //! By marks: the template says itself what the assistant writes (`{% generation %}`), and is right also where it writes earlier turns
 //! otherwise than the last. By prefixes: the beginning and the end of a turn are found by rendering what comes before it, with the
-//! generation prompt, and what comes up to its end; both must be what the whole begins with. It is an error, rather than a mask that
-//! is a token off, if a template writes earlier turns differently once others follow, or if the first token of a text merges with
-//! the template's.
+//! generation prompt, and what comes up to its end; both must be what the whole begins with. Nobody is asked to write the turns of
+//! other roles than the assistant: the header of such a turn is what the template writes alike before two different texts of it. It is
+//! an error, rather than a mask that is a token off, if a template writes earlier turns differently once others follow, or if the
+//! first token of a text merges with the template's.
 
 use std::ops::Range;
 
@@ -12,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::data::examples::document::Document;
+use crate::data::examples::seam::alike;
 use crate::data::template_variables::TemplateVariables;
 use crate::data::tokenizer::Tokenizer;
 
@@ -77,8 +79,8 @@ pub(super) fn by_prefixes(
     };
     let text = render(messages.len(), false)?;
     let span = |turn: &Turn| {
-        let (i, message) = (turn.index, &messages[turn.index]);
-        let speaks = message["role"] == "assistant";
+        let i = turn.index;
+        let speaks = messages[i]["role"] == "assistant";
         if i == 0 && speaks {
             bail!("message 0 is the assistant's: a message that it answers must come first");
         }
@@ -86,13 +88,57 @@ pub(super) fn by_prefixes(
         if !through.starts_with(&before) || !text.starts_with(&through) {
             bail!("message {i}: {REWRITES}");
         }
-        // What comes before the text of another role is its header, which nobody is asked to write.
-        let content = message["content"].as_str().filter(|_| !speaks);
-        let start = content.and_then(|content| through[before.len()..].find(content)).unwrap_or(0);
-        Ok(Span { bytes: before.len() + start..through.len(), weight: turn.weight, message: Some(i) })
+        let start = match speaks {
+            true => before.len(),
+            false => {
+                header_end(&messages[..=i], &before, &through, tokenizer, variables).with_context(|| format!("message {i}"))?
+            }
+        };
+        Ok(Span { bytes: start..through.len(), weight: turn.weight, message: Some(i) })
     };
     let spans = turns.iter().map(span).collect::<Result<_>>()?;
     Ok((text, spans, None))
+}
+
+/// The end, in `through`, of what the template writes before the text of the last message: what it writes before two other texts, which
+/// begin differently. `before`: the messages before the last one, rendered; `through`: all of them.
+fn header_end(
+    messages: &[Value],
+    before: &str,
+    through: &str,
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+) -> Result<usize> {
+    let render = |text| {
+        // It has the form of the message, for templates write a list of parts otherwise than a text.
+        let last = messages.last().and_then(|message| saying(message, text)).context("its content is not text")?;
+        let others = &messages[..messages.len() - 1];
+        tokenizer.apply_chat_template(&[others, &[last]].concat().into(), false, variables)
+    };
+    let [one, other] = [render("a")?, render("b")?];
+    let header = alike(&one, &other);
+    ensure!(
+        one != other && header.starts_with(before) && through.starts_with(header),
+        "it is not known where its text begins, for what the chat template writes before it depends on the text; take \"{}\" out of \
+         data.loss_roles, or give another template (model.custom_chat_template)",
+        messages.last().and_then(|message| message["role"].as_str()).unwrap_or_default()
+    );
+    Ok(header.len())
+}
+
+/// A message with another text in the place of its content, or of the first part of it; `None` if there is no text.
+fn saying(message: &Value, text: &str) -> Option<Value> {
+    let mut message = message.clone();
+    let content = message.get_mut("content")?;
+    let place = match content {
+        Value::Array(parts) => match parts.first_mut()? {
+            part @ Value::String(_) => part,
+            part => part.get_mut("text")?,
+        },
+        content => content,
+    };
+    place.is_string().then(|| *place = text.into())?;
+    Some(message)
 }
 
 const REWRITES: &str = "the text of the conversation up to here is not what the whole conversation begins with: the chat template \
