@@ -16,7 +16,8 @@
 //! 9. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
 //! The stages without rewards have tables of their own: [`token_loss`] (supervised fine-tuning, [`token_loss::TOKEN_LOSSES`]),
-//! [`preference`] (pairs and answers with a label, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models).
+//! [`preference`] (pairs and answers with a label, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models). Distillation on
+//! given texts and on the policy's own samples share [`top_k_divergence`].
 //!
 //! Each table is explicit: a new algorithm is one file and one line. The `doc` of an entry starts with a one-line summary, then
 //! gives the formula, the paper and the functions of verl, TRL or OpenRLHF that it agrees with.
@@ -34,6 +35,7 @@ pub mod ranking;
 pub mod reward_shaping;
 pub mod rollout_correction;
 pub mod token_loss;
+pub mod top_k_divergence;
 pub mod value_loss;
 
 mod column;

@@ -31,7 +31,6 @@ fn golden_steps_of_preference_optimisation() {
     for (name, golden) in names.iter().flat_map(|name| golden_steps::golden_steps(name)) {
         let rows = golden["rows"].as_array().unwrap().len();
         let mut settings = golden_steps::settings(&golden, &folder.path().join("rows.jsonl"), rows);
-        settings.push("data.max_length=64".to_owned());
         settings.push(format!("algorithm.loss_type={}", loss_type(&name, &golden["options"])));
         let reference = golden["model"].get("reference").filter(|reference| !reference.is_null());
         settings.extend(reference.map(|name| format!("ref.model.path={}", golden_steps::model(name))));
@@ -126,6 +125,8 @@ fn losses_that_do_not_go_together_are_refused() {
         (&["algorithm.loss_type=robust", "algorithm.label_smoothing=0.5"], "needs a number below 0.5"),
         (&["algorithm.loss_type=kto", "data.train_batch_size=1"], "another row of the batch"),
         (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[1]"], "1 numbers, and `algorithm.loss_type` 2 names"),
+        (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[1,-1]"], "no loss has a weight below 0"),
+        (&["algorithm.loss_type=[sigmoid,sft]", "algorithm.loss_weights=[0,0]"], "not all have 0"),
         (&["algorithm.loss_type=simpo", "algorithm.use_weighting=true"], "algorithm.use_weighting"),
         (
             &["algorithm.loss_type=nca_pair", "algorithm.f_divergence_type=forward_kl"],

@@ -39,6 +39,11 @@ impl PreferenceLoss {
         matches!(self.form, Form::Row { .. })
     }
 
+    /// Says whether the loss compares answers, with others or with a reference; the likelihood of chosen ones does not.
+    pub fn compares(&self) -> bool {
+        !matches!(self.form, Form::Nll)
+    }
+
     /// Returns what a run must provide for it.
     pub fn needs(&self) -> &'static [Need] {
         if self.reference { &[Need::Reference] } else { &[] }

@@ -10,10 +10,11 @@ pub const KTO: PreferenceLoss = PreferenceLoss {
     name: "kto",
     aliases: &[],
     doc: "KTO: desirable answers are to be likelier than the reference makes them, undesirable ones less likely, both measured from z.\n\
-          Formula: z = max(0, mean of log π(y′) − log π_ref(y′)) without gradient, y′ the answer of the row before in the mini-batch; \
+          Formula: z = max(0, mean of log π(y′) − log π_ref(y′)) without gradient, y′ an answer to another prompt: that of the row \
+          before in the mini-batch, or of one further back where neighbours have the same prompt; \
           desirable: w_d·(1 − σ(β(Δ − z))); undesirable: w_u·(1 − σ(β(z − Δ))).\n\
           Paper: Ethayarajh et al. 2024, KTO, arXiv:2402.01306.\n\
-          TRL: KTOTrainer, where the micro-batch is the mini-batch.\n\
+          TRL: KTOTrainer, where the micro-batch is the mini-batch, and y′ is of the row before though it has the same prompt.\n\
           OpenRLHF: KTOLoss, whose y′ is the answer of the row after.\n\
           When: feedback is a thumb up or down; 8 rows or more in a batch, desirable_weight and undesirable_weight so that both labels \
           weigh about the same.",

@@ -47,6 +47,12 @@ impl PairObjective {
         self.losses.iter().any(|(loss, ..)| loss.reference)
     }
 
+    /// Says whether some loss [compares answers](PreferenceLoss::compares). If none does, the rewards of [`metrics`](Self::metrics)
+    /// are no rewards.
+    pub fn compares(&self) -> bool {
+        self.losses.iter().any(|(loss, ..)| loss.compares())
+    }
+
     /// Says whether the log-probabilities of prompts are read.
     pub fn reads_prompts(&self) -> bool {
         self.losses.iter().any(|(loss, ..)| loss.nll.is_some_and(|nll| nll.prompts))
@@ -111,13 +117,13 @@ impl PairObjective {
         if self.use_weighting { (pair[0].typicality + pair[1].typicality).exp() } else { 1.0 }
     }
 
-    /// Returns what TRL reports of the pairs of a whole mini-batch; the first loss says what a reward is.
+    /// Returns what TRL reports of the pairs of a whole mini-batch; the first loss that compares answers says what a reward is.
     pub fn metrics(&self, pairs: &[AnsweredPair]) -> Vec<(&'static str, f64)> {
         let mean = |options: &Options, of: &dyn Fn(&Pair) -> f64| {
             let numbers = (0..pairs.len()).map(|i| of(&Match { policy: [i; 2], reference: [i; 2] }.pair(pairs, options)));
             numbers.sum::<f64>() / pairs.len() as f64
         };
-        let (first, _, options) = &self.losses[0];
+        let (first, _, options) = self.losses.iter().find(|(loss, ..)| loss.compares()).unwrap_or(&self.losses[0]);
         let beta = options.number("beta");
         let reward = |side: &Side| beta * (first.reward)(side, options).value;
         let log_prob = |side: &Side| if first.per_token { side.mean().value } else { side.log_prob.value };

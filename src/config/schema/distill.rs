@@ -81,19 +81,31 @@ impl TeacherConfig {
     }
 }
 
+impl DistillAlgorithmConfig {
+    /// True if the loss is the likelihood alone, so that nothing is asked of a teacher.
+    pub fn is_without_teacher(&self) -> bool {
+        self.kd_coef == 0.0
+    }
+}
+
 impl Schema for DistillConfig {
     const KIND: Kind = Kind::Distill;
 
     fn places(&mut self) -> Vec<Place<'_>> {
         let stored = self.teacher.is_stored();
         let mut places = stage::places(&mut self.model, &mut self.data.train_files, &mut self.data.val_files);
-        places.extend(one("teacher.path", Thing::Model { weights: !stored }, &mut self.teacher.path));
+        if !self.algorithm.is_without_teacher() {
+            places.extend(one("teacher.path", Thing::Model { weights: !stored }, &mut self.teacher.path));
+        }
         places
     }
 
     fn validate(&self, report: &mut Report) {
         stage::validate(self.stage(), report);
         let (teacher, algorithm) = (&self.teacher, &self.algorithm);
+        if algorithm.is_without_teacher() {
+            return;
+        }
         if teacher.path.is_none() && teacher.logits_file.is_none() {
             let help = "write teacher.path=FOLDER, or teacher.logits_file=FILE where a teacher has written one";
             report.wrong(

@@ -55,7 +55,7 @@ impl DistillationMode {
 
     /// True if a token may have a negative loss.
     pub fn is_signed(self) -> bool {
-        matches!(self, Self::K1 | Self::Kl | Self::ForwardKlTopk)
+        matches!(self, Self::K1 | Self::Kl)
     }
 }
 

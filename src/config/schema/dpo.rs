@@ -98,12 +98,14 @@ impl Schema for DpoConfig {
 
     fn validate(&self, report: &mut Report) {
         stage::validate(self.stage(), report);
-        if let Some(weights) = &self.algorithm.loss_weights
-            && weights.len() != self.algorithm.loss_type.0.len()
-        {
-            let (losses, weights) = (self.algorithm.loss_type.0.len(), weights.len());
-            let message = format!("`algorithm.loss_weights` has {weights} numbers, and `algorithm.loss_type` {losses} names");
+        let Some(weights) = &self.algorithm.loss_weights else { return };
+        let (losses, count) = (self.algorithm.loss_type.0.len(), weights.len());
+        if count != losses {
+            let message = format!("`algorithm.loss_weights` has {count} numbers, and `algorithm.loss_type` {losses} names");
             report.wrong("algorithm.loss_weights", message, "write one number for each name, or null");
+        } else if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) || weights.iter().sum::<f64>() == 0.0 {
+            let message = format!("`algorithm.loss_weights` is {weights:?}: no loss has a weight below 0, and not all have 0");
+            report.wrong("algorithm.loss_weights", message, "write numbers that are 0 or more, one of them above 0");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The loss of distillation on a batch.
 
 use super::teacher::Teacher;
+use crate::algorithm::top_k_divergence;
 use crate::config::schema::{DistillAlgorithmConfig, DivergenceKind};
 use crate::data::SftExample;
 use crate::model::token_stats::TokenGrads;
@@ -52,6 +53,31 @@ struct Part {
     kd: Option<f64>,
 }
 
+impl Part {
+    /// The gradient of every token; `k`: of a teacher of whom only the most likely tokens are known.
+    fn token_grads(self, weights: &[f64], stats: &TokenStats, k: Option<usize>) -> TokenGrads {
+        let (_, slopes) = divergences(stats, k);
+        let of_likelihood = |share: f64| weights.iter().map(|weight| (-share * weight) as f32).collect();
+        let of_divergence = |share: f64| {
+            let each = weights.iter().zip(&slopes).map(|(weight, &slope)| (share * weight * f64::from(slope)) as f32);
+            each.collect::<Vec<f32>>()
+        };
+        TokenGrads {
+            log_prob: of_likelihood(self.nll.unwrap_or(0.0)),
+            entropy: vec![0.0; weights.len()],
+            full_kl: self.kd.map_or_else(Vec::new, of_divergence),
+        }
+    }
+}
+
+/// The divergence of every token, and its slope by what the head returns.
+fn divergences(stats: &TokenStats, k: Option<usize>) -> (Vec<f32>, Vec<f32>) {
+    match k {
+        Some(_) => top_k_divergence::bounded(&stats.full_kl),
+        None => (stats.full_kl.clone(), vec![1.0; stats.full_kl.len()]),
+    }
+}
+
 /// Sums over the trained tokens of a batch, each with its weight.
 #[derive(Default)]
 struct Sums {
@@ -93,21 +119,12 @@ pub(super) fn pass(
                 (Some(teacher), _) => Some(Comparison::TopK { teacher, least: loss.least }),
                 (None, teacher) => teacher.and_then(Teacher::model).map(|model| Comparison::Model(model, loss.divergence)),
             };
+            let k = tokens.as_ref().map(|top| top.k);
             match gradients.as_deref_mut() {
-                None => sums.add(
-                    part,
-                    &weights,
-                    &model.token_stats(&of_micro, part.temperature, comparison),
-                    tokens.as_ref().map(|top| top.k),
-                ),
+                None => sums.add(part, &weights, &model.token_stats(&of_micro, part.temperature, comparison), k),
                 Some(gradients) => model.backward(&of_micro, part.temperature, comparison, gradients, |stats| {
-                    sums.add(part, &weights, stats, tokens.as_ref().map(|top| top.k));
-                    let scaled = |factor: f64| weights.iter().map(|weight| (factor * weight) as f32).collect::<Vec<_>>();
-                    TokenGrads {
-                        log_prob: scaled(-part.nll.unwrap_or(0.0)),
-                        entropy: vec![0.0; weights.len()],
-                        full_kl: part.kd.map_or_else(Vec::new, scaled),
-                    }
+                    sums.add(part, &weights, stats, k);
+                    part.token_grads(&weights, stats, k)
                 }),
             }
         }
@@ -127,7 +144,7 @@ impl Sums {
             *self.nll.get_or_insert(0.0) += nll;
         }
         if let Some(share) = part.kd {
-            let divergence = sum(&stats.full_kl);
+            let divergence = sum(&divergences(stats, k).0);
             self.loss += share * divergence;
             *self.divergence.get_or_insert(0.0) += divergence;
         }
@@ -170,6 +187,9 @@ impl Sums {
 impl KdLoss {
     /// The loss, in words.
     pub fn describe(&self) -> String {
+        if self.kd_coef == 0.0 {
+            return "NLL".to_owned();
+        }
         let name = match self.divergence {
             Divergence::ForwardKl => "KL(teacher ‖ student)".to_owned(),
             Divergence::ReverseKl => "KL(student ‖ teacher)".to_owned(),
@@ -177,5 +197,29 @@ impl KdLoss {
             Divergence::Jsd { beta } => format!("Jensen-Shannon divergence with β {beta}"),
         };
         format!("{}·({name} at temperature {}) + {}·NLL", self.kd_coef, self.temperature, 1.0 - self.kd_coef)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the teacher's most likely tokens alone, a token whose sum is below 0 neither counts nor pulls; a whole distribution is
+    /// taken as it is, and NaN at a trained token is seen.
+    #[test]
+    fn only_sums_over_some_tokens_are_bounded_by_zero() {
+        let stats = TokenStats { full_kl: vec![-0.5, 0.25, f32::NAN], ..TokenStats::default() };
+        let part = Part { temperature: 1.0, nll: None, kd: Some(0.5) };
+        let weights = [0.5, 0.25, 0.0];
+        let loss = |weights: &[f64], k| {
+            let mut sums = Sums::default();
+            sums.add(part, weights, &stats, k);
+            (sums.loss, sums.divergence.unwrap())
+        };
+        for (k, divergence, slope) in [(Some(2), 0.0625, 0.0), (None, -0.1875, 0.25)] {
+            assert_eq!(loss(&weights, k), (0.5 * divergence, divergence), "k {k:?}");
+            assert_eq!(part.token_grads(&weights, &stats, k).full_kl, [slope, 0.125, 0.0], "k {k:?}");
+            assert!(loss(&[0.0, 0.0, 1.0], k).0.is_nan(), "k {k:?}");
+        }
     }
 }

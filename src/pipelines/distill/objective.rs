@@ -33,9 +33,20 @@ impl Objective for Distill {
     type Example = SftExample;
 
     fn unused_options(config: &DistillConfig) -> Result<Vec<UnusedOption>> {
+        const WITHOUT: &str = "algorithm.kd_coef is 0";
         let (teacher, algorithm) = (&config.teacher, &config.algorithm);
         let sparse = teacher.top_k.is_some() || teacher.logits_file.is_some();
+        let off = algorithm.is_without_teacher();
         let rows = [
+            (off, "teacher.path", WITHOUT),
+            (off, "teacher.dtype", WITHOUT),
+            (off, "teacher.top_k", WITHOUT),
+            (off, "teacher.logits_file", WITHOUT),
+            (off, "teacher.logits_dtype", WITHOUT),
+            (off, "algorithm.loss_type", WITHOUT),
+            (off, "algorithm.beta", WITHOUT),
+            (off, "algorithm.temperature", WITHOUT),
+            (off, "algorithm.log_prob_min_clamp", WITHOUT),
             (algorithm.loss_type != DivergenceKind::Jsd, "algorithm.beta", "it needs algorithm.loss_type=jsd"),
             (!sparse, "algorithm.log_prob_min_clamp", "it needs teacher.top_k or teacher.logits_file"),
             (teacher.logits_file.is_none(), "teacher.logits_dtype", "it needs teacher.logits_file"),
@@ -53,8 +64,12 @@ impl Objective for Distill {
         sft::sequences(example)
     }
 
+    fn targets(example: &SftExample) -> Vec<f64> {
+        sft::weights(example).into_iter().map(f64::from).collect()
+    }
+
     fn build(config: &DistillConfig, inputs: &Inputs<SftExample>, model: &CausalLm) -> Result<Self> {
-        let teacher = if config.algorithm.kd_coef > 0.0 { Some(Teacher::open(config, inputs, model)?) } else { None };
+        let teacher = (!config.algorithm.is_without_teacher()).then(|| Teacher::open(config, inputs, model)).transpose()?;
         Ok(Self { teacher, loss: KdLoss::of(&config.algorithm) })
     }
 
@@ -64,10 +79,14 @@ impl Objective for Distill {
     }
 
     fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {
-        if config.algorithm.kd_coef > 0.0 { teacher::memory(config, memory) } else { Ok(()) }
+        if config.algorithm.is_without_teacher() { Ok(()) } else { teacher::memory(config, memory) }
     }
 
     fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Vec<(&'static str, String)>> {
-        Ok(vec![("teacher", teacher::describe(config, inputs)?), ("loss", KdLoss::of(&config.algorithm).describe())])
+        let teacher = match config.algorithm.is_without_teacher() {
+            true => "none: algorithm.kd_coef is 0".to_owned(),
+            false => teacher::describe(config, inputs)?,
+        };
+        Ok(vec![("teacher", teacher), ("loss", KdLoss::of(&config.algorithm).describe())])
     }
 }

@@ -1,16 +1,17 @@
 //! The loss of a batch of answers with a label.
 
-use super::example::{PreferenceExample, compared, split};
+use super::example::PreferenceExample;
+use super::mismatched;
 use super::reference::Reference;
 use super::tokens::Tokens;
-use crate::algorithm::preference::{EvaluatedRows, LabelledAnswer, RowObjective, kl};
+use crate::algorithm::preference::{EvaluatedRows, LabelledAnswer, RowObjective};
 use crate::data::examples::Unpaired;
 use crate::model::token_stats::TokenGrads;
 use crate::model::{CausalLm, Gradients, Sequence, TokenStats};
 use crate::pipelines::stage::{Batch, Measured};
 
-/// A pass that gives KTO's z comes first, where it is read: of each prompt with the answer of the row before in the batch. Where the
-/// loss must know the whole batch and there are several micro-batches, another pass without gradient follows.
+/// A pass that gives KTO's z comes first, where it is read. Where the loss must know the whole batch and there are several
+/// micro-batches, another pass without gradient follows.
 pub fn pass(
     objective: &RowObjective,
     batch: &Batch<PreferenceExample>,
@@ -20,7 +21,7 @@ pub fn pass(
 ) -> Measured {
     let references = reference.log_probs(batch, 1.0);
     let rows: Vec<&Unpaired> = batch.examples.iter().map(|example| example.labelled()).collect();
-    let z = if objective.reads_mismatched() { mismatched(&rows, batch, reference, model) } else { 0.0 };
+    let z = if objective.reads_mismatched() { mismatched::z(batch, reference, model) } else { 0.0 };
     let sequences: Vec<Vec<Sequence>> = batch.examples.iter().map(|example| example.sequences()).collect();
     let of = |micro: &[usize]| -> Vec<Sequence> { micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect() };
     let micro_batches = batch.micro_batches(&sequences);
@@ -65,25 +66,4 @@ pub fn pass(
     let answers: Vec<LabelledAnswer> = answers.into_iter().flatten().collect();
     let metrics = objective.metrics(&answers, z).into_iter().chain(tokens.metrics()).collect();
     Measured { loss: objective.evaluate(&answers, z, count).loss, metrics }
-}
-
-/// KTO's z over a whole batch.
-fn mismatched(rows: &[&Unpaired], batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm) -> f64 {
-    let before = |i: usize| rows[(i + rows.len() - 1) % rows.len()];
-    let sequences: Vec<Sequence> = (0..rows.len())
-        .map(|i| {
-            let (prompt, response) = rows[i].mismatched(before(i));
-            Sequence { prompt, response }
-        })
-        .collect();
-    let mut ratios = vec![0.0; rows.len()];
-    for micro in batch.cut.micro_batches(&sequences) {
-        let of_micro: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
-        let stats = model.frozen().token_stats(&of_micro, 1.0, None);
-        for (&i, tokens) in micro.iter().zip(split(&of_micro, &stats.log_prob)) {
-            let policy: f64 = tokens.iter().map(|&lp| f64::from(lp)).sum();
-            ratios[i] = policy - compared(policy, reference.mismatched(sequences[i]), tokens.len());
-        }
-    }
-    kl(ratios.into_iter())
 }

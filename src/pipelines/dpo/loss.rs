@@ -63,6 +63,14 @@ impl Loss {
         matches!(self, Self::Rows(objective) if objective.reads_mismatched())
     }
 
+    /// True if answers are compared; the likelihood of chosen ones alone compares none, and there are no rewards.
+    pub fn compares(&self) -> bool {
+        match self {
+            Self::Pairs(objective) => objective.compares(),
+            Self::Rows(_) => true,
+        }
+    }
+
     /// The entries of the registry.
     pub fn entries(&self) -> Vec<&'static PreferenceLoss> {
         match self {

@@ -7,11 +7,13 @@
 //! | `rows`, `example` | rows from the settings of `data`; a row in tokens |
 //! | `reference`, `stored` | the reference, and the file of its log-probabilities |
 //! | `pairs`, `labelled` | the loss of a batch of each |
+//! | `mismatched` | KTO's z, of answers to other prompts |
 //! | `tokens` | means over the tokens of answers |
 
 mod example;
 mod labelled;
 mod loss;
+mod mismatched;
 mod objective;
 mod pairs;
 mod reference;

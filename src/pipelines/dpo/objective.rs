@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::example::PreferenceExample;
 use super::loss::Loss;
 use super::reference::{self, Reference};
-use super::{labelled, pairs, rows};
+use super::{labelled, mismatched, pairs, rows};
 use crate::algorithm::preference;
 use crate::config::DpoConfig;
 use crate::data::Tokenizer;
@@ -32,6 +32,8 @@ pub struct Dpo {
     beta: f64,
     /// True once it was said that both answers have become much less likely.
     said: AtomicBool,
+    /// True once it was said that a batch has only one prompt.
+    said_of_one_prompt: AtomicBool,
 }
 
 impl Objective for Dpo {
@@ -51,11 +53,19 @@ impl Objective for Dpo {
         example.sequences()
     }
 
+    fn targets(example: &PreferenceExample) -> Vec<f64> {
+        match example {
+            PreferenceExample::Pair { .. } => vec![],
+            PreferenceExample::Labelled(row) => vec![f64::from(u8::from(row.label))],
+        }
+    }
+
     fn build(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<Self> {
         let loss = Loss::of(config)?;
         let reference = Reference::build(config, &loss, inputs, model)?;
-        let ld_alpha = config.algorithm.ld_alpha.unwrap_or(1.0);
-        Ok(Self { loss, reference, ld_alpha, beta: config.algorithm.beta, said: AtomicBool::new(false) })
+        let ld_alpha = config.algorithm.ld_alpha.filter(|_| loss.compares()).unwrap_or(1.0);
+        let (said, said_of_one_prompt) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { loss, reference, ld_alpha, beta: config.algorithm.beta, said, said_of_one_prompt })
     }
 
     fn pass(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured {
@@ -64,7 +74,12 @@ impl Objective for Dpo {
                 let references = self.reference.log_probs(batch, self.ld_alpha);
                 pairs::pass(objective, batch, &references, self.ld_alpha, model, gradients)
             }
-            Loss::Rows(objective) => labelled::pass(objective, batch, &self.reference, model, gradients),
+            Loss::Rows(objective) => {
+                if objective.reads_mismatched() {
+                    mismatched::warn_of_one_prompt(batch, &self.said_of_one_prompt);
+                }
+                labelled::pass(objective, batch, &self.reference, model, gradients)
+            }
         };
         if batch.training {
             self.warn_of_falling(&measured, batch.step);

@@ -58,7 +58,9 @@ pub fn pass(
             evaluated = objective.evaluate(&answers, &whole);
         }
     }
-    let metrics = objective.metrics(&answers).into_iter().chain(tokens.metrics()).collect();
+    let of_answers = objective.metrics(&answers).into_iter();
+    let reported = of_answers.filter(|(name, _)| objective.compares() || !name.starts_with("rewards/"));
+    let metrics = reported.chain(tokens.metrics()).collect();
     Measured { loss: evaluated.loss, metrics }
 }
 

@@ -1,6 +1,6 @@
 //! The rows of preferences, from the settings of `data`.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
@@ -8,10 +8,10 @@ use crate::config::DpoConfig;
 use crate::config::schema::{Schema, StageTruncation};
 use crate::config::{Value, defaults};
 use crate::data::Tokenizer;
-use crate::data::examples::{Answers, ChatColumns, PairColumns, PairOptions, UnpairedColumns, load_pairs, load_unpaired};
+use crate::data::examples::{Answers, PairColumns, PairOptions, UnpairedColumns, load_pairs, load_unpaired};
 use crate::data::rows::Rows as Files;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::Rows;
+use crate::pipelines::stage::{ChatKeys, Rows};
 
 /// Reads and tokenizes rows. What is left out is counted and named in the log.
 ///
@@ -19,6 +19,8 @@ use crate::pipelines::stage::Rows;
 /// A file or row that cannot be read, with its name.
 pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Result<Vec<PreferenceExample>> {
     let data = &config.data;
+    let prompt: Vec<_> = data.prompt_key.iter().map(|key| ("data.prompt_key", key.as_str())).collect();
+    chat_keys(config).check::<DpoConfig>(&rows.files, &prompt)?;
     let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
     match Loss::of(config)? {
         Loss::Pairs(objective) => {
@@ -29,7 +31,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
                 truncation: data.truncation.into(),
                 chat_kwargs,
             };
-            let pairs = load_pairs(&rows.files, tokenizer, &options)?;
+            let pairs = load_pairs(&rows.files, tokenizer, &options).map_err(|error| with_loss_of_labels(config, rows, error))?;
             Ok(pairs.into_iter().map(|pair| PreferenceExample::pair(pair, objective.reads_prompts())).collect())
         }
         Loss::Rows(objective) => {
@@ -49,11 +51,14 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
     }
 }
 
-fn chat(config: &DpoConfig) -> ChatColumns {
-    ChatColumns {
-        tools_key: config.data.tools_key.clone(),
-        chat_template_kwargs_key: config.data.chat_template_kwargs_key.clone(),
-        enable_thinking_key: Some(config.data.enable_thinking_key.clone()),
+const NO_PROMPT: &str =
+    "data.prompt_key=null: answers with a label need the column of their prompts; write data.prompt_key=prompt";
+
+fn chat_keys(config: &DpoConfig) -> ChatKeys<'_> {
+    ChatKeys {
+        tools_key: &config.data.tools_key,
+        enable_thinking_key: &config.data.enable_thinking_key,
+        chat_template_kwargs_key: &config.data.chat_template_kwargs_key,
     }
 }
 
@@ -64,7 +69,7 @@ fn pair_columns(config: &DpoConfig) -> PairColumns {
         chosen_key: data.chosen_key.clone(),
         rejected_key: data.rejected_key.clone(),
         margin_key: None,
-        chat: chat(config),
+        chat: chat_keys(config).columns(),
     }
 }
 
@@ -84,11 +89,20 @@ fn unpaired_columns(config: &DpoConfig, rows: &Rows) -> Result<UnpairedColumns> 
         return Ok(UnpairedColumns::Pairs(pair_columns(config)));
     }
     Ok(UnpairedColumns::Single {
-        prompt_key: data.prompt_key.clone().unwrap_or_default(),
+        prompt_key: data.prompt_key.clone().context(NO_PROMPT)?,
         completion_key: data.completion_key.clone(),
         label_key: data.label_key.clone(),
-        chat: chat(config),
+        chat: chat_keys(config).columns(),
     })
+}
+
+/// Adds to the error of files that have answers with a label in place of pairs which loss learns from them.
+fn with_loss_of_labels(config: &DpoConfig, rows: &Rows, error: Error) -> Error {
+    let data = &config.data;
+    let columns = [data.completion_key.as_str(), &data.label_key, &data.chosen_key];
+    let has_labels = Files::read(&rows.files, &[], &columns)
+        .is_ok_and(|files| columns.map(|key| files.has_column(key)) == [true, true, false]);
+    if has_labels { anyhow!("{error:#}\n  or algorithm.loss_type=kto, which learns from answers with a label") } else { error }
 }
 
 /// KTO is advised to give wanted answers together 1 to 4/3 of the weight of the others.
@@ -113,6 +127,7 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     const PAIRS: &str = "algorithm.loss_type reads no pairs";
     const ROWS: &str = "algorithm.loss_type reads pairs";
     const LOSS: &str = "algorithm.loss_type does not read it";
+    const NO_ANSWERS: &str = "algorithm.loss_type compares no answers";
     const NO_REFERENCE: &str = "algorithm.loss_type has no reference";
     let (loss, reference) = (Loss::of(config)?, &config.reference);
     let of_rows = matches!(loss, Loss::Rows(_));
@@ -129,12 +144,14 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
         "algorithm.undesirable_weight",
     ];
     let by_loss = settings.map(|key| (unread(key), key, LOSS));
-    let without = !loss.reads_reference();
+    let (without, alone) = (!loss.reads_reference(), !loss.compares());
     let other = config.algorithm.f_divergence_type != crate::config::schema::FDivergenceType::AlphaDivergence;
     let rows = [
         (!of_rows, "data.completion_key", ROWS),
         (!of_rows, "data.label_key", ROWS),
         (of_rows, "algorithm.loss_weights", PAIRS),
+        (alone, "algorithm.beta", NO_ANSWERS),
+        (alone, "algorithm.ld_alpha", NO_ANSWERS),
         (other, "algorithm.f_alpha_divergence_coef", "algorithm.f_divergence_type is not alpha_divergence"),
         (without, "ref.model.path", NO_REFERENCE),
         (without, "ref.precompute_log_prob", NO_REFERENCE),

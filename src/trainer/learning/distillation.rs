@@ -7,6 +7,7 @@ use super::totals::Totals;
 use crate::algorithm::kl::KlPenalty;
 use crate::algorithm::loss::{LossColumns, LossResult, PolicyObjective};
 use crate::algorithm::policy_loss::Metric;
+use crate::algorithm::top_k_divergence;
 use crate::model::{CausalLm, Comparison, Divergence, Sequence, TokenStats, TopK};
 
 /// The teacher and the loss.
@@ -125,11 +126,10 @@ impl Distillation {
                 Distances { values, slopes }
             }
             Measure::Whole(_) => Distances { values: stats.full_kl.clone(), slopes: vec![1.0; stats.full_kl.len()] },
-            // The mass outside the k tokens takes no part, so the sum may be negative; verl makes that 0.
-            Measure::TopK { .. } => Distances {
-                values: stats.full_kl.iter().map(|x| if *x < 0.0 { 0.0 } else { *x }).collect(),
-                slopes: stats.full_kl.iter().map(|x| if *x < 0.0 { 0.0 } else { 1.0 }).collect(),
-            },
+            Measure::TopK { .. } => {
+                let (values, slopes) = top_k_divergence::bounded(&stats.full_kl);
+                Distances { values, slopes }
+            }
         }
     }
 }

@@ -1,0 +1,115 @@
+//! KTO's z: how much likelier the policy finds answers to other prompts than the reference does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::example::{PreferenceExample, compared, split};
+use super::reference::Reference;
+use crate::algorithm::preference::kl;
+use crate::data::examples::Unpaired;
+use crate::model::{CausalLm, Sequence};
+use crate::pipelines::stage::Batch;
+
+/// KTO's z over a whole batch: of the prompt of each row with the answer of its partner.
+pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm) -> f64 {
+    let rows = rows(batch);
+    let count = rows.len();
+    let before = || (0..count).map(|i| (i + count - 1) % count).collect();
+    let partners: Vec<usize> = partners(count, |i, j| rows[i].shares_prompt(rows[j])).unwrap_or_else(before);
+    let sequences: Vec<Sequence> = rows
+        .iter()
+        .zip(partners)
+        .map(|(row, partner)| {
+            let (prompt, response) = row.mismatched(rows[partner]);
+            Sequence { prompt, response }
+        })
+        .collect();
+    let mut ratios = vec![0.0; count];
+    for micro in batch.cut.micro_batches(&sequences) {
+        let of_micro: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
+        let stats = model.frozen().token_stats(&of_micro, 1.0, None);
+        for (&i, tokens) in micro.iter().zip(split(&of_micro, &stats.log_prob)) {
+            let policy: f64 = tokens.iter().map(|&lp| f64::from(lp)).sum();
+            ratios[i] = policy - compared(policy, reference.mismatched(sequences[i]), tokens.len());
+        }
+    }
+    kl(ratios.into_iter())
+}
+
+/// Warns once, by `said`, of a batch in which no row has another prompt.
+pub fn warn_of_one_prompt(batch: &Batch<PreferenceExample>, said: &AtomicBool) {
+    let rows = rows(batch);
+    if rows.windows(2).any(|two| !two[0].shares_prompt(two[1])) || said.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let (of, remedy) = match batch.training {
+        true => ("a batch", "data.shuffle=true or a larger data.train_batch_size brings several prompts into a batch"),
+        false => ("validation", "data.val_files with several prompts, or a larger data.val_max_samples, measure it"),
+    };
+    tracing::warn!(
+        "step {}: all answers of {of} are to one prompt, so kl is measured on answers to that prompt, not to another; {remedy}",
+        batch.step
+    );
+}
+
+fn rows<'a>(batch: &Batch<'a, PreferenceExample>) -> Vec<&'a Unpaired> {
+    batch.examples.iter().map(|example| example.labelled()).collect()
+}
+
+/// For each of `count` rows another one whose prompt is not the `same`; `None` if there is only one prompt. The last row comes before
+/// the first.
+///
+/// The partner is the row before, as in TRL. Where neighbours have the same prompt, it is the row as far before as the longest run of
+/// one prompt is long: so a row of each pair takes the answer of its own side of the pair before, and every answer is taken about as
+/// often, in whichever order the rows stand. If that row has the same prompt too, it is the nearest one before it that has another.
+fn partners(count: usize, same: impl Fn(usize, usize) -> bool) -> Option<Vec<usize>> {
+    let before = |i: usize, by: usize| (i + count - by) % count;
+    let first = (0..count).find(|&i| !same(i, before(i, 1)))?;
+    let mut nearest: Vec<usize> = (0..count).map(|i| before(i, 1)).collect();
+    let (mut run, mut longest) = (0, 0);
+    for i in (first..first + count).map(|i| i % count) {
+        let neighbour = before(i, 1);
+        if same(i, neighbour) {
+            nearest[i] = nearest[neighbour];
+            run += 1;
+        } else {
+            run = 1;
+        }
+        longest = longest.max(run);
+    }
+    let partner = |i: usize| {
+        let partner = before(i, longest);
+        if same(i, partner) { nearest[partner] } else { partner }
+    };
+    Some((0..count).map(partner).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each letter is a prompt.
+    #[test]
+    fn partners_have_another_prompt_in_any_order() {
+        for (prompts, expected) in [
+            // The row before, where no neighbours have the same prompt.
+            ("abcd", Some(vec![3, 0, 1, 2])),
+            ("abab", Some(vec![3, 0, 1, 2])),
+            // Pairs: chosen answers take chosen ones, rejected ones rejected.
+            ("aabbcc", Some(vec![4, 5, 0, 1, 2, 3])),
+            // The last row and the first are neighbours too.
+            ("abca", Some(vec![2, 3, 0, 1])),
+            ("aaabbc", Some(vec![3, 4, 5, 0, 1, 2])),
+            // More than half of the rows have one prompt.
+            ("aaab", Some(vec![3, 3, 3, 0])),
+            ("aabaca", Some(vec![2, 4, 5, 4, 1, 2])),
+            ("aaa", None),
+            ("a", None),
+        ] {
+            let letters = prompts.as_bytes();
+            let partners = partners(letters.len(), |i, j| letters[i] == letters[j]);
+            assert_eq!(partners, expected, "{prompts}");
+            let own = partners.iter().flatten().enumerate().find(|(i, partner)| letters[*i] == letters[**partner]);
+            assert_eq!(own, None, "{prompts}");
+        }
+    }
+}
