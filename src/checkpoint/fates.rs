@@ -72,22 +72,26 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),
     (Effect, &["data.prompt_dict_keys", "data.response_dict_keys", "data.max_length"]),
     (Effect, &["data.chosen_key", "data.rejected_key", "data.chat_template_kwargs_key", "data.completion_key", "data.label_key"]),
-    (Effect, &["ref.model.path", "algorithm.loss_type", "algorithm.loss_weights", "algorithm.beta", "algorithm.label_smoothing"]),
+    // The loss of a stage is also measured by its validation.
     (
-        Effect,
+        Validation,
+        &["ref.model.path", "algorithm.loss_type", "algorithm.loss_weights", "algorithm.beta", "algorithm.label_smoothing"],
+    ),
+    (
+        Validation,
         &["algorithm.f_divergence_type", "algorithm.f_alpha_divergence_coef", "algorithm.ld_alpha", "algorithm.use_weighting"],
     ),
     (
-        Effect,
+        Validation,
         &["algorithm.nll_loss_coef", "algorithm.discopop_tau", "algorithm.simpo_gamma", "algorithm.cpo_alpha", "algorithm.alpha"],
     ),
-    (Effect, &["algorithm.desirable_weight", "algorithm.undesirable_weight"]),
+    (Validation, &["algorithm.desirable_weight", "algorithm.undesirable_weight"]),
     (Free("the same numbers, kept or computed again"), &["ref.precompute_log_prob", "ref.log_prob_path"]),
     (Effect, &["data.margin_key", "data.completions_key"]),
     (Effect, &["data.labels_key", "data.step_separator", "data.train_on_last_step_only", "data.input_key"]),
     // These decide which head the model has; a head comes from the checkpoint.
     (Refused(CheckpointPart::Policy), &["data.placeholder_token", "algorithm.init_head"]),
-    (Effect, &["algorithm.center_rewards_coefficient", "algorithm.reward_tokens"]),
+    (Validation, &["algorithm.center_rewards_coefficient", "algorithm.reward_tokens"]),
     (Effect, &["data.text_key"]),
     (Effect, &["data.loss_mask", "data.loss_roles", "data.assistant_mask"]),
     (Refused(CheckpointPart::Policy), &["data.tokenizer", "model.tokenizer_path"]),
@@ -189,8 +193,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["algorithm.rollout_correction.rollout_*", "algorithm.rollout_correction.bypass_mode"]),
     (Effect, &["algorithm.rollout_correction.loss_type"]),
     (Effect, &["distillation.**"]),
-    (Effect, &["teacher.*", "algorithm.temperature", "algorithm.kd_coef"]),
-    (Effect, &["algorithm.log_prob_min_clamp"]),
+    (Validation, &["teacher.*", "algorithm.temperature", "algorithm.kd_coef"]),
+    (Validation, &["algorithm.log_prob_min_clamp"]),
 ];
 
 /// The setting of the initial KL coefficient.

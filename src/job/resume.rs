@@ -56,13 +56,13 @@ pub fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
 
 /// Leaves the record in `dir` of a run of which nothing is left as it is; only one that was stopped between its last checkpoint and its
 /// end is noted as finished. One that failed there, say in its last validation, stays failed.
-pub fn note_finished(dir: &Path, total_steps: u64) {
+pub fn note_finished(dir: &Path, step: u64, total_steps: u64) {
     let Ok(info) = RunInfo::read(dir) else { return };
     if [State::Finished, State::Failed].contains(&info.state) || info.total_steps != total_steps {
         return;
     }
     let ended = info.ended.or_else(|| Some(unix_time()));
-    let info = RunInfo { state: State::Finished, step: total_steps, error: None, phase: None, ended, ..info };
+    let info = RunInfo { state: State::Finished, step, error: None, phase: None, ended, ..info };
     if let Err(error) = info.write(dir) {
         tracing::warn!("that the run has finished is not recorded: {error:#}");
     }

@@ -85,8 +85,7 @@ impl<P: Pipeline> Run<P> {
                     }
                     result => result?,
                 };
-                self.follow_best(&validation)?;
-                self.follow_improvement(&validation)?;
+                self.follow(&validation).map_err(|error| self.saving(error))?;
                 metrics.extend(validation);
                 clock.report(&mut metrics);
             }
@@ -156,23 +155,19 @@ impl<P: Pipeline> Run<P> {
         Err(Interrupted(format!("interrupted after step {step}; {}", self.how_to_resume())).into())
     }
 
-    /// Notes whether this step, just validated and about to be saved, is the best so far.
-    fn follow_best(&mut self, validation: &Metrics) -> Result<()> {
-        let watched = &self.at.settings.watched;
-        let Some(metric) = &watched.metric else { return Ok(()) };
-        let best = Best { metric: metric.clone(), value: Best::value_of(metric, validation.iter())?, step: self.at.step };
-        if self.at.settings.saves_at(self.at.step) && best.replaces(self.best.as_ref(), watched.greater_is_better) {
+    /// Notes whether this step, just validated, is the best of those that are saved, and an improvement where the run stops early
+    /// without one.
+    fn follow(&mut self, validation: &Metrics) -> Result<()> {
+        let Watched { metric, greater_is_better } = &self.at.settings.watched;
+        let Some(metric) = metric else { return Ok(()) };
+        let value = Best::value_of(metric, validation.iter())?;
+        if let Some(stopping) = self.at.settings.early_stopping {
+            self.at.improvement = Some(stopping.follow(self.at.improvement.as_ref(), metric, value, *greater_is_better));
+        }
+        let best = Best { metric: metric.clone(), value, step: self.at.step };
+        if self.at.settings.saves_at(self.at.step) && best.replaces(self.best.as_ref(), *greater_is_better) {
             self.best = Some(best);
         }
-        Ok(())
-    }
-
-    /// Notes whether this step, just validated, is an improvement, where the run stops early without one.
-    fn follow_improvement(&mut self, validation: &Metrics) -> Result<()> {
-        let Watched { metric, greater_is_better } = &self.at.settings.watched;
-        let (Some(stopping), Some(metric)) = (self.at.settings.early_stopping, metric) else { return Ok(()) };
-        let value = Best::value_of(metric, validation.iter())?;
-        self.at.improvement = Some(stopping.follow(self.at.improvement.as_ref(), metric, value, *greater_is_better));
         Ok(())
     }
 

@@ -46,7 +46,14 @@ impl<P: Pipeline> Run<P> {
         if settings.val_only {
             tracing::info!("trainer.val_only=true: metrics go to the console alone");
         } else if run.at.is_done() {
-            note_finished(run.checkpoints.dir(), settings.total_steps);
+            note_finished(run.checkpoints.dir(), run.at.step, settings.total_steps);
+            if run.at.step < settings.total_steps {
+                tracing::warn!(
+                    "the run ended early, after step {}, and nothing is trained: trainer.early_stopping_patience must be larger, or \
+                     null, for more",
+                    run.at.step
+                );
+            }
         } else {
             let info = settings.info(tree, run.at.validated_after);
             run.at.record = Record::begin(info, session, &settings.loggers, settings.watched.clone(), output)?;

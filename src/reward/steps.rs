@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
 
 use crate::data::Tokenizer;
@@ -100,20 +100,19 @@ impl Steps {
         let score =
             *score.with_context(|| format!("the score of steps is one of {}, not {}", names.join(", "), options.score))?;
         ensure!(!options.separator.is_empty(), "the separator of steps is empty");
-        let single = |text: &String| match tokenizer.encode(text)?.as_slice() {
-            [id] => Ok(*id),
-            ids => bail!("{text:?} is {} tokens of the tokenizer, and must be one", ids.len()),
-        };
         let judges = match &options.placeholder {
             None => Judges::Labels,
             Some(placeholder) => {
-                let tokens: Vec<u32> =
-                    options.reward_tokens.iter().map(single).collect::<Result<_>>().context("reward tokens")?;
+                let tokens = tokenizer.singles(&options.reward_tokens).context("reward tokens")?;
                 ensure!(
                     tokens.len() > 1,
                     "a model that judges at a placeholder needs two reward tokens or more, the better one first"
                 );
-                Judges::Tokens { placeholder: placeholder.clone(), id: single(placeholder).context("the placeholder")?, tokens }
+                Judges::Tokens {
+                    placeholder: placeholder.clone(),
+                    id: tokenizer.single(placeholder).context("the placeholder")?,
+                    tokens,
+                }
             }
         };
         Ok(Self { tokenizer, separator: options.separator.clone(), judges, score })

@@ -57,6 +57,7 @@ pub fn settings(golden: &Value, data: &Path, units: usize) -> Vec<String> {
         format!("data.train_files={}", data.display()),
         "data.val_files=null".to_owned(),
         "data.shuffle=false".to_owned(),
+        "data.max_length=64".to_owned(),
         format!("data.train_batch_size={units}"),
         format!("data.micro_batch_size_per_gpu={units}"),
         "trainer.total_training_steps=2".to_owned(),

@@ -147,7 +147,7 @@ fn trained_reward_models_score_responses() {
 }
 
 /// Where the tokenizer pads with the token that ends texts, transformers would read scores before their end: the saved folder pads with
-/// another token.
+/// another token. So it does where no file says how the tokenizer pads.
 #[test]
 fn a_pad_token_that_ends_texts_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -155,14 +155,19 @@ fn a_pad_token_that_ends_texts_is_replaced() {
     copy(Path::new("data/arithmetic/model"), &tokenizer);
     let config = tokenizer.join("tokenizer_config.json");
     let text = std::fs::read_to_string(&config).unwrap().replace("\"pad_token\": \"<pad>\"", "\"pad_token\": \"<eos>\"");
-    std::fs::write(&config, text).unwrap();
-    let at = folder.path().join("run");
-    let more = ["trainer.total_training_steps=1", "data.val_files=null"].map(str::to_owned);
-    let settings = SMALL.iter().map(|setting| setting.to_string()).chain(more);
-    rm(&at, &settings.chain([format!("model.tokenizer_path={}", tokenizer.display())]).collect::<Vec<_>>());
-    let saved = |file: &str| -> Value {
-        serde_json::from_slice(&std::fs::read(at.join("global_step_1/huggingface").join(file)).unwrap()).unwrap()
-    };
-    assert_eq!(saved("config.json")["pad_token_id"], 0);
-    assert_eq!(saved("tokenizer_config.json")["pad_token"], "<pad>");
+    for file in [Some(text), None] {
+        match &file {
+            Some(text) => std::fs::write(&config, text).unwrap(),
+            None => std::fs::remove_file(&config).unwrap(),
+        }
+        let at = folder.path().join(if file.is_some() { "another" } else { "none" });
+        let more = ["trainer.total_training_steps=1", "data.val_files=null"].map(str::to_owned);
+        let settings = SMALL.iter().map(|setting| setting.to_string()).chain(more);
+        rm(&at, &settings.chain([format!("model.tokenizer_path={}", tokenizer.display())]).collect::<Vec<_>>());
+        let saved = |file: &str| -> Value {
+            serde_json::from_slice(&std::fs::read(at.join("global_step_1/huggingface").join(file)).unwrap()).unwrap()
+        };
+        assert_eq!(saved("config.json")["pad_token_id"], 0);
+        assert_eq!(saved("tokenizer_config.json")["pad_token"], "<pad>");
+    }
 }

@@ -118,10 +118,9 @@ fn golden_steps_of_supervised_fine_tuning() {
         }
         own.extend(options["loss_type"].as_str().map(|loss| format!("algorithm.loss_type={loss}")));
         // TRL's bfd cuts a row that is longer than a bin.
-        own.extend(match options["packing"] == true && packing == "bfd" {
-            true => [format!("data.max_length={longest}"), "data.truncation=right".to_owned()],
-            false => ["data.max_length=64".to_owned(), "data.truncation=error".to_owned()],
-        });
+        if options["packing"] == true && packing == "bfd" {
+            own.extend([format!("data.max_length={longest}"), "data.truncation=right".to_owned()]);
+        }
         let data = folder.path().join("rows.jsonl");
         let units = units(&[golden_steps::settings(&golden, &data, 1), own.clone()].concat());
         let settings = [golden_steps::settings(&golden, &data, units), own].concat();
@@ -147,12 +146,13 @@ fn units(settings: &[String]) -> usize {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A run whose validations no longer improve ends, with its last step saved, and the same command finds nothing left to do.
+/// A run whose validations no longer improve ends, with its best and its last step saved, and the same command finds nothing left to
+/// do. Mistakes about the metric are found before the first step.
 #[test]
 fn a_run_without_improvement_stops_early() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("run");
-    let run = |more: &[&str]| {
+    let command = |more: &[&str]| {
         let mut command = trainer(&["sft", "--config", "sft_trainer.yaml", "optim.lr=0", "data.train_batch_size=4"]);
         command.args([
             "data.train_max_samples=40",
@@ -160,19 +160,41 @@ fn a_run_without_improvement_stops_early() {
             "trainer.total_training_steps=9",
             "trainer.test_freq=1",
         ]);
-        command.args(["trainer.metric_for_best_model=val/loss", "trainer.early_stopping_patience=2", "trainer.save_freq=2"]);
+        command.args(["trainer.metric_for_best_model=val/loss", "trainer.early_stopping_patience=2", "trainer.save_freq=1"]);
         command.arg(format!("trainer.default_local_dir={}", at.display())).args(more);
-        String::from_utf8(succeed(command).stderr).unwrap()
+        command
     };
+    let run = |more: &[&str]| String::from_utf8(succeed(command(more)).stderr).unwrap();
+    for (mistake, said) in [
+        ("trainer.save_freq=2", "help: write trainer.save_freq=1"),
+        ("trainer.metric_for_best_model=eval_loss", "Did you mean \"val/loss\"?"),
+    ] {
+        let output = command(&[mistake]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(said) && !at.exists(), "{stderr}");
+    }
     let said = run(&[]);
     assert!(said.contains("no validation has improved for 2 in a row: the run ends after step 3"), "{said}");
     assert_eq!(rows(&at).len(), 3);
     assert!(at.join("global_step_3").is_dir());
     let file = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
-    assert_eq!(file("best_checkpointed_iteration.txt").trim(), "2");
+    assert_eq!(file("best_checkpointed_iteration.txt").trim(), "1");
     assert!(file("run.json").contains("finished"), "{}", file("run.json"));
-    run(&[]);
-    assert_eq!(rows(&at).len(), 3, "nothing is left to train");
+    let said = run(&[]);
+    assert!(said.contains("the run ended early, after step 3") && rows(&at).len() == 3, "nothing is left to train: {said}");
     run(&["trainer.early_stopping_patience=4"]);
     assert_eq!(rows(&at).len(), 5, "with more patience it goes on");
+    let said = run(&["algorithm.label_smoothing=0.5"]);
+    assert!(said.contains("validation is not what it was: algorithm.label_smoothing") && rows(&at).len() == 8, "{said}");
+    // Accuracy is better where it is greater.
+    let (accuracy, other) = ("val/mean_token_accuracy", folder.path().join("other"));
+    let more = ["optim.lr=1e-2", "trainer.total_training_steps=4", "trainer.early_stopping_patience=null"];
+    let place: [String; 2] =
+        [format!("trainer.metric_for_best_model={accuracy}"), format!("trainer.default_local_dir={}", other.display())];
+    run(&[&more[..], &[&place[0], &place[1]]].concat());
+    let values: Vec<f64> = rows(&other).iter().map(|(_, row)| row[accuracy].as_f64().unwrap()).collect();
+    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let step = 1 + values.iter().position(|value| *value == greatest).unwrap();
+    assert!(values.iter().any(|value| *value < greatest), "{values:?}");
+    assert_eq!(std::fs::read_to_string(other.join("best_checkpointed_iteration.txt")).unwrap(), step.to_string());
 }

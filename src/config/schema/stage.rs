@@ -168,7 +168,7 @@ pub struct StageTrainerConfig {
     pub resume_from_path: Option<Location>,
     pub max_ckpt_to_keep: Option<usize>,
     pub metric_for_best_model: Option<String>,
-    pub greater_is_better: bool,
+    pub greater_is_better: Option<bool>,
     pub early_stopping_patience: Option<usize>,
     pub early_stopping_threshold: f64,
     pub on_nonfinite: OnNonfinite,
@@ -222,6 +222,14 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
     if let (Some(_), None) = (trainer.early_stopping_patience, &trainer.metric_for_best_model) {
         let message = "`trainer.early_stopping_patience` needs `trainer.metric_for_best_model`, which says what must improve";
         report.wrong("trainer.early_stopping_patience", message, "write trainer.metric_for_best_model=val/loss");
+    }
+    let kept = trainer.save_freq.is_due_whenever(trainer.test_freq);
+    if trainer.early_stopping_patience.is_some() && !kept {
+        let (save, test) = (trainer.save_freq, trainer.test_freq);
+        let message = format!(
+            "`trainer.early_stopping_patience` ends the run some steps after the best one, which `trainer.save_freq={save}` need not save"
+        );
+        report.wrong("trainer.save_freq", message, format!("write trainer.save_freq={test}"));
     }
     template_date(data.chat_template_date, report);
     optim.optim().validate("optim", report);

@@ -215,6 +215,17 @@ impl Frequency {
         }
     }
 
+    /// True if it is due at every step at which another is due.
+    pub fn is_due_whenever(self, other: Self) -> bool {
+        match (self, other) {
+            (_, Self::Never) => true,
+            (Self::Steps(own), Self::Steps(other)) => other.get().is_multiple_of(own.get()),
+            (Self::Steps(own), Self::AfterEachEpoch) => own.get() == 1,
+            (Self::AfterEachEpoch, Self::AfterEachEpoch) => true,
+            (Self::Never | Self::AfterEachEpoch, _) => false,
+        }
+    }
+
     /// True if it is due after `step` of a run of `total_steps`; steps count from 1.
     pub fn is_due(self, step: u64, total_steps: u64, steps_per_epoch: u64) -> bool {
         let every = match self {

@@ -43,6 +43,11 @@ pub trait Objective: Sized {
     /// The sequences of an example, as they go through the model: the response is what is predicted.
     fn sequences(example: &Self::Example) -> Vec<Sequence<'_>>;
 
+    /// The numbers of an example, beside its ids, that the loss reads: weights, labels, a margin.
+    fn targets(_example: &Self::Example) -> Vec<f64> {
+        vec![]
+    }
+
     /// The shape of the model, from its config.json.
     ///
     /// # Errors

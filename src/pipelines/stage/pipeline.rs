@@ -13,6 +13,7 @@ use super::inputs::Inputs;
 use super::objective::Objective;
 use super::read::read;
 use super::settings::{cut, run_settings, unused_options};
+use crate::checkpoint::Best;
 use crate::config::Loaded;
 use crate::config::schema::StageConfig;
 use crate::data::Sampler;
@@ -37,7 +38,7 @@ pub struct Stage<O: Objective> {
     objective: O,
     learner: Learner,
     inputs: Inputs<O::Example>,
-    /// CRC-32, in hexadecimal, of the ids of the validation examples.
+    /// CRC-32, in hexadecimal, of the validation examples.
     validation_crc: String,
     state: StageState,
 }
@@ -58,11 +59,7 @@ impl<O: Objective> Pipeline for Stage<O> {
     }
 
     fn validate(&mut self, at: &mut Context) -> Result<Metrics> {
-        let rows: Vec<usize> = (0..self.inputs.val.len()).collect();
-        let examples = self.inputs.val.iter().collect();
-        let batch = Batch { examples, rows, training: false, step: at.step, cut: cut(&self.config) };
-        let Measured { loss, metrics } = self.objective.pass(&batch, &self.learner.model.frozen(), None);
-        Ok([("val/loss".to_owned(), loss)].into_iter().chain(named("val", metrics)).collect())
+        Ok(self.validated(self.inputs.val.len(), at.step))
     }
 
     fn step(&mut self, at: &mut Context) -> Result<Metrics> {
@@ -144,6 +141,23 @@ impl<O: Objective> Pipeline for Stage<O> {
     }
 }
 
+impl<O: Objective> Stage<O> {
+    /// The metrics of the first `count` validation examples after a step.
+    fn validated(&self, count: usize, step: u64) -> Metrics {
+        let examples = self.inputs.val.iter().take(count).collect();
+        let batch = Batch { examples, rows: (0..count).collect(), training: false, step, cut: cut(&self.config) };
+        let Measured { loss, metrics } = self.objective.pass(&batch, &self.learner.model.frozen(), None);
+        [("val/loss".to_owned(), loss)].into_iter().chain(named("val", metrics)).collect()
+    }
+
+    /// Checks, before the first step, that validation reports the metric that decides which step is the best. One example tells its
+    /// name as a rule; the others are asked only where it does not.
+    fn check_watched(&self, metric: &str) -> Result<()> {
+        let reports = |count| Best::value_of(metric, self.validated(count, 0).iter());
+        reports(1).or_else(|_| reports(self.inputs.val.len())).map(drop)
+    }
+}
+
 /// Builds everything that the run of a stage needs and finds the checkpoint that it resumes from. The holder of `interrupt` can ask
 /// the run to stop.
 ///
@@ -167,13 +181,11 @@ pub fn start<O: Objective>(mut loaded: Loaded<O::Config>, output: &Output, inter
     let mut settings = run_settings(&config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
     settings.model = format!("{}: {}", keys.model.path, learner.model.size());
     let validation_crc = crc::<O>(&inputs.val);
-    Run::start(
-        Stage { config, objective, learner, inputs, validation_crc, state: StageState::default() },
-        settings,
-        &loaded.tree,
-        output,
-        interrupt,
-    )
+    let stage = Stage { config, objective, learner, inputs, validation_crc, state: StageState::default() };
+    if let Some(metric) = &settings.watched.metric {
+        stage.check_watched(metric)?;
+    }
+    Run::start(stage, settings, &loaded.tree, output, interrupt)
 }
 
 /// The metrics behind a prefix.
@@ -190,9 +202,13 @@ fn ids<O: Objective>(row: usize, example: &O::Example) -> Vec<Value> {
     O::sequences(example).iter().map(line).collect()
 }
 
-/// CRC-32, in hexadecimal, of the ids of some examples.
+/// CRC-32, in hexadecimal, of some examples: their ids, and what else the loss reads of them.
 fn crc<O: Objective>(examples: &[O::Example]) -> String {
-    let ids = examples.iter().flat_map(O::sequences).flat_map(|sequence| [sequence.prompt, &[u32::MAX], sequence.response]);
-    let add = |crc, ids: &[u32]| ids.iter().fold(crc, |crc, id| IEEE.extend(crc, &id.to_le_bytes()));
-    format!("{:08x}", ids.fold(0, add))
+    let of_ids = |crc, ids: &[u32]| ids.iter().fold(crc, |crc, id| IEEE.extend(crc, &id.to_le_bytes()));
+    let of_example = |crc, example: &O::Example| {
+        let sequences = O::sequences(example);
+        let crc = sequences.iter().flat_map(|one| [one.prompt, &[u32::MAX], one.response]).fold(crc, of_ids);
+        O::targets(example).iter().fold(crc, |crc, target| IEEE.extend(crc, &target.to_le_bytes()))
+    };
+    format!("{:08x}", examples.iter().fold(0, of_example))
 }

@@ -1,6 +1,6 @@
 //! Reads the inputs of a stage, and checks that its model can take them.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::inputs::{Inputs, Rows};
 use super::objective::Objective;
@@ -32,7 +32,8 @@ pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example
         Sampler::new(train.len(), keys.data.train_batch_size, keys.data.shuffle, seed, true).context("data.train_batch_size")?;
     if let Some(weights) = keys.data.train_weights {
         let sets: Vec<(usize, f64)> = sets.into_iter().zip(weights.iter().copied()).collect();
-        sampler = sampler.with_shares(&sets).context("data.train_weights")?;
+        let named = |(set, why): (usize, String)| anyhow!("data.train_weights: {}: {why}", keys.data.train_files[set]);
+        sampler = sampler.with_shares(&sets).map_err(named)?;
     }
     let total_steps = match keys.trainer.total_training_steps {
         Some(steps) => steps as u64,

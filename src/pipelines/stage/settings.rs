@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::objective::Objective;
 use crate::config::schema::CheckpointContent::Extra;
-use crate::config::schema::{Init, ResumeMode, StageConfig, StageKeys};
+use crate::config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrainerConfig};
 use crate::job::checkpoint_parts::loaded;
 use crate::job::models::rate_follows_length;
 use crate::job::unused_options::UnusedOption;
@@ -33,7 +33,7 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
         on_nonfinite: trainer.on_nonfinite,
         val_before_train: false,
         val_only: false,
-        watched: Watched { metric: trainer.metric_for_best_model.clone(), greater_is_better: trainer.greater_is_better },
+        watched: watched(trainer),
         early_stopping: trainer
             .early_stopping_patience
             .map(|patience| EarlyStopping { patience: patience as u64, threshold: trainer.early_stopping_threshold }),
@@ -45,6 +45,13 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
         steps_per_epoch,
         total_steps,
     }
+}
+
+/// The metric that decides which step is the best. As in transformers, less is better of a name that ends in `loss`.
+fn watched(trainer: &StageTrainerConfig) -> Watched {
+    let metric = trainer.metric_for_best_model.clone();
+    let is_loss = metric.as_ref().is_some_and(|metric| metric.ends_with("loss"));
+    Watched { metric, greater_is_better: trainer.greater_is_better.unwrap_or(!is_loss) }
 }
 
 /// The options that have no effect beside the others.
@@ -68,6 +75,11 @@ pub(super) fn unused_options<O: Objective>(config: &O::Config) -> Result<Vec<Unu
             "trainer.test_freq chooses no step before it",
         ),
         (trainer.metric_for_best_model.is_none(), "trainer.greater_is_better", "trainer.metric_for_best_model is null"),
+        (
+            trainer.test_freq.is_never(),
+            "trainer.early_stopping_patience",
+            "trainer.test_freq=-1 validates after the last step alone",
+        ),
         (
             trainer.early_stopping_patience.is_none(),
             "trainer.early_stopping_threshold",

@@ -7,8 +7,8 @@
 //! where D is a [`Divergence`] from the distribution q of a second model, whose logits are made in the same tiles
 //! ([`Compared::Head`]), or from the k most likely tokens of a teacher, which were made before ([`Compared::TopK`]).
 //!
-//! [`types`] has what goes in and out, [`calls`] the functions, [`flex`] and [`composed`] their two bodies, [`divergence`] the
-//! formulas and [`top_k`] the sparse teacher.
+//! `types` has what goes in and out, `calls` the functions, `flex` and `composed` their two bodies, `divergence` the
+//! formulas and `top_k` the sparse teacher.
 
 mod calls;
 mod composed;
