@@ -24,6 +24,8 @@ pub struct MemoryEstimate {
     on_cpu: bool,
     /// A teacher that passes over every micro-batch of an update, and whether its head stands beside that of the policy.
     teacher: Option<(DecoderConfig, bool)>,
+    /// True if the head keeps logits until their gradient is known.
+    keeps_logits: bool,
     held: Vec<Item>,
     phases: Vec<(&'static str, Vec<Item>)>,
 }
@@ -51,7 +53,8 @@ impl MemoryEstimate {
         let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters) as Numbers;
         let inner = adapter.map_or(0, |adapter| adapter.rank as Numbers * adapter.factors.len() as Numbers);
         let shapes = adapter.map_or_else(|| decoder.shapes(), PeftAdapter::shapes);
-        let mut memory = Self { decoder, trained, shapes, inner, on_cpu, teacher: None, held: vec![], phases: vec![] };
+        let mut memory =
+            Self { decoder, trained, shapes, inner, on_cpu, teacher: None, keeps_logits: false, held: vec![], phases: vec![] };
         if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
             memory.held.push(Item {
                 name: "process so far",
@@ -81,6 +84,11 @@ impl MemoryEstimate {
     pub fn reference(&mut self, other: Option<&DecoderConfig>) {
         let note = if other.is_some() { "" } else { "shared with the weights until the first update" };
         self.hold("reference model", other.unwrap_or(&self.decoder).num_parameters() as Numbers, note);
+    }
+
+    /// The head of an update computes its logits once, for a loss that reads each token by itself.
+    pub fn by_token(&mut self) {
+        self.keeps_logits = self.on_cpu;
     }
 
     /// A teacher that passes over every micro-batch before the policy does. `in_head`: their heads are compared, tile by tile.
@@ -190,7 +198,7 @@ impl MemoryEstimate {
     /// Forward, backward and update; with `several` micro-batches, gradients are added to those of the ones before.
     pub fn update(&mut self, widest: Widest, several: bool, checkpointing: bool) {
         let (d, note) = (&self.decoder, format!("{} tokens", widest.rows));
-        let chunk = d.vocabulary_chunk(widest, self.on_cpu);
+        let chunk = if self.keeps_logits { d.kept_logits(widest) } else { d.vocabulary_chunk(widest, self.on_cpu) };
         let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
         let gradients = self.trained * if several { 2 } else { 1 };
         let blocks = if checkpointing { d.num_hidden_layers.max(1) as Numbers } else { 1 };

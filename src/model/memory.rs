@@ -192,6 +192,11 @@ impl DecoderConfig {
         self.logits(widest, if on_cpu { None } else { Some(5) })
     }
 
+    /// Logits that the CPU keeps for a loss that reads each token by itself.
+    pub fn kept_logits(&self, widest: Widest) -> Numbers {
+        (head::kept(widest.predicted, self.vocab_size) * self.vocab_size) as Numbers
+    }
+
     /// The numbers that the divergence from a reference of this shape adds to the head: the rows that predict a token, and one
     /// tile of logits. The composed head holds their logarithms, the ratios and their products instead of the tile.
     pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {

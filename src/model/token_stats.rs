@@ -9,6 +9,7 @@
 //! in the micro-batch, and a response's last token, which predicts nothing, does not go through it at all.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, s};
@@ -17,7 +18,9 @@ use super::causal_lm::CausalLm;
 use super::decoder::Pass;
 use super::gradients::Gradients;
 use super::noise::NoisyRows;
-use super::ops::{Compared, Head, Packed, Softcap, TopK, attention, cast, head_backward, head_stats, head_top_k, index};
+use super::ops::{
+    Compared, Head, Packed, Softcap, TopK, attention, cast, head_at_once, head_backward, head_stats, head_top_k, index,
+};
 
 pub use super::ops::Divergence;
 pub use super::ops::head::{TokenGrads, TokenStats};
@@ -215,9 +218,48 @@ impl CausalLm {
         gradients: &mut Gradients,
         loss: impl FnOnce(&TokenStats) -> TokenGrads,
     ) {
+        if sequences.iter().all(|sequence| sequence.response.is_empty()) {
+            loss(&TokenStats::default());
+            return;
+        }
+        self.backward_through(sequences, temperature, comparison, gradients, |head, targets, compared, d_w| {
+            let stats = head_stats(head, targets, compared);
+            let grads = loss(&stats.tokens);
+            head_backward(head, targets, &stats, &grads, compared, d_w)
+        });
+    }
+
+    /// Does what [`backward`](Self::backward) does, for a loss that is a sum over tokens, each of whose terms reads the statistics of its
+    /// token alone. `loss` gets the tokens in ranges, in order. Without anything to compare with, the logits are computed once.
+    ///
+    /// # Panics
+    /// Like [`backward`](Self::backward).
+    pub fn backward_by_token(
+        &self,
+        sequences: &[Sequence],
+        comparison: Option<Comparison>,
+        gradients: &mut Gradients,
+        mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
+    ) {
+        if comparison.is_some() {
+            let tokens = sequences.iter().map(|sequence| sequence.response.len()).sum();
+            return self.backward(sequences, 1.0, comparison, gradients, |stats| loss(0..tokens, stats));
+        }
+        self.backward_through(sequences, 1.0, None, gradients, |head, targets, _, d_w| head_at_once(head, targets, d_w, loss));
+    }
+
+    /// Makes a forward and backward pass whose head is `through`: it gets the policy's hidden states and matrix, the targets, what they
+    /// are compared with, and the gradient of the matrix to add to, and returns that of the hidden states.
+    fn backward_through(
+        &self,
+        sequences: &[Sequence],
+        temperature: f32,
+        comparison: Option<Comparison>,
+        gradients: &mut Gradients,
+        through: impl FnOnce(Head, &[u32], Option<Compared>, Option<&mut Tensor<2>>) -> Tensor<2>,
+    ) {
         let layout = if self.noise.is_some() { Layout::unshared(sequences) } else { Layout::of(sequences) };
         if layout.targets.is_empty() {
-            loss(&TokenStats::default());
             return;
         }
         // The other model's pass comes before the policy's, so that its memory is free when the policy's activations are made.
@@ -226,9 +268,7 @@ impl CausalLm {
         let noise = self.noise.as_ref().map(|noise| noise.draw(&layout.spans(sequences), shape, &self.device));
         self.through_trunk(&layout, noise, gradients, |hidden, gradients| {
             let input = self.head_input(hidden, temperature).within(other.vocabulary);
-            let (head, compared) = (input.view(), other.compared());
-            let stats = head_stats(head, &layout.targets, compared);
-            let grads = loss(&stats.tokens);
+            let head = input.view();
             let head_name = if self.net.lm_head.is_some() { HEAD } else { EMBEDDING };
             let trained = self.net.head().val().is_require_grad();
             let shape = self.net.head().val().dims();
@@ -237,7 +277,7 @@ impl CausalLm {
             let is_cut = |d: &&Tensor<2>| d.dims() != head.w.dims();
             let mut d_part = d_head.as_ref().filter(is_cut).map(|_| Tensor::zeros(head.w.dims(), &self.device));
             let d_w = d_part.as_mut().or(d_head.as_mut());
-            let d_hidden = head_backward(head, &layout.targets, &stats, &grads, compared, d_w) / input.divisor;
+            let d_hidden = through(head, &layout.targets, other.compared(), d_w) / input.divisor;
             if let (Some(all), Some(part)) = (&mut d_head, d_part) {
                 let rows = part.dims()[0];
                 all.inplace(|all| {
@@ -255,8 +295,8 @@ impl CausalLm {
         self.net.head().val().dims()[0]
     }
 
-    /// Runs everything but the head forward and backward; `noise` [rows, h] is added to the embedded tokens. `head` maps the hidden states [tokens, h] that predict the response
-    /// tokens, outside any graph, to the gradient with respect to them.
+    /// Runs everything but the head forward and backward; `noise` [rows, h] is added to the embedded tokens. `head` maps the hidden
+    /// states [tokens, h] that predict the response tokens, outside any graph, to the gradient with respect to them.
     pub(super) fn through_trunk(
         &self,
         layout: &Layout,

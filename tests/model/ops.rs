@@ -1,11 +1,14 @@
 //! Fused operations against the same maths composed of burn's own ops (values and gradients), and invariance under batching.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use burn::prelude::*;
 use burn::tensor::{FloatDType, activation};
-use burnish::model::ops::{self, Act, BLOCK, CacheView, Compared, Divergence, Head, Packed, Scoring, head_backward, head_stats};
-use burnish::model::token_stats::TokenGrads;
+use burnish::model::ops::{
+    self, Act, BLOCK, CacheView, Compared, Divergence, Head, Packed, Scoring, Softcap, head_at_once, head_backward, head_stats,
+};
+use burnish::model::token_stats::{TokenGrads, TokenStats};
 
 use crate::plain::{ACTS, device, plain_act, plain_attention, rnd};
 
@@ -266,6 +269,42 @@ fn head() {
             }
             close("d hidden", dh.cast(FloatDType::F32), hidden.grad(&grads).unwrap());
             close("d w", dw.cast(FloatDType::F32), w.grad(&grads).unwrap());
+        }
+    }
+}
+
+/// A loss that reads each token by itself gets the statistics and gradients of two passes, whatever is kept at a time and in both bodies.
+#[test]
+fn head_at_once_is_the_head_in_two_passes() {
+    let plain = Device::flex();
+    let softcap = Softcap { cap: 2.0, temperature: 0.7 };
+    for (n, h, v, softcap) in [(300, 5, 60_001, None), (7, 3, 50, Some(softcap))] {
+        let [hidden, w] = [[n, h], [v, h]].map(|shape| rnd(shape, &plain));
+        let targets: Vec<u32> = (0..n as u32).map(|i| i * 7919 % v as u32).collect();
+        let loss = |tokens: Range<usize>, stats: &TokenStats| TokenGrads {
+            log_prob: tokens.zip(&stats.log_prob).map(|(i, log_prob)| (i as f32).sin() * log_prob.exp()).collect(),
+            entropy: stats.entropy.iter().map(|entropy| 0.1 * entropy).collect(),
+            full_kl: vec![],
+        };
+        for dtype in [FloatDType::F32, FloatDType::F64] {
+            let [hidden, w] = [&hidden, &w].map(|x| x.clone().cast(dtype));
+            let head = Head { hidden: &hidden, w: &w, softcap };
+            let start = || Tensor::<2>::ones([v, h], &plain).cast(dtype);
+            let stats = head_stats(head, &targets, None);
+            let (mut two, mut one, mut seen) = (start(), start(), Vec::new());
+            let d_two = head_backward(head, &targets, &stats, &loss(0..n, &stats.tokens), None, Some(&mut two));
+            let d_one = head_at_once(head, &targets, Some(&mut one), |tokens, stats| {
+                assert_eq!(tokens.len(), stats.log_prob.len());
+                seen.extend_from_slice(&stats.log_prob);
+                loss(tokens, stats)
+            });
+            assert_eq!(seen.len(), n);
+            let f32 = |x: Tensor<2>| x.cast(FloatDType::F32);
+            close("d hidden", f32(d_one), f32(d_two));
+            close("d w", f32(one), f32(two));
+            for (one, two) in seen.iter().zip(&stats.tokens.log_prob) {
+                assert!((one - two).abs() <= 1e-5 * two.abs(), "{one}, not {two}");
+            }
         }
     }
 }

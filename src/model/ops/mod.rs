@@ -30,7 +30,7 @@ pub use activation::{act, glu};
 pub use attention::attention;
 pub use decode::{BLOCK, CacheView, Places, copy_rows, decode_attention, write_rows};
 pub(crate) use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
-pub use head::{Compared, Divergence, Head, Softcap, TopK, head_backward, head_stats, head_top_k};
+pub use head::{Compared, Divergence, Head, Softcap, TopK, head_at_once, head_backward, head_stats, head_top_k};
 pub use linear::{linear, linear_frozen};
 pub use norm::{layer_norm, rms_norm};
 pub use packed::{Packed, Pattern, Scoring, Segment};

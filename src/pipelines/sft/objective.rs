@@ -8,6 +8,7 @@ use crate::algorithm::token_loss::{self, TokenLoss};
 use crate::config::SftConfig;
 use crate::config::schema::SftAlgorithmConfig;
 use crate::data::{SftExample, Tokenizer};
+use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
 use crate::model::token_stats::{TokenGrads, TokenStats};
@@ -59,6 +60,13 @@ impl Objective for Sft {
         Ok(Self { loss, label_smoothing, neftune_noise_alpha, seed: config.trainer.seed })
     }
 
+    fn memory(config: &SftConfig, memory: &mut MemoryEstimate) -> Result<()> {
+        if config.algorithm.label_smoothing == 0.0 {
+            memory.by_token();
+        }
+        Ok(())
+    }
+
     fn pass(&self, batch: &Batch<SftExample>, model: &CausalLm, mut gradients: Option<&mut Gradients>) -> Measured {
         let given: Vec<Vec<f32>> = batch.examples.iter().map(|example| weights(example)).collect();
         let of_all = given.iter().flatten().map(|weight| f64::from(*weight)).sum();
@@ -72,10 +80,10 @@ impl Objective for Sft {
                 None => _ = self.add(&mut sums, &model.token_stats(&of_micro, 1.0, smoothed), &weights, of_all),
                 Some(gradients) => {
                     let noisy = self.noise(batch, &micro).map(|noise| model.with_noise(noise));
-                    noisy
-                        .as_ref()
-                        .unwrap_or(model)
-                        .backward(&of_micro, 1.0, smoothed, gradients, |stats| self.add(&mut sums, stats, &weights, of_all));
+                    let model = noisy.as_ref().unwrap_or(model);
+                    model.backward_by_token(&of_micro, smoothed, gradients, |tokens, stats| {
+                        self.add(&mut sums, stats, &weights[tokens], of_all)
+                    });
                 }
             }
         }
@@ -91,8 +99,8 @@ impl Sft {
         self.neftune_noise_alpha.map(|alpha| EmbeddingNoise { alpha, seed: self.seed, step: batch.step, keys })
     }
 
-    /// Adds the tokens of a micro-batch, and returns the gradient of the batch's loss by their statistics. `of_all`: the sum of the
-    /// weights of the whole batch.
+    /// Adds some tokens, and returns the gradient of the batch's loss by their statistics. `of_all`: the sum of the weights of the whole
+    /// batch.
     ///
     /// With label smoothing ε the loss of a token is (1 − ε)·loss + ε·mean_v(−log π_v) over the vocabulary, as in transformers.
     fn add(&self, sums: &mut Sums, stats: &TokenStats, weights: &[f32], of_all: f64) -> TokenGrads {

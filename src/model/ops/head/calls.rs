@@ -1,12 +1,15 @@
 //! The functions of the head: they check what they get and choose the body.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 
+use super::at_once::flex_at_once;
 use super::composed::{composed_backward, composed_stats, composed_top_k};
 use super::flex::{FlexCompared, flex_backward, flex_stats, flex_top_k};
 use super::tiles::FlexHead;
 use super::top_k::TopK;
-use super::types::{Compared, Head, HeadStats, TokenGrads};
+use super::types::{Compared, Head, HeadStats, TokenGrads, TokenStats};
 
 /// Computes the statistics of each token's distribution and target; the divergence only where there is something to compare with.
 ///
@@ -46,6 +49,29 @@ pub fn head_backward(
         (Some(head), None) => flex_backward(&head, targets, stats, g, None, dw, &policy.w.device()),
         (Some(head), Some(Some(other))) => flex_backward(&head, targets, stats, g, Some(&other), dw, &policy.w.device()),
         _ => composed_backward(policy, targets, stats, g, compared, dw),
+    }
+}
+
+/// Does what [`head_stats`] and [`head_backward`] do for a loss whose gradient at a token reads the statistics of that token alone, with
+/// nothing to compare: `loss` maps the statistics of a range of tokens to their gradients, and is called for all ranges in order. On the
+/// CPU the logits are then computed once.
+///
+/// # Panics
+/// Like these.
+pub fn head_at_once(
+    policy: Head,
+    targets: &[u32],
+    dw: Option<&mut Tensor<2>>,
+    mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
+) -> Tensor<2> {
+    check(policy, targets, None);
+    match FlexHead::of(policy) {
+        Some(head) => flex_at_once(&head, targets, dw, &policy.w.device(), loss),
+        None => {
+            let stats = composed_stats(policy, targets, None);
+            let grads = loss(0..targets.len(), &stats.tokens);
+            head_backward(policy, targets, &stats, &grads, None, dw)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::divergence::Divergence;
 use super::softmax::{Running, softmax};
 use super::tiles::{FlexHead, Tiles};
 use super::top_k::{Comparison, Largest, TopK, compare};
-use super::types::{Compared, HeadStats, TokenGrads, TokenStats};
+use super::types::{Compared, HeadStats, Softcap, TokenGrads, TokenStats};
 
 /// [`Compared`] with numbers that can be read as slices.
 pub(super) enum FlexCompared<'a> {
@@ -36,7 +36,7 @@ pub(super) fn flex_stats(policy: &FlexHead, targets: &[u32], compared: Option<&F
     }
 }
 
-fn plain_stats(sums: &[Running]) -> HeadStats {
+pub(super) fn plain_stats(sums: &[Running]) -> HeadStats {
     let column = |number: fn(&Running) -> f32| sums.iter().map(number).collect();
     let tokens = TokenStats {
         log_prob: column(|x| x.log_sum().log_p(x.target)),
@@ -122,7 +122,6 @@ pub(super) fn flex_backward(
     device: &Device,
 ) -> Tensor<2> {
     let (n, v, h) = (targets.len(), policy.v, policy.h);
-    let uniform = matches!(compared, Some(FlexCompared::Uniform));
     let (reference, teacher) = match compared {
         None | Some(FlexCompared::Uniform) => (None, None),
         Some(FlexCompared::Head(head, divergence)) => (Some((&**head, *divergence)), None),
@@ -133,6 +132,9 @@ pub(super) fn flex_backward(
     let (mut dw, mut nothing) = (dw.map(|dw| (into_host(dw), dw)), vec![(); n]);
     for (rows, columns) in tiles.all(n) {
         tiles.rows(&rows, &columns, &mut nothing, |i, x, y, _| {
+            if compared.is_none() {
+                return plain_row(policy.softcap, x, columns.start, targets[i], (i, stats, g));
+            }
             let (log_sum, entropy) = (stats.log_sums[i], (g.entropy[i], stats.tokens.entropy[i]));
             let logits = policy.softcap.map(|softcap| (softcap, x.to_vec()));
             match (reference, teacher) {
@@ -149,12 +151,11 @@ pub(super) fn flex_backward(
                         }
                     }
                 }
-                (None, None) if uniform => {
+                (None, None) => {
                     simd::dlogits_row(x, log_sum, g.log_prob[i] - g.full_kl[i], entropy);
                     let share = g.full_kl[i] / v as f32;
                     x.iter_mut().for_each(|d| *d -= share);
                 }
-                (None, None) => simd::dlogits_row(x, log_sum, g.log_prob[i], entropy),
             }
             if let Some(d) = (targets[i] as usize).checked_sub(columns.start).and_then(|at| x.get_mut(at)) {
                 *d += g.log_prob[i];
@@ -177,8 +178,27 @@ pub(super) fn flex_backward(
     tensor_from_vec(dh, [n, h], device)
 }
 
+/// Turns the logits of a tile into their gradients, where nothing is compared. `start`: the first column. The last argument is the
+/// number of the token, the statistics of all, and their gradients.
+pub(super) fn plain_row(
+    softcap: Option<Softcap>,
+    x: &mut [f32],
+    start: usize,
+    target: u32,
+    (i, stats, g): (usize, &HeadStats, &TokenGrads),
+) {
+    let logits = softcap.map(|softcap| (softcap, x.to_vec()));
+    simd::dlogits_row(x, stats.log_sums[i], g.log_prob[i], (g.entropy[i], stats.tokens.entropy[i]));
+    if let Some(d) = (target as usize).checked_sub(start).and_then(|at| x.get_mut(at)) {
+        *d += g.log_prob[i];
+    }
+    if let Some((softcap, logits)) = logits {
+        softcap.backward(&logits, x);
+    }
+}
+
 /// Moves the values out of `t`, without a copy where the buffer is unshared.
-fn into_host(t: &mut Tensor<2>) -> Vec<f32> {
+pub(super) fn into_host(t: &mut Tensor<2>) -> Vec<f32> {
     let empty = Tensor::zeros([1, 1], &t.device());
     to_host(std::mem::replace(t, empty))
 }

@@ -7,9 +7,10 @@
 //! where D is a [`Divergence`] from the distribution q of a second model, whose logits are made in the same tiles
 //! ([`Compared::Head`]), or from the k most likely tokens of a teacher, which were made before ([`Compared::TopK`]).
 //!
-//! `types` has what goes in and out, `calls` the functions, `flex` and `composed` their two bodies, `divergence` the
-//! formulas and `top_k` the sparse teacher.
+//! `types` has what goes in and out, `calls` the functions, `flex` and `composed` their two bodies, `at_once` a body for losses that need
+//! no token but their own, `divergence` the formulas and `top_k` the sparse teacher.
 
+mod at_once;
 mod calls;
 mod composed;
 mod divergence;
@@ -19,7 +20,8 @@ mod tiles;
 mod top_k;
 mod types;
 
-pub use calls::{head_backward, head_stats, head_top_k};
+pub(crate) use at_once::kept;
+pub use calls::{head_at_once, head_backward, head_stats, head_top_k};
 pub(crate) use composed::CHUNK;
 pub use divergence::Divergence;
 pub(crate) use tiles::tile;

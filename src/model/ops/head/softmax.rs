@@ -31,6 +31,14 @@ impl Running {
         self.max = largest;
     }
 
+    /// Adds the logits of a tile, whose first column is `start`, and takes the target's if it is there.
+    pub fn see(&mut self, x: &[f32], start: usize, target: u32) {
+        self.add(x);
+        if let Some(&logit) = (target as usize).checked_sub(start).and_then(|at| x.get(at)) {
+            self.target = logit;
+        }
+    }
+
     pub fn log_sum(&self) -> LogSum {
         LogSum { max: self.max, rest: self.exp.ln() as f32 }
     }
@@ -61,10 +69,7 @@ pub(super) fn softmax<C: Clone + Send>(
     let mut tiles = Tiles::new(head, None, targets.len());
     for (rows, columns) in tiles.all(targets.len()) {
         tiles.rows(&rows, &columns, &mut sums, |i, x, _, (sum, collection)| {
-            sum.add(x);
-            if let Some(&logit) = (targets[i] as usize).checked_sub(columns.start).and_then(|at| x.get(at)) {
-                sum.target = logit;
-            }
+            sum.see(x, columns.start, targets[i]);
             look(i, columns.start, x, collection);
         });
     }

@@ -45,7 +45,7 @@ impl FlexHead {
     }
 
     /// Computes logits [tokens, columns] into the beginning of `out`.
-    fn logits(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
+    pub fn logits(&self, tokens: &Range<usize>, columns: &Range<usize>, out: &mut [f32]) {
         let (n, v, h) = (tokens.len(), columns.len(), self.h);
         mm((n, v, h), out, (v, 1), false, self.rows(tokens), (h, 1), self.columns(columns), (1, h), threads(n, v, h));
         if let Some(softcap) = self.softcap {
