@@ -1,3 +1,5 @@
+//! What a token loss says of itself.
+
 /// A loss of one token.
 pub struct TokenLoss {
     pub name: &'static str,

@@ -10,8 +10,8 @@ const ENDINGS: [&str; 3] = [".parquet", ".json", ".jsonl"];
 /// The splits that files are named after.
 const SPLITS: [&str; 4] = ["train", "test", "val", "eval"];
 
-/// Returns the files of a split in a local folder: those named after it, or the only one if it is of no split. A file is itself. What is not on this
-/// machine is a name on the Hub. `None` if it can be none, or the split is a part such as `train[:10%]`.
+/// Returns the files of a split in a local folder: those named after it, or the only one if it is of no split. A file is itself. What is
+/// not on this machine is a name on the Hub. `None` if it can be none, or the split is a part such as `train[:10%]`.
 pub fn of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
     let Some(files) = (draft.files)(set) else { return on_hub(set, split) };
     let rows: Vec<String> = files.into_iter().filter(|file| ENDINGS.iter().any(|ending| file.ends_with(ending))).collect();

@@ -6,8 +6,8 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
-use super::super::flex::{GRAIN, matmul as mm, tensor_from_vec, threads, uninit};
-use super::flex::{into_host, plain_row, plain_stats};
+use super::super::flex::{GRAIN, uninit};
+use super::flex::{FlexGradients, plain_row, plain_stats};
 use super::softmax::Running;
 use super::tiles::{FlexHead, cut, tile};
 use super::types::{TokenGrads, TokenStats};
@@ -29,10 +29,10 @@ pub(super) fn flex_at_once(
     device: &Device,
     mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
 ) -> Tensor<2> {
-    let (n, v, h) = (targets.len(), policy.v, policy.h);
+    let (n, v) = (targets.len(), policy.v);
     let most = kept(n, v);
-    let (mut kept, mut dh) = (uninit(most * v), uninit(n * h));
-    let mut dw = dw.map(|dw| (into_host(dw), dw));
+    let mut kept = uninit(most * v);
+    let mut gradients = FlexGradients::new(policy, n, dw);
     for tokens in cut(n, most) {
         let (c, targets) = (tokens.len(), &targets[tokens.clone()]);
         let (_, width) = tile(c, v);
@@ -45,23 +45,14 @@ pub(super) fn flex_at_once(
         let stats = plain_stats(&sums);
         let grads = loss(tokens.clone(), &stats.tokens);
         for columns in cut(v, width) {
-            let (tile, more) = (columns.len(), columns.start > 0);
             let d = &mut kept[columns.start * c..columns.end * c];
-            each_row(d, tile, &mut sums, |i, x, _| {
+            each_row(d, columns.len(), &mut sums, |i, x, _| {
                 plain_row(policy.softcap, x, columns.start, targets[i], (i, &stats, &grads));
             });
-            let dh = &mut dh[tokens.start * h..tokens.end * h];
-            mm((c, h, tile), dh, (h, 1), more, d, (tile, 1), policy.columns(&columns), (h, 1), threads(c, h, tile));
-            if let Some((sum, _)) = &mut dw {
-                let sum = &mut sum[columns.start * h..columns.end * h];
-                mm((tile, h, c), sum, (h, 1), true, d, (1, tile), policy.rows(&tokens), (h, 1), threads(tile, h, c));
-            }
+            gradients.add(policy, &tokens, &columns, d);
         }
     }
-    if let Some((sum, dw)) = dw {
-        *dw = tensor_from_vec(sum, [v, h], device);
-    }
-    tensor_from_vec(dh, [n, h], device)
+    gradients.finish(device)
 }
 
 /// Calls `row` with the number, the logits in a tile of `width` columns, and the state of each token.

@@ -1,5 +1,7 @@
 //! The head on the CPU, in tiles of the logits.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Tensor};
 
 use super::super::flex::{matmul as mm, tensor_from_vec, threads, to_host, uninit};
@@ -121,15 +123,14 @@ pub(super) fn flex_backward(
     dw: Option<&mut Tensor<2>>,
     device: &Device,
 ) -> Tensor<2> {
-    let (n, v, h) = (targets.len(), policy.v, policy.h);
+    let (n, v) = (targets.len(), policy.v);
     let (reference, teacher) = match compared {
         None | Some(FlexCompared::Uniform) => (None, None),
         Some(FlexCompared::Head(head, divergence)) => (Some((&**head, *divergence)), None),
         Some(FlexCompared::TopK { teacher, .. }) => (None, Some(*teacher)),
     };
-    let mut dh = uninit(n * h);
     let mut tiles = Tiles::new(policy, reference.map(|(head, _)| head), n);
-    let (mut dw, mut nothing) = (dw.map(|dw| (into_host(dw), dw)), vec![(); n]);
+    let (mut gradients, mut nothing) = (FlexGradients::new(policy, n, dw), vec![(); n]);
     for (rows, columns) in tiles.all(n) {
         tiles.rows(&rows, &columns, &mut nothing, |i, x, y, _| {
             if compared.is_none() {
@@ -164,18 +165,46 @@ pub(super) fn flex_backward(
                 softcap.backward(&logits, x);
             }
         });
-        let (c, tile, d, more) = (rows.len(), columns.len(), &tiles.x, columns.start > 0);
-        let dh = &mut dh[rows.start * h..rows.end * h];
-        mm((c, h, tile), dh, (h, 1), more, d, (tile, 1), policy.columns(&columns), (h, 1), threads(c, h, tile));
-        if let Some((sum, _)) = &mut dw {
-            let sum = &mut sum[columns.start * h..columns.end * h];
-            mm((tile, h, c), sum, (h, 1), true, d, (1, tile), policy.rows(&rows), (h, 1), threads(tile, h, c));
+        gradients.add(policy, &rows, &columns, &tiles.x);
+    }
+    gradients.finish(device)
+}
+
+/// The gradients of the hidden states [n, h] and, where it is wanted, of the matrix [v, h], tile by tile.
+pub(super) struct FlexGradients<'a> {
+    hidden: Vec<f32>,
+    h: usize,
+    w: Option<(Vec<f32>, &'a mut Tensor<2>)>,
+}
+
+impl<'a> FlexGradients<'a> {
+    /// `dw`: the gradient of the matrix that is added to.
+    pub fn new(policy: &FlexHead, tokens: usize, dw: Option<&'a mut Tensor<2>>) -> Self {
+        Self { hidden: uninit(tokens * policy.h), h: policy.h, w: dw.map(|dw| (into_host(dw), dw)) }
+    }
+
+    /// Adds those of a tile, `d` [rows, columns] being that of its logits. The first columns of a token come first.
+    pub fn add(&mut self, policy: &FlexHead, rows: &Range<usize>, columns: &Range<usize>, d: &[f32]) {
+        let (n, v, h, more) = (rows.len(), columns.len(), self.h, columns.start > 0);
+        let hidden = &mut self.hidden[rows.start * h..rows.end * h];
+        mm((n, h, v), hidden, (h, 1), more, d, (v, 1), policy.columns(columns), (h, 1), threads(n, h, v));
+        if let Some((w, _)) = &mut self.w {
+            let w = &mut w[columns.start * h..columns.end * h];
+            mm((v, h, n), w, (h, 1), true, d, (1, v), policy.rows(rows), (h, 1), threads(v, h, n));
         }
     }
-    if let Some((sum, dw)) = dw {
-        *dw = tensor_from_vec(sum, [v, h], device);
+
+    /// Puts back the gradient of the matrix, and returns that of the hidden states.
+    pub fn finish(self, device: &Device) -> Tensor<2> {
+        let matrix = |x: Vec<f32>| {
+            let rows = x.len() / self.h;
+            tensor_from_vec(x, [rows, self.h], device)
+        };
+        if let Some((w, dw)) = self.w {
+            *dw = matrix(w);
+        }
+        matrix(self.hidden)
     }
-    tensor_from_vec(dh, [n, h], device)
 }
 
 /// Turns the logits of a tile into their gradients, where nothing is compared. `start`: the first column. The last argument is the
@@ -198,7 +227,7 @@ pub(super) fn plain_row(
 }
 
 /// Moves the values out of `t`, without a copy where the buffer is unshared.
-pub(super) fn into_host(t: &mut Tensor<2>) -> Vec<f32> {
+fn into_host(t: &mut Tensor<2>) -> Vec<f32> {
     let empty = Tensor::zeros([1, 1], &t.device());
     to_host(std::mem::replace(t, empty))
 }
