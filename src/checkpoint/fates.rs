@@ -53,6 +53,9 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
     (Effect, &["trainer.early_stopping_*", "algorithm.neftune_noise_alpha"]),
     (Effect, &["trainer.metric_names", "trainer.device", "trainer.critic_warmup", "trainer.on_nonfinite"]),
+    // The order in which gradients are added up decides their last digits.
+    (Effect, &["trainer.gradient_slices", "trainer.balance_batch"]),
+    (Free("the patience of processes with each other"), &["actor_rollout_ref.nccl_timeout", "trainer.nccl_timeout"]),
     (Refused(CheckpointPart::Data), &["trainer.seed"]),
     // These decide which rows there are, and in what order.
     (

@@ -57,8 +57,8 @@ impl ConfigKind {
 }
 
 fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<()>, ConfigError> {
-    let Loaded { config: _, tree, ignored, renamed } = load::load::<T>(request, choices)?;
-    Ok(Loaded { config: (), tree, ignored, renamed })
+    let Loaded { config: _, tree, ignored, renamed, processes } = load::load::<T>(request, choices)?;
+    Ok(Loaded { config: (), tree, ignored, renamed, processes })
 }
 
 /// Returns the kind with this name.

@@ -2,6 +2,7 @@
 
 use super::choices::Choices;
 use super::compat::{Ignored, Renamed};
+use super::processes::Processes;
 use super::report::Report;
 use super::resolve::{ResolvedConfig, resolve};
 use super::schema::Schema;
@@ -18,6 +19,23 @@ pub struct Loaded<T> {
     pub ignored: Vec<Ignored>,
     /// Keys that were written under a former name of verl's.
     pub renamed: Vec<Renamed>,
+    /// The number of processes that was written.
+    pub(super) processes: Processes,
+}
+
+impl<T> Loaded<T> {
+    /// Compares `trainer.nnodes` and `trainer.n_gpus_per_node` with the number of processes that train together. They are named as
+    /// ignored where one process trains alone, and checked where there are several.
+    ///
+    /// # Errors
+    /// Several processes, and another number of them than is written.
+    pub fn started_as(mut self, processes: usize) -> Result<Self, ConfigError> {
+        if processes > 1 {
+            self.processes.check(processes)?;
+            self.ignored.retain(|one| !Processes::is_about(one));
+        }
+        Ok(self)
+    }
 }
 
 /// Loads a configuration: resolves it, extracts the typed settings and validates them. `choices`: the names that registries know.
@@ -25,7 +43,8 @@ pub struct Loaded<T> {
 /// # Errors
 /// If something is wrong with the configuration: all problems, each with its place and what to do.
 pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>, ConfigError> {
-    let ResolvedConfig { tree, ignored, renamed, mut problems, unresolved, defaults: written } = resolve(T::KIND, request)?;
+    let ResolvedConfig { tree, ignored, renamed, mut problems, unresolved, processes, defaults: written } =
+        resolve(T::KIND, request)?;
     let (defaults, _) = interpolation::resolve(&written);
     let (config, mut wrong) = match extract::extract::<T>(&tree.root, &defaults) {
         Ok(config) => (Some(config.completed(choices)), vec![]),
@@ -48,7 +67,7 @@ pub fn load<T: Schema>(request: &Request, choices: &Choices) -> Result<Loaded<T>
     traps.retain(|trap| problems.iter().all(|known| known.key != trap.key));
     problems.extend(traps);
     match config {
-        Some(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed }),
+        Some(config) if problems.is_empty() => Ok(Loaded { config, tree, ignored, renamed, processes }),
         _ => Err(ConfigError { problems }),
     }
 }

@@ -29,6 +29,7 @@ mod compose;
 mod extract;
 mod library;
 mod load;
+mod processes;
 mod report;
 mod resolve;
 mod saved;

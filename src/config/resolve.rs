@@ -3,6 +3,7 @@
 use super::compat::{self, Ignored, Kind, Renamed, Verl};
 use super::compose::defaults as built_in;
 use super::library::LIBRARY;
+use super::processes::Processes;
 use super::saved::{find_hidden, remember_secrets};
 use super::tree::Tree;
 use crate::hydra::{ConfigError, Node, Problem, Request, Value, Written, compose, interpolation, scalar};
@@ -13,6 +14,8 @@ pub struct ResolvedConfig {
     pub tree: Tree,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
+    /// The number of processes that was written.
+    pub(super) processes: Processes,
     /// The problems found so far.
     pub problems: Vec<Problem>,
     /// The keys of the tree that could not be resolved.
@@ -34,6 +37,7 @@ pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigEr
     verl.add_old_names(&mut root);
     let aside = compat::set_aside(kind, &root, &defaults);
     problems.extend(aside.problems);
+    let processes = Processes::of(&aside.others);
     ignored.extend(aside.ignored);
     let renamed = verl.renamed().into_iter().chain(aside.renamed).collect();
     let (mut resolved, mut failed) = interpolation::resolve_in(&aside.settings, &root);
@@ -49,7 +53,7 @@ pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigEr
     let mut written = interpolation::resolve_but_environment(&aside.settings, &root);
     numbers_as_names(&mut written);
     let tree = Tree { root: resolved, written: Some(written) };
-    Ok(ResolvedConfig { tree, ignored, renamed, problems, unresolved, defaults })
+    Ok(ResolvedConfig { tree, ignored, renamed, processes, problems, unresolved, defaults })
 }
 
 /// Turns numbers that are names into text: a run may be called 2024, and other settings refer to the name as text.

@@ -2,6 +2,7 @@
 
 mod hydra;
 mod peers;
+mod processes;
 mod schemas;
 mod settings;
 mod verl;

@@ -12,6 +12,8 @@ use crate::hydra::{Ignored, Node, Problem, Value, inline, interpolation};
 pub struct Aside {
     /// The settings of the tree, as written.
     pub settings: Node,
+    /// The keys that are no settings, with `${…}` resolved.
+    pub others: Node,
     pub ignored: Vec<Ignored>,
     /// Keys that set the value of another key.
     pub renamed: Vec<Renamed>,
@@ -71,7 +73,7 @@ pub fn set_aside(kind: Kind, written: &Node, defaults: &Node) -> Aside {
         }
     }
     ignored.retain(|one| !chosen.contains(&one.key.as_str()));
-    Aside { settings, ignored, renamed, chosen, problems }
+    Aside { settings, others, ignored, renamed, chosen, problems }
 }
 
 struct Sorter<'a> {

@@ -3,7 +3,10 @@
 use super::super::peers::Fate::{Ignored, Key, Read, Refused};
 use super::super::peers::Row;
 
-const ONE_DEVICE: &str = "a process trains on one device, without Ray, sharding or offload";
+const TOGETHER: &str = "all models are in the processes that train, which mpirun starts, one for each device (docs/scale-out.md)";
+const SHARDED: &str = "optimizer state is shared out over the processes, weights are whole in each (docs/scale-out.md)";
+const WHOLE: &str = "weights are whole in each process";
+pub(super) const NO_OFFLOAD: &str = "a model stays on the device of its process";
 const NATIVE: &str = "the native engine generates, with the trained weights themselves";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
 
@@ -26,7 +29,11 @@ pub const ROWS: &[Row] = &[
         "",
         Refused("metrics have names of their own: set trainer.metric_for_best_model, such as val-core/…/acc/mean@1"),
     ),
-    ("ds.use_universal_ckpt use_ds_universal_ckpt", "", Ignored(ONE_DEVICE)),
+    (
+        "ds.use_universal_ckpt use_ds_universal_ckpt",
+        "",
+        Ignored("always so: a checkpoint is the same for any number of processes"),
+    ),
     ("critic.save_value_network save_value_network", "", Ignored("a checkpoint has the critic beside the policy")),
     ("train.seed seed", "", Read("`trainer.seed` and `data.seed`")),
     ("train.full_determinism_enable full_determinism", "", Ignored("always so: the same seed gives the same bytes")),
@@ -44,20 +51,21 @@ pub const ROWS: &[Row] = &[
     ("vllm.enable_prefix_caching enable_prefix_caching vllm.enforce_eager enforce_eager", "", Ignored(NATIVE)),
     ("vllm.enable_sleep vllm_enable_sleep vllm.gpu_memory_utilization vllm_gpu_memory_utilization", "", Ignored(NATIVE)),
     // Machines.
-    ("actor.num_nodes actor_num_nodes actor.num_gpus_per_node actor_num_gpus_per_node", "", Ignored(ONE_DEVICE)),
-    ("critic.num_nodes critic_num_nodes critic.num_gpus_per_node critic_num_gpus_per_node", "", Ignored(ONE_DEVICE)),
-    ("ref.num_nodes ref_num_nodes ref.num_gpus_per_node ref_num_gpus_per_node", "", Ignored(ONE_DEVICE)),
-    ("reward.num_nodes reward_num_nodes reward.num_gpus_per_node reward_num_gpus_per_node", "", Ignored(ONE_DEVICE)),
-    ("train.colocate_actor_ref colocate_actor_ref train.colocate_critic_reward colocate_critic_reward", "", Ignored(ONE_DEVICE)),
-    ("train.colocate_all colocate_all_models", "", Ignored(ONE_DEVICE)),
-    ("ref.offload reward.offload ref_reward_offload ds.adam_offload adam_offload actor_init_on_gpu", "", Ignored(ONE_DEVICE)),
+    ("actor.num_nodes actor_num_nodes actor.num_gpus_per_node actor_num_gpus_per_node", "", Ignored(TOGETHER)),
+    ("critic.num_nodes critic_num_nodes critic.num_gpus_per_node critic_num_gpus_per_node", "", Ignored(TOGETHER)),
+    ("ref.num_nodes ref_num_nodes ref.num_gpus_per_node ref_num_gpus_per_node", "", Ignored(TOGETHER)),
+    ("reward.num_nodes reward_num_nodes reward.num_gpus_per_node reward_num_gpus_per_node", "", Ignored(TOGETHER)),
+    ("train.colocate_actor_ref colocate_actor_ref train.colocate_critic_reward colocate_critic_reward", "", Ignored(TOGETHER)),
+    ("train.colocate_all colocate_all_models", "", Ignored(TOGETHER)),
+    ("ref.offload reward.offload ref_reward_offload ds.adam_offload adam_offload actor_init_on_gpu", "", Ignored(NO_OFFLOAD)),
     (
         "ds.zero_stage zero_stage ds.zpg zpg ds.overlap_comm overlap_comm ds.grad_accum_dtype grad_accum_dtype",
         "",
-        Ignored(ONE_DEVICE),
+        Ignored(SHARDED),
     ),
-    ("ds.tensor_parallel_size ds_tensor_parallel_size ds.ring_attn_size ring_attn_size", "", Ignored(ONE_DEVICE)),
-    ("ds.ring_attn_head_stride ring_head_stride local_rank ds.enable_sleep deepspeed_enable_sleep", "", Ignored(ONE_DEVICE)),
+    ("ds.tensor_parallel_size ds_tensor_parallel_size ds.ring_attn_size ring_attn_size", "", Ignored(WHOLE)),
+    ("ds.ring_attn_head_stride ring_head_stride", "", Ignored(WHOLE)),
+    ("local_rank ds.enable_sleep deepspeed_enable_sleep", "", Ignored(TOGETHER)),
     ("ds.deepcompile deepcompile ds.attn_implementation attn_implementation flash_attn", "", Ignored(NO_TORCH)),
     ("ds.use_liger_kernel use_liger_kernel disable_trace_cache", "", Ignored(NO_TORCH)),
     ("ds.experts_implementation", "", Ignored("there are no mixture-of-experts models")),

@@ -2,8 +2,7 @@
 
 use super::super::peers::Fate::{Ignored, Key, Read};
 use super::super::peers::Row;
-
-const ONE_DEVICE: &str = "a process trains on one device, without Ray, sharding or offload";
+use super::table_engine::NO_OFFLOAD;
 
 pub const ROWS: &[Row] = &[
     ("model.beta beta", "", Key("algorithm.beta")),
@@ -15,7 +14,7 @@ pub const ROWS: &[Row] = &[
         "train_dpo train_kto",
         Read("`ref.model.path`; without it the reference is the model at its start"),
     ),
-    ("ref.offload ref_offload teacher_offload", "train_dpo train_kto train_kd", Ignored(ONE_DEVICE)),
+    ("ref.offload ref_offload teacher_offload", "train_dpo train_kto train_kd", Ignored(NO_OFFLOAD)),
     ("data.prompt_key prompt_key", "", Key("data.prompt_key")),
     ("data.chosen_key chosen_key", "", Key("data.chosen_key")),
     ("data.rejected_key rejected_key", "", Key("data.rejected_key")),

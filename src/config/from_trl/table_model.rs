@@ -60,7 +60,7 @@ pub const ROWS: &[Row] = &[
     ("datasets", "", Read("`data.train_files`: the `data_files` of each, or the files of the folder in `path`")),
     ("test_split_size", "", Refused("validation rows are a file of their own: data.val_files")),
     ("streaming dataset_streaming", "", Ignored("files are read once, before training")),
-    ("ignore_bias_buffers", "", Ignored("there is one process")),
+    ("ignore_bias_buffers", "", Ignored("there is no torch, and no buffers that processes would copy")),
     ("gradient_checkpointing_use_reentrant", "", Ignored("there is one way to recompute activations")),
     ("dataset_num_proc dataset_batch_size", "", Ignored("rows are read by as many threads as there are processors")),
 ];

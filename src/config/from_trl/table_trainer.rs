@@ -3,7 +3,7 @@
 use super::super::peers::Fate::{Ignored, Key, Read, Refused};
 use super::super::peers::Row;
 
-const ONE_DEVICE: &str = "a process trains on one device, without sharding or offload";
+const PROCESSES: &str = "mpirun starts the processes; optimizer state is shared out over them, weights are whole in each, and nothing is offloaded (docs/scale-out.md)";
 const NO_TORCH: &str = "there is no torch: the fused operations are built in";
 const NO_UPLOAD: &str = "a run uploads nothing; `trainer export CHECKPOINT --push-to-hub NAME` does";
 const NO_LOADER: &str = "rows are in memory, and need no loader";
@@ -45,7 +45,11 @@ pub const ROWS: &[Row] = &[
         Ignored("validation takes all prompts at once; data.val_batch_size bounds them"),
     ),
     ("auto_find_batch_size", "", Refused("set the micro-batch, which changes no result: --dry-run estimates the memory")),
-    ("average_tokens_across_devices", "", Ignored("the loss is normalised over the whole mini-batch, on one device")),
+    (
+        "average_tokens_across_devices",
+        "",
+        Ignored("always so: the loss is normalised over the whole mini-batch, that of all processes"),
+    ),
     (
         "train_sampling_strategy",
         STAGES,
@@ -192,7 +196,8 @@ pub const ROWS: &[Row] = &[
     ("save_total_limit", "", Read("`trainer.max_actor_ckpt_to_keep`, in SFT `trainer.max_ckpt_to_keep`")),
     ("save_only_model", "", Read("`[model]` as `save_contents` of `actor_rollout_ref.actor.checkpoint`, in SFT of `checkpoint`")),
     ("save_safetensors", "", Ignored("weights are always safetensors")),
-    ("save_on_each_node enable_jit_checkpoint", "", Ignored(ONE_DEVICE)),
+    ("save_on_each_node", "", Ignored("of several processes the first writes the checkpoints, which all of them must see")),
+    ("enable_jit_checkpoint", "", Ignored("always so: a run that is told to end saves its state")),
     ("ignore_data_skip restore_callback_states_from_checkpoint", "", Ignored("a resumed run goes on where it was, to the byte")),
     // The Hub.
     ("push_to_hub hub_token hub_private_repo hub_model_id hub_strategy hub_always_push hub_revision", "", Ignored(NO_UPLOAD)),
@@ -206,8 +211,10 @@ pub const ROWS: &[Row] = &[
     ("remove_unused_columns", STAGES, Ignored("columns that no setting names are not read")),
     ("remove_unused_columns", "", Ignored("every column reaches the reward functions, and nothing else")),
     // Several devices.
-    ("local_rank ddp_find_unused_parameters ddp_bucket_cap_mb ddp_broadcast_buffers ddp_static_graph", "", Ignored(ONE_DEVICE)),
-    ("ddp_backend ddp_timeout fsdp fsdp_config fsdp_min_num_params fsdp_transformer_layer_cls_to_wrap", "", Ignored(ONE_DEVICE)),
-    ("deepspeed accelerator_config parallelism_config dispatch_batches split_batches", "", Ignored(ONE_DEVICE)),
-    ("tpu_num_cores tpu_metrics_debug mp_parameters ray_scope", "", Ignored(ONE_DEVICE)),
+    ("local_rank ddp_find_unused_parameters ddp_bucket_cap_mb ddp_broadcast_buffers ddp_static_graph", "", Ignored(PROCESSES)),
+    ("ddp_backend fsdp fsdp_config fsdp_min_num_params fsdp_transformer_layer_cls_to_wrap", "", Ignored(PROCESSES)),
+    ("ddp_timeout", "", Ignored("the patience of processes is `actor_rollout_ref.nccl_timeout`, in SFT `trainer.nccl_timeout`")),
+    ("deepspeed accelerator_config parallelism_config mp_parameters ray_scope", "", Ignored(PROCESSES)),
+    ("dispatch_batches split_batches", "", Ignored("every process has all rows of a batch, and works on its share of them")),
+    ("tpu_num_cores tpu_metrics_debug", "", Ignored("the device is trainer.device: cpu, cuda or cuda:N")),
 ];

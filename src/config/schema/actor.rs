@@ -16,6 +16,7 @@ pub struct ActorRolloutRefConfig {
     #[serde(rename = "ref")]
     pub reference: RefConfig,
     pub rollout: RolloutConfig,
+    pub nccl_timeout: u64,
 }
 
 /// The policy's model.

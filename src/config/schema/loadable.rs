@@ -6,7 +6,7 @@ use crate::config::compat::Kind;
 use crate::config::report::Report;
 
 /// A configuration that [`load`](crate::config::load) can load.
-pub trait Schema: serde::de::DeserializeOwned {
+pub trait Schema: serde::de::DeserializeOwned + std::fmt::Debug {
     /// The built-in file that holds all its defaults.
     const DEFAULT_NAME: &'static str = Self::KIND.default_file();
     /// The kind of configuration, which determines verl's counterpart.

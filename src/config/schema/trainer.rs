@@ -20,6 +20,8 @@ pub struct TrainerConfig {
     pub log_completions: usize,
     pub num_sample_generations: usize,
     pub device: Device,
+    pub gradient_slices: Option<usize>,
+    pub balance_batch: bool,
     pub seed: u64,
     pub save_freq: Frequency,
     pub val_before_train: bool,

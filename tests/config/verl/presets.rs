@@ -124,6 +124,9 @@ const OWN: &[&str] = &[
     "data.response_dict_keys [answer]",
     // The output path of verl's generation server, which its settings lack.
     "data.output_path outputs/arithmetic/responses.parquet",
+    // Processes: one waits for nobody, and its gradients are one slice.
+    "**.nccl_timeout 600",
+    "trainer.balance_batch true",
     // The run.
     "checkpoint.*_contents [model, optimizer, extra]",
     "reward.**",
