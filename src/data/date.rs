@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, anyhow};
 
 use crate::util::strftime::{instant, strftime};
-use crate::util::time::unix_time;
+use crate::util::time::begun;
 
 const DAY: i64 = 86_400;
 
@@ -21,7 +21,7 @@ pub struct TemplateDate {
 impl TemplateDate {
     /// The beginning of today, UTC.
     pub fn today() -> Self {
-        Self::at(unix_time() as i64 / DAY * DAY)
+        Self::at(begun().0 / DAY * DAY)
     }
 
     fn at(seconds: i64) -> Self {

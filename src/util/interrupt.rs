@@ -1,11 +1,11 @@
-//! SIGINT and SIGTERM as a request to stop at the next good moment; a second one ends the process at once.
+//! SIGINT, SIGTERM and SIGUSR1 as a request to stop at the next good moment; a second one of the first two ends the process at once.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
 /// A flag that is set when the run is asked to stop. The default is never set.
@@ -23,6 +23,13 @@ impl fmt::Display for Interrupted {
 }
 
 impl std::error::Error for Interrupted {}
+
+impl Interrupted {
+    /// The error that abandons a step.
+    pub fn unfinished() -> Self {
+        Self("the step was left unfinished".to_owned())
+    }
+}
 
 impl Interrupt {
     /// Handles SIGINT and SIGTERM for the rest of the process. A second signal ends the process with 128 + its number, as a shell
@@ -44,6 +51,12 @@ impl Interrupt {
         Ok(())
     }
 
+    /// Handles SIGUSR1, the notice of launchers and schedulers that time is running out, from now on. It only ever asks: `mpirun` passes
+    /// it on to all processes, and ends them a second after SIGTERM.
+    pub fn watch_user_signal(&self) -> Result<()> {
+        flag::register(SIGUSR1, self.0.clone()).context("cannot watch for signals").map(drop)
+    }
+
     /// Asks the run to stop, as a signal does.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -59,6 +72,6 @@ impl Interrupt {
     /// # Errors
     /// [`Interrupted`], if the run was asked to stop.
     pub fn check(&self) -> Result<()> {
-        if self.asked() { Err(Interrupted("the step was left unfinished".to_owned()).into()) } else { Ok(()) }
+        if self.asked() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
     }
 }

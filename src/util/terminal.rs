@@ -3,6 +3,7 @@
 //! functions, file names) are in most of it, so control characters are escaped here, once; and secrets are hidden.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::printable::{printable, printable_styled};
 use super::secret::hide;
@@ -44,9 +45,20 @@ pub fn say(text: &str) {
     _ = io::stderr().lock().write_all(printable(&hide(text)).as_bytes());
 }
 
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Stops the log on standard error, and the progress bar, of a process that trains with another one, which has its own. Errors that end
+/// the process are still said.
+pub fn quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
 /// Writes a line of the log to standard error, which has colours of ours where there are any; `tracing_subscriber` escapes those of
 /// others.
 pub fn say_styled(text: &str) {
+    if QUIET.load(Ordering::Relaxed) {
+        return;
+    }
     let text = hide(text);
     let shown = if colours_on_stderr() { printable_styled(&text) } else { printable(&text) };
     _ = io::stderr().lock().write_all(shown.as_bytes());
@@ -60,5 +72,5 @@ pub fn colours_on_stderr() -> bool {
 
 /// True if standard error is a terminal whose lines can be overwritten.
 pub fn has_bar() -> bool {
-    io::stderr().is_terminal() && !console::is_dumb()
+    !QUIET.load(Ordering::Relaxed) && io::stderr().is_terminal() && !console::is_dumb()
 }

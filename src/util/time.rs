@@ -1,10 +1,26 @@
 //! Wall-clock time, and durations formatted for people.
 
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The time in seconds since 1970.
 pub fn unix_time() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
+}
+
+static BEGUN: OnceLock<(i64, u32)> = OnceLock::new();
+
+/// The moment at which the program began, in seconds since 1970 and microseconds: when this was first asked.
+pub fn begun() -> (i64, u32) {
+    *BEGUN.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (since.as_secs() as i64, since.subsec_micros())
+    })
+}
+
+/// Takes the moment at which another process began for that of this one, unless it was asked before.
+pub fn begin_at(moment: (i64, u32)) {
+    _ = BEGUN.set(moment);
 }
 
 /// Formats a duration as `42s`, `3m07s`, `2h05m` or `3d04h`.

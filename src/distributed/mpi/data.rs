@@ -1,0 +1,83 @@
+//! The data of a call, once all ranks have come to it.
+
+use std::time::Duration;
+
+use super::meet::turn;
+use super::message::Arrival;
+use super::others::Others;
+use super::waiting::For;
+use super::world::{Parts, World};
+
+/// The bytes that are on their way at a time, to and from this rank.
+const WINDOW: usize = 256 << 20;
+
+impl Others {
+    /// Sends each rank its part of `send`, and receives one from each; the parts are of any size. `send(rank)`: the bytes for it.
+    ///
+    /// Ranks go around in pairs, so that nobody is everybody's next. They wait for a window of steps at a time, and no two of them
+    /// for each other: the one that is least far ahead waits only for steps that its partners have begun.
+    pub fn pairwise<'a>(
+        &mut self,
+        world: &'a World,
+        own: &Arrival,
+        send: impl Fn(usize) -> &'a [u8],
+        received: &'a mut [u8],
+        received_counts: &[usize],
+    ) {
+        assert_eq!(received.len(), received_counts.iter().sum::<usize>(), "the bytes that are received");
+        let mut rest = received;
+        let split = |count: &usize| Some(rest.split_off_mut(..*count).expect("the bytes of a rank"));
+        let mut places: Vec<Option<&'a mut [u8]>> = received_counts.iter().map(split).collect();
+        places[world.rank].take().expect("a place").copy_from_slice(send(world.rank));
+        let (mut parts, mut bytes) = (world.parts(), 0);
+        for step in 1..world.size {
+            let (to, from) = ((world.rank + step) % world.size, (world.rank + world.size - step) % world.size);
+            let (sent, place) = (send(to), places[from].take().expect("a place"));
+            bytes += sent.len() + place.len();
+            parts.receive(from, place);
+            parts.send(to, sent);
+            if bytes >= WINDOW {
+                self.wait(world, own, &mut parts);
+                bytes = 0;
+            }
+        }
+        self.wait(world, own, &mut parts);
+    }
+
+    /// Copies the bytes of a rank to all others.
+    pub fn broadcast<'a>(&mut self, world: &'a World, own: &Arrival, bytes: &'a mut [u8], root: usize) {
+        for window in bytes.chunks_mut(WINDOW) {
+            let mut parts = world.parts();
+            parts.broadcast(window, root);
+            self.wait(world, own, &mut parts);
+        }
+    }
+
+    /// Waits until data has arrived. If it does not, the job ends here.
+    fn wait(&mut self, world: &World, own: &Arrival, parts: &mut Parts) {
+        let start = self.clock.look();
+        while !parts.are_done() {
+            let waited = self.clock.look() - start;
+            if waited > self.patience + turn(world.rank) {
+                self.stand_still(world, own, parts, start);
+            }
+            self.beat(world);
+            For::Data.pause(waited);
+        }
+    }
+
+    /// Ends the job, and says for whom this rank waits and of whom it has heard nothing: who waits in vain gives signs of work.
+    fn stand_still(&mut self, world: &World, own: &Arrival, parts: &mut Parts, start: Duration) -> ! {
+        self.hear(world);
+        let list = |ranks: &[usize]| ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let is_silent = |peer| self.silence(peer, start) > self.patience / 2;
+        let silent: Vec<usize> = self.peers(world).filter(|(_, peer)| is_silent(peer)).map(|(rank, _)| rank).collect();
+        let silent = match silent.is_empty() {
+            true => String::new(),
+            false => format!("; nothing was heard of rank {}", list(&silent)),
+        };
+        let late = list(&parts.late());
+        let (rank, seconds) = (world.rank, (self.clock.last() - start).as_secs());
+        world.lost(&format!("all ranks have come to {own}, but for {seconds} s rank {rank} waits for rank {late} there{silent}"))
+    }
+}

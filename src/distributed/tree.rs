@@ -1,0 +1,151 @@
+//! Sums whose bits depend on the number of slices, never on the number of ranks.
+//!
+//! The slices of a mini-batch are the leaves of one binary tree: node (level, i) is the sum of (level − 1, 2i) and (level − 1, 2i + 1).
+//! A rank has a run of consecutive leaves and adds up whole subtrees only. It is left with a few nodes (with one, where
+//! slices / ranks is a power of two), and whoever receives those of all ranks goes on adding on the same tree.
+
+use std::ops::Range;
+
+use super::slices::share;
+
+/// A subtree: the leaves `index << level .. (index + 1) << level`, as far as they exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub level: u32,
+    pub index: usize,
+}
+
+/// A value that is added to another one.
+pub trait Add {
+    /// Adds the value of the right child to that of the left one.
+    fn add(&mut self, right: Self);
+}
+
+impl Add for Vec<f32> {
+    fn add(&mut self, right: Self) {
+        self.iter_mut().zip(&right).for_each(|(sum, value)| *sum += value);
+    }
+}
+
+/// What is there is added; a node of which nothing is there is as if it did not exist.
+impl<T: Add> Add for Option<T> {
+    fn add(&mut self, right: Self) {
+        match (self.as_mut(), right) {
+            (Some(left), Some(right)) => left.add(right),
+            (None, right) => *self = right,
+            (Some(_), None) => {}
+        }
+    }
+}
+
+impl Add for () {
+    fn add(&mut self, (): Self) {}
+}
+
+/// Adds up leaves in their order, and holds as few values as the tree allows: at most 1 + log₂ of their number.
+pub struct Sum<T> {
+    leaves: usize,
+    nodes: Vec<(Node, T)>,
+}
+
+impl<T: Add> Sum<T> {
+    pub fn new(leaves: usize) -> Self {
+        Self { leaves, nodes: Vec::new() }
+    }
+
+    /// Adds a node; those to its left that this sum is to have have come before.
+    pub fn push(&mut self, node: Node, value: T) {
+        self.nodes.push((node, value));
+        while let Some((node, value)) = self.nodes.pop() {
+            let is_right = node.index % 2 == 1;
+            let left = self.nodes.last_mut().filter(|(left, _)| left.level == node.level && left.index + 1 == node.index);
+            let parent = Node { level: node.level + 1, index: node.index / 2 };
+            // A left child without a sibling is its parent.
+            let is_alone = !is_right && ((node.index + 1) << node.level) >= self.leaves && node.index > 0;
+            match left.filter(|_| is_right) {
+                Some((left, sum)) => {
+                    sum.add(value);
+                    *left = parent;
+                }
+                None if is_alone => self.nodes.push((parent, value)),
+                None => {
+                    self.nodes.push((node, value));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Adds the next leaf.
+    pub fn push_leaf(&mut self, index: usize, value: T) {
+        self.push(Node { level: 0, index }, value);
+    }
+
+    /// The values of the nodes that are left, in the order of [`nodes_of`] their run.
+    pub fn into_values(self) -> Vec<T> {
+        self.nodes.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// The sum of all leaves.
+    ///
+    /// # Panics
+    /// If leaves are missing.
+    pub fn whole(self) -> T {
+        let mut values = self.into_values();
+        assert_eq!(values.len(), 1, "the tree is whole");
+        values.swap_remove(0)
+    }
+}
+
+/// The leaves of a rank.
+pub fn leaves_of(rank: usize, ranks: usize, leaves: usize) -> Range<usize> {
+    share(rank, ranks, leaves)
+}
+
+/// The nodes that a run of leaves leaves over.
+pub fn nodes_of(run: Range<usize>, leaves: usize) -> Vec<Node> {
+    let mut sum = Sum::new(leaves);
+    run.for_each(|index| sum.push_leaf(index, ()));
+    sum.nodes.into_iter().map(|(node, ())| node).collect()
+}
+
+/// The sum of all leaves from the nodes that each rank is left with, rank after rank.
+pub fn join<T: Add>(nodes: &[Node], values: impl Iterator<Item = T>, leaves: usize) -> T {
+    let mut sum = Sum::new(leaves);
+    nodes.iter().zip(values).for_each(|(&node, value)| sum.push(node, value));
+    sum.whole()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every cut of every number of leaves gives the tree's own order, with leaves of which nothing is there too.
+    #[test]
+    fn any_number_of_ranks_gives_the_same_bits() {
+        for leaves in 1..=17 {
+            for missing in [usize::MAX, 0, leaves / 2, leaves - 1] {
+                let leaf = |i: usize| {
+                    let value = (i as f32 * 0.37).sin() * 10f32.powi((i % 7) as i32 - 3);
+                    (i != missing).then(|| vec![value])
+                };
+                let mut sum = Sum::new(leaves);
+                (0..leaves).for_each(|index| sum.push_leaf(index, leaf(index)));
+                let alone = sum.whole().map(|sum| sum[0].to_bits());
+                for ranks in 1..=leaves + 3 {
+                    let (mut nodes, mut values) = (Vec::new(), Vec::new());
+                    for rank in 0..ranks {
+                        let run = leaves_of(rank, ranks, leaves);
+                        let mut own = Sum::new(leaves);
+                        run.clone().for_each(|index| own.push_leaf(index, leaf(index)));
+                        nodes.extend(nodes_of(run, leaves));
+                        values.extend(own.into_values());
+                    }
+                    assert_eq!(nodes.len(), values.len());
+                    let joined = join(&nodes, values.into_iter(), leaves);
+                    assert_eq!(joined.map(|sum| sum[0].to_bits()), alone, "{leaves} leaves, {ranks} ranks");
+                }
+            }
+        }
+    }
+}
