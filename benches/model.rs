@@ -72,6 +72,8 @@ fn training(c: &mut Criterion) {
     let config = AdamWConfig { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 };
     let kind = schedule::find("constant").expect("a schedule");
     let mut learner = Learner {
+        name: "model",
+        ranks: burnish::distributed::Ranks::alone(),
         model: MODEL.clone().trainable(),
         optimizer: Optimizer::adamw(config),
         schedule: Schedule::new(kind, 1),

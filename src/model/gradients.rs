@@ -9,6 +9,9 @@ use rayon::prelude::*;
 use super::decoder::Decoder;
 use super::ops::{add, f32s, flex_f32, sum_squares, to_host};
 
+/// Elements of a part of a gradient. Σ g² is that of each part, added in their order: it does not depend on who adds up which.
+pub const PART: usize = 64 * 1024;
+
 /// One flat f32 gradient per parameter name, in name order. Not part of any graph.
 #[derive(Default)]
 pub struct Gradients(pub BTreeMap<String, Tensor<1>>);
@@ -50,28 +53,33 @@ impl Gradients {
 
     /// The 2-norm of all gradients together, accumulated in f64.
     pub fn norm(&self) -> f64 {
-        self.squares().iter().sum::<f64>().sqrt()
+        self.squares().map(|(_, squares)| squares).sum::<f64>().sqrt()
     }
 
     /// The 2-norm of each gradient.
     pub fn norms(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.0.keys().zip(self.squares()).map(|(name, squares)| (name.as_str(), squares.sqrt()))
+        self.squares().map(|(name, squares)| (name, squares.sqrt()))
     }
 
     /// Σ g² of each gradient; on a GPU with one transfer for all of them.
-    fn squares(&self) -> Vec<f64> {
-        let on_cpu: Option<Vec<f64>> = self.0.values().map(squares).collect();
-        on_cpu.unwrap_or_else(|| {
+    pub fn squares(&self) -> impl Iterator<Item = (&str, f64)> {
+        let on_cpu: Option<Vec<f64>> = self.0.values().map(|g| Some(squares(f32s(&flex_f32(g)?)))).collect();
+        let squares = on_cpu.unwrap_or_else(|| {
             let sums = self.0.values().map(|g| g.clone().square().sum()).collect();
             to_host(Tensor::cat(sums, 0)).into_iter().map(f64::from).collect()
-        })
+        });
+        self.0.keys().map(String::as_str).zip(squares)
+    }
+
+    /// Σ g² of each gradient, added up on the CPU wherever the gradients are: the same bits as from several processes.
+    pub fn squares_on_cpu(&self) -> impl Iterator<Item = (&str, f64)> {
+        let of = |g: &Tensor<1>| flex_f32(g).map_or_else(|| squares(&to_host(g.clone())), |g| squares(f32s(&g)));
+        self.0.iter().map(move |(name, g)| (name.as_str(), of(g)))
     }
 }
 
-/// Σ g², on the CPU.
-fn squares(g: &Tensor<1>) -> Option<f64> {
-    let g = flex_f32(g)?;
-    // Parts of a fixed size, added in order: the norm does not depend on the thread count.
-    let parts = f32s(&g).par_chunks(64 * 1024).map(sum_squares);
-    Some(parts.collect::<Vec<f64>>().iter().sum())
+/// Σ g² of a gradient.
+fn squares(g: &[f32]) -> f64 {
+    let parts: Vec<f64> = g.par_chunks(PART).map(sum_squares).collect();
+    parts.iter().sum()
 }

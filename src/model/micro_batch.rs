@@ -22,6 +22,12 @@ impl Cut {
         self.micro_batches_of(&alone)
     }
 
+    /// [`micro_batches_of`](Self::micro_batches_of) some of these units alone, by their indices among all.
+    pub fn micro_batches_within<'a>(self, units: &[impl AsRef<[Sequence<'a>]>], chosen: &[usize]) -> Vec<Vec<usize>> {
+        let own: Vec<&[Sequence]> = chosen.iter().map(|&i| units[i].as_ref()).collect();
+        self.micro_batches_of(&own).into_iter().map(|micro| micro.into_iter().map(|at| chosen[at]).collect()).collect()
+    }
+
     /// [`micro_batches`](Self::micro_batches) of units of sequences that stay together, such as the two answers to a prompt: indices of
     /// the units of each micro-batch. [`Cut::Sequences`] counts units.
     pub fn micro_batches_of<'a>(self, units: &[impl AsRef<[Sequence<'a>]>]) -> Vec<Vec<usize>> {

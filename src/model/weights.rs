@@ -2,6 +2,7 @@
 //! layout of the model's family, into a network; and lists a network's tensors in that form, for [`super::tensor_files`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -22,7 +23,7 @@ use crate::util::foreign::{self, is_inside};
 /// Initial values of the parameters of a head that files do not have, by name and shape.
 pub type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
 
-/// Memory-mapped safetensors files of a folder.
+/// Memory-mapped safetensors files.
 pub struct WeightFiles {
     maps: Vec<(PathBuf, Mmap)>,
 }
@@ -79,7 +80,16 @@ impl WeightFiles {
                 folder.display()
             );
         };
-        let maps = names.into_iter().map(|path| {
+        Self::map(names)
+    }
+
+    /// Opens one file.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        Self::map(vec![path.to_owned()])
+    }
+
+    fn map(paths: Vec<PathBuf>) -> Result<Self> {
+        let maps = paths.into_iter().map(|path| {
             let file = foreign::open(&path)?;
             // SAFETY: the map is read once at start-up; changing a checkpoint while it loads is as undefined as in any loader.
             let map = unsafe { Mmap::map(&file) }.with_context(|| format!("cannot map {}", path.display()))?;
@@ -149,23 +159,41 @@ pub fn found<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, paramete
 
 /// Reads every tensor of one safetensors file, as f32.
 pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
-    let bytes = foreign::read(path, u64::MAX - 1)?;
-    let parsed = caught(|| SafeTensors::deserialize(&bytes)).with_context(|| path.display().to_string())?;
-    let parsed = parsed.with_context(|| format!("{} is damaged", path.display()))?;
+    let file = WeightFiles::of_file(path)?;
     let read = |(name, view): (String, TensorView)| {
-        let bytes = || view.data().iter().map(|byte| f32::from(*byte)).collect();
-        let values = if view.dtype() == Dtype::U8 { Ok(bytes()) } else { to_f32(&view) };
-        let values = values.with_context(|| format!("{}: tensor `{name}`", path.display()))?;
+        let values = numbers(&view, 0..count(&view)).with_context(|| format!("{}: tensor `{name}`", path.display()))?;
         Ok((name, values))
     };
-    parsed.tensors().into_iter().map(read).collect()
+    file.tensors()?.into_iter().map(read).collect()
 }
 
 /// A tensor's values as f32.
 pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
-    let halves = || view.data().chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
-    Ok(match view.dtype() {
-        Dtype::F32 => view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+    converted(view.dtype(), view.data())
+}
+
+/// How many numbers a tensor has.
+pub fn count(view: &TensorView) -> usize {
+    view.shape().iter().product()
+}
+
+/// A run of a tensor's numbers, in row-major order, as f32; bytes are numbers, too.
+///
+/// # Errors
+/// If the tensor is of another dtype than f32, f16, bf16 or u8, even where the run is empty.
+///
+/// # Panics
+/// If the run goes beyond the tensor.
+pub fn numbers(view: &TensorView, run: Range<usize>) -> Result<Vec<f32>> {
+    let (dtype, width) = (view.dtype(), view.dtype().bitsize() / 8);
+    let bytes = &view.data()[run.start * width..run.end * width];
+    if dtype == Dtype::U8 { Ok(bytes.iter().map(|byte| f32::from(*byte)).collect()) } else { converted(dtype, bytes) }
+}
+
+fn converted(dtype: Dtype, bytes: &[u8]) -> Result<Vec<f32>> {
+    let halves = || bytes.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+    Ok(match dtype {
+        Dtype::F32 => bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
         Dtype::BF16 => halves().map(|x| f32::from_bits((x as u32) << 16)).collect(),
         Dtype::F16 => halves().map(|x| burn::tensor::f16::from_bits(x).to_f32()).collect(),
         other => bail!("dtype {other:?} is not supported; save the model as f32, f16 or bf16"),

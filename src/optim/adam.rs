@@ -26,6 +26,10 @@ impl Rule for Adam {
         ["exp_avg", "exp_avg_sq"].map(|kind| Slot::f32(kind, parameter.size())).into()
     }
 
+    fn splits(&self, _: Parameter) -> bool {
+        true
+    }
+
     fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
         let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let decay = self.0.weight_decay;

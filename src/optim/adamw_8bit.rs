@@ -40,18 +40,23 @@ impl Rule for AdamW8bit {
             ..LEAST => self.0.slots(parameter),
             _ => vec![
                 Slot::u8("state1", size),
-                Slot::f32("absmax1", blocks),
+                Slot::f32("absmax1", blocks).for_each(BLOCK),
                 Slot::u8("state2", size),
-                Slot::f32("absmax2", blocks),
+                Slot::f32("absmax2", blocks).for_each(BLOCK),
             ],
         }
     }
 
+    fn splits(&self, _: Parameter) -> bool {
+        true
+    }
+
     fn update(&self, at: Step, parameter: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
-        let size = parameter.size();
-        if size < LEAST {
+        if parameter.size() < LEAST {
             return self.0.update(at, parameter, w, g, kept);
         }
+        // Of a piece, if several ranks share the parameter; pieces are cut between blocks.
+        let size = w.dims()[0];
         let constants = constants(&self.0.0, at.lr, at.number, at.grad_scale);
         let (device, mut weights, gradients) = (w.device(), to_host(w), to_host(g));
         let mut kept = kept.unwrap_or_default().into_iter();

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::adamw_8bit::dynamic_map;
 use super::learner::SavedParts;
+use super::optimizer::Saved;
 use super::rule::{Parameter, State, Step};
 use super::{ABSENT, AdamWConfig, Learner, OPTIMIZERS, Optimizer, OptimizerKind, Schedule, Settings, find, names, schedule};
 use crate::model::lora::LoraSettings;
@@ -109,6 +110,8 @@ fn learner(kind: &'static OptimizerKind, rank: usize) -> Learner {
         _ => json!({}),
     };
     Learner {
+        name: "model",
+        ranks: crate::distributed::Ranks::alone(),
         model: model.trainable(),
         optimizer: kind.build(&settings(options)).unwrap(),
         schedule: Schedule::new(schedule::find("constant").unwrap(), 9),
@@ -194,6 +197,16 @@ fn options_and_names_are_checked() {
     }
 }
 
+impl Saved for Vec<f32> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn numbers(&self, run: std::ops::Range<usize>) -> anyhow::Result<Vec<f32>> {
+        Ok(self[run].to_vec())
+    }
+}
+
 #[test]
 fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
     let folder = golden("models/qwen2");
@@ -203,7 +216,9 @@ fn a_parameter_without_moments_had_no_gradient_and_half_of_them_is_damage() {
     let restored = |step: u64, names: &[&str]| {
         let tensors = names.iter().map(|name| (name.to_string(), vec![0.5; size])).collect();
         let mut adamw = Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 });
-        adamw.restore(step, tensors, &net, &Device::flex()).map(|()| (adamw.step, adamw.tensors().len()))
+        adamw
+            .restore(step, tensors, &net, &crate::distributed::Ranks::alone(), &Device::flex())
+            .map(|()| (adamw.step, adamw.tensors().len()))
     };
     let [m, v] = ["exp_avg", "exp_avg_sq"].map(|kind| format!("{name}.{kind}"));
     assert_eq!(restored(0, &[]).unwrap(), (0, 0));

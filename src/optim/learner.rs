@@ -6,19 +6,26 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::adamw::ADAMW;
+use super::gradient_sum::GradientSum;
 use super::optimizer::Optimizer;
+use super::rule::Slot;
 use super::schedule::Schedule;
+use crate::distributed::Ranks;
+use crate::model::CausalLm;
 use crate::model::decoder::Decoder;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::tensor_files::write_safetensors;
-use crate::model::weights::read_safetensors;
-use crate::model::{CausalLm, Gradients};
+use crate::model::weights::WeightFiles;
 use crate::util::copy::copy_into;
 use crate::util::fs::{read_json, write_json};
 
 pub struct Learner {
+    /// Its name among the learners of a run: the section of its settings.
+    pub name: &'static str,
     /// The trainable model; see [`CausalLm::trainable`].
     pub model: CausalLm,
+    /// The processes that train it together.
+    pub ranks: Ranks,
     pub optimizer: Optimizer,
     pub schedule: Schedule,
     pub lr: f64,
@@ -41,6 +48,15 @@ impl Update {
     /// The result of an update that was not made because something before it, such as the loss, was not finite.
     pub fn skipped() -> Self {
         Self { grad_norm: f64::NAN, applied: false, nonfinite: None }
+    }
+
+    /// The result of an update with gradients of these names and Σ g²: it is to be made where all are finite.
+    pub(super) fn of<'a>(squares: impl Iterator<Item = (&'a str, f64)>) -> Self {
+        let squares: Vec<_> = squares.collect();
+        let grad_norm = squares.iter().map(|(_, squares)| squares).sum::<f64>().sqrt();
+        let applied = grad_norm.is_finite();
+        let nonfinite = || squares.iter().find(|(_, squares)| !squares.is_finite()).map_or("", |(name, _)| name).to_owned();
+        Self { grad_norm, applied, nonfinite: (!applied).then(nonfinite) }
     }
 }
 
@@ -81,45 +97,63 @@ impl Learner {
         self.lr * self.schedule.factor(step)
     }
 
-    /// Makes one update on gradients clipped to the global norm (torch's `clip_grad_norm_`).
-    pub fn update(&mut self, gradients: Gradients, lr: f64) -> Update {
-        let grad_norm = gradients.norm();
-        if !grad_norm.is_finite() {
-            let name = gradients.norms().find(|(_, norm)| !norm.is_finite()).map(|(name, _)| name.to_owned());
-            return Update { grad_norm, applied: false, nonfinite: Some(name.unwrap_or_default()) };
+    /// Makes one update on gradients clipped to the global norm (torch's `clip_grad_norm_`). Of several ranks, each updates its own
+    /// share of the parameters and receives the others'. Collective.
+    pub fn update(&mut self, gradients: impl Into<GradientSum>, lr: f64) -> Update {
+        let gradients = gradients.into();
+        if !self.ranks.is_alone() {
+            return self.update_together(gradients, lr);
         }
-        let scale = (self.grad_clip / (grad_norm + 1e-6)).min(1.0);
-        // The network is moved through the optimizer: a clone left behind would force a copy of every parameter.
-        let net = std::mem::replace(&mut self.model.net, Decoder::empty(&self.model.device));
-        self.model.net = self.optimizer.update(net, gradients, lr, scale);
-        Update { grad_norm, applied: true, nonfinite: None }
+        let is_cut = gradients.slices > 1;
+        let gradients = gradients.sum.whole();
+        // Of several slices, one process adds up the norm as several processes do.
+        let update = if is_cut { Update::of(gradients.squares_on_cpu()) } else { Update::of(gradients.squares()) };
+        if update.applied {
+            let scale = self.scale(&update);
+            // The network is moved through the optimizer: a clone left behind would force a copy of every parameter.
+            let net = std::mem::replace(&mut self.model.net, Decoder::empty(&self.model.device));
+            self.model.net = self.optimizer.update(net, gradients, lr, scale);
+        }
+        update
     }
 
-    /// Writes the parameters, in folders of Hugging Face's layout with the tokenizer's files, and the optimizer.
+    /// The factor that clips a gradient.
+    pub(super) fn scale(&self, update: &Update) -> f64 {
+        (self.grad_clip / (update.grad_norm + 1e-6)).min(1.0)
+    }
+
+    /// Writes the parameters, in folders of Hugging Face's layout with the tokenizer's files, and the optimizer. Of several ranks,
+    /// rank 0 does, within [`Ranks::lead`], and the others answer by [`state_part`](Self::state_part).
     pub fn save(&self, folder: &Path, parts: SavedParts, tokenizer_files: &[PathBuf]) -> Result<()> {
         if parts.model || parts.merged {
-            let hf = folder.join(HUGGINGFACE);
-            match self.model.adapter() {
-                Some(adapter) => {
-                    adapter.write(&folder.join(ADAPTER))?;
-                    if parts.merged { self.model.save(&hf).map(|_| ())? } else { self.model.save_config(&hf).map(|_| ())? }
-                }
-                None => _ = self.model.save(&hf)?,
-            }
-            for file in tokenizer_files {
-                copy_into(file, &hf)?;
-            }
+            // The others wait meanwhile; they answer again when the optimizer is written.
+            self.ranks.at_work(|| self.save_model(folder, parts.merged, tokenizer_files))?;
         }
         if parts.optimizer {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-            write_safetensors(&folder.join(OPTIMIZER), &self.optimizer.tensors())?;
+            let shards = self.shards();
+            let gather = |parameter: &str, slot: &Slot, own| self.all_numbers(&shards, parameter, slot, own);
+            write_safetensors(&folder.join(OPTIMIZER), &self.optimizer.tensors_by(&gather))?;
             let state = State { optimizer: self.optimizer.name.into(), optimizer_step: self.optimizer.step };
             write_json(&folder.join(STATE), &state)?;
         }
         Ok(())
     }
 
-    /// Restores what [`save`](Learner::save) wrote.
+    /// Writes the parameters or, with an adapter, the adapter and, if `merged`, all parameters with it merged in.
+    fn save_model(&self, folder: &Path, merged: bool, tokenizer_files: &[PathBuf]) -> Result<()> {
+        let hf = folder.join(HUGGINGFACE);
+        match self.model.adapter() {
+            Some(adapter) => {
+                adapter.write(&folder.join(ADAPTER))?;
+                if merged { self.model.save(&hf).map(|_| ())? } else { self.model.save_config(&hf).map(|_| ())? }
+            }
+            None => _ = self.model.save(&hf)?,
+        }
+        tokenizer_files.iter().try_for_each(|file| copy_into(file, &hf).map(|_| ()))
+    }
+
+    /// Restores what [`save`](Learner::save) wrote, on however many ranks: of the optimizer's state, what belongs to this rank.
     ///
     /// # Errors
     /// If files are damaged, or belong to another model or adapter.
@@ -137,8 +171,9 @@ impl Learner {
                     folder.display()
                 );
             }
-            let tensors = read_safetensors(&folder.join(OPTIMIZER))?;
-            self.optimizer.restore(state.optimizer_step, tensors, &self.model.net, &self.model.device)?;
+            // The file is mapped: of its numbers, this rank reads those that it keeps, one tensor at a time.
+            let file = WeightFiles::of_file(&folder.join(OPTIMIZER))?;
+            self.optimizer.restore(state.optimizer_step, file.tensors()?, &self.model.net, &self.ranks, &self.model.device)?;
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! An optimizer is a [`Rule`], which updates one parameter, and an entry of [`OPTIMIZERS`]; [`Optimizer`] applies it to a network
 //! and keeps its state. burn's own optimizers round their constants to f32 first, know parameters by ids that a checkpoint does not
 //! have, and lack options of torch's; these are torch's updates in torch's order, with torch's names of states.
+//!
+//! Where several ranks train a model, each updates a share of its parameters (`shards.rs`) and keeps the state of that share alone.
 
 mod adafactor;
 mod adam;
@@ -10,22 +12,31 @@ pub mod adamw;
 mod adamw_8bit;
 #[cfg(test)]
 mod goldens;
+mod gradient_sum;
 mod kind;
 pub mod learner;
 mod muon;
 mod optimizer;
+mod pieces;
+mod reduce;
 mod rule;
 pub mod schedule;
 mod settings;
+#[cfg(test)]
+mod several_ranks;
 mod sgd;
+mod shards;
+mod together;
 
 pub use adamw::AdamWConfig;
+pub use gradient_sum::GradientSum;
 pub use kind::OptimizerKind;
 pub use learner::{Learner, Update};
 pub use optimizer::Optimizer;
 pub use rule::{Parameter, Rule, Slot};
 pub use schedule::Schedule;
 pub use settings::{OptionRow, Settings};
+pub use together::StatePart;
 
 /// Every optimizer that `optim.optimizer` can name. The first is the default.
 pub static OPTIMIZERS: &[OptimizerKind] =

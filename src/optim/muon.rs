@@ -86,6 +86,10 @@ impl Rule for Muon {
         }
     }
 
+    fn splits(&self, parameter: Parameter) -> bool {
+        matrix(parameter).is_none() && self.adamw.splits(parameter)
+    }
+
     fn update(&self, at: Step, parameter: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
         let Some([rows, columns]) = matrix(parameter) else {
             let at = Step { lr: at.lr * self.adamw_share, ..at };

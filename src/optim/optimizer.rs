@@ -1,42 +1,74 @@
 //! An optimizer and its state, by parameter name.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor};
 use safetensors::Dtype;
+use safetensors::tensor::TensorView;
 
 use super::rule::{Form, Parameter, Rule, Slot, State, Step, Stored};
+use super::shards::Shards;
+use crate::distributed::Ranks;
 use crate::model::Gradients;
 use crate::model::decoder::Decoder;
 use crate::model::tensor_files::Deferred;
-use crate::model::weights::trained_shapes;
+use crate::model::weights::{count, numbers, trained_shapes};
 
 /// An optimizer and its state by parameter name.
 pub struct Optimizer {
     /// The name of its entry, which a checkpoint keeps.
     pub name: &'static str,
-    rules: Rules,
+    pub(super) rules: Rules,
     /// The number of updates made.
     pub step: u64,
-    state: BTreeMap<String, Kept>,
+    /// The parameters that have been updated, on any rank: all ranks have the same names here.
+    pub(super) state: BTreeMap<String, Kept>,
 }
 
 /// The state of a parameter, and its tensors' names and sizes.
-struct Kept {
-    slots: Vec<Slot>,
-    state: State,
+pub(super) struct Kept {
+    /// Those of the whole parameter.
+    pub slots: Vec<Slot>,
+    /// The state of this rank's elements; empty if it has none of this parameter.
+    pub state: State,
+}
+
+/// A function from a parameter's name, a slot and this rank's numbers of it to those of all ranks.
+pub(super) type Gather<'a> = dyn Fn(&str, &Slot, Vec<f32>) -> Vec<f32> + 'a;
+
+/// A state tensor of a checkpoint, of which a rank reads only its own numbers.
+pub(super) trait Saved {
+    /// Returns how many numbers there are.
+    fn count(&self) -> usize;
+
+    /// Returns a run of the numbers.
+    ///
+    /// # Errors
+    /// If the tensor holds what is no number here, for any run.
+    fn numbers(&self, run: Range<usize>) -> Result<Vec<f32>>;
+}
+
+impl Saved for TensorView<'_> {
+    fn count(&self) -> usize {
+        count(self)
+    }
+
+    fn numbers(&self, run: Range<usize>) -> Result<Vec<f32>> {
+        numbers(self, run)
+    }
 }
 
 /// The update of most parameters, and that of the ones with such names.
-struct Rules {
+pub(super) struct Rules {
     all: Box<dyn Rule>,
     exempt: Option<(Vec<String>, Box<dyn Rule>)>,
 }
 
 impl Rules {
-    fn of(&self, parameter: Parameter) -> &dyn Rule {
+    pub fn of(&self, parameter: Parameter) -> &dyn Rule {
         let exempt = self.exempt.as_ref().filter(|(names, _)| names.iter().any(|name| parameter.name.contains(name.as_str())));
         exempt.map_or(&*self.all, |(_, rule)| &**rule)
     }
@@ -52,9 +84,35 @@ impl Optimizer {
         Self { rules: Rules { exempt: Some((names, rule)), ..self.rules }, ..self }
     }
 
-    /// Returns the bytes of the state of a parameter.
+    /// Returns the bytes of the state of a parameter, on all ranks together.
     pub fn state_bytes(&self, parameter: Parameter) -> usize {
         self.rules.of(parameter).slots(parameter).into_iter().map(Slot::bytes).sum()
+    }
+
+    /// Returns the bytes of the state of these parameters, in the order of their names, that the rank with the most of them keeps
+    /// once all have been updated.
+    pub fn state_bytes_of_a_rank(&self, shapes: impl IntoIterator<Item = (String, Vec<usize>)>, ranks: usize) -> usize {
+        let shards = Shards::new(shapes, ranks, |parameter| self.rules.of(parameter).splits(parameter));
+        let mut bytes = vec![0; ranks];
+        for sharded in &shards.parameters {
+            let slots = self.rules.of(sharded.parameter()).slots(sharded.parameter());
+            for (rank, bytes) in bytes.iter_mut().enumerate() {
+                let numbers = |slot: &Slot| slot.of(&sharded.of(rank), sharded.size()).len();
+                *bytes += slots.iter().map(|slot| slot.bytes_of(numbers(slot))).sum::<usize>();
+            }
+        }
+        bytes.into_iter().max().unwrap_or(0)
+    }
+
+    /// Returns the bytes of the state that this rank keeps so far.
+    pub fn kept_bytes(&self) -> usize {
+        let kept = self.state.values().flat_map(|kept| kept.slots.iter().zip(&kept.state));
+        kept.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
+    }
+
+    /// Returns the division of a network's trained parameters among `ranks`.
+    pub(super) fn shards(&self, net: &Decoder, ranks: usize) -> Shards {
+        Shards::new(trained_shapes(net), ranks, |parameter| self.rules.of(parameter).splits(parameter))
     }
 
     /// Updates every parameter that has a gradient, after scaling the gradients by `grad_scale`.
@@ -64,46 +122,69 @@ impl Optimizer {
         net.map(&mut Update { step, gradients, rules: &self.rules, state: &mut self.state, path: Vec::new() })
     }
 
-    /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint.
+    /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint. Of several ranks, each has
+    /// only its own numbers: a [`Learner`](super::Learner) saves those of all.
     pub fn tensors(&self) -> Vec<Deferred<'_>> {
-        let named = |name: &String, slot: &Slot, stored| {
-            let tensor = Deferred::new(format!("{name}.{}", slot.kind), vec![slot.size], move || Stored::values(stored));
-            if slot.form == Form::U8 { tensor.with_dtype(Dtype::U8) } else { tensor }
-        };
-        let parameters = self.state.iter();
-        parameters
-            .flat_map(|(name, kept)| kept.slots.iter().zip(&kept.state).map(move |(slot, stored)| named(name, slot, stored)))
-            .collect()
+        self.tensors_by(&|_, _, own| own)
     }
 
-    /// Restores what [`tensors`](Self::tensors) returned, for the parameters of `net` that are trained. A parameter without
-    /// a state has had no gradient so far, as all of them before the first update: it starts afresh, as in an uninterrupted run.
+    /// Returns the state as named tensors, whose numbers `gather` makes of those of this rank when they are written.
+    pub(super) fn tensors_by<'a>(&'a self, gather: &'a Gather<'a>) -> Vec<Deferred<'a>> {
+        let tensor = move |name: &'a String, kept: &'a Kept, index: usize| {
+            let slot = &kept.slots[index];
+            let values = move || gather(name, slot, kept.state.get(index).map_or_else(Vec::new, Stored::values));
+            let tensor = Deferred::new(format!("{name}.{}", slot.kind), vec![slot.size], values);
+            if slot.form == Form::U8 { tensor.with_dtype(Dtype::U8) } else { tensor }
+        };
+        let of = |(name, kept): (&'a String, &'a Kept)| (0..kept.slots.len()).map(move |index| tensor(name, kept, index));
+        self.state.iter().flat_map(of).collect()
+    }
+
+    /// Returns this rank's numbers of a state tensor of a parameter; none, if it keeps none.
+    pub(super) fn own_numbers(&self, parameter: &str, kind: &str) -> Vec<f32> {
+        let kept = self.state.get(parameter);
+        let stored = kept.and_then(|kept| kept.state.get(kept.slots.iter().position(|slot| slot.kind == kind)?));
+        stored.map_or_else(Vec::new, Stored::values)
+    }
+
+    /// Restores what [`tensors`](Self::tensors) returned, for the parameters of `net` that are trained, and of each what belongs to
+    /// this rank, which alone is read. A parameter without a state has had no gradient so far, as all of them before the first
+    /// update: it starts afresh, as in an uninterrupted run.
     ///
     /// # Errors
     /// If there is no state at all after updates, or one tensor of a parameter's state is there without the others, has another
-    /// size, or belongs to a parameter that is not trained.
-    pub fn restore(&mut self, step: u64, mut tensors: BTreeMap<String, Vec<f32>>, net: &Decoder, device: &Device) -> Result<()> {
+    /// size or dtype, or belongs to a parameter that is not trained. All ranks find the same error.
+    pub(super) fn restore(
+        &mut self,
+        step: u64,
+        mut tensors: BTreeMap<String, impl Saved>,
+        net: &Decoder,
+        ranks: &Ranks,
+        device: &Device,
+    ) -> Result<()> {
         self.state.clear();
         let nothing = tensors.is_empty();
         let mut keeps = false;
-        for (name, shape) in trained_shapes(net) {
-            let parameter = Parameter { name: &name, shape: &shape };
+        for sharded in self.shards(net, ranks.size()).parameters {
+            let (parameter, own) = (sharded.parameter(), sharded.of(ranks.rank()));
             let slots = self.rules.of(parameter).slots(parameter);
             keeps |= !slots.is_empty();
-            let key = |slot: &Slot| format!("{name}.{}", slot.kind);
+            let key = |slot: &Slot| format!("{}.{}", parameter.name, slot.kind);
             if slots.iter().all(|slot| !tensors.contains_key(&key(slot))) {
                 continue;
             }
             let mut stored = |slot: &Slot| {
                 let key = key(slot);
-                let values = tensors.remove(&key).with_context(|| format!("optimizer state: `{key}` is missing"))?;
-                if values.len() != slot.size {
-                    bail!("optimizer state: `{key}` has {} elements, where {} belong", values.len(), slot.size);
+                let saved = tensors.remove(&key).with_context(|| format!("optimizer state: `{key}` is missing"))?;
+                if saved.count() != slot.size {
+                    bail!("optimizer state: `{key}` has {} elements, where {} belong", saved.count(), slot.size);
                 }
-                Ok(Stored::restored(slot.form, values, device))
+                let own_numbers = slot.of(&own, parameter.size());
+                let values = saved.numbers(own_numbers).with_context(|| format!("optimizer state: `{key}`"))?;
+                Ok((!own.is_empty()).then(|| Stored::restored(slot.form, values, device)))
             };
-            let state = slots.iter().map(&mut stored).collect::<Result<_>>()?;
-            self.state.insert(name, Kept { slots, state });
+            let state = slots.iter().filter_map(|slot| stored(slot).transpose()).collect::<Result<_>>()?;
+            self.state.insert(sharded.name, Kept { slots, state });
         }
         if step > 0 && nothing && keeps {
             bail!("optimizer state: {step} updates were made, and there are no tensors of {}", self.name);

@@ -1,5 +1,7 @@
 //! The update of one parameter, and the state that it keeps.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Tensor};
 
 use crate::model::ops::{tensor_from_vec, to_host};
@@ -41,21 +43,40 @@ pub struct Slot {
     pub kind: &'static str,
     pub size: usize,
     pub form: Form,
+    /// The elements of the parameter that share one number, where the parameter can be updated in pieces.
+    pub per: usize,
 }
 
 impl Slot {
     /// Returns a slot of f32 numbers.
     pub fn f32(kind: &'static str, size: usize) -> Self {
-        Self { kind, size, form: Form::F32 }
+        Self { kind, size, form: Form::F32, per: 1 }
     }
 
     /// Returns a slot of bytes.
     pub fn u8(kind: &'static str, size: usize) -> Self {
-        Self { kind, size, form: Form::U8 }
+        Self { kind, size, form: Form::U8, per: 1 }
+    }
+
+    /// Returns the slot, each number of which is about so many elements of the parameter.
+    pub fn for_each(self, per: usize) -> Self {
+        Self { per, ..self }
+    }
+
+    /// Returns the numbers that belong to a piece of a parameter of `size` elements.
+    pub fn of(self, piece: &Range<usize>, size: usize) -> Range<usize> {
+        // The last number may be about fewer elements than the others, or the rule one that updates parameters as a whole.
+        let number = |element: usize| if element == size { self.size } else { element / self.per };
+        number(piece.start)..number(piece.end)
     }
 
     pub fn bytes(self) -> usize {
-        self.size * if self.form == Form::F32 { 4 } else { 1 }
+        self.bytes_of(self.size)
+    }
+
+    /// Returns the bytes of so many numbers.
+    pub fn bytes_of(self, numbers: usize) -> usize {
+        numbers * if self.form == Form::F32 { 4 } else { 1 }
     }
 }
 
@@ -72,6 +93,15 @@ pub enum Stored {
 }
 
 impl Stored {
+    /// Returns how many numbers there are.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Numbers(tensor) => tensor.dims()[0],
+            Self::Host(values) => values.len(),
+            Self::Codes(codes) => codes.len(),
+        }
+    }
+
     /// Returns the values, for a file.
     pub fn values(&self) -> Vec<f32> {
         match self {
@@ -84,7 +114,10 @@ impl Stored {
     /// Returns the tensor of a file's values.
     pub fn restored(form: Form, values: Vec<f32>, device: &Device) -> Self {
         match form {
-            Form::F32 => Self::Numbers(tensor_from_vec(values.clone(), [values.len()], device)),
+            Form::F32 => {
+                let size = values.len();
+                Self::Numbers(tensor_from_vec(values, [size], device))
+            }
             Form::U8 => Self::Codes(values.into_iter().map(|value| value as u8).collect()),
         }
     }
@@ -133,8 +166,15 @@ pub trait Rule: Send + Sync {
     /// Returns the state tensors that are kept of a parameter.
     fn slots(&self, parameter: Parameter) -> Vec<Slot>;
 
+    /// True if pieces of the parameter that begin at multiples of 64 Ki elements are updated as they are within the whole. Several
+    /// ranks then share the parameter, and the numbers of each slot must be about [`Slot::per`] elements.
+    fn splits(&self, _: Parameter) -> bool {
+        false
+    }
+
     /// Updates a parameter: returns its weights and its state. `weight` and `gradient` are flat and row-major; `state` is `None`
-    /// before the first update.
+    /// before the first update. All three may be of a piece, where the rule [`splits`](Self::splits) the parameter; `parameter` is
+    /// the whole.
     fn update(
         &self,
         step: Step,

@@ -47,6 +47,10 @@ impl Rule for Sgd {
         if self.momentum == 0.0 { vec![] } else { vec![Slot::f32("momentum_buffer", parameter.size())] }
     }
 
+    fn splits(&self, _: Parameter) -> bool {
+        true
+    }
+
     fn update(&self, at: Step, _: Parameter, w: Tensor<1>, g: Tensor<1>, kept: Option<State>) -> (Tensor<1>, State) {
         let (lr, momentum) = (at.lr as f32, self.momentum as f32);
         let g = g * at.grad_scale as f32;

@@ -16,7 +16,7 @@ fn save_best(checkpoints: &mut Checkpoints, step: u64, best: Option<u64>) -> Pat
         fs::write(dir.join("actor/model.safetensors"), vec![step as u8; 100])?;
         Ok(fs::write(dir.join("data.json"), "{}")?)
     };
-    checkpoints.save(step, best, write).unwrap()
+    checkpoints.save(step, best, &|| (), write).unwrap()
 }
 
 /// The names in a folder, except its lock.
@@ -68,7 +68,7 @@ fn a_failed_or_killed_save_changes_nothing() {
     let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
     let good = save(&mut checkpoints, 5);
     let before = names(dir.path());
-    let error = checkpoints.save(10, None, |staging| {
+    let error = checkpoints.save(10, None, &|| (), |staging| {
         fs::write(staging.join("half"), "x")?;
         bail!("the disk is full")
     });

@@ -20,6 +20,8 @@ fn golden(path: &str) -> PathBuf {
 
 fn learner(model: CausalLm) -> Learner {
     Learner {
+        name: "model",
+        ranks: burnish::distributed::Ranks::alone(),
         model: model.trainable(),
         optimizer: Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
         schedule: Schedule::new(schedule::find("constant").unwrap(), 9),
@@ -50,7 +52,7 @@ fn checkpoint(dir: &Path, actor: &Learner, critic: Option<&Learner>) -> PathBuf 
         actor.save(&folder.join("actor"), parts, &files)?;
         critic.map_or(Ok(()), |critic| critic.save(&folder.join("critic"), parts, &[]))
     };
-    Checkpoints::new(dir, None).unwrap().save(1, None, write).unwrap()
+    Checkpoints::new(dir, None).unwrap().save(1, None, &|| (), write).unwrap()
 }
 
 #[test]

@@ -190,6 +190,8 @@ fn a_new_adapter_starts_as_in_peft() {
 
 fn learner(model: CausalLm) -> Learner {
     Learner {
+        name: "model",
+        ranks: burnish::distributed::Ranks::alone(),
         model: model.trainable(),
         optimizer: Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
         schedule: Schedule::new(schedule::find("constant").unwrap(), 9),

@@ -1,0 +1,54 @@
+//! The gradients of a mini-batch: of its slices, each added up by itself, and then all of them on one tree.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::distributed::Ranks;
+use crate::distributed::tree::{Add, Sum};
+use crate::model::Gradients;
+
+/// The sum of the gradients of this rank's slices, as far as the tree lets it add them up.
+pub struct GradientSum {
+    /// The slices of all ranks.
+    pub(super) slices: usize,
+    pub(super) sum: Sum<Gradients>,
+}
+
+impl GradientSum {
+    /// Runs `work` on this rank's `slices` of a mini-batch ([`Slices::cut`](crate::distributed::Slices::cut)): it adds the gradients of
+    /// a slice, and returns what else is found there. Returns that of all slices of all ranks, in their order. Collective.
+    pub fn over<T: Serialize + DeserializeOwned>(
+        ranks: &Ranks,
+        slices: &[Vec<usize>],
+        mut work: impl FnMut(&[usize], &mut Gradients) -> T,
+    ) -> (Self, Vec<T>) {
+        let mut sum = Sum::new(slices.len());
+        let own = ranks.own_slices().map(|index| {
+            let mut gradients = Gradients::default();
+            let found = work(&slices[index], &mut gradients);
+            ranks.beat();
+            sum.push_leaf(index, gradients);
+            found
+        });
+        let own = own.collect();
+        (Self { slices: slices.len(), sum }, ranks.concat(own))
+    }
+}
+
+impl From<Gradients> for GradientSum {
+    /// The gradients of a mini-batch in one slice. Several ranks that have worked it out each for itself use those of one of them.
+    fn from(gradients: Gradients) -> Self {
+        let mut sum = Sum::new(1);
+        sum.push_leaf(0, gradients);
+        Self { slices: 1, sum }
+    }
+}
+
+impl Add for Gradients {
+    /// A parameter that has a gradient in one of the two alone keeps it.
+    fn add(&mut self, right: Self) {
+        for (name, gradient) in right.0 {
+            Self::add(self, &name, gradient);
+        }
+    }
+}
