@@ -8,6 +8,7 @@ use std::fs;
 
 use anyhow::Result;
 use burnish::config::{PpoConfig, Request, load};
+use burnish::distributed::Ranks;
 use burnish::run::{LogFile, Output};
 use burnish::tracking::Progress;
 use burnish::trainer::{choices, setup};
@@ -26,7 +27,7 @@ fn main() -> Result<()> {
 
     // Reads the model and the data, and finds a checkpoint to resume from. Nothing is trained before `run`.
     let output = Output { progress: Progress::hidden(), log: LogFile::default() };
-    setup::start(loaded, &output, Interrupt::default())?.run()?;
+    setup::start(loaded, &output, Interrupt::default(), Ranks::alone())?.run()?;
 
     // One row of metrics per step, with those of validation where a step was validated.
     for row in fs::read_to_string(metrics)?.lines() {

@@ -30,16 +30,12 @@ fn main() -> ExitCode {
     let output = Output { progress: Progress::hidden(), log: LogFile::default() };
     log_to(&output);
     let log = output.log.clone();
-    let (code, message) = match run(cli, output) {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Setup(message)) => (ExitCode::from(2), format!("error: {message}")),
-        Err(Failure::Run(message)) => (ExitCode::FAILURE, format!("error: {message}")),
-        Err(Failure::Interrupted(message)) => (ExitCode::from(3), message),
-        Err(Failure::Different) => return ExitCode::FAILURE,
-    };
-    log.line(&message);
-    terminal::say(&format!("{message}\n"));
-    code
+    let Err(failure) = run(cli, output) else { return ExitCode::SUCCESS };
+    if let Some(message) = failure.message() {
+        log.line(&message);
+        terminal::say(&format!("{message}\n"));
+    }
+    ExitCode::from(failure.code())
 }
 
 /// Events that RUST_LOG lets through go to standard error and, with their time, to the log file of the run; so does a panic.

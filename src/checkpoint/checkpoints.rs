@@ -59,15 +59,22 @@ impl Checkpoints {
 
     /// Saves a checkpoint: `write` fills a staging directory, which then gets its manifest and is renamed to its final name,
     /// replacing an earlier checkpoint of the same step. The files that name the best and the last checkpoint are updated after
-    /// that, and old checkpoints except the best are deleted last. If `write` fails, nothing has changed.
-    pub fn save(&mut self, step: u64, best: Option<u64>, write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    /// that, and old checkpoints except the best are deleted last. If `write` fails, nothing has changed. `alive` is called now and then
+    /// after `write`.
+    pub fn save(
+        &mut self,
+        step: u64,
+        best: Option<u64>,
+        alive: &dyn Fn(),
+        write: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<PathBuf> {
         let target = self.path(step);
         let before = self.newest_first()?;
         let save = || {
             let staged = AtomicDir::stage(&target)?;
             write(staged.path())?;
             let sequence = before.first().map_or(1, |newest| newest.manifest.sequence + 1);
-            Manifest::describe(staged.path(), step, sequence)?.write(staged.path())?;
+            Manifest::describe(staged.path(), step, sequence, alive)?.write(staged.path())?;
             staged.commit()?;
             self.name_best(best)?;
             write_atomic(&self.dir.join(TRACKER_FILE), step.to_string().as_bytes())

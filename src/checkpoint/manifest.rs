@@ -43,14 +43,14 @@ pub struct FileEntry {
 }
 
 impl Manifest {
-    /// Lists the files now under `dir`.
-    pub(super) fn describe(dir: &Path, step: u64, sequence: u64) -> Result<Self> {
+    /// Lists the files now under `dir`. `alive` is called now and then meanwhile.
+    pub(super) fn describe(dir: &Path, step: u64, sequence: u64, alive: &dyn Fn()) -> Result<Self> {
         let mut files = Vec::new();
         for path in files_under(dir).with_context(|| format!("cannot list {}", dir.display()))? {
             let name = path.iter().map(|part| part.to_str()).collect::<Option<Vec<_>>>();
             let name = name.with_context(|| format!("the file name {} is not UTF-8", path.display()))?.join("/");
             let path = dir.join(&path);
-            let (bytes, crc32) = checksum(&path).with_context(|| format!("cannot read back {}", path.display()))?;
+            let (bytes, crc32) = checksum(&path, alive).with_context(|| format!("cannot read back {}", path.display()))?;
             files.push(FileEntry { path: name, bytes, crc32 });
         }
         Ok(Self { burnish: env!("CARGO_PKG_VERSION").into(), step, sequence, files })
@@ -103,7 +103,7 @@ impl Manifest {
         for file in &self.files {
             let path = dir.join(&file.path);
             check_own(dir, &file.path)?;
-            let (_, crc32) = checksum(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let (_, crc32) = checksum(&path, &|| ()).with_context(|| format!("cannot read {}", path.display()))?;
             if crc32 != file.crc32 {
                 bail!("{} is damaged: its CRC-32 is {crc32}, not {}", path.display(), file.crc32);
             }
@@ -128,7 +128,7 @@ fn check_own(dir: &Path, name: &str) -> Result<()> {
 }
 
 /// Size and CRC-32 of a file.
-fn checksum(path: &Path) -> io::Result<(u64, String)> {
+fn checksum(path: &Path, alive: &dyn Fn()) -> io::Result<(u64, String)> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 20];
     let (mut bytes, mut crc) = (0, 0);
@@ -138,6 +138,7 @@ fn checksum(path: &Path) -> io::Result<(u64, String)> {
             return Ok((bytes, format!("{crc:08x}")));
         }
         bytes += read as u64;
+        alive();
         crc = crc::IEEE.extend(crc, &buffer[..read]);
     }
 }

@@ -46,9 +46,18 @@ impl ConfigArgs {
     /// # Errors
     /// If anything is wrong with the configuration; the error has all problems.
     pub fn load<T: Schema>(&self) -> Result<Loaded<T>, ConfigError> {
+        self.load_for(1)
+    }
+
+    /// [`Self::load`] for so many processes, which the configuration may ask for.
+    ///
+    /// # Errors
+    /// Those of `load`, and another number of processes than is asked for.
+    pub fn load_for<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
         let request = self.request();
         let loaded = config::load::<T>(&request, &choices(T::KIND));
         let loaded = loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?;
+        let loaded = loaded.started_as(processes)?;
         warn_of_keys(&loaded.renamed, &loaded.ignored);
         Ok(loaded)
     }

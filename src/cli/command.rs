@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::failure::Failure;
+use super::together::refuse_several;
 use super::{
     completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs,
     serve_rm, stage, train,
@@ -71,6 +72,13 @@ enum Command {
     Complete(completions::CompleteArgs),
 }
 
+impl Command {
+    /// True if several processes can share the work.
+    fn trains(&self) -> bool {
+        matches!(self, Self::Sft(_) | Self::Rm(_) | Self::Dpo(_) | Self::Distill(_))
+    }
+}
+
 /// Flags of Hydra's that are not taken here, and what to do instead.
 const HYDRA: &[(&[&str], &str)] = &[
     (
@@ -112,6 +120,9 @@ pub fn check_command(words: &[OsString]) -> Result<(), Failure> {
 /// # Errors
 /// If the command fails; the [`Failure`] says whether the input or the run is to blame.
 pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
+    if cli.command.as_ref().is_some_and(|command| !command.trains()) {
+        refuse_several()?;
+    }
     match cli.command {
         None => train::run(&cli.train, output),
         Some(Command::Sft(args)) => stage::run::<Sft>(&args, output),

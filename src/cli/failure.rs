@@ -16,9 +16,30 @@ pub enum Failure {
     Interrupted(String),
     /// Not a failure but a difference, as with diff(1): exit code 1 and no message.
     Different,
+    /// A failure that another process of the run reports, with its exit code.
+    Elsewhere(u8),
 }
 
 impl Failure {
+    /// The exit code of the process.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Setup(_) => 2,
+            Self::Run(_) | Self::Different => 1,
+            Self::Interrupted(_) => 3,
+            Self::Elsewhere(code) => *code,
+        }
+    }
+
+    /// The text that is printed, if there is one.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Self::Setup(message) | Self::Run(message) => Some(format!("error: {message}")),
+            Self::Interrupted(message) => Some(message.clone()),
+            Self::Different | Self::Elsewhere(_) => None,
+        }
+    }
+
     pub fn setup(error: anyhow::Error) -> Self {
         Self::Setup(format!("{error:#}"))
     }

@@ -25,6 +25,7 @@ mod report;
 mod runs;
 mod serve_rm;
 mod stage;
+mod together;
 mod train;
 
 pub use args::ConfigArgs;

@@ -5,9 +5,9 @@ use clap::Args;
 use super::args::ConfigArgs;
 use super::failure::Failure;
 use super::print::print;
+use super::together::{agreed, load, together};
 use crate::pipelines::stage::{self, Objective};
 use crate::run::Output;
-use crate::util::interrupt::Interrupt;
 
 #[derive(Args)]
 pub struct StageArgs {
@@ -19,12 +19,14 @@ pub struct StageArgs {
 }
 
 pub fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), Failure> {
-    let loaded = args.config.load::<O::Config>()?;
-    if args.dry_run {
-        return print(&stage::dry_run::<O>(loaded).map_err(Failure::setup)?);
-    }
-    let interrupt = Interrupt::default();
-    let run = stage::start::<O>(loaded, &output, interrupt.clone()).map_err(Failure::setup)?;
-    interrupt.watch_signals().map_err(Failure::run)?;
-    run.run().map_err(Failure::run)
+    together(|ranks, interrupt| {
+        let loaded = load::<O::Config>(ranks, &args.config)?;
+        if args.dry_run {
+            let described = agreed(ranks, stage::dry_run::<O>(loaded, ranks))?;
+            return if ranks.is_first() { print(&described) } else { Ok(()) };
+        }
+        let run = stage::start::<O>(loaded, &output, interrupt.clone(), ranks.clone()).map_err(Failure::setup)?;
+        interrupt.watch_signals().map_err(Failure::run)?;
+        run.run().map_err(Failure::run)
+    })
 }

@@ -5,10 +5,10 @@ use clap::Args;
 use super::args::ConfigArgs;
 use super::failure::Failure;
 use super::print::print;
+use super::together::{agreed, load, together};
 use crate::config::PpoConfig;
 use crate::run::Output;
 use crate::trainer::{dry_run, setup};
-use crate::util::interrupt::Interrupt;
 
 #[derive(Args)]
 pub struct TrainArgs {
@@ -20,16 +20,18 @@ pub struct TrainArgs {
 }
 
 pub fn run(args: &TrainArgs, output: Output) -> Result<(), Failure> {
-    let loaded = args.config.load::<PpoConfig>()?;
-    if args.dry_run {
-        return print(&dry_run::dry_run(loaded).map_err(Failure::setup)?);
-    }
-    // A run that only validates has nothing to save, so signals keep their default effect.
-    let stays = loaded.config.trainer.val_only;
-    let interrupt = Interrupt::default();
-    let run = setup::start(loaded, &output, interrupt.clone()).map_err(Failure::setup)?;
-    if !stays {
-        interrupt.watch_signals().map_err(Failure::run)?;
-    }
-    run.run().map_err(Failure::run)
+    together(|ranks, interrupt| {
+        let loaded = load::<PpoConfig>(ranks, &args.config)?;
+        if args.dry_run {
+            let described = agreed(ranks, dry_run::dry_run(loaded, ranks))?;
+            return if ranks.is_first() { print(&described) } else { Ok(()) };
+        }
+        // A run that only validates has nothing to save, so signals keep their default effect.
+        let stays = loaded.config.trainer.val_only;
+        let run = setup::start(loaded, &output, interrupt.clone(), ranks.clone()).map_err(Failure::setup)?;
+        if !stays {
+            interrupt.watch_signals().map_err(Failure::run)?;
+        }
+        run.run().map_err(Failure::run)
+    })
 }

@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 
 use crate::checkpoint::CheckpointPart;
 use crate::config::schema::CheckpointContent::{self, Extra, HfModel, Model, Optimizer};
-use crate::optim::Learner;
 use crate::optim::learner::{HUGGINGFACE, OPTIMIZER, SavedParts};
+use crate::optim::{Learner, StatePart};
 
 /// True if `contents` has the weights.
 pub fn has_weights(contents: &[CheckpointContent]) -> bool {
@@ -18,6 +18,16 @@ pub fn has_weights(contents: &[CheckpointContent]) -> bool {
 pub fn save_learner(learner: &Learner, folder: &Path, contents: &[CheckpointContent], tokenizer: &[PathBuf]) -> Result<()> {
     let has = |part| contents.contains(&part);
     learner.save(folder, SavedParts { model: has(Model), merged: has(HfModel), optimizer: has(Optimizer) }, tokenizer)
+}
+
+/// The answer of a rank that does not write a checkpoint to the one that does: its numbers of a part of the state of one of its
+/// `learners`.
+///
+/// # Panics
+/// If no learner has that name: all ranks build the same ones.
+pub fn state_part<'a>(learners: impl IntoIterator<Item = &'a Learner>, part: &StatePart) -> Vec<f32> {
+    let learner = learners.into_iter().find(|learner| learner.name == part.learner);
+    learner.unwrap_or_else(|| panic!("no learner `{}`", part.learner)).state_part(part)
 }
 
 /// Restores the parts of a learner that `contents` (`checkpoint.load_contents`) names. `key`: where those are set.

@@ -1,10 +1,12 @@
 //! An estimate of the memory that a run takes, from the shapes of its models and the lengths of its sequences.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use anyhow::Result;
 
 use super::clock::resident_gib;
+use super::division::Division;
 use crate::config::schema::Device;
 use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
@@ -22,6 +24,8 @@ pub struct MemoryEstimate {
     /// The numbers that adapters keep of each row for the backward pass.
     inner: Numbers,
     on_cpu: bool,
+    /// The processes of the run on this machine.
+    here: Numbers,
     /// A teacher that passes over every micro-batch of an update, and whether its head stands beside that of the policy.
     teacher: Option<(DecoderConfig, bool)>,
     /// True if the head keeps logits until their gradient is known.
@@ -36,6 +40,9 @@ const TRAJECTORY: Numbers = 400;
 const TOKEN: Numbers = 4;
 /// Numbers for each token of a response: itself, log-probabilities, masks, advantages.
 const COLUMNS: Numbers = 8;
+
+/// The most parameters whose division among processes is worked out one by one; of more, which no model has, it is taken to be even.
+const MOST_COUNTED: Numbers = 1 << 20;
 
 /// A name such as that of some parameters, their shape, and how many there are.
 type Shapes = (&'static str, Vec<usize>, Numbers);
@@ -53,8 +60,18 @@ impl MemoryEstimate {
         let trained = adapter.map_or(decoder.num_parameters(), PeftAdapter::num_parameters) as Numbers;
         let inner = adapter.map_or(0, |adapter| adapter.rank as Numbers * adapter.factors.len() as Numbers);
         let shapes = adapter.map_or_else(|| decoder.shapes(), PeftAdapter::shapes);
-        let mut memory =
-            Self { decoder, trained, shapes, inner, on_cpu, teacher: None, keeps_logits: false, held: vec![], phases: vec![] };
+        let mut memory = Self {
+            decoder,
+            trained,
+            shapes,
+            inner,
+            on_cpu,
+            here: 1,
+            teacher: None,
+            keeps_logits: false,
+            held: vec![],
+            phases: vec![],
+        };
         if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
             memory.held.push(Item {
                 name: "process so far",
@@ -73,11 +90,41 @@ impl MemoryEstimate {
         self.held.push(Item { name, bytes: numbers * BYTES, note: note.to_owned() });
     }
 
-    /// The state of the optimizer.
-    pub fn trained(&mut self, optimizer: &Optimizer) {
-        let of = |(name, shape, count): &Shapes| count * optimizer.state_bytes(Parameter { name, shape }) as Numbers;
-        let bytes = self.shapes.iter().map(of).sum();
-        self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}", optimizer.name) });
+    /// The state of the optimizer, of which each of the processes holds its part, and the sums of the gradients of several slices.
+    pub fn trained(&mut self, optimizer: &Optimizer, division: &Division) {
+        self.here = division.here as Numbers;
+        let ranks = division.ranks;
+        let parameters: Numbers = self.shapes.iter().map(|(_, _, count)| count).sum();
+        let bytes = if ranks > 1 && parameters <= MOST_COUNTED {
+            optimizer.state_bytes_of_a_rank(self.each_shape(), ranks) as Numbers
+        } else {
+            let of = |(name, shape, count): &Shapes| count * optimizer.state_bytes(Parameter { name, shape }) as Numbers;
+            self.shapes.iter().map(of).sum::<Numbers>().div_ceil(ranks as Numbers)
+        };
+        let part = if ranks > 1 { format!(", the largest of {ranks} parts") } else { String::new() };
+        self.held.push(Item { name: "optimizer state", bytes, note: format!("of {}{part}", optimizer.name) });
+        if division.sums() > 0 {
+            self.hold("gradient sums", self.trained * division.sums() as Numbers, "of slices that wait for others");
+        }
+    }
+
+    /// The parameters that are trained one by one, by names that differ and are in about the order of theirs: layer by layer.
+    fn each_shape(&self) -> BTreeMap<String, Vec<usize>> {
+        let layers = self.decoder.num_hidden_layers.max(1) as Numbers;
+        let copies = |(index, (name, shape, count)): (usize, &Shapes)| {
+            let (name, shape) = (*name, shape.clone());
+            let copy = move |at: Numbers| {
+                let name = name.replacen(".0.", &format!(".{}.", at % layers), 1);
+                (format!("{name}.{index:06}.{}", at / layers), shape.clone())
+            };
+            (0..*count).map(copy)
+        };
+        self.shapes.iter().enumerate().flat_map(copies).collect()
+    }
+
+    /// The numbers that are trained.
+    pub fn trained_numbers(&self) -> Numbers {
+        self.trained
     }
 
     /// A frozen copy of the initial weights, or another model.
@@ -150,16 +197,18 @@ impl MemoryEstimate {
         }
         let parts = || {
             let parts: Vec<String> = self.held.iter().map(|part| format!("{} {}", part.name, amount(part.bytes))).collect();
-            format!("the run does not fit into memory: it holds {} throughout (--dry-run has all parts)", parts.join(", "))
+            let each = if self.here > 1 { format!(" in each of {} processes", self.here) } else { String::new() };
+            format!("the run does not fit into memory: it holds {} throughout{each} (--dry-run has all parts)", parts.join(", "))
         };
-        check_fits(total(&self.held), parts)
+        check_fits(self.here * total(&self.held), parts)
     }
 
     /// Returns what a run lacks on this machine, in words; `None` if it would fit. A dry run may be that of another machine, so it
     /// is no error there. On a GPU its memory is not known here.
     pub fn lack(&self) -> Option<String> {
         let most = memory().filter(|_| self.on_cpu)?;
-        let ((peak, phase), held) = (self.peak(), total(&self.held));
+        let ((peak, phase), held) = (self.peak(), self.here * total(&self.held));
+        let peak = self.here * peak;
         let this = format!("this machine has {}", amount(most));
         match () {
             () if held > most => Some(format!("{this}: it would refuse this run, which holds {} throughout", amount(held))),

@@ -4,16 +4,26 @@ use anyhow::{Context, Result, bail};
 
 use crate::config::schema::{Device, Init, OptimConfig};
 use crate::data::Tokenizer;
+use crate::distributed::Ranks;
 use crate::model::{self, CausalLm, DecoderConfig};
 use crate::optim::{self, Learner, Optimizer, Schedule, Settings, schedule};
 
-/// A model with an optimizer and its schedule.
+/// A model with an optimizer and its schedule. `section`: the key of their settings, which names the learner.
 ///
 /// # Errors
 /// The errors of [`optimizer`] and [`schedule()`].
-pub fn learner(model: CausalLm, section: &str, optim: &OptimConfig, grad_clip: f64, total_steps: u64) -> Result<Learner> {
+pub fn learner(
+    model: CausalLm,
+    section: &'static str,
+    optim: &OptimConfig,
+    grad_clip: f64,
+    total_steps: u64,
+    ranks: &Ranks,
+) -> Result<Learner> {
     Ok(Learner {
+        name: section,
         model: model.trainable(),
+        ranks: ranks.clone(),
         optimizer: optimizer(section, optim)?,
         schedule: schedule(optim, total_steps)?,
         lr: optim.lr,

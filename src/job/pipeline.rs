@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::context::Context;
 use crate::checkpoint::Changes;
 use crate::data::{Sampler, SamplerState};
+use crate::optim::StatePart;
 use crate::tracking::Metrics;
 
 /// A training pipeline. [`Run`](super::Run) does the rest: it repeats the step, validates, logs, saves, resumes and stops.
@@ -66,6 +67,15 @@ pub trait Pipeline {
     /// # Errors
     /// A file cannot be written.
     fn save(&self, folder: &Path) -> Result<()>;
+
+    /// The part of an optimizer's state that rank 0 asks for while it [saves](Self::save), on the other ranks.
+    fn state_part(&self, part: &StatePart) -> Vec<f32>;
+
+    /// A checksum of all weights, which all ranks must have alike.
+    fn fingerprint(&self) -> String;
+
+    /// A checksum of the rows for training and validation, which all ranks must have alike.
+    fn data_crc(&self) -> String;
 
     /// Reads the weights and optimizers that `checkpoint.load_contents` names from a checkpoint's folder.
     ///

@@ -23,6 +23,26 @@ pub fn find_checkpoint(checkpoints: &mut Checkpoints, keys: &ResumeKeys) -> Resu
     checkpoints.resolve(mode, from.map(|path| path.as_path()))
 }
 
+/// The checkpoint that a run will probably resume from: which one it is, is found out when the run is set up.
+pub fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
+    match keys.mode {
+        ResumeMode::Disable => None,
+        ResumeMode::Auto => Checkpoints::look(&keys.dir).newest(),
+        ResumeMode::ResumePath => Some(keys.from.as_ref()?.as_path().to_owned()),
+    }
+}
+
+/// Checks that this process sees a folder that another one has made or chosen.
+pub fn check_is_seen(folder: &Path) -> Result<()> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => bail!(
+            "{} is not here: trainer.default_local_dir must be on a file system that all machines of the run share",
+            folder.display()
+        ),
+    }
+}
+
 /// Refuses a checkpoint beyond the last step; one at the last step leaves nothing to do, which is said.
 pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
     let remedy = "raise trainer.total_training_steps or trainer.total_epochs, or start afresh with trainer.resume_mode=disable";

@@ -1,5 +1,7 @@
 //! The run loop: steps, validation, logging, saving, stopping. It is the same whatever is trained.
 
+use std::path::Path;
+
 use anyhow::{Error, Result, anyhow};
 
 use super::clock::Clock;
@@ -57,7 +59,7 @@ impl<P: Pipeline> Run<P> {
         let last = if self.at.settings.val_only { self.at.step } else { self.at.total_steps() };
         let mut save_time = None;
         while self.at.step < last && !self.at.stops_early() {
-            if self.at.interrupt.asked() {
+            if self.at.asked_to_stop() {
                 return self.stop();
             }
             let before = self.state();
@@ -175,17 +177,24 @@ impl<P: Pipeline> Run<P> {
         self.at.settings.early_stopping.map_or(0, |stopping| stopping.patience)
     }
 
-    /// Saves `global_step_N` as a whole or not at all.
+    /// Saves `global_step_N` as a whole or not at all. Rank 0 writes it, and asks the others for what only they have.
     fn save(&mut self) -> Result<()> {
         let state = self.state();
-        let (pipeline, config, extra) = (&self.pipeline, &self.config_yaml, self.at.settings.saves_extra);
-        self.checkpoints.save(self.at.step, state.best.as_ref().map(|best| best.step), |folder| {
+        let Self { pipeline, at, config_yaml, checkpoints, .. } = self;
+        let (pipeline, ranks) = (&*pipeline, &at.ranks);
+        if !ranks.is_alone() {
+            ranks.same("the model", &pipeline.fingerprint())?;
+        }
+        let write = |folder: &Path| {
             pipeline.save(folder)?;
-            if extra {
+            if at.settings.saves_extra {
                 state.write(folder)?;
             }
-            write_config(folder, config)
-        })?;
+            write_config(folder, config_yaml)
+        };
+        let best = state.best.as_ref().map(|best| best.step);
+        let alive = || ranks.beat();
+        ranks.lead(|| checkpoints.save(at.step, best, &alive, write).map(drop), |part| pipeline.state_part(part))?;
         self.saved = Some(self.at.step);
         Ok(())
     }
@@ -195,6 +204,7 @@ impl<P: Pipeline> Run<P> {
         SavedState {
             step: self.at.step,
             total_steps: self.at.total_steps(),
+            gradient_slices: self.at.ranks.slices().count,
             best: self.best.clone(),
             improvement: self.at.improvement.clone(),
             validation: self.pipeline.validation_crc().map(str::to_owned),
@@ -209,14 +219,14 @@ impl<P: Pipeline> Run<P> {
     /// A position in the data that the data does not have.
     pub(super) fn set_state(&mut self, state: SavedState<P::State>) -> Result<()> {
         // All of it, so that who adds to the state says here whether it or the settings count.
-        let SavedState { step, total_steps: _, best, validation: _, improvement, pipeline, data } = state;
+        let SavedState { step, total_steps: _, gradient_slices: _, best, validation: _, improvement, pipeline, data } = state;
         (self.at.step, self.best, self.at.improvement) = (step, best, improvement);
         self.pipeline.set_state(pipeline);
         data.map_or(Ok(()), |data| self.pipeline.sampler().restore(data))
     }
 }
 
-fn write_config(folder: &std::path::Path, yaml: &str) -> Result<()> {
+fn write_config(folder: &Path, yaml: &str) -> Result<()> {
     use anyhow::Context as _;
     let path = folder.join(crate::checkpoint::CONFIG_FILE);
     std::fs::write(&path, yaml).with_context(|| format!("cannot write {}", path.display()))

@@ -21,6 +21,9 @@ pub struct SavedState<S> {
     #[serde(default)]
     pub step: u64,
     pub total_steps: u64,
+    /// The slices of a mini-batch whose gradients are added up.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub gradient_slices: usize,
     #[serde(default)]
     pub best: Option<Best>,
     /// CRC-32 of what validation measured the best value on; some checkpoints do not say.
@@ -35,11 +38,29 @@ pub struct SavedState<S> {
     pub data: Option<SamplerState>,
 }
 
+fn one() -> usize {
+    1
+}
+
+fn is_one(slices: &usize) -> bool {
+    *slices == 1
+}
+
 impl<S: Serialize> SavedState<S> {
     pub fn write(&self, folder: &Path) -> Result<()> {
         write_json(&folder.join(DATA), &self.data)?;
         write_json(&folder.join(STATE), self)
     }
+}
+
+/// The slices of a mini-batch in a checkpoint's folder, if it has a state.
+pub fn slices(folder: &Path) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Slices {
+        #[serde(default = "one")]
+        gradient_slices: usize,
+    }
+    read_json::<Slices>(&folder.join(STATE)).ok().map(|state| state.gradient_slices)
 }
 
 /// The position in the data and, where it is there, the state: the oldest checkpoints of supervised training have none.

@@ -54,6 +54,9 @@ pub struct RunSettings {
     /// Steps that are called an epoch; at least 1.
     pub steps_per_epoch: u64,
     pub total_steps: u64,
+    /// `trainer.gradient_slices` and `trainer.balance_batch`; see [`Slices`](crate::distributed::Slices).
+    pub gradient_slices: Option<usize>,
+    pub balance_batch: bool,
 }
 
 impl RunSettings {

@@ -7,28 +7,47 @@ use anyhow::{Context as _, Result};
 use super::checkpoint_parts::check_part;
 use super::context::Context;
 use super::pipeline::Pipeline;
-use super::resume::{check_step, note_finished, report_length};
+use super::resume::{check_is_seen, check_step, note_finished, report_length};
 use super::run::Run;
 use super::saved::{self, DATA, SavedState};
 use super::settings::{RunSettings, cannot_resume};
-use crate::checkpoint::{Best, Changes, check_changes, step_of};
+use crate::checkpoint::{Best, Changes, Checkpoints, check_changes, step_of};
 use crate::config::Tree;
+use crate::distributed::{Ranks, Slices};
 use crate::run::{Output, Record};
 use crate::util::interrupt::Interrupt;
 
 impl<P: Pipeline> Run<P> {
     /// Finds the checkpoint to resume from and opens the record of the run. Nothing is trained or written yet but for the run's folder.
-    /// Whoever holds `interrupt` can ask the run to stop. `tree`: the resolved settings.
+    /// Whoever holds `interrupt` can ask the run to stop. `tree`: the resolved settings. Collective: rank 0 alone locks the folder,
+    /// chooses the checkpoint and keeps the record.
     ///
     /// # Errors
     /// A checkpoint that cannot be resumed from, with the reason; a tracker that refuses.
-    pub fn start(pipeline: P, settings: RunSettings, tree: &Tree, output: &Output, interrupt: Interrupt) -> Result<Self> {
-        let mut checkpoints = settings.checkpoints()?;
-        let resume = settings.resume_from(&mut checkpoints)?;
+    pub fn start(
+        pipeline: P,
+        settings: RunSettings,
+        tree: &Tree,
+        output: &Output,
+        interrupt: Interrupt,
+        ranks: Ranks,
+    ) -> Result<Self> {
+        let is_first = ranks.is_first();
+        let opened = if is_first { settings.checkpoints() } else { Ok(Checkpoints::look(settings.dir())) };
+        let mut checkpoints = ranks.agree(opened)?;
+        let resume = ranks.first(|| ranks.at_work(|| settings.resume_from(&mut checkpoints)))?;
+        if !settings.val_only {
+            ranks.agree(check_is_seen(settings.dir()))?;
+        }
+        ranks.agree(resume.as_deref().map_or(Ok(()), check_is_seen))?;
         let session = settings.session(tree, resume.as_deref().map(step_of).transpose()?, output);
         let at = Context {
             step: 0,
-            record: Record::console_only(&session, settings.watched.clone(), output),
+            record: match is_first {
+                true => Record::console_only(&session, settings.watched.clone(), output),
+                false => Record::silent(settings.watched.clone(), output),
+            },
+            ranks: ranks.clone(),
             progress: output.progress.clone(),
             interrupt,
             validated_after: None,
@@ -36,9 +55,16 @@ impl<P: Pipeline> Run<P> {
             settings,
         };
         let mut run = Self { pipeline, at, config_yaml: tree.to_saved_yaml(), checkpoints, best: None, saved: None };
-        if let Some(folder) = resume {
-            run.restore(&folder, tree).with_context(|| cannot_resume(&folder))?;
+        let mut slices = None;
+        if let Some(folder) = &resume {
+            let restored = run.restore(folder, tree).with_context(|| cannot_resume(folder));
+            slices = ranks.agree(restored)?;
             tracing::info!("resumed from {}", folder.display());
+        }
+        run.cut_by(slices);
+        if !ranks.is_alone() {
+            ranks.same("the model", &run.pipeline.fingerprint())?;
+            ranks.same("the data", &run.pipeline.data_crc())?;
         }
         // Last: opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
         // leaves the files of one as they are; so does a command that finds nothing left to train.
@@ -46,7 +72,9 @@ impl<P: Pipeline> Run<P> {
         if settings.val_only {
             tracing::info!("trainer.val_only=true: metrics go to the console alone");
         } else if run.at.is_done() {
-            note_finished(run.checkpoints.dir(), run.at.step, settings.total_steps);
+            if is_first {
+                note_finished(run.checkpoints.dir(), run.at.step, settings.total_steps);
+            }
             if run.at.step < settings.total_steps {
                 tracing::warn!(
                     "the run ended early, after step {}, and nothing is trained: trainer.early_stopping_patience must be larger, or \
@@ -56,25 +84,35 @@ impl<P: Pipeline> Run<P> {
             }
         } else {
             let info = settings.info(tree, run.at.validated_after);
-            run.at.record = Record::begin(info, session, &settings.loggers, settings.watched.clone(), output)?;
+            let record = match is_first {
+                true => Record::begin(info, session, &settings.loggers, settings.watched.clone(), output),
+                false => output.log.open_of_rank(settings.dir(), ranks.rank(), resume.is_some()).map(|()| run.at.record),
+            };
+            run.at.record = ranks.agree(record)?;
         }
         run.pipeline.announce(&run.at);
         Ok(run)
     }
 
-    /// Resumes from a checkpoint, whose settings must fit those of this run, `tree`.
-    fn restore(&mut self, folder: &Path, tree: &Tree) -> Result<()> {
+    /// Resumes from a checkpoint, whose settings must fit those of this run, `tree`. Returns the number of slices whose gradients were
+    /// added up before, if the state of the run is loaded. Not collective.
+    fn restore(&mut self, folder: &Path, tree: &Tree) -> Result<Option<usize>> {
         let settings = self.at.settings.clone();
         self.at.step = step_of(folder)?;
         check_step(self.at.step, settings.total_steps)?;
         let changes = check_changes(folder, tree, &settings.loaded)?;
         self.pipeline.load(folder)?;
         check_part("extra", settings.loads_extra, &folder.join(DATA), settings.load_contents_key)?;
+        let mut slices = None;
         if settings.loads_extra {
             let (data, state) = saved::read::<P::State>(folder)?;
             match state {
-                None => self.pipeline.sampler().restore(data)?,
+                None => {
+                    slices = Some(1);
+                    self.pipeline.sampler().restore(data)?;
+                }
                 Some(mut state) => {
+                    slices = Some(state.gradient_slices);
                     report_length(state.total_steps, settings.total_steps, settings.rate_follows_length);
                     state.pipeline = self.pipeline.adapt(state.pipeline, &data, &changes)?;
                     self.forget_other_validations(&mut state, &changes);
@@ -88,9 +126,30 @@ impl<P: Pipeline> Run<P> {
         let is_own = folder.parent().and_then(real) == real(self.checkpoints.dir());
         self.saved = Some(self.at.step).filter(|_| is_own);
         self.best = self.best.take().filter(|best| is_own && self.checkpoints.was_there(best.step, folder));
-        match settings.val_only || self.at.is_done() {
-            true => Ok(()),
-            false => self.checkpoints.name_best(self.best.as_ref().map(|best| best.step)),
+        if self.at.ranks.is_first() && !settings.val_only && !self.at.is_done() {
+            self.checkpoints.name_best(self.best.as_ref().map(|best| best.step))?;
+        }
+        Ok(slices)
+    }
+
+    /// Decides into how many slices mini-batches are cut: as the settings say, else as `before`, else one for each rank.
+    fn cut_by(&self, before: Option<usize>) {
+        let (ranks, settings) = (&self.at.ranks, &self.at.settings);
+        let count = settings.gradient_slices.or(before).unwrap_or(ranks.size());
+        ranks.cut_by(Slices { count, balanced: settings.balance_batch });
+        if let Some(before) = before.filter(|before| *before != count) {
+            tracing::warn!(
+                "gradients are added up from {count} slices, before the checkpoint from {before}: their last digits change"
+            );
+        }
+        if count < ranks.size() {
+            tracing::warn!(
+                "{} processes work out the gradients of {count} slice(s), so {} of them wait during passes and updates: \
+                 trainer.gradient_slices={} shares them out",
+                ranks.size(),
+                ranks.size() - count,
+                ranks.size()
+            );
         }
     }
 

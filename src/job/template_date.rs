@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result};
 
-use crate::checkpoint::{CONFIG_FILE, Checkpoints};
-use crate::config::schema::{ResumeKeys, ResumeMode};
+use super::resume::likely_checkpoint;
+use crate::checkpoint::CONFIG_FILE;
+use crate::config::schema::ResumeKeys;
 use crate::config::{Tree, Value};
 use crate::data::{TemplateDate, Tokenizer};
 use crate::util::foreign;
@@ -37,11 +38,7 @@ pub fn note(date: &TemplateDate, tree: &mut Tree) {
 /// The date in the settings of the checkpoint. Which one it will be is found out, and its files are verified, when the run is set
 /// up; all of a run have the same date.
 fn saved_date(resuming: &ResumeKeys) -> Option<String> {
-    let folder = match resuming.mode {
-        ResumeMode::Disable => return None,
-        ResumeMode::Auto => Checkpoints::look(&resuming.dir).newest()?,
-        ResumeMode::ResumePath => resuming.from.as_ref()?.as_path().to_owned(),
-    };
+    let folder = likely_checkpoint(resuming)?;
     let text = foreign::read_text(&folder.join(CONFIG_FILE), foreign::SETTINGS).ok()?;
     match Tree::parse(CONFIG_FILE, text).ok()?.value(KEY)? {
         Value::Text(date) => Some(date.clone()).filter(|date| TemplateDate::parse(date).is_ok()),

@@ -5,23 +5,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::reward_function::{Reward, Rule, Runs};
+use super::reward_function::{Reward, Runs};
 use super::rewards::Rewards;
+use super::said;
 use super::score::Score;
 use super::score_input::ScoreInput;
 
 /// The answer of one function about one response.
+#[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     /// Its score, or the reason why it has none.
-    Said(Result<Score>),
+    Said(#[serde(with = "said")] Result<Score>),
     /// It is called once the reward model's score is known.
-    AfterRewardModel(Rule),
+    AfterRewardModel,
     /// It is called for all responses of the batch at once.
     WithBatch,
 }
 
 /// A response for which some functions have been called, and others not yet: one answer for each function.
+#[derive(Serialize, Deserialize)]
 pub struct PendingScores(pub(super) Vec<Answer>);
 
 impl PendingScores {
@@ -39,7 +43,7 @@ impl Rewards {
             match &reward.runs {
                 Runs::Rule(run) => Answer::Said(self.stats.time(&reward.name, || run(&input))),
                 Runs::Each(judge) => Answer::Said(self.stats.time(&reward.name, || judge.score(&input))),
-                Runs::Late(run) => Answer::AfterRewardModel(*run),
+                Runs::Late(_) => Answer::AfterRewardModel,
                 Runs::Together(_) => Answer::WithBatch,
             }
         };

@@ -48,8 +48,8 @@ impl Rewards {
             for (reward, answer) in self.rewards.iter().zip(answers) {
                 let score = match answer {
                     Answer::Said(said) => said,
-                    Answer::AfterRewardModel(run) => run(&self.own(reward, input)),
-                    Answer::WithBatch => Err(anyhow!("it was not asked")),
+                    Answer::AfterRewardModel if let Runs::Late(run) = &reward.runs => run(&self.own(reward, input)),
+                    Answer::AfterRewardModel | Answer::WithBatch => Err(anyhow!("it was not asked")),
                 };
                 scores.push(score.or_else(|error| failed.replace(error, &reward.name, || place(i)))?);
             }

@@ -32,6 +32,7 @@ pub mod remote;
 pub mod repetition_penalty;
 mod reward_function;
 mod rewards;
+mod said;
 pub mod sandbox;
 mod score;
 mod score_input;

@@ -1,9 +1,10 @@
 //! The score of a response, by one reward function and by all of them.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A score, and named numbers that are logged with it. A scorer returns the same names for every response that it scores.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// `None` if the function has no opinion on this response, which is then left out of every baseline and mean and gets
     /// advantage 0.
@@ -39,7 +40,7 @@ impl Score {
 
 /// The score of a response by all functions, and what they report beside it: from [`Rewards::complete`](super::Rewards::complete)
 /// through training to the files and the trackers, this is the one form of it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResponseScore {
     /// Σ weight·reward over the functions that did not abstain; `None` if all of them did. Training shapes it.
     pub score: Option<f32>,
@@ -54,7 +55,7 @@ pub struct ResponseScore {
 }
 
 /// The reward of one function for one response.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionReward {
     /// The function's name.
     pub name: String,

@@ -3,6 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::failure::FailureKind;
 
 /// The statistics since the last report. Scoring threads fill them, and a report empties them.
@@ -10,13 +12,29 @@ use super::failure::FailureKind;
 pub struct Stats(Mutex<CallCounts>);
 
 /// The counts since the last report.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallCounts {
     /// The time of each call, by function, in no particular order.
     pub calls: Vec<(String, Vec<Duration>)>,
     pub exceptions: usize,
     pub timeouts: usize,
     pub crashes: usize,
+}
+
+impl CallCounts {
+    /// Adds the counts of another process.
+    pub fn add(&mut self, other: Self) {
+        let Self { calls, exceptions, timeouts, crashes } = other;
+        for (function, times) in calls {
+            match self.calls.iter_mut().find(|(known, _)| *known == function) {
+                Some((_, known)) => known.extend(times),
+                None => self.calls.push((function, times)),
+            }
+        }
+        self.exceptions += exceptions;
+        self.timeouts += timeouts;
+        self.crashes += crashes;
+    }
 }
 
 impl Stats {

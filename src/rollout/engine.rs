@@ -1,13 +1,14 @@
 //! The trait of a generation engine, its requests and its responses.
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 use super::sampling::{Sampling, TokenRules};
 use crate::model::CausalLm;
 use crate::util::rng::Stream;
 
 /// The reason why a response ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finish {
     /// A stop token, or the token that completed a stop string. The response keeps either.
     Stop,
@@ -16,7 +17,7 @@ pub enum Finish {
 }
 
 /// One sampled continuation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response {
     pub ids: Vec<u32>,
     /// log π(token) under the sampling temperature, over the whole vocabulary, as training computes it: forbidden tokens, filters

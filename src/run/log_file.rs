@@ -40,10 +40,21 @@ impl LogFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn open(&self, dir: &Path, is_resumed: bool) -> Result<()> {
-        let path = dir.join(LOG);
-        foreign::is_there(&path)?;
+        self.open_at(&dir.join(LOG), is_resumed)
+    }
+
+    /// The same for a process that trains with the one whose file that is: `trainer-rank3.log`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn open_of_rank(&self, dir: &Path, rank: usize, is_resumed: bool) -> Result<()> {
+        self.open_at(&dir.join(format!("trainer-rank{rank}.log")), is_resumed)
+    }
+
+    fn open_at(&self, path: &Path, is_resumed: bool) -> Result<()> {
+        foreign::is_there(path)?;
         let open = || -> io::Result<File> {
-            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
             if !is_resumed {
                 file.set_len(0)?;
             }

@@ -90,6 +90,11 @@ impl Record {
         Self { trackers: Trackers::console(session), ..Self::of(watched, output) }
     }
 
+    /// Creates a record that keeps nothing, of a process whose run another one records.
+    pub fn silent(watched: Watched, output: &Output) -> Self {
+        Self::of(watched, output)
+    }
+
     fn of(watched: Watched, output: &Output) -> Self {
         Self {
             trackers: Trackers::default(),

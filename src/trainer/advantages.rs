@@ -15,12 +15,14 @@ use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, white
 use crate::algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
 use crate::checkpoint::{Changes, KL_COEF};
 use crate::config::PpoConfig;
+use crate::distributed::Ranks;
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
 
 /// The settings and the state of the phase that turns scores into advantages.
 pub struct Advantages {
     pub config: Arc<PpoConfig>,
+    pub ranks: Ranks,
     pub estimator: Arc<RunEstimator>,
     /// The shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
@@ -124,7 +126,7 @@ impl Advantages {
     fn estimate(&self, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
         let components = if self.estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
         let (rewards, scores) = (batch.on_trained_tokens(&batch[Column::Rewards]), batch.on_trained_tokens(scores));
-        let output = self.estimator.estimate(batch, &rewards, &scores, &components)?;
+        let output = self.estimator.estimate(batch, &rewards, &scores, &components, &self.ranks)?;
         batch.set(Column::Advantages, output.advantages);
         batch.set(Column::Returns, output.returns);
         Ok(())

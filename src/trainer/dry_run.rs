@@ -9,13 +9,16 @@ use super::{algorithms, reference_model, teacher, unused_options};
 use crate::algorithm::kl;
 use crate::config::schema::{Init, TEACHER};
 use crate::config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
+use crate::distributed::Ranks;
 use crate::job::adapter;
+use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
+use crate::job::rank_device::rank_device;
 use crate::model::hf_config::HfConfig;
-use crate::model::memory::Widest;
+use crate::model::memory::{Numbers, Widest};
 use crate::util::interrupt::Interrupt;
 
 /// Describes what a run of reinforcement learning would do.
@@ -23,13 +26,14 @@ use crate::util::interrupt::Interrupt;
 /// # Errors
 /// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the
 /// weights only the number is compared, not each name, shape and type; whether the run may write its files is not tried.
-pub fn dry_run(mut loaded: Loaded<PpoConfig>) -> Result<String> {
+pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded, Weights::Compared)?;
     let config = loaded.config;
-    open_device(config.trainer.device)?;
+    ranks.agree(open_device(rank_device(config.trainer.device, ranks)))?;
     let inputs = Inputs::read(&config, &loaded.tree, &Interrupt::default())?;
-    unused_options::warn(&loaded.tree, &config, &inputs)?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
+    let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
+    unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
     let settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
@@ -37,7 +41,9 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>) -> Result<String> {
 
     let response = config.data.max_response_length;
     let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
-    let Estimate { memory, others } = estimate(&config, &inputs)?;
+    let Estimate { memory, others } = estimate(&config, &inputs, &division)?;
+    let tokens = inputs.plan.trajectories_per_step * (inputs.longest_prompt() + response);
+    let processes = division.describe(memory.trained_numbers(), inputs.plan.actor.updates_per_step, tokens as Numbers);
     let reward_model = inputs.reward_model.as_ref();
     let judge =
         reward_model.map(|model| ("rewards", describe(&model.path, &model.decoder, config.reward_model.model.init, None)));
@@ -55,6 +61,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>) -> Result<String> {
         ("steps", steps(inputs.total_steps, settings.steps_per_epoch, resumed)),
     ]
     .into_iter()
+    .chain(processes)
     .chain(others)
     .chain(judge)
     .collect();
@@ -71,7 +78,7 @@ pub(super) struct Estimate {
 ///
 /// # Errors
 /// A configuration of a model that does not fit.
-pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> {
+pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<Estimate> {
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let decoder = inputs.decoder(config)?;
     let (response, plan) = (config.data.max_response_length, inputs.plan);
@@ -92,13 +99,16 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
     let micro = micro_batch(&plan.actor);
     let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let mut memory = MemoryEstimate::new(decoder.clone(), adapter.as_ref(), trainer.device);
-    memory.trained(&optimizer("actor_rollout_ref.actor.optim", &parts.actor.optim)?);
+    memory.trained(&optimizer("actor_rollout_ref.actor.optim", &parts.actor.optim)?, division);
     let validated = config.data.val_batch_size.unwrap_or(inputs.val.len()).min(inputs.val.len());
     let validated = if trainer.validates() { validated * parts.rollout.val_kwargs.n } else { 0 };
     let sampled = inputs.sampler.batch_size() * plan.samples_per_prompt;
-    let slots = parts.rollout.max_num_seqs.min(sampled.max(validated));
+    // A rank generates for its share of the prompts.
+    let trained_here = division.of_rank(inputs.sampler.batch_size()) * plan.samples_per_prompt;
+    let validated_here = division.of_rank(validated);
+    let slots = parts.rollout.max_num_seqs.min(trained_here.max(validated_here));
     let samples = if sampled >= validated { plan.samples_per_prompt } else { parts.rollout.val_kwargs.n };
-    let prompts = slots.min(sampled.max(validated) / samples);
+    let prompts = slots.min(trained_here.max(validated_here) / samples);
     let bfloat16 = parts.model.dtype.is_bfloat16(trainer.device);
     memory.trajectories(sampled.max(validated), (inputs.longest_prompt(), response));
     memory.generation(slots, prompts, (inputs.longest_prompt(), response), parts.rollout.max_num_batched_tokens, bfloat16);
@@ -157,7 +167,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs) -> Result<Estimate> 
         let adapter = adapter::adapter(&settings.model.lora(), &decoder, settings.model.path.as_path(), trainer.seed)?;
         lines.push(("critic", describe(&settings.model.path, &decoder, settings.model.init, adapter.as_ref())));
         let mut critic = MemoryEstimate::new(decoder, adapter.as_ref(), trainer.device);
-        critic.trained(&optimizer("critic.optim", &settings.optim)?);
+        critic.trained(&optimizer("critic.optim", &settings.optim)?, division);
         let (tokens, count) = (settings.forward_max_token_len_per_gpu, settings.forward_micro_batch_size_per_gpu);
         critic.pass("values", widest(sequences(settings.use_dynamic_bsz, tokens, count)));
         let micro = micro_batch(&update);

@@ -9,6 +9,7 @@ use crate::algorithm::advantage::{self, AdvantageInput, AdvantageOutput, Compone
 use crate::algorithm::options::Options;
 use crate::algorithm::{gather, scatter};
 use crate::config::{BatchPlan, PpoConfig};
+use crate::distributed::Ranks;
 use crate::job::reward_plan::pool_options;
 use crate::reward::python::{PythonColumn, PythonEstimator};
 use crate::util::interrupt::Interrupt;
@@ -86,7 +87,14 @@ impl RunEstimator {
     ///
     /// # Errors
     /// A function in Python that fails.
-    pub fn estimate(&self, batch: &Batch, rewards: &[f32], scores: &[f32], components: &[Component]) -> Result<AdvantageOutput> {
+    pub fn estimate(
+        &self,
+        batch: &Batch,
+        rewards: &[f32],
+        scores: &[f32],
+        components: &[Component],
+        ranks: &Ranks,
+    ) -> Result<AdvantageOutput> {
         match self {
             Self::BuiltIn(estimator, options) => {
                 let input = AdvantageInput {
@@ -105,14 +113,21 @@ impl RunEstimator {
                 };
                 Ok(estimator.estimate(&input, &batch.scored()))
             }
-            Self::Python(estimator) => in_python(estimator, batch, rewards, scores)
+            Self::Python(estimator) => in_python(estimator, batch, rewards, scores, ranks)
                 .with_context(|| format!("algorithm.adv_estimator={}", estimator.name())),
         }
     }
 }
 
-/// Calls an estimator in Python with the trajectories that have a score; all others have advantage 0, as has what is not trained on.
-fn in_python(estimator: &PythonEstimator, batch: &Batch, rewards: &[f32], scores: &[f32]) -> Result<AdvantageOutput> {
+/// Calls an estimator in Python, on rank 0 alone, with the trajectories that have a score; all others have advantage 0, as has what
+/// is not trained on.
+fn in_python(
+    estimator: &PythonEstimator,
+    batch: &Batch,
+    rewards: &[f32],
+    scores: &[f32],
+    ranks: &Ranks,
+) -> Result<AdvantageOutput> {
     let scored = batch.scored();
     let kept: Vec<usize> = (0..batch.len()).filter(|&i| scored[i]).collect();
     let zeros = vec![0.0; rewards.len()];
@@ -134,7 +149,7 @@ fn in_python(estimator: &PythonEstimator, batch: &Batch, rewards: &[f32], scores
         columns.iter().map(|(name, per_token, values)| PythonColumn { name, per_token: *per_token, values }).collect();
     let lengths: Vec<usize> = kept.iter().map(|&i| batch.tokens(i).len()).collect();
     let group: Vec<usize> = kept.iter().map(|&i| batch.group[i]).collect();
-    let (advantages, returns) = estimator.estimate(&lengths, &group, &columns)?;
+    let (advantages, returns) = ranks.first(|| ranks.at_work(|| estimator.estimate(&lengths, &group, &columns)))?;
     for (to, from) in [(&mut output.advantages, advantages), (&mut output.returns, returns)] {
         scatter(to, &from, batch.offsets(), &kept);
         to.iter_mut().zip(&batch[Column::Mask]).filter(|(_, mask)| **mask == 0.0).for_each(|(value, _)| *value = 0.0);

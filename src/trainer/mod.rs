@@ -52,6 +52,7 @@ use crate::data::{Sampler, SamplerState};
 use crate::job::clock::Clock;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::{Context, NothingUpdated, Pipeline};
+use crate::optim::StatePart;
 use crate::reward::python::PythonPostProcessing;
 use crate::tracking::Metrics;
 use crate::util::interrupt::Interrupted;
@@ -98,22 +99,21 @@ impl Pipeline for Trainer {
         metrics.set("training/global_step", at.step as f64);
         let mut batch = sampling.rollout(learning.policy(), reported, at, &mut clock, &mut metrics)?;
         if let Some(function) = post_processing {
-            let processed =
-                clock.time("post_processing", || post_processing::process(function, &mut batch, at.step, &mut metrics));
+            let processed = clock.time("post_processing", || post_processing::process(function, &mut batch, at, &mut metrics));
             processed.map_err(|error| nothing_updated(error, at.step))?;
             nonfinite::check_scores(&mut batch, at).with_context(|| format!("{}={}", post_processing::PATH, function.path()))?;
         }
         metrics.set("training/epoch", ((at.step - 1) / at.settings.steps_per_epoch) as f64);
         if advantages.needs(Need::GreedyBaseline) {
             clock.time("gen_max", || sampling.greedy_baselines(learning.policy(), &advantages.batch_shaping, &mut batch, at))?;
-            at.interrupt.check()?;
+            at.check_interrupt()?;
         }
         if config.algorithm.mask_truncated_completions {
             batch.mask_truncated();
         }
         if learning.needs_old_log_probs() {
             clock.time("old_log_prob", || learning.old_log_probs(&mut batch, &mut metrics));
-            at.interrupt.check()?;
+            at.check_interrupt()?;
         }
         if learning.has_reference() {
             clock.time("ref", || learning.reference_log_probs(&mut batch));
@@ -128,7 +128,7 @@ impl Pipeline for Trainer {
         let computed = clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics));
         computed.map_err(|error| nothing_updated(error, at.step))?;
         nonfinite::check_columns(&mut batch, at, &mut metrics).map_err(|error| advantages.estimator.blamed(error))?;
-        at.interrupt.check()?;
+        at.check_interrupt()?;
         if learning.has_critic() {
             clock.time("update_critic", || learning.update_critic(&batch, &advantages.comparable(&batch), at, &mut metrics))?;
         }
@@ -137,7 +137,7 @@ impl Pipeline for Trainer {
             clock.time("update_actor", || learning.update_actor(&batch, at, &mut metrics))?;
             learning.sync_reference(at.step);
         }
-        samples::dump(&batch, config.trainer.rollout_data_dir.as_ref(), at.step)?;
+        at.ranks.first(|| samples::dump(&batch, config.trainer.rollout_data_dir.as_ref(), at.step))?;
         samples::show_completions(&batch, &sampling.tokenizer, &config.trainer, at)?;
 
         metrics::of_batch(&batch, &config.data, &mut metrics);
@@ -148,7 +148,7 @@ impl Pipeline for Trainer {
             self.signal.follow(at.step, signal::missing(&batch, |need| advantages.needs(need), &metrics), &metrics);
             at.record.note_no_signal(self.signal.verdict(at.step));
         }
-        timing::of_step(&clock, &batch, self.gpu.as_ref(), &mut metrics);
+        timing::of_step(&clock, &batch, self.gpu.as_ref(), &at.ranks, &mut metrics);
         self.tokens += batch.total_tokens() as u64;
         trl_metrics::of_batch(&batch, at.step * sampling.trajectories_per_step() as u64, self.tokens, &mut metrics);
         Ok(metrics)
@@ -194,6 +194,18 @@ impl Pipeline for Trainer {
 
     fn save(&self, folder: &Path) -> Result<()> {
         self.learning.save(folder, self.sampling.tokenizer.files())
+    }
+
+    fn state_part(&self, part: &StatePart) -> Vec<f32> {
+        self.learning.state_part(part)
+    }
+
+    fn fingerprint(&self) -> String {
+        self.learning.fingerprint()
+    }
+
+    fn data_crc(&self) -> String {
+        self.sampling.data_crc()
     }
 
     fn load(&mut self, folder: &Path) -> Result<()> {

@@ -2,6 +2,7 @@
 //! (`trainer.on_nonfinite`).
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::batch::Batch;
@@ -16,6 +17,7 @@ use crate::util::excerpt::excerpt;
 use crate::util::json_number;
 
 /// A number that is not finite.
+#[derive(Serialize, Deserialize)]
 pub struct Fault {
     /// Which, such as "actor: the gradient of `model.norm.weight`".
     pub what: String,
@@ -52,7 +54,7 @@ pub fn on_nonfinite(fault: &Fault, batch: &Batch, trajectories: &[usize], at: &C
         format!(" for the response {} to row {} {}", excerpt(&batch.texts[i]), prompt.index, excerpt(&prompt.text))
     });
     let rows: Vec<Value> = trajectories.iter().map(|&i| row(batch, i)).collect();
-    report(at.settings.on_nonfinite, at.settings.dir(), at.step, &format!("{}{of}", fault.what), &rows)
+    at.ranks.first(|| report(at.settings.on_nonfinite, at.settings.dir(), at.step, &format!("{}{of}", fault.what), &rows))
 }
 
 /// Looks at scores, and the rewards they are made of: one that is left out is none.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use super::algorithms;
 use super::batch::Batch;
@@ -11,6 +11,7 @@ use super::estimator::RunEstimator;
 use crate::algorithm::advantage::Need;
 use crate::algorithm::gather;
 use crate::config::PpoConfig;
+use crate::job::Context;
 use crate::job::reward_plan::pool_options;
 use crate::reward::python::{Processed, PythonPostProcessing, ScoredResponses};
 use crate::tracking::Metrics;
@@ -44,14 +45,14 @@ pub fn start(config: &PpoConfig, estimator: &RunEstimator, interrupt: &Interrupt
 ///
 /// # Errors
 /// A function that fails.
-pub fn process(function: &PythonPostProcessing, batch: &mut Batch, step: u64, metrics: &mut Metrics) -> Result<()> {
+pub fn process(function: &PythonPostProcessing, batch: &mut Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
     let scored = batch.scored();
     let kept: Vec<usize> = (0..batch.len()).filter(|&i| scored[i]).collect();
     if kept.is_empty() {
         return Ok(());
     }
     let responses = ScoredResponses {
-        step,
+        step: at.step,
         lengths: kept.iter().map(|&i| batch.tokens(i).len()).collect(),
         index: kept.iter().map(|&i| batch.group[i].to_string()).collect(),
         prompts: kept.iter().map(|&i| batch.prompt(i).text.as_str()).collect(),
@@ -62,7 +63,10 @@ pub fn process(function: &PythonPostProcessing, batch: &mut Batch, step: u64, me
         scores: kept.iter().filter_map(|&i| batch.scores[i].score).collect(),
         mask: gather(&batch[Column::Mask], batch.offsets(), &kept),
     };
-    let processed = function.process(responses).with_context(|| format!("{PATH}={}", function.path()))?;
+    let processed = at
+        .ranks
+        .first(|| at.ranks.at_work(|| function.process(responses)))
+        .with_context(|| format!("{PATH}={}", function.path()))?;
     let mut left_out = 0;
     for (&i, result) in kept.iter().zip(processed.into_iter().flatten()) {
         match result {

@@ -39,6 +39,8 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
         rate_follows_length: rate_follows_length(&actor.optim) || critic_follows,
         steps_per_epoch: steps_per_epoch.max(1),
         total_steps,
+        gradient_slices: trainer.gradient_slices,
+        balance_batch: trainer.balance_batch,
     }
 }
 

@@ -2,6 +2,7 @@
 //! first step.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -15,14 +16,18 @@ use super::sampling::{SamplingSide, crc_of};
 use super::{algorithms, dry_run, reference_model, teacher, unused_options};
 use crate::algorithm::{aggregate, kl};
 use crate::config::Loaded;
-use crate::config::schema::{KlControllerKind, PpoConfig};
+use crate::config::schema::{Device, KlControllerKind, PpoConfig};
+use crate::distributed::Ranks;
 use crate::job::device_memory::DeviceMemory;
+use crate::job::division::Division;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{learner, model_init, open_device};
-use crate::job::{Run, adapter, template_date};
+use crate::job::rank_device::rank_device;
+use crate::job::{Run, RunSettings, adapter, template_date};
 use crate::model::CausalLm;
+use crate::model::memory::Numbers;
 use crate::run::Output;
 use crate::util::interrupt::Interrupt;
 
@@ -31,28 +36,48 @@ use crate::util::interrupt::Interrupt;
 ///
 /// # Errors
 /// A setting, a file or a checkpoint that does not fit, with its key.
-pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrupt) -> Result<Run<Trainer>> {
-    hub_names::find(&mut loaded, Weights::Loaded)?;
-    let config = Arc::new(loaded.config);
-    let device = open_device(config.trainer.device)?;
-    let mut inputs = Inputs::read(&config, &loaded.tree, &interrupt)?;
+pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrupt, ranks: Ranks) -> Result<Run<Trainer>> {
+    ranks.group().set_patience(Duration::from_secs(loaded.config.actor_rollout_ref.nccl_timeout));
+    // The processes of a machine share its workers.
+    let workers = &mut loaded.config.reward.num_workers;
+    *workers = workers.div_ceil(ranks.group().local().1);
+    let device = rank_device(loaded.config.trainer.device, &ranks);
+    let (trainer, settings, peak) = ranks.agree(build(&mut loaded, device, &interrupt, &ranks))?;
+    let run = Run::start(trainer, settings, &loaded.tree, output, interrupt, ranks)?;
+    let (needed, phase) = peak;
+    tracing::info!("memory: about {:.2} GiB at most, in: {phase} (--dry-run has the parts)", needed as f64 / GIB);
+    Ok(run)
+}
+
+/// A trainer, the settings of its run, and the most memory that it takes, with the phase that does. Not collective.
+fn build(
+    loaded: &mut Loaded<PpoConfig>,
+    device: Device,
+    interrupt: &Interrupt,
+    ranks: &Ranks,
+) -> Result<(Trainer, RunSettings, (Numbers, &'static str))> {
+    hub_names::find(loaded, Weights::Loaded)?;
+    let config = Arc::new(loaded.config.clone());
+    let device = open_device(device)?;
+    let mut inputs = Inputs::read(&config, &loaded.tree, interrupt)?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
-    let memory = dry_run::estimate(&config, &inputs)?.memory;
+    let division = Division::of(ranks, config.trainer.gradient_slices, &config.trainer.resume());
+    let memory = dry_run::estimate(&config, &inputs, &division)?.memory;
     memory.check_fits()?;
     let (needed, phase) = memory.peak();
     let critic = match inputs.plan.critic {
         Some(_) => Some(load_critic(&config, &inputs, &device)?),
         None => None,
     };
-    unused_options::warn(&loaded.tree, &config, &inputs)?;
+    unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
     let model = load_model(&config, &device)?;
     let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
     settings.model = format!("{}: {}", config.actor_rollout_ref.model.path, model.size());
-    let advantages = advantages(&config, inputs.estimator.clone())?;
-    let learning = learning_side(&config, &inputs, model, critic, &advantages)?;
+    let advantages = advantages(&config, inputs.estimator.clone(), ranks)?;
+    let learning = learning_side(&config, &inputs, model, critic, &advantages, ranks)?;
     let post_processing = inputs.post_processing.take();
     let trainer = Trainer {
-        sampling: sampling_side(&config, inputs, &device)?,
+        sampling: sampling_side(&config, inputs, &device, ranks)?,
         learning,
         advantages,
         post_processing,
@@ -62,16 +87,15 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
         tokens: 0,
         config,
     };
-    let run = Run::start(trainer, settings, &loaded.tree, output, interrupt)?;
-    tracing::info!("memory: about {:.2} GiB at most, in: {phase} (--dry-run has the parts)", needed as f64 / GIB);
-    Ok(run)
+    Ok((trainer, settings, (needed, phase)))
 }
 
-fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor::Device) -> Result<SamplingSide> {
+fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor::Device, ranks: &Ranks) -> Result<SamplingSide> {
     let Inputs { plan, rewards, tokenizer, train, val, sampler, reward_model, rules, .. } = inputs;
     let rollout = &config.actor_rollout_ref.rollout;
     Ok(SamplingSide {
         config: config.clone(),
+        ranks: ranks.clone(),
         plan,
         engine: Box::new(native_engine(&rollout.sampling())),
         stop_ids: tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids),
@@ -94,6 +118,7 @@ fn learning_side(
     model: CausalLm,
     critic: Option<CausalLm>,
     advantages: &Advantages,
+    ranks: &Ranks,
 ) -> Result<LearningSide> {
     let (actor, total_steps) = (&config.actor_rollout_ref.actor, inputs.total_steps);
     let reference = match config.has_reference() {
@@ -102,13 +127,13 @@ fn learning_side(
     };
     let distillation = teacher::load(config, inputs, &model)?;
     let critic = critic
-        .map(|model| learner(model, "critic.optim", &config.critic.optim, config.critic.grad_clip, total_steps))
+        .map(|model| learner(model, "critic.optim", &config.critic.optim, config.critic.grad_clip, total_steps, ranks))
         .transpose()?;
     let corrections = algorithms::corrections(config)?;
     Ok(LearningSide {
         config: config.clone(),
         plan: inputs.plan,
-        actor: learner(model, "actor_rollout_ref.actor.optim", &actor.optim, actor.grad_clip, total_steps)?,
+        actor: learner(model, "actor_rollout_ref.actor.optim", &actor.optim, actor.grad_clip, total_steps, ranks)?,
         critic,
         reference,
         distillation,
@@ -123,7 +148,7 @@ fn learning_side(
     })
 }
 
-fn advantages(config: &Arc<PpoConfig>, estimator: Arc<RunEstimator>) -> Result<Advantages> {
+fn advantages(config: &Arc<PpoConfig>, estimator: Arc<RunEstimator>, ranks: &Ranks) -> Result<Advantages> {
     let algorithms::Correction { correction, bypass } = algorithms::corrections(config)?;
     let ctrl = &config.algorithm.kl_ctrl;
     let (coef, target, horizon) = (ctrl.kl_coef, ctrl.target_kl, ctrl.horizon as f64);
@@ -137,6 +162,7 @@ fn advantages(config: &Arc<PpoConfig>, estimator: Arc<RunEstimator>) -> Result<A
     };
     Ok(Advantages {
         config: config.clone(),
+        ranks: ranks.clone(),
         estimator,
         batch_shaping: algorithms::batch_shaping(config),
         kl_in_reward,

@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::columns::Column;
+use crate::distributed::Ranks;
 use crate::job::clock::{Clock, resident_gib};
 use crate::job::device_memory::DeviceMemory;
 use crate::tracking::Metrics;
@@ -9,9 +10,10 @@ use crate::tracking::Metrics;
 /// The times of a whole training step, per token too, its throughput and the memory in use.
 ///
 /// `timing_per_token_ms/gen` is per response token, the others per prompt and response token (verl's
-/// `compute_timing_metrics`). `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory where there is one,
-/// else of the process's resident memory.
-pub fn of_step(clock: &Clock, batch: &Batch, gpu: Option<&DeviceMemory>, metrics: &mut Metrics) {
+/// `compute_timing_metrics`). Times and memory are those of rank 0. `perf/throughput` is that of one process, as verl's is that of one
+/// GPU. `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory where there is one, else of the process's
+/// resident memory.
+pub fn of_step(clock: &Clock, batch: &Batch, gpu: Option<&DeviceMemory>, ranks: &Ranks, metrics: &mut Metrics) {
     let step = clock.elapsed();
     clock.report(metrics);
     metrics.set("timing_s/step", step);
@@ -26,7 +28,7 @@ pub fn of_step(clock: &Clock, batch: &Batch, gpu: Option<&DeviceMemory>, metrics
     }
     metrics.set("perf/total_num_tokens", total);
     metrics.set("perf/time_per_step", step);
-    metrics.set("perf/throughput", total / step);
+    metrics.set("perf/throughput", total / step / ranks.size() as f64);
     match gpu.map(DeviceMemory::peaks_gib) {
         Some([allocated, reserved]) => {
             metrics.set("perf/max_memory_allocated_gb", allocated);

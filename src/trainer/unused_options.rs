@@ -10,11 +10,12 @@ use crate::algorithm::policy_loss;
 use crate::config::schema::{ADV_ESTIMATOR, BypassLossType, KlControllerKind, LOSS_MODE, NumberOrText, PpoConfig, RewardManager};
 use crate::config::{Tree, Value};
 use crate::job::adapter;
+use crate::job::division::Division;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
 use crate::util::choice::{Choice, Need};
 
 /// Says which settings of a run of reinforcement learning have no effect.
-pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
+pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<()> {
     let choices = choices();
     let loss = algorithms::policy_loss(config)?.name;
     let estimator = config.algorithm.adv_estimator.as_str();
@@ -34,7 +35,7 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs) -> Result<()> {
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
     let options: Vec<UnusedOption> = others(config)
         .into_iter()
-        .chain(of_run(config, inputs)?)
+        .chain(of_run(config, inputs, division)?)
         .chain(of_lora)
         .chain(of_rewards(&config.rewards(), &inputs.rewards, is_own || config.algorithm.post_processing.path.is_some()))
         .filter(|(unused, ..)| *unused)

@@ -8,6 +8,7 @@ use super::{algorithms, teacher};
 use crate::algorithm::policy_loss::CLIPPING;
 use crate::config::PpoConfig;
 use crate::config::schema::ResumeMode;
+use crate::job::division::Division;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
 
@@ -15,7 +16,7 @@ use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, sch
 ///
 /// # Errors
 /// See [`of_schedule`] and `algorithms::corrections`.
-pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> {
+pub fn of_run(config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<Vec<UnusedOption>> {
     let (data, trainer, parts) = (&config.data, &config.trainer, &config.actor_rollout_ref);
     let (actor, rollout, reference, critic) = (&parts.actor, &parts.rollout, &parts.reference, &config.critic);
     let validates = trainer.validates();
@@ -43,6 +44,8 @@ pub fn of_run(config: &PpoConfig, inputs: &Inputs) -> Result<Vec<UnusedOption>> 
     let by_sequences = |dynamic: bool| (!dynamic, "passes are cut by sequences (use_dynamic_bsz is false)");
 
     let mut rows: Vec<((bool, &'static str), &'static str)> = vec![
+        ((division.slices == 1, "a mini-batch is one slice (trainer.gradient_slices)"), "trainer.balance_batch"),
+        ((division.ranks == 1, "one process waits for nobody"), "actor_rollout_ref.nccl_timeout"),
         (unvalidated, "data.val_max_samples"),
         (unvalidated, "data.val_batch_size"),
         (unvalidated, "data.validation_shuffle"),

@@ -1,7 +1,9 @@
 //! The numbers of one answer that losses read, and the way back to its tokens.
 
+use serde::{Deserialize, Serialize};
+
 /// An answer as the losses see it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Σ log π over the tokens of the answer; those that only the longer answer of a pair has count `ld_alpha`.
     pub log_prob: f64,

@@ -1,9 +1,11 @@
 //! The loss of one pair of texts.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Form, RankingLoss};
 
 /// The scores of a pair.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairScores {
     pub chosen: f64,
     pub rejected: f64,

@@ -1,11 +1,13 @@
-//! The loss of distillation on a batch.
+//! The loss of distillation.
+
+use serde::{Deserialize, Serialize};
 
 use super::teacher::Teacher;
 use crate::algorithm::top_k_divergence;
 use crate::config::schema::{DistillAlgorithmConfig, DivergenceKind};
 use crate::data::SftExample;
 use crate::model::token_stats::TokenGrads;
-use crate::model::{CausalLm, Comparison, Divergence, Gradients, Sequence, TokenStats};
+use crate::model::{CausalLm, Comparison, Divergence, Gradients, TokenStats};
 use crate::pipelines::sft;
 use crate::pipelines::stage::{Batch, Measured};
 use crate::tracking::Metrics;
@@ -78,9 +80,9 @@ fn divergences(stats: &TokenStats, k: Option<usize>) -> (Vec<f32>, Vec<f32>) {
     }
 }
 
-/// Sums over the trained tokens of a batch, each with its weight.
-#[derive(Default)]
-struct Sums {
+/// Sums over the trained tokens of a slice, each with its weight.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Sums {
     loss: f64,
     nll: Option<f64>,
     divergence: Option<f64>,
@@ -92,23 +94,23 @@ struct Sums {
     top_k: Option<[f64; 3]>,
 }
 
-/// The loss of a batch and its metrics, with the gradients where they are wanted. `offset`: the place of the batch's first file row
-/// among the teacher's stored examples.
+/// The pass over a slice, with gradients where they are wanted. `of_all`: the sum of the weights of the whole batch.
 pub(super) fn pass(
     loss: &KdLoss,
     teacher: Option<&Teacher>,
-    offset: usize,
     batch: &Batch<SftExample>,
+    of_all: f64,
+    slice: &[usize],
     model: &CausalLm,
     mut gradients: Option<&mut Gradients>,
-) -> Measured {
-    let given: Vec<Vec<f32>> = batch.examples.iter().map(|example| sft::weights(example)).collect();
-    let total: f64 = given.iter().flatten().map(|&weight| f64::from(weight)).sum();
-    let sequences: Vec<Vec<Sequence>> = batch.examples.iter().map(|example| sft::sequences(example)).collect();
+) -> Sums {
+    // The place of the first row among the teacher's stored examples.
+    let offset = if batch.training { 0 } else { teacher.map_or(0, Teacher::training_examples) };
     let mut sums = Sums::default();
-    for micro in batch.micro_batches(&sequences) {
-        let of_micro: Vec<Sequence> = micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect();
-        let weights: Vec<f64> = micro.iter().flat_map(|&i| &given[i]).map(|&weight| f64::from(weight) / total).collect();
+    for micro in batch.micro_batches(slice) {
+        let of_micro = batch.sequences_of(&micro);
+        let weights = micro.iter().flat_map(|&i| sft::weights(batch.examples[i]));
+        let weights: Vec<f64> = weights.map(|weight| f64::from(weight) / of_all).collect();
         let places: Vec<usize> = micro.iter().map(|&i| offset + batch.rows[i]).collect();
         for part in loss.parts() {
             let tokens = teacher
@@ -129,7 +131,7 @@ pub(super) fn pass(
             }
         }
     }
-    sums.measured()
+    sums
 }
 
 impl Sums {
@@ -164,7 +166,23 @@ impl Sums {
         }
     }
 
-    fn measured(self) -> Measured {
+    /// The sums over the tokens of both. What neither has is left out.
+    pub(super) fn and(self, other: Self) -> Self {
+        let sum = |own: Option<f64>, other: Option<f64>| own.into_iter().chain(other).reduce(|own, other| own + other);
+        let pairs = |own: [f64; 3], other: [f64; 3]| std::array::from_fn(|i| own[i] + other[i]);
+        Self {
+            loss: self.loss + other.loss,
+            nll: sum(self.nll, other.nll),
+            divergence: sum(self.divergence, other.divergence),
+            entropy: self.entropy + other.entropy,
+            right: self.right + other.right,
+            trained: self.trained + other.trained,
+            top_k: self.top_k.into_iter().chain(other.top_k).reduce(pairs),
+        }
+    }
+
+    /// The means over the batch, whose sums these are.
+    pub(super) fn measured(self) -> Measured {
         let mut metrics = Metrics::default();
         let accuracy = (self.trained > 0).then(|| self.right as f64 / self.trained as f64);
         let parts = [

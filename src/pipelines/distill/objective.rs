@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::config::DistillConfig;
 use crate::config::schema::DivergenceKind;
 use crate::data::{SftExample, Tokenizer};
+use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
@@ -14,7 +15,7 @@ use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
 use crate::tracking;
 use crate::util::choice::Choice;
 
-use super::loss::{self, KdLoss};
+use super::loss::{self, KdLoss, Sums};
 use super::teacher::{self, Teacher};
 
 /// Returns every name that the registries know, for the configuration of a distillation.
@@ -31,6 +32,9 @@ pub struct Distill {
 impl Objective for Distill {
     type Config = DistillConfig;
     type Example = SftExample;
+    /// The sum of the weights of all tokens.
+    type Whole = f64;
+    type Found = Sums;
 
     fn unused_options(config: &DistillConfig) -> Result<Vec<UnusedOption>> {
         const WITHOUT: &str = "algorithm.kd_coef is 0";
@@ -68,14 +72,29 @@ impl Objective for Distill {
         sft::weights(example).into_iter().map(f64::from).collect()
     }
 
-    fn build(config: &DistillConfig, inputs: &Inputs<SftExample>, model: &CausalLm) -> Result<Self> {
-        let teacher = (!config.algorithm.is_without_teacher()).then(|| Teacher::open(config, inputs, model)).transpose()?;
+    fn build(config: &DistillConfig, inputs: &Inputs<SftExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
+        let open = || Teacher::open(config, inputs, model, ranks);
+        let teacher = (!config.algorithm.is_without_teacher()).then(open).transpose()?;
         Ok(Self { teacher, loss: KdLoss::of(&config.algorithm) })
     }
 
-    fn pass(&self, batch: &Batch<SftExample>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured {
-        let offset = if batch.training { 0 } else { self.teacher.as_ref().map_or(0, Teacher::training_examples) };
-        loss::pass(&self.loss, self.teacher.as_ref(), offset, batch, model, gradients)
+    fn whole(&self, batch: &Batch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+        batch.examples.iter().flat_map(|example| sft::weights(example)).map(f64::from).sum()
+    }
+
+    fn pass(
+        &self,
+        batch: &Batch<SftExample>,
+        of_all: &f64,
+        slice: &[usize],
+        model: &CausalLm,
+        gradients: Option<&mut Gradients>,
+    ) -> Sums {
+        loss::pass(&self.loss, self.teacher.as_ref(), batch, *of_all, slice, model, gradients)
+    }
+
+    fn measured(&self, _batch: &Batch<SftExample>, _of_all: f64, found: Vec<Sums>) -> Measured {
+        found.into_iter().reduce(Sums::and).unwrap_or_default().measured()
     }
 
     fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {

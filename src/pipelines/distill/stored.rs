@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::schema::LogitsDtype;
 use crate::data::SftExample;
+use crate::distributed::Ranks;
 use crate::model::TopK;
 use crate::pipelines::sft;
 use crate::util::foreign;
@@ -113,6 +114,16 @@ impl Stored {
                 from += 1;
             }
         }
+    }
+
+    /// Takes what the other ranks have put, each of them for its `own` examples.
+    pub fn gather(&mut self, ranks: &Ranks, own: Vec<usize>) {
+        if ranks.is_alone() {
+            return;
+        }
+        let TopK { k, ids, log_probs } = self.examples(&own);
+        let all = TopK { k, ids: ranks.concat(ids), log_probs: ranks.concat_f32s(log_probs) };
+        self.put(&ranks.concat(own), &all);
     }
 
     /// The tokens for every predicted token of these examples.

@@ -6,6 +6,7 @@ use super::stored::{self, Asked, Stored};
 use crate::config::DistillConfig;
 use crate::config::schema::StageConfig;
 use crate::data::SftExample;
+use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
 use crate::job::teacher::check_tokens;
@@ -33,33 +34,30 @@ enum Source {
 }
 
 impl Teacher {
-    /// Loads the teacher, or reads what it said; a file of that which is not there is written first.
+    /// Loads the teacher, or reads what it said; a file of that which is not there is written first, by all `ranks` together.
     ///
     /// # Errors
     /// A teacher with other tokens than the student; weights or a file that cannot be read or do not fit.
-    pub fn open(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm) -> Result<Self> {
-        check(config, inputs)?;
-        let training_examples = inputs.train.len();
+    pub fn open(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm, ranks: &Ranks) -> Result<Self> {
+        ranks.agree(check(config, inputs))?;
         let own = &config.teacher;
-        let asked = || -> Result<Asked> {
-            let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
-            let teacher = own.path.as_ref().map(|path| stored::fingerprint(path.as_path())).transpose().context(KEY)?;
-            Asked::new(&examples, teacher, config.algorithm.temperature, own.top_k, student.config.vocab_size)
-        };
         let source = match &own.logits_file {
-            Some(file) if own.is_stored() => {
-                Source::Stored(Stored::read(file.as_path(), &asked()?).context("teacher.logits_file")?)
-            }
             Some(file) => {
-                let k = own.top_k.unwrap_or(1);
-                let stored = written(&load(config, student)?, config, inputs, k, student.config.vocab_size)?;
-                stored.write(file.as_path(), &asked()?, own.logits_dtype).context("teacher.logits_file")?;
-                // Read again, so that this run learns from the numbers that another one will find.
-                Source::Stored(Stored::read(file.as_path(), &asked()?).context("teacher.logits_file")?)
+                // Rank 0 says whether there is a file, before anybody writes one.
+                if !ranks.first(|| Ok(own.is_stored()))? {
+                    let stored = written(&ranks.agree(load(config, student))?, config, inputs, student.config.vocab_size, ranks);
+                    ranks.first(|| {
+                        let asked = asked(config, inputs, student)?;
+                        stored.write(file.as_path(), &asked, own.logits_dtype).context("teacher.logits_file")
+                    })?;
+                }
+                // A file just written is read too, so that this run learns from the numbers that another one will find.
+                let read = || Stored::read(file.as_path(), &asked(config, inputs, student)?).context("teacher.logits_file");
+                Source::Stored(ranks.agree(read())?)
             }
-            None => Source::Model { model: Box::new(load(config, student)?), top_k: own.top_k },
+            None => Source::Model { model: Box::new(ranks.agree(load(config, student))?), top_k: own.top_k },
         };
-        Ok(Self { source, training_examples })
+        Ok(Self { source, training_examples: inputs.train.len() })
     }
 
     pub fn training_examples(&self) -> usize {
@@ -87,29 +85,36 @@ impl Teacher {
     }
 }
 
-/// The teacher's tokens for all examples, by one pass.
-fn written(
-    teacher: &CausalLm,
-    config: &DistillConfig,
-    inputs: &Inputs<SftExample>,
-    k: usize,
-    vocabulary: usize,
-) -> Result<Stored> {
+/// What this run needs of a file.
+fn asked(config: &DistillConfig, inputs: &Inputs<SftExample>, student: &CausalLm) -> Result<Asked> {
+    let own = &config.teacher;
+    let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
+    let teacher = own.path.as_ref().map(|path| stored::fingerprint(path.as_path())).transpose().context(KEY)?;
+    Asked::new(&examples, teacher, config.algorithm.temperature, own.top_k, student.config.vocab_size)
+}
+
+/// The teacher's tokens for all examples, by one pass, of which every rank makes a part. `vocabulary`: the student's size of it.
+fn written(teacher: &CausalLm, config: &DistillConfig, inputs: &Inputs<SftExample>, vocabulary: usize, ranks: &Ranks) -> Stored {
     let keys = config.stage().data;
     let cut = match keys.use_dynamic_bsz {
         true => Cut::Tokens(keys.max_token_len_per_gpu),
         false => Cut::Sequences(keys.micro_batch_size_per_gpu),
     };
+    let k = config.teacher.top_k.unwrap_or(1);
     let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
     let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| sft::sequences(example)).collect();
     let vocabulary = vocabulary.min(teacher.config.vocab_size);
     tracing::info!("the teacher writes its {k} most likely tokens for {} examples", examples.len());
     let mut stored = Stored::empty(&examples, k);
-    for micro in cut.micro_batches_of(&sequences) {
+    let micro_batches = cut.micro_batches_of(&sequences);
+    let own = &micro_batches[ranks.share(micro_batches.len())];
+    for micro in own {
         let of_micro: Vec<Sequence> = micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect();
-        stored.put(&micro, &teacher.top_k(&of_micro, config.algorithm.temperature as f32, k, vocabulary));
+        stored.put(micro, &teacher.top_k(&of_micro, config.algorithm.temperature as f32, k, vocabulary));
+        ranks.beat();
     }
-    Ok(stored)
+    stored.gather(ranks, own.concat());
+    stored
 }
 
 fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {

@@ -1,38 +1,43 @@
 //! KTO's z: how much likelier the policy finds answers to other prompts than the reference does.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::example::{PreferenceExample, compared, split};
 use super::reference::Reference;
 use crate::algorithm::preference::kl;
 use crate::data::examples::Unpaired;
+use crate::distributed::Ranks;
 use crate::model::{CausalLm, Sequence};
 use crate::pipelines::stage::Batch;
 
-/// KTO's z over a whole batch: of the prompt of each row with the answer of its partner.
-pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm) -> f64 {
+/// KTO's z over a whole batch: of the prompt of each row with the answer of its partner. All `ranks` come here together, and each
+/// compares the rows of its slices.
+pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &CausalLm, ranks: &Ranks) -> f64 {
     let rows = rows(batch);
     let count = rows.len();
     let before = || (0..count).map(|i| (i + count - 1) % count).collect();
     let partners: Vec<usize> = partners(count, |i, j| rows[i].shares_prompt(rows[j])).unwrap_or_else(before);
-    let sequences: Vec<Sequence> = rows
-        .iter()
-        .zip(partners)
-        .map(|(row, partner)| {
-            let (prompt, response) = row.mismatched(rows[partner]);
-            Sequence { prompt, response }
-        })
-        .collect();
-    let mut ratios = vec![0.0; count];
-    for micro in batch.cut.micro_batches(&sequences) {
-        let of_micro: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
-        let stats = model.frozen().token_stats(&of_micro, 1.0, None);
-        for (&i, tokens) in micro.iter().zip(split(&of_micro, &stats.log_prob)) {
-            let policy: f64 = tokens.iter().map(|&lp| f64::from(lp)).sum();
-            ratios[i] = policy - compared(policy, reference.mismatched(sequences[i]), tokens.len());
+    let sequence = |i: usize| {
+        let (prompt, response) = rows[i].mismatched(rows[partners[i]]);
+        Sequence { prompt, response }
+    };
+    let ratios = batch.over_slices(ranks, |slice| {
+        let sequences: Vec<Sequence> = slice.iter().map(|&i| sequence(i)).collect();
+        let mut ratios = BTreeMap::new();
+        for micro in batch.cut.micro_batches(&sequences) {
+            let of_micro: Vec<Sequence> = micro.iter().map(|&at| sequences[at]).collect();
+            let stats = model.frozen().token_stats(&of_micro, 1.0, None);
+            for (&at, tokens) in micro.iter().zip(split(&of_micro, &stats.log_prob)) {
+                let policy: f64 = tokens.iter().map(|&lp| f64::from(lp)).sum();
+                ratios.insert(slice[at], policy - compared(policy, reference.mismatched(sequences[at]), tokens.len()));
+            }
         }
-    }
-    kl(ratios.into_iter())
+        ratios
+    });
+    // In the order of the rows, so that the mean does not depend on slices and micro-batches.
+    let ratios: BTreeMap<usize, f64> = ratios.into_iter().flatten().collect();
+    kl(ratios.into_values())
 }
 
 /// Warns once, by `said`, of a batch in which no row has another prompt.

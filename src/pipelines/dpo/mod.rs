@@ -6,16 +6,16 @@
 //! | `loss` | the loss that the settings name |
 //! | `rows`, `example` | rows from the settings of `data`; a row in tokens |
 //! | `reference`, `stored` | the reference, and the file of its log-probabilities |
-//! | `pairs`, `labelled` | the loss of a batch of each |
+//! | `pass`, `evaluate` | the passes over a batch; the loss of the answers that they find |
 //! | `mismatched` | KTO's z, of answers to other prompts |
 //! | `tokens` | means over the tokens of answers |
 
+mod evaluate;
 mod example;
-mod labelled;
 mod loss;
 mod mismatched;
 mod objective;
-mod pairs;
+mod pass;
 mod reference;
 mod rows;
 mod stored;

@@ -6,11 +6,13 @@ use anyhow::Result;
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
+use super::pass::{Found, Passes, Whole};
 use super::reference::{self, Reference};
-use super::{labelled, mismatched, pairs, rows};
+use super::{mismatched, rows};
 use crate::algorithm::preference;
 use crate::config::DpoConfig;
 use crate::data::Tokenizer;
+use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
@@ -26,9 +28,7 @@ pub fn choices() -> Vec<Choice> {
 
 /// The loss of pairs, or of answers with a label.
 pub struct Dpo {
-    loss: Loss,
-    reference: Reference,
-    ld_alpha: f64,
+    passes: Passes,
     beta: f64,
     /// True once it was said that both answers have become much less likely.
     said: AtomicBool,
@@ -39,6 +39,8 @@ pub struct Dpo {
 impl Objective for Dpo {
     type Config = DpoConfig;
     type Example = PreferenceExample;
+    type Whole = Whole;
+    type Found = Found;
 
     fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
         rows::unused_options(config)
@@ -60,31 +62,41 @@ impl Objective for Dpo {
         }
     }
 
-    fn build(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<Self> {
+    fn build(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
         let loss = Loss::of(config)?;
-        let reference = Reference::build(config, &loss, inputs, model)?;
+        let reference = Reference::build(config, &loss, inputs, model, ranks)?;
         let ld_alpha = config.algorithm.ld_alpha.filter(|_| loss.compares()).unwrap_or(1.0);
         let (said, said_of_one_prompt) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { loss, reference, ld_alpha, beta: config.algorithm.beta, said, said_of_one_prompt })
+        let passes = Passes { loss, reference, ld_alpha };
+        Ok(Self { passes, beta: config.algorithm.beta, said, said_of_one_prompt })
     }
 
-    fn pass(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured {
-        let measured = match &self.loss {
-            Loss::Pairs(objective) => {
-                let references = self.reference.log_probs(batch, self.ld_alpha);
-                pairs::pass(objective, batch, &references, self.ld_alpha, model, gradients)
-            }
-            Loss::Rows(objective) => {
-                if objective.reads_mismatched() {
-                    mismatched::warn_of_one_prompt(batch, &self.said_of_one_prompt);
-                }
-                labelled::pass(objective, batch, &self.reference, model, gradients)
-            }
-        };
-        if batch.training {
-            self.warn_of_falling(&measured, batch.step);
+    fn whole(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Whole {
+        self.passes.whole(batch, model, ranks)
+    }
+
+    fn pass(
+        &self,
+        batch: &Batch<PreferenceExample>,
+        whole: &Whole,
+        slice: &[usize],
+        model: &CausalLm,
+        gradients: Option<&mut Gradients>,
+    ) -> Found {
+        self.passes.pass(batch, whole, slice, model, gradients)
+    }
+
+    fn measured(&self, batch: &Batch<PreferenceExample>, whole: Whole, found: Vec<Found>) -> Measured {
+        self.passes.measured(batch, whole, found)
+    }
+
+    fn warn(&self, batch: &Batch<PreferenceExample>, measured: &Measured) {
+        if self.passes.loss.reads_mismatched() {
+            mismatched::warn_of_one_prompt(batch, &self.said_of_one_prompt);
         }
-        measured
+        if batch.training {
+            self.warn_of_falling(measured, batch.step);
+        }
     }
 
     /// A reference whose log-probabilities are stored is dropped before the first step, and is then smaller than what training holds.
@@ -121,7 +133,7 @@ impl Dpo {
         let fallen = -chosen / self.beta;
         // A tenth of what the answers' log-probabilities were.
         let much = fallen > 0.1 * (log_prob.abs() - fallen).max(1.0);
-        if self.loss.reads_reference() && rejected < 0.0 && much && !self.said.swap(true, Ordering::Relaxed) {
+        if self.passes.loss.reads_reference() && rejected < 0.0 && much && !self.said.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "step {step}: the log-probabilities of chosen answers have fallen with those of rejected ones, by {fallen:.1} on \
                  average; a growing margin can hide that. Adding sft to algorithm.loss_type holds them up, a larger algorithm.beta \

@@ -7,6 +7,7 @@ use super::loss::Loss;
 use super::stored::{Key, Stored};
 use crate::config::DpoConfig;
 use crate::data::Tokenizer;
+use crate::distributed::Ranks;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, DecoderConfig, Init, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, decoder};
@@ -24,34 +25,35 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Builds the reference. `model`: the policy as it is before the first step.
+    /// Builds the reference, all `ranks` together. `model`: the policy as it is before the first step.
     ///
     /// # Errors
     /// A reference that does not fit, or a named file of log-probabilities of another reference or of other rows.
-    pub fn build(config: &DpoConfig, loss: &Loss, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<Self> {
+    pub fn build(
+        config: &DpoConfig,
+        loss: &Loss,
+        inputs: &Inputs<PreferenceExample>,
+        model: &CausalLm,
+        ranks: &Ranks,
+    ) -> Result<Self> {
         if !loss.reads_reference() {
             return Ok(Self::None);
         }
-        check(config, &inputs.tokenizer)?;
-        let reference = match &config.reference.model.path {
-            // Without a first update, or beside an adapter, its weights are those of the policy and take no memory.
-            None => model.frozen(),
-            Some(path) => {
-                let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &model.device).context(KEY)?;
-                let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
-                loaded.computing(bfloat16, false)
-            }
-        };
+        let reference = ranks.agree(Self::model(config, inputs, model))?;
         if !config.reference.precompute_log_prob {
             return Ok(Self::Model(reference));
         }
         let ld_alpha = config.algorithm.ld_alpha.unwrap_or(1.0);
         let key = Key::of(&reference, &inputs.train, &inputs.val, ld_alpha);
         let stored = match &config.reference.log_prob_path {
-            Some(path) => Stored::read(path.as_path(), &key).context("ref.log_prob_path")?,
-            None => Stored::beside(config.trainer.default_local_dir.as_path(), &key, || {
-                let of = |examples: &[PreferenceExample]| -> Vec<f32> {
-                    examples.iter().flat_map(|example| example.log_probs(&reference, ld_alpha)).collect()
+            Some(path) => ranks.first(|| Stored::read(path.as_path(), &key).context("ref.log_prob_path"))?,
+            None => Stored::beside(config.trainer.default_local_dir.as_path(), &key, ranks, || {
+                let log_probs = |example: &PreferenceExample| {
+                    ranks.beat();
+                    example.log_probs(&reference, ld_alpha)
+                };
+                let of = |examples: &[PreferenceExample]| {
+                    ranks.concat_f32s(examples[ranks.share(examples.len())].iter().flat_map(log_probs).collect())
                 };
                 (of(&inputs.train), of(&inputs.val))
             })?,
@@ -59,20 +61,31 @@ impl Reference {
         Ok(Self::Stored(stored, loss.reads_mismatched().then_some(reference)))
     }
 
-    /// The sums of log-probabilities of the answers of each example.
-    pub fn log_probs(&self, batch: &Batch<PreferenceExample>, ld_alpha: f64) -> Vec<Vec<f32>> {
-        let examples = batch.examples.iter().zip(&batch.rows);
+    /// The model whose log-probabilities are compared with.
+    fn model(config: &DpoConfig, inputs: &Inputs<PreferenceExample>, model: &CausalLm) -> Result<CausalLm> {
+        check(config, &inputs.tokenizer)?;
+        Ok(match &config.reference.model.path {
+            // Without a first update, or beside an adapter, its weights are those of the policy and take no memory.
+            None => model.frozen(),
+            Some(path) => {
+                let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &model.device).context(KEY)?;
+                let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
+                loaded.computing(bfloat16, false)
+            }
+        })
+    }
+
+    /// The sums of log-probabilities of the answers of an example of a batch, by its index.
+    pub fn log_probs(&self, batch: &Batch<PreferenceExample>, i: usize, ld_alpha: f64) -> Vec<f32> {
+        let (example, row) = (batch.examples[i], batch.rows[i]);
         match self {
-            Self::None => examples.map(|(example, _)| vec![0.0; example.answers().len()]).collect(),
+            Self::None => vec![0.0; example.answers().len()],
             Self::Stored(stored, _) => {
                 let all = if batch.training { &stored.train } else { &stored.val };
-                let of = |(example, &row): (&&PreferenceExample, &usize)| {
-                    let answers = example.answers().len();
-                    all[row * answers..(row + 1) * answers].to_vec()
-                };
-                examples.map(of).collect()
+                let answers = example.answers().len();
+                all[row * answers..(row + 1) * answers].to_vec()
             }
-            Self::Model(model) => examples.map(|(example, _)| example.log_probs(model, ld_alpha)).collect(),
+            Self::Model(model) => example.log_probs(model, ld_alpha),
         }
     }
 

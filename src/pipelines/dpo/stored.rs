@@ -6,10 +6,12 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::example::PreferenceExample;
+use crate::distributed::Ranks;
 use crate::model::CausalLm;
 use crate::util::foreign;
 use crate::util::fs::write_atomic;
@@ -22,7 +24,7 @@ const ENTRY: &str = "computed_of";
 const LARGEST: u64 = 1 << 34;
 
 /// The sums of log-probabilities of all answers, example after example.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
     pub train: Vec<f32>,
     pub val: Vec<f32>,
@@ -79,27 +81,34 @@ fn rows(examples: &[PreferenceExample]) -> String {
 }
 
 impl Stored {
-    /// Reads the file beside a run, or computes the numbers and writes it where there is none that fits.
+    /// Reads the file beside a run, or has all `ranks` compute the numbers together and writes it, where there is none that fits.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn beside(folder: &Path, key: &Key, compute: impl FnOnce() -> (Vec<f32>, Vec<f32>)) -> Result<Self> {
+    pub fn beside(folder: &Path, key: &Key, ranks: &Ranks, compute: impl FnOnce() -> (Vec<f32>, Vec<f32>)) -> Result<Self> {
         let path = folder.join(FILE);
-        if foreign::is_there(&path)? {
-            match Self::read(&path, key) {
-                Ok(stored) => {
-                    tracing::info!("read the reference's log-probabilities from {}", path.display());
-                    return Ok(stored);
-                }
-                Err(error) => tracing::warn!("computing the reference's log-probabilities again: {error:#}"),
-            }
+        if let Some(stored) = ranks.first(|| Self::fitting(&path, key))? {
+            return Ok(stored);
         }
         let answers = key.train + key.val;
         tracing::info!("computing the reference's log-probabilities of {answers} answers, for {}", path.display());
         let (train, val) = compute();
         let stored = Self { train, val };
-        stored.write(&path, key)?;
+        ranks.first(|| stored.write(&path, key))?;
         Ok(stored)
+    }
+
+    /// The numbers of a file, if there is one that fits.
+    fn fitting(path: &Path, key: &Key) -> Result<Option<Self>> {
+        if !foreign::is_there(path)? {
+            return Ok(None);
+        }
+        let read = Self::read(path, key);
+        match &read {
+            Ok(_) => tracing::info!("read the reference's log-probabilities from {}", path.display()),
+            Err(error) => tracing::warn!("computing the reference's log-probabilities again: {error:#}"),
+        }
+        Ok(read.ok())
     }
 
     /// Reads a file.

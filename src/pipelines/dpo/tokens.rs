@@ -1,10 +1,12 @@
 //! What is known of the tokens of answers.
 
+use serde::{Deserialize, Serialize};
+
 use super::example::PreferenceExample;
 use crate::model::TokenStats;
 
 /// Sums over the tokens of answers.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tokens {
     entropy: f64,
     count: usize,
@@ -29,6 +31,16 @@ impl Tokens {
             start = end;
         }
         start
+    }
+
+    /// The sums over the tokens of both.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            entropy: self.entropy + other.entropy,
+            count: self.count + other.count,
+            chosen: self.chosen + other.chosen,
+            right: self.right + other.right,
+        }
     }
 
     /// Their means, by TRL's names: the accuracy is of chosen answers alone, and of pairs alone.

@@ -4,15 +4,19 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
 
 use super::example::RmExample;
 use super::form::{self, Form, fresh_head};
 use super::padding::Padding;
-use super::{pairs, rows, steps};
+use super::pairs::{self, Pairs};
+use super::rows;
+use super::steps::{self, Steps};
 use crate::algorithm::ranking;
 use crate::config::RmConfig;
 use crate::config::schema::{InitHead, StageConfig};
 use crate::data::Tokenizer;
+use crate::distributed::Ranks;
 use crate::job::models::model_init;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
@@ -34,9 +38,19 @@ pub struct Rm {
     padding: Option<Padding>,
 }
 
+/// What is found in a slice: one of the two is empty.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Found {
+    pairs: Pairs,
+    steps: Steps,
+}
+
 impl Objective for Rm {
     type Config = RmConfig;
     type Example = RmExample;
+    /// The number of pairs or judged steps, which the loss is the mean of.
+    type Whole = f64;
+    type Found = Found;
 
     fn unused_options(config: &RmConfig) -> Result<Vec<UnusedOption>> {
         rows::unused_options(config)
@@ -92,7 +106,7 @@ impl Objective for Rm {
         })
     }
 
-    fn build(config: &RmConfig, inputs: &Inputs<RmExample>, _model: &CausalLm) -> Result<Self> {
+    fn build(config: &RmConfig, inputs: &Inputs<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {
         let form = Form::of(config, &inputs.tokenizer)?;
         let choose = |_| Padding::choose(config.stage().model.tokenizer_folder(), inputs);
         let padding = form::head(config)?.map(choose).transpose()?;
@@ -100,10 +114,33 @@ impl Objective for Rm {
         Ok(Self { form, padding })
     }
 
-    fn pass(&self, batch: &Batch<RmExample>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured {
+    fn whole(&self, batch: &Batch<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+        batch.examples.iter().map(|example| example.text().map_or(1, |text| text.at.len())).sum::<usize>() as f64
+    }
+
+    fn pass(
+        &self,
+        batch: &Batch<RmExample>,
+        count: &f64,
+        slice: &[usize],
+        model: &CausalLm,
+        gradients: Option<&mut Gradients>,
+    ) -> Found {
         match &self.form {
-            Form::Pairs { loss, center } => pairs::pass(loss, *center, batch, model, gradients),
-            Form::Steps(read) => steps::pass(read, batch, model, gradients),
+            Form::Pairs { loss, center } => {
+                Found { pairs: pairs::pass(loss, *center, batch, *count, slice, model, gradients), ..Found::default() }
+            }
+            Form::Steps(read) => Found { steps: steps::pass(read, batch, *count, slice, model, gradients), ..Found::default() },
+        }
+    }
+
+    fn measured(&self, batch: &Batch<RmExample>, count: f64, found: Vec<Found>) -> Measured {
+        match &self.form {
+            Form::Pairs { loss, center } => {
+                let pairs = found.into_iter().flat_map(|slice| slice.pairs).collect();
+                pairs::measured(loss, *center, count, pairs, !batch.training)
+            }
+            Form::Steps(_) => steps::measured(count, found.into_iter().flat_map(|slice| slice.steps).collect()),
         }
     }
 
@@ -113,5 +150,31 @@ impl Objective for Rm {
 
     fn describe(config: &RmConfig, inputs: &Inputs<RmExample>) -> Result<Vec<(&'static str, String)>> {
         Ok(vec![("learns", Form::of(config, &inputs.tokenizer)?.describe())])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::ranking::StepTarget;
+    use crate::pipelines::rm::example::StepExample;
+    use crate::pipelines::rm::form::StepReadout;
+    use crate::pipelines::stage::cuts;
+
+    #[test]
+    fn neither_ranks_nor_slices_change_what_is_measured() {
+        let example = |row: usize| {
+            let length = 4 + 3 * row;
+            let at: Vec<usize> = (1..length).step_by(2).collect();
+            let targets = at.iter().map(|t| StepTarget::Class((row + t / 2) % 2)).collect();
+            RmExample::Steps(StepExample {
+                ids: (0..length).map(|t| 3 + ((31 * row + 7 * t) % 250) as u32).collect(),
+                at,
+                targets,
+            })
+        };
+        let examples: Vec<RmExample> = (0..4).map(example).collect();
+        let form = Form::Steps(StepReadout::Tokens(vec![3, 9]));
+        cuts::check(&Rm { form, padding: None }, &examples);
     }
 }

@@ -1,30 +1,36 @@
-//! The loss of a batch of pairs.
+//! The loss of pairs.
+
+use std::collections::BTreeMap;
 
 use super::example::RmExample;
 use crate::algorithm::ranking::{PairScores, PairTally, RankingLoss, pair_loss};
-use crate::model::{CausalLm, Gradients, Marked, Readout, Sequence};
+use crate::model::{CausalLm, Gradients, Marked, Readout};
 use crate::pipelines::stage::{Batch, Measured};
 
-/// The mean loss of the pairs of a batch. Both sides of a pair pass together, and what they begin with passes once.
+/// The scores of pairs, by their index in the batch.
+pub type Pairs = BTreeMap<usize, PairScores>;
+
+/// The pass over a slice of a batch of `count` pairs, whose mean is the loss. Both sides of a pair pass together, and what they begin
+/// with passes once.
 pub fn pass(
     loss: &RankingLoss,
     center: f64,
     batch: &Batch<RmExample>,
+    count: f64,
+    slice: &[usize],
     model: &CausalLm,
     mut gradients: Option<&mut Gradients>,
-) -> Measured {
-    let sequences: Vec<Vec<Sequence>> = batch.examples.iter().map(|example| example.sequences()).collect();
-    let last: Vec<Vec<[usize; 1]>> = sequences.iter().map(|sides| sides.iter().map(|side| [side.len() - 1]).collect()).collect();
-    let margins: Vec<f64> = batch.examples.iter().map(|example| margin(example)).collect();
-    let count = batch.examples.len() as f64;
-    let mut pairs: Vec<Option<PairScores>> = vec![None; batch.examples.len()];
-    for micro in batch.micro_batches(&sequences) {
-        let sides = |&i: &usize| sequences[i].iter().zip(&last[i]).map(|(&sequence, at)| Marked { sequence, at });
-        let marked: Vec<Marked> = micro.iter().flat_map(sides).collect();
+) -> Pairs {
+    let mut pairs = Pairs::new();
+    for micro in batch.micro_batches(slice) {
+        let sequences = batch.sequences_of(&micro);
+        let last: Vec<[usize; 1]> = sequences.iter().map(|side| [side.len() - 1]).collect();
+        let marked: Vec<Marked> = sequences.iter().zip(&last).map(|(&sequence, at)| Marked { sequence, at }).collect();
         let mut learn = |scores: &[f32]| -> Vec<f32> {
             let of_pair = |(&i, scores): (&usize, &[f32])| {
-                let scores = PairScores { chosen: scores[0].into(), rejected: scores[1].into(), margin: margins[i] };
-                pairs[i] = Some(scores);
+                let margin = margin(batch.examples[i]);
+                let scores = PairScores { chosen: scores[0].into(), rejected: scores[1].into(), margin };
+                pairs.insert(i, scores);
                 let found = pair_loss(loss, scores, center);
                 [found.d_chosen, found.d_rejected].map(|d| (d / count) as f32)
             };
@@ -35,13 +41,18 @@ pub fn pass(
             Some(gradients) => model.read_backward(&marked, Readout::Labels, gradients, learn),
         }
     }
-    // In the order of the rows, so that no sum depends on the micro-batches.
+    pairs
+}
+
+/// The loss of a batch, added up in the order of its rows, so that no sum depends on slices and micro-batches. `spread`: report how
+/// far the scores lie apart, too.
+pub fn measured(loss: &RankingLoss, center: f64, count: f64, pairs: Pairs, spread: bool) -> Measured {
     let (mut sum, mut tally) = (0.0, PairTally::default());
-    for pair in pairs.into_iter().flatten() {
+    for pair in pairs.into_values() {
         sum += pair_loss(loss, pair, center).loss;
         tally.add(pair);
     }
-    let spread = if batch.training { Vec::new() } else { tally.spread() };
+    let spread = if spread { tally.spread() } else { Vec::new() };
     Measured { loss: sum / count, metrics: tally.metrics().into_iter().chain(spread).collect() }
 }
 

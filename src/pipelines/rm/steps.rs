@@ -1,27 +1,35 @@
-//! The loss of a batch of texts with judged steps.
+//! The loss of texts with judged steps.
+
+use std::collections::BTreeMap;
 
 use super::example::{RmExample, StepExample};
 use super::form::StepReadout;
 use crate::algorithm::ranking::{StepTally, StepTarget, step_loss};
-use crate::model::{CausalLm, Gradients, Marked, Sequence};
+use crate::model::{CausalLm, Gradients, Marked};
 use crate::pipelines::stage::{Batch, Measured};
 
-/// The mean loss of the judged steps of a batch.
-pub fn pass(read: &StepReadout, batch: &Batch<RmExample>, model: &CausalLm, mut gradients: Option<&mut Gradients>) -> Measured {
-    let texts: Vec<&StepExample> = batch.examples.iter().filter_map(|example| example.text()).collect();
-    let sequences: Vec<Vec<Sequence>> = texts.iter().map(|text| vec![text.sequence()]).collect();
+/// The loss of every step of texts, and whether it was judged right, by the index of the text in the batch.
+pub type Steps = BTreeMap<usize, Vec<(f64, bool)>>;
+
+/// The pass over a slice of a batch of `count` judged steps, whose mean is the loss.
+pub fn pass(
+    read: &StepReadout,
+    batch: &Batch<RmExample>,
+    count: f64,
+    slice: &[usize],
+    model: &CausalLm,
+    mut gradients: Option<&mut Gradients>,
+) -> Steps {
     let width = read.numbers(model);
-    let count = texts.iter().map(|text| text.at.len()).sum::<usize>() as f64;
-    // The loss of every step, and whether it was judged right.
-    let mut found: Vec<Vec<(f64, bool)>> = vec![Vec::new(); texts.len()];
-    for micro in batch.micro_batches(&sequences) {
-        let marked: Vec<Marked> = micro.iter().map(|&i| Marked { sequence: texts[i].sequence(), at: &texts[i].at }).collect();
-        let steps = |&i: &usize| texts[i].targets.iter().map(move |target| (i, *target));
-        let mut steps = micro.iter().flat_map(steps);
+    let mut found = Steps::new();
+    for micro in batch.micro_batches(slice) {
+        let texts: Vec<(usize, &StepExample)> = micro.iter().filter_map(|&i| Some((i, batch.examples[i].text()?))).collect();
+        let marked: Vec<Marked> = texts.iter().map(|(_, text)| Marked { sequence: text.sequence(), at: &text.at }).collect();
+        let mut steps = texts.iter().flat_map(|(i, text)| text.targets.iter().map(move |target| (*i, *target)));
         let mut learn = |numbers: &[f32]| -> Vec<f32> {
             let step = |(row, (i, target)): (&[f32], (usize, StepTarget))| {
                 let (loss, d, right) = step_loss(row, target);
-                found[i].push((loss, right));
+                found.entry(i).or_default().push((loss, right));
                 d.into_iter().map(|d| (d / count) as f32).collect::<Vec<_>>()
             };
             numbers.chunks_exact(width).zip(steps.by_ref()).flat_map(step).collect()
@@ -31,9 +39,13 @@ pub fn pass(read: &StepReadout, batch: &Batch<RmExample>, model: &CausalLm, mut 
             Some(gradients) => model.read_backward(&marked, read.readout(), gradients, learn),
         }
     }
-    // In the order of the rows, so that no sum depends on the micro-batches.
+    found
+}
+
+/// The loss of a batch, added up in the order of its rows, so that no sum depends on slices and micro-batches.
+pub fn measured(count: f64, steps: Steps) -> Measured {
     let (mut sum, mut tally) = (0.0, StepTally::default());
-    for (loss, right) in found.into_iter().flatten() {
+    for (loss, right) in steps.into_values().flatten() {
         sum += loss;
         tally.add(right);
     }

@@ -1,6 +1,7 @@
 //! The objective of supervised fine-tuning.
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
 use super::example::{sequences, weights};
 use super::rows;
@@ -8,6 +9,7 @@ use crate::algorithm::token_loss::{self, TokenLoss};
 use crate::config::SftConfig;
 use crate::config::schema::SftAlgorithmConfig;
 use crate::data::{SftExample, Tokenizer};
+use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
@@ -33,6 +35,9 @@ pub struct Sft {
 impl Objective for Sft {
     type Config = SftConfig;
     type Example = SftExample;
+    /// The sum of the weights of all tokens.
+    type Whole = f64;
+    type Found = Sums;
 
     fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
         Ok(rows::unused_options(&config.data))
@@ -54,7 +59,7 @@ impl Objective for Sft {
         weights(example).into_iter().map(f64::from).collect()
     }
 
-    fn build(config: &SftConfig, _inputs: &Inputs<SftExample>, _model: &CausalLm) -> Result<Self> {
+    fn build(config: &SftConfig, _inputs: &Inputs<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {
         let loss = token_loss::find(&config.algorithm.loss_type).context("unknown algorithm.loss_type")?;
         let SftAlgorithmConfig { loss_type: _, label_smoothing, neftune_noise_alpha } = config.algorithm;
         Ok(Self { loss, label_smoothing, neftune_noise_alpha, seed: config.trainer.seed })
@@ -67,27 +72,39 @@ impl Objective for Sft {
         Ok(())
     }
 
-    fn pass(&self, batch: &Batch<SftExample>, model: &CausalLm, mut gradients: Option<&mut Gradients>) -> Measured {
-        let given: Vec<Vec<f32>> = batch.examples.iter().map(|example| weights(example)).collect();
-        let of_all = given.iter().flatten().map(|weight| f64::from(*weight)).sum();
-        let sequences: Vec<_> = batch.examples.iter().map(|example| Self::sequences(example)).collect();
+    fn whole(&self, batch: &Batch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+        batch.examples.iter().flat_map(|example| weights(example)).map(f64::from).sum()
+    }
+
+    fn pass(
+        &self,
+        batch: &Batch<SftExample>,
+        of_all: &f64,
+        slice: &[usize],
+        model: &CausalLm,
+        mut gradients: Option<&mut Gradients>,
+    ) -> Sums {
         let mut sums = Sums::default();
         let smoothed = (self.label_smoothing > 0.0).then_some(Comparison::Uniform);
-        for micro in batch.micro_batches(&sequences) {
-            let of_micro: Vec<Sequence> = micro.iter().flat_map(|&i| sequences[i].iter().copied()).collect();
-            let weights: Vec<f32> = micro.iter().flat_map(|&i| given[i].iter().copied()).collect();
+        for micro in batch.micro_batches(slice) {
+            let of_micro = batch.sequences_of(&micro);
+            let weights: Vec<f32> = micro.iter().flat_map(|&i| weights(batch.examples[i])).collect();
             match gradients.as_deref_mut() {
-                None => _ = self.add(&mut sums, &model.token_stats(&of_micro, 1.0, smoothed), &weights, of_all),
+                None => _ = self.add(&mut sums, &model.token_stats(&of_micro, 1.0, smoothed), &weights, *of_all),
                 Some(gradients) => {
                     let noisy = self.noise(batch, &micro).map(|noise| model.with_noise(noise));
                     let model = noisy.as_ref().unwrap_or(model);
                     model.backward_by_token(&of_micro, smoothed, gradients, |tokens, stats| {
-                        self.add(&mut sums, stats, &weights[tokens], of_all)
+                        self.add(&mut sums, stats, &weights[tokens], *of_all)
                     });
                 }
             }
         }
-        sums.measured(of_all)
+        sums
+    }
+
+    fn measured(&self, _batch: &Batch<SftExample>, of_all: f64, found: Vec<Sums>) -> Measured {
+        found.into_iter().reduce(Sums::and).unwrap_or_default().measured(of_all)
     }
 }
 
@@ -127,9 +144,9 @@ impl Sft {
     }
 }
 
-/// Sums over the trained tokens of a batch.
-#[derive(Default)]
-struct Sums {
+/// Sums over the trained tokens of a slice.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Sums {
     /// Σ weight · loss.
     loss: f64,
     entropy: f64,
@@ -138,11 +155,42 @@ struct Sums {
 }
 
 impl Sums {
+    /// The sums over the tokens of both.
+    fn and(self, other: Self) -> Self {
+        Self {
+            loss: self.loss + other.loss,
+            entropy: self.entropy + other.entropy,
+            right: self.right + other.right,
+            tokens: self.tokens + other.tokens,
+        }
+    }
+
     /// The means over the batch.
     fn measured(self, of_all: f64) -> Measured {
         let tokens = self.tokens as f64;
         let metrics =
             [("entropy", self.entropy / tokens), ("mean_token_accuracy", self.right as f64 / tokens), ("trained_tokens", tokens)];
         Measured { loss: self.loss / of_all, metrics: metrics.into_iter().collect::<Metrics>() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Document;
+    use crate::pipelines::stage::cuts;
+
+    #[test]
+    fn neither_ranks_nor_slices_change_what_is_measured() {
+        let example = |row: u32| {
+            let length = 4 + 3 * row;
+            let weights = (0..length).map(|t| if t % 3 == 0 { 0.0 } else { 1.0 + t as f32 / 7.0 }).collect();
+            SftExample::of(Document { ids: (0..length).map(|t| 3 + (31 * row + 7 * t) % 250).collect(), weights })
+        };
+        let examples: Vec<SftExample> = (0..4).map(example).collect();
+        for label_smoothing in [0.0, 0.1] {
+            let loss = token_loss::find("nll").unwrap();
+            cuts::check(&Sft { loss, label_smoothing, neftune_noise_alpha: Some(5.0), seed: 1 }, &examples);
+        }
     }
 }

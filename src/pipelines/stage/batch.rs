@@ -1,11 +1,17 @@
 //! A batch of a stage, and what a pass over it gives.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::distributed::Ranks;
 use crate::model::{Cut, Sequence};
 use crate::tracking::Metrics;
 
-/// The examples of one optimizer step, or of a validation.
+/// The examples of one optimizer step, or of a validation: all of them on every rank.
 pub struct Batch<'a, E> {
     pub examples: Vec<&'a E>,
+    /// The sequences of each example.
+    pub sequences: Vec<Vec<Sequence<'a>>>,
     /// The position of each example among those of its files, in the order of `examples`.
     pub rows: Vec<usize>,
     /// True for a step, false for a validation.
@@ -13,19 +19,44 @@ pub struct Batch<'a, E> {
     /// The step, or the one after which is validated.
     pub step: u64,
     pub cut: Cut,
+    /// Indices of `examples`: the slices of the batch, each of which a single rank passes over.
+    pub slices: Vec<Vec<usize>>,
 }
 
 /// The result of a pass over a batch.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     pub loss: f64,
     /// What else is known of the batch, by TRL's names: a step reports them behind `train/`, a validation behind `val/`.
     pub metrics: Metrics,
 }
 
-impl<E> Batch<'_, E> {
-    /// The micro-batches, as indices of `examples`; an example is never split. `sequences`: of every example.
-    pub fn micro_batches(&self, sequences: &[Vec<Sequence>]) -> Vec<Vec<usize>> {
-        self.cut.micro_batches_of(sequences)
+impl<'a, E> Batch<'a, E> {
+    /// The micro-batches of a slice, as indices of `examples`; an example is never split.
+    pub fn micro_batches(&self, slice: &[usize]) -> Vec<Vec<usize>> {
+        self.cut.micro_batches_within(&self.sequences, slice)
+    }
+
+    /// The sequences of some examples, one after another.
+    pub fn sequences_of(&self, examples: &[usize]) -> Vec<Sequence<'a>> {
+        examples.iter().flat_map(|&i| self.sequences[i].iter().copied()).collect()
+    }
+
+    /// True if a single micro-batch has the whole batch.
+    pub fn is_one_micro_batch(&self) -> bool {
+        self.slices.iter().map(|slice| self.micro_batches(slice).len()).sum::<usize>() == 1
+    }
+
+    /// Runs `work` on the slices of this rank, and returns what it found in all slices of all ranks, in their order. Collective.
+    pub fn over_slices<T>(&self, ranks: &Ranks, mut work: impl FnMut(&[usize]) -> T) -> Vec<T>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let own = ranks.own_slices().map(|index| {
+            let found = work(&self.slices[index]);
+            ranks.beat();
+            found
+        });
+        ranks.concat(own.collect())
     }
 }

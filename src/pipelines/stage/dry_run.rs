@@ -9,26 +9,30 @@ use super::settings::{cut, run_settings, unused_options};
 use crate::config::Loaded;
 use crate::config::schema::{Location, OneOrMany, StageConfig};
 use crate::data::Share;
+use crate::distributed::Ranks;
 use crate::job::adapter;
+use crate::job::division::Division;
 use crate::job::dry_run::{check_weights, describe, names, report, steps};
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
+use crate::job::rank_device::rank_device;
 use crate::job::unused_options::warn_of_unused;
-use crate::model::memory::Widest;
+use crate::model::memory::{Numbers, Widest};
 use crate::model::{Cut, Sequence};
 
 /// Describes what a run of the stage would do.
 ///
 /// # Errors
 /// If a run would be refused before its first step, as far as can be told without weights.
-pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>) -> Result<String> {
+pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded, Weights::Compared)?;
     let config = loaded.config;
     let keys = config.stage();
     let (data, model, trainer) = (keys.data, keys.model, keys.trainer);
-    open_device(trainer.device)?;
-    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config)?)?;
+    ranks.agree(open_device(rank_device(trainer.device, ranks)))?;
+    let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
+    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config, &division)?)?;
     let inputs = read::<O>(&config)?;
     let decoder = O::decoder(&config)?;
     check_weights(&model.path, model.init, &O::decoder_in_files(&config)?).context("model.path")?;
@@ -36,7 +40,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>) -> Result<String> {
     let resumed = run_settings(&config, per_epoch, inputs.total_steps).resumed_step(&loaded.tree)?;
 
     let adapter = adapter::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
-    let memory = estimate::<O>(&config, &inputs)?;
+    let memory = estimate::<O>(&config, &inputs, &division)?;
     let (batch, longest) = (data.train_batch_size, inputs.train.iter().chain(&inputs.val).map(longest::<O>).max().unwrap_or(0));
     let validation = match data.val_files {
         Some(files) => format!("{} examples from {}", inputs.val.len(), names(files)),
@@ -58,8 +62,10 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>) -> Result<String> {
         ("plan", format!("each step: {batch} examples, in micro-batches of {micro} = 1 update")),
         ("steps", steps(inputs.total_steps, per_epoch, resumed)),
     ];
+    let processes = division.describe(memory.trained_numbers(), 1, (batch * longest) as Numbers);
     let mixture = mixture(inputs.sampler.shares(), data.train_files);
-    let lines: Vec<_> = before.into_iter().chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
+    let lines: Vec<_> =
+        before.into_iter().chain(processes).chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
     Ok(report(&lines, &memory))
 }
 
@@ -78,7 +84,11 @@ fn mixture(shares: &[Share], files: &OneOrMany<Location>) -> Option<(&'static st
 ///
 /// # Errors
 /// If the configuration is of a model that does not fit.
-pub(super) fn estimate<O: Objective>(config: &O::Config, inputs: &Inputs<O::Example>) -> Result<MemoryEstimate> {
+pub(super) fn estimate<O: Objective>(
+    config: &O::Config,
+    inputs: &Inputs<O::Example>,
+    division: &Division,
+) -> Result<MemoryEstimate> {
     let (keys, cut, mut sampler) = (config.stage(), cut(config), inputs.sampler.clone());
     let decoder = O::decoder(config)?;
     let adapter = adapter::adapter(&keys.model.lora(), &decoder, keys.model.path.as_path(), keys.trainer.seed)?;
@@ -87,7 +97,7 @@ pub(super) fn estimate<O: Objective>(config: &O::Config, inputs: &Inputs<O::Exam
     let trained = (0..batches).map(|_| widest::<O>(sampler.next_batch().iter().map(|&i| &inputs.train[i]), cut));
     let (trained, pieces): (Vec<Widest>, Vec<usize>) = trained.unzip();
     let mut memory = MemoryEstimate::new(decoder, adapter.as_ref(), keys.trainer.device);
-    memory.trained(&optimizer("optim", &keys.optim.optim())?);
+    memory.trained(&optimizer("optim", &keys.optim.optim())?, division);
     O::memory(config, &mut memory)?;
     if !inputs.val.is_empty() {
         memory.pass("validation", widest::<O>(inputs.val.iter(), cut).0);

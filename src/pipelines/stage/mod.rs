@@ -5,6 +5,8 @@
 
 mod batch;
 mod chat_keys;
+#[cfg(test)]
+pub mod cuts;
 mod dry_run;
 mod inputs;
 mod objective;

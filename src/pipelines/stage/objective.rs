@@ -1,14 +1,21 @@
 //! What a stage trains on, and by which loss.
+//!
+//! A batch is cut into slices, and each rank passes over its own: [`whole`](Objective::whole) works out what they must know of the
+//! batch, [`pass`](Objective::pass) finds sums or numbers of rows in one, [`measured`](Objective::measured) makes the loss and the
+//! metrics of what all found. So they depend on the slices at most, never on the ranks.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::batch::{Batch, Measured};
 use super::inputs::{Inputs, Rows, decoder};
 use crate::config::schema::StageConfig;
 use crate::data::Tokenizer;
+use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::model_init;
 use crate::job::unused_options::UnusedOption;
@@ -19,6 +26,10 @@ pub trait Objective: Sized {
     type Config: StageConfig;
     /// One row, as token ids: a text, a pair of answers, … A batch has whole examples, and so has a micro-batch.
     type Example: Clone;
+    /// What a pass over a slice must know of the whole batch: the sum of its weights, KTO's z, …
+    type Whole;
+    /// What a pass finds in a slice: sums, or the numbers of each of its rows.
+    type Found: Serialize + DeserializeOwned;
 
     /// The options of the stage's own that have no effect beside the others.
     ///
@@ -82,16 +93,34 @@ pub trait Objective: Sized {
         Ok(model)
     }
 
-    /// Builds what the loss needs beside the model, such as a reference. `model`: as it is before the first step.
+    /// Builds what the loss needs beside the model, such as a reference. `model`: as it is before the first step. All `ranks` come
+    /// here together; what is written is rank 0's to write.
     ///
     /// # Errors
-    /// If something cannot be read or does not fit.
-    fn build(config: &Self::Config, inputs: &Inputs<Self::Example>, model: &CausalLm) -> Result<Self>;
+    /// If something cannot be read or does not fit, on all ranks.
+    fn build(config: &Self::Config, inputs: &Inputs<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Result<Self>;
 
-    /// The loss of a batch and its metrics. With `gradients`, which a step gives and a validation does not, the model is
-    /// [`trainable`](CausalLm::trainable), and d loss / d parameters are added to them. Means are over the whole batch, so that
-    /// nothing depends on its micro-batches.
-    fn pass(&self, batch: &Batch<Self::Example>, model: &CausalLm, gradients: Option<&mut Gradients>) -> Measured;
+    /// Works out what the passes over the slices of a batch must know of all of it, by passes without gradient if need be. All
+    /// `ranks` come here together, and all return the same.
+    fn whole(&self, batch: &Batch<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Self::Whole;
+
+    /// The pass of a single rank over a slice, which may be empty. With `gradients`, which a step gives and a validation does not, the
+    /// model is [`trainable`](CausalLm::trainable), and the part of the slice in d loss / d parameters is added to them, the loss
+    /// being that of the whole batch. Nothing depends on micro-batches.
+    fn pass(
+        &self,
+        batch: &Batch<Self::Example>,
+        whole: &Self::Whole,
+        slice: &[usize],
+        model: &CausalLm,
+        gradients: Option<&mut Gradients>,
+    ) -> Self::Found;
+
+    /// The loss of a batch and its metrics, from what was found in its slices, in their order.
+    fn measured(&self, batch: &Batch<Self::Example>, whole: Self::Whole, found: Vec<Self::Found>) -> Measured;
+
+    /// Says in the log what a step or a validation shows that the user should know, once.
+    fn warn(&self, _batch: &Batch<Self::Example>, _measured: &Measured) {}
 
     /// Adds what the stage holds beside the model that is trained, such as a reference.
     ///

@@ -1,7 +1,7 @@
 //! A stage as a training pipeline: its step, its validation, and its part of a checkpoint.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -15,18 +15,21 @@ use super::read::read;
 use super::settings::{cut, run_settings, unused_options};
 use crate::checkpoint::Best;
 use crate::config::Loaded;
-use crate::config::schema::StageConfig;
+use crate::config::schema::{Device, StageConfig};
 use crate::data::Sampler;
 use crate::data::tokenizer::CHAT_TEMPLATE;
-use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner};
+use crate::distributed::Ranks;
+use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
+use crate::job::division::Division;
 use crate::job::hub_names::{self, Weights};
 use crate::job::models::{learner, open_device};
 use crate::job::nonfinite::report;
+use crate::job::rank_device::rank_device;
 use crate::job::unused_options::warn_of_unused;
 use crate::job::{Context, Pipeline, Run, adapter, template_date};
-use crate::model::{Gradients, Sequence};
+use crate::model::{CausalLm, Cut, Sequence};
 use crate::optim::learner::HUGGINGFACE;
-use crate::optim::{Learner, Update};
+use crate::optim::{GradientSum, Learner, StatePart, Update};
 use crate::run::Output;
 use crate::tracking::Metrics;
 use crate::util::crc::IEEE;
@@ -59,7 +62,10 @@ impl<O: Objective> Pipeline for Stage<O> {
     }
 
     fn validate(&mut self, at: &mut Context) -> Result<Metrics> {
-        Ok(self.validated(self.inputs.val.len(), at.step))
+        let batch = self.validation(self.inputs.val.len(), at.step);
+        let measured = self.validated(&batch);
+        self.objective.warn(&batch, &measured);
+        Ok(row(measured))
     }
 
     fn step(&mut self, at: &mut Context) -> Result<Metrics> {
@@ -67,17 +73,26 @@ impl<O: Objective> Pipeline for Stage<O> {
         let start = Instant::now();
         let rows: Vec<usize> = self.inputs.sampler.next_batch();
         let examples: Vec<&O::Example> = rows.iter().map(|&row| &self.inputs.train[row]).collect();
-        let tokens: usize = examples.iter().flat_map(|example| O::sequences(example)).map(|sequence| sequence.len()).sum();
-        let batch = Batch { examples, rows, training: true, step: at.step, cut: cut(&self.config) };
-        let mut gradients = Gradients::default();
-        let Measured { loss, metrics } = self.objective.pass(&batch, &self.learner.model, Some(&mut gradients));
+        let (objective, model, ranks) = (&self.objective, &self.learner.model, &self.learner.ranks);
+        let batch = batch::<O>(examples, rows, true, at.step, cut(&self.config), ranks);
+        let tokens: usize = batch.sequences.iter().flatten().map(Sequence::len).sum();
+        let whole = objective.whole(&batch, model, ranks);
+        let (gradients, found) = GradientSum::over(ranks, &batch.slices, |slice, gradients| {
+            objective.pass(&batch, &whole, slice, model, Some(gradients))
+        });
+        let measured = objective.measured(&batch, whole, found);
+        objective.warn(&batch, &measured);
+        let Measured { loss, metrics } = measured;
         let lr = self.learner.lr_at(at.step as usize - 1);
+        // All ranks have the same loss and the same norm, so they go the same way.
         let update = if loss.is_finite() { self.learner.update(gradients, lr) } else { Update::skipped() };
         let wrong = update.nonfinite.as_ref().map(|name| format!("the gradient of `{name}`"));
         if let Some(what) = wrong.or_else(|| (!loss.is_finite()).then(|| "the loss".to_owned())) {
-            let rows: Vec<Value> =
-                batch.rows.iter().zip(&batch.examples).flat_map(|(&row, example)| ids::<O>(row, example)).collect();
-            report(at.settings.on_nonfinite, at.settings.dir(), at.step, &what, &rows)?;
+            self.learner.ranks.first(|| {
+                let sequences = batch.rows.iter().zip(&batch.sequences);
+                let rows: Vec<Value> = sequences.flat_map(|(&row, sequences)| ids(row, sequences)).collect();
+                report(at.settings.on_nonfinite, at.settings.dir(), at.step, &what, &rows)
+            })?;
         }
         self.state.tokens += tokens as u64;
         let seconds = start.elapsed().as_secs_f64();
@@ -88,7 +103,7 @@ impl<O: Objective> Pipeline for Stage<O> {
             ("train/global_tokens", tokens as f64),
             ("train/total_tokens(B)", self.state.tokens as f64 / 1e9),
         ];
-        let last = [("timing_s/step", seconds), ("perf/throughput", tokens as f64 / seconds)];
+        let last = [("timing_s/step", seconds), ("perf/throughput", tokens as f64 / seconds / at.ranks.size() as f64)];
         let own = |(name, value): (&'static str, f64)| (name.to_owned(), value);
         Ok(first.map(own).into_iter().chain(named("train", metrics)).chain(last.map(own)).collect())
     }
@@ -124,6 +139,18 @@ impl<O: Objective> Pipeline for Stage<O> {
         if has_weights(contents) { self.objective.saved(folder) } else { Ok(()) }
     }
 
+    fn state_part(&self, part: &StatePart) -> Vec<f32> {
+        state_part([&self.learner], part)
+    }
+
+    fn fingerprint(&self) -> String {
+        self.learner.model.fingerprint()
+    }
+
+    fn data_crc(&self) -> String {
+        format!("{} {}", crc::<O>(&self.inputs.train), self.validation_crc)
+    }
+
     fn load(&mut self, folder: &Path) -> Result<()> {
         let contents = &self.config.stage().checkpoint.load_contents;
         load_learner(&mut self.learner, folder, contents, "checkpoint.load_contents")
@@ -142,18 +169,24 @@ impl<O: Objective> Pipeline for Stage<O> {
 }
 
 impl<O: Objective> Stage<O> {
-    /// The metrics of the first `count` validation examples after a step.
-    fn validated(&self, count: usize, step: u64) -> Metrics {
+    /// The first `count` validation examples, after a step.
+    fn validation(&self, count: usize, step: u64) -> Batch<'_, O::Example> {
         let examples = self.inputs.val.iter().take(count).collect();
-        let batch = Batch { examples, rows: (0..count).collect(), training: false, step, cut: cut(&self.config) };
-        let Measured { loss, metrics } = self.objective.pass(&batch, &self.learner.model.frozen(), None);
-        [("val/loss".to_owned(), loss)].into_iter().chain(named("val", metrics)).collect()
+        batch::<O>(examples, (0..count).collect(), false, step, cut(&self.config), &self.learner.ranks)
+    }
+
+    /// The result of a pass without gradients.
+    fn validated(&self, batch: &Batch<O::Example>) -> Measured {
+        let (model, ranks) = (self.learner.model.frozen(), &self.learner.ranks);
+        let whole = self.objective.whole(batch, &model, ranks);
+        let found = batch.over_slices(ranks, |slice| self.objective.pass(batch, &whole, slice, &model, None));
+        self.objective.measured(batch, whole, found)
     }
 
     /// Checks, before the first step, that validation reports the metric that decides which step is the best. One example tells its
-    /// name as a rule; the others are asked only where it does not.
+    /// name as a rule; the others are asked only where it does not. Nothing is said of what these examples show.
     fn check_watched(&self, metric: &str) -> Result<()> {
-        let reports = |count| Best::value_of(metric, self.validated(count, 0).iter());
+        let reports = |count| Best::value_of(metric, row(self.validated(&self.validation(count, 0))).iter());
         reports(1).or_else(|_| reports(self.inputs.val.len())).map(drop)
     }
 }
@@ -163,21 +196,25 @@ impl<O: Objective> Stage<O> {
 ///
 /// # Errors
 /// If a setting, a file or a checkpoint does not fit; nothing has been trained then.
-pub fn start<O: Objective>(mut loaded: Loaded<O::Config>, output: &Output, interrupt: Interrupt) -> Result<Run<Stage<O>>> {
-    hub_names::find(&mut loaded, Weights::Loaded)?;
+pub fn start<O: Objective>(
+    mut loaded: Loaded<O::Config>,
+    output: &Output,
+    interrupt: Interrupt,
+    ranks: Ranks,
+) -> Result<Run<Stage<O>>> {
+    // What comes after each of the two, ranks do together: an error of one is first an error of all.
+    let trainer = loaded.config.stage().trainer;
+    ranks.group().set_patience(Duration::from_secs(trainer.nccl_timeout));
+    let device = rank_device(trainer.device, &ranks);
+    let (inputs, model) = ranks.agree(open::<O>(&mut loaded, device, &ranks))?;
     let config = loaded.config;
     let keys = config.stage();
-    let device = open_device(keys.trainer.device)?;
-    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config)?)?;
-    let inputs = read::<O>(&config)?;
-    estimate::<O>(&config, &inputs)?.check_fits()?;
-    template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
-    let bfloat16 = keys.model.dtype.is_bfloat16(keys.trainer.device);
-    let model = O::model(&config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
-    let model = O::prepared(&config, &inputs, model)?;
-    let model = adapter::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
-    let objective = O::build(&config, &inputs, &model)?;
-    let learner = learner(model, "optim", &keys.optim.optim(), keys.optim.clip_grad, inputs.total_steps)?;
+    let build = || {
+        let objective = O::build(&config, &inputs, &model, &ranks)?;
+        let (optim, clip) = (keys.optim.optim(), keys.optim.clip_grad);
+        Ok((objective, learner(model, "optim", &optim, clip, inputs.total_steps, &ranks)?))
+    };
+    let (objective, learner) = ranks.agree(build())?;
     let mut settings = run_settings(&config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
     settings.model = format!("{}: {}", keys.model.path, learner.model.size());
     let validation_crc = crc::<O>(&inputs.val);
@@ -185,7 +222,46 @@ pub fn start<O: Objective>(mut loaded: Loaded<O::Config>, output: &Output, inter
     if let Some(metric) = &settings.watched.metric {
         stage.check_watched(metric)?;
     }
-    Run::start(stage, settings, &loaded.tree, output, interrupt)
+    Run::start(stage, settings, &loaded.tree, output, interrupt, ranks)
+}
+
+/// Reads the inputs and the model as it is before the first step.
+fn open<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device, ranks: &Ranks) -> Result<(Inputs<O::Example>, CausalLm)> {
+    hub_names::find(loaded, Weights::Loaded)?;
+    let config = &loaded.config;
+    let keys = config.stage();
+    let device = open_device(device)?;
+    let division = Division::of(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
+    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(config, &division)?)?;
+    let inputs = read::<O>(config)?;
+    estimate::<O>(config, &inputs, &division)?.check_fits()?;
+    template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
+    let bfloat16 = keys.model.dtype.is_bfloat16(keys.trainer.device);
+    let model = O::model(config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
+    let model = O::prepared(config, &inputs, model)?;
+    let model = adapter::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
+    Ok((inputs, model))
+}
+
+/// The examples of a batch, cut into slices by their lengths.
+pub(super) fn batch<'a, O: Objective>(
+    examples: Vec<&'a O::Example>,
+    rows: Vec<usize>,
+    training: bool,
+    step: u64,
+    cut: Cut,
+    ranks: &Ranks,
+) -> Batch<'a, O::Example> {
+    let sequences: Vec<Vec<Sequence>> = examples.iter().map(|example| O::sequences(example)).collect();
+    let lengths: Vec<usize> = sequences.iter().map(|own| own.iter().map(Sequence::len).sum()).collect();
+    let groups: Vec<usize> = (0..examples.len()).collect();
+    let slices = ranks.slices().cut(&lengths, &groups);
+    Batch { examples, sequences, rows, training, step, cut, slices }
+}
+
+/// The metrics of a validation.
+fn row(Measured { loss, metrics }: Measured) -> Metrics {
+    [("val/loss".to_owned(), loss)].into_iter().chain(named("val", metrics)).collect()
 }
 
 /// The metrics behind a prefix.
@@ -194,12 +270,12 @@ fn named(prefix: &str, metrics: Metrics) -> impl Iterator<Item = (String, f64)> 
 }
 
 /// The ids of an example's sequences, for a file of what was not finite.
-fn ids<O: Objective>(row: usize, example: &O::Example) -> Vec<Value> {
+fn ids(row: usize, sequences: &[Sequence]) -> Vec<Value> {
     let line = |sequence: &Sequence| {
         let ids = [sequence.prompt, sequence.response].concat();
         json!({"example": row, "ids": ids})
     };
-    O::sequences(example).iter().map(line).collect()
+    sequences.iter().map(line).collect()
 }
 
 /// CRC-32, in hexadecimal, of some examples: their ids, and what else the loss reads of them.

@@ -6,6 +6,7 @@ use super::objective::Objective;
 use crate::config::schema::CheckpointContent::Extra;
 use crate::config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrainerConfig};
 use crate::job::checkpoint_parts::loaded;
+use crate::job::division::Division;
 use crate::job::models::rate_follows_length;
 use crate::job::unused_options::UnusedOption;
 use crate::job::unused_schedule::{of_optimizer, of_schedule, optimizer_keys, schedule_keys};
@@ -44,6 +45,8 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
         rate_follows_length: rate_follows_length(&optim.optim()),
         steps_per_epoch,
         total_steps,
+        gradient_slices: trainer.gradient_slices,
+        balance_batch: trainer.balance_batch,
     }
 }
 
@@ -58,13 +61,15 @@ fn watched(trainer: &StageTrainerConfig) -> Watched {
 ///
 /// # Errors
 /// If the schedule does not exist, or the stage's own names do not.
-pub(super) fn unused_options<O: Objective>(config: &O::Config) -> Result<Vec<UnusedOption>> {
+pub(super) fn unused_options<O: Objective>(config: &O::Config, division: &Division) -> Result<Vec<UnusedOption>> {
     let StageKeys { data, model, optim, trainer, checkpoint: _ } = config.stage();
     let dynamic = data.use_dynamic_bsz;
     let lora = model.lora();
     let new_adapter = lora.rank > 0 && lora.adapter_path.is_none();
     let draws = data.shuffle && data.seed.is_none() || model.init == Init::Random || new_adapter || O::draws(config)?;
     let rows = [
+        (division.slices == 1, "trainer.balance_batch", "a mini-batch is one slice (trainer.gradient_slices)"),
+        (division.ranks == 1, "trainer.nccl_timeout", "one process waits for nobody"),
         (!dynamic, "data.max_token_len_per_gpu", "it needs data.use_dynamic_bsz=true"),
         (dynamic, "data.micro_batch_size_per_gpu", "data.use_dynamic_bsz=true cuts by data.max_token_len_per_gpu"),
         (data.val_files.is_none(), "data.val_max_samples", "there is no validation, data.val_files is null"),

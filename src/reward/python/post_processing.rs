@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::options::{PoolOptions, Source};
@@ -38,7 +38,7 @@ pub struct ScoredResponses<'a> {
 }
 
 /// The result for one response.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Processed {
     Score(f32),
     LeftOut,

@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 
 use super::reference::{REFERENCE, moving};
 use super::side::LearningSide;
-use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner};
+use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
+use crate::optim::StatePart;
 
 const ACTOR: &str = "actor";
 const CRITIC: &str = "critic";
@@ -30,6 +31,17 @@ impl LearningSide {
             reference.save(&folder.join(REFERENCE))?;
         }
         Ok(())
+    }
+
+    /// The part of an optimizer's state that rank 0 asks for, of the learner that it names.
+    pub fn state_part(&self, part: &StatePart) -> Vec<f32> {
+        state_part(std::iter::once(&self.actor).chain(&self.critic), part)
+    }
+
+    /// A checksum of the weights of all models that learn.
+    pub fn fingerprint(&self) -> String {
+        let learners = [Some(&self.actor), self.critic.as_ref()];
+        learners.into_iter().flatten().map(|learner| learner.model.fingerprint()).collect::<Vec<_>>().join(" ")
     }
 
     /// Reads what [`save`](Self::save) wrote, as far as `checkpoint.load_contents` names it.

@@ -2,15 +2,16 @@
 
 use anyhow::Result;
 
-use super::mini_batch::{MiniBatch, forward_cut, micro_cut, mini_batches};
+use super::mini_batch::{MiniBatch, cut_slice, forward_cut, lengths, micro_batches, mini_batches};
+use super::passes;
 use super::side::LearningSide;
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
+use crate::algorithm::gather;
 use crate::algorithm::value_loss::{ValueColumns, value_loss};
-use crate::algorithm::{gather, scatter};
 use crate::job::Context;
-use crate::model::Gradients;
-use crate::optim::Update;
+use crate::model::Sequence;
+use crate::optim::{GradientSum, Update};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
@@ -18,18 +19,16 @@ use crate::trainer::metrics;
 use crate::trainer::nonfinite::{Fault, faulty_sequence, on_nonfinite};
 
 impl LearningSide {
-    /// The value of the state before every response token.
+    /// The value of the state before every response token. Each rank works out those of its slices.
     pub fn values(&self, batch: &mut Batch) {
         let Some(critic) = &self.critic else { return };
         let config = &self.config.critic;
         let (tokens, sequences) = (config.forward_max_token_len_per_gpu, config.forward_micro_batch_size_per_gpu);
         let cut = forward_cut(config.use_dynamic_bsz, tokens, sequences, batch);
         let (sequences, model) = (batch.sequences(), critic.model.frozen());
-        let mut values = vec![0.0; batch[Column::Mask].len()];
-        for micro in cut.micro_batches(&sequences) {
-            let found = model.values(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>());
-            scatter(&mut values, &found, batch.offsets(), &micro);
-        }
+        let cut = |slice: &[usize]| cut_slice(cut, &sequences, slice);
+        let pass = |sequences: &[Sequence]| [model.values(sequences)];
+        let [values] = passes::columns(&critic.ranks, &sequences, &batch.group, batch.offsets(), cut, pass);
         batch.set(Column::Values, values);
     }
 
@@ -57,28 +56,35 @@ impl LearningSide {
             let weights = token_weights(aggregation, columns.offsets(), counted, size, config.loss_scale_factor, width);
             columns.set(Column::LossWeights, weights);
             let sequences: Vec<_> = trajectories.iter().map(|&i| batch.sequence(i)).collect();
-            let (mut gradients, mut fault) = (Gradients::default(), None);
-            for micro in micro_cut(&plan).micro_batches(&sequences) {
-                let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
-                critic.model.value_backward(&of_micro, &mut gradients, |values| {
-                    let columns = columns.select(&micro);
-                    if let Some(sequence) = faulty_sequence(values, columns.offsets()) {
-                        let trajectory = Some(trajectories[micro[sequence]]);
-                        fault.get_or_insert(Fault { what: "critic: a value".to_owned(), trajectory });
-                    }
-                    let columns = ValueColumns {
-                        mask: &columns[Column::Mask],
-                        values,
-                        old_values: &columns[Column::Values],
-                        returns: &columns[Column::Returns],
-                        weights: &columns[Column::LossWeights],
-                    };
-                    let result = value_loss(&columns, config.cliprange_value);
-                    totals.add_mean("critic/vf_loss", result.loss);
-                    totals.add_metrics(&result.metrics);
-                    result.d_values
-                });
-            }
+            let groups: Vec<usize> = trajectories.iter().map(|&i| batch.group[i]).collect();
+            let slices = critic.ranks.slices().cut(&lengths(&sequences), &groups);
+            let (gradients, found) = GradientSum::over(&critic.ranks, &slices, |slice, gradients| {
+                let (mut totals, mut fault) = (Totals::default(), None);
+                for micro in micro_batches(&plan, &sequences, slice) {
+                    let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
+                    critic.model.value_backward(&of_micro, gradients, |values| {
+                        let columns = columns.select(&micro);
+                        if let Some(sequence) = faulty_sequence(values, columns.offsets()) {
+                            let trajectory = Some(trajectories[micro[sequence]]);
+                            fault.get_or_insert(Fault { what: "critic: a value".to_owned(), trajectory });
+                        }
+                        let columns = ValueColumns {
+                            mask: &columns[Column::Mask],
+                            values,
+                            old_values: &columns[Column::Values],
+                            returns: &columns[Column::Returns],
+                            weights: &columns[Column::LossWeights],
+                        };
+                        let result = value_loss(&columns, config.cliprange_value);
+                        totals.add_mean("critic/vf_loss", result.loss);
+                        totals.add_metrics(&result.metrics);
+                        result.d_values
+                    });
+                    critic.ranks.beat();
+                }
+                (totals, fault)
+            });
+            let fault = totals.merge(found);
             let update = match &fault {
                 None => critic.update(gradients, lr),
                 Some(_) => Update::skipped(),

@@ -1,11 +1,11 @@
 //! Phases `old_log_prob`, `ref` and `teacher`: log-probabilities of the sampled tokens under the policy before the update, under the
 //! reference, and under the teacher.
 
-use super::mini_batch::forward_cut;
+use super::mini_batch::{cut_slice, forward_cut};
+use super::passes;
 use super::side::LearningSide;
 use crate::algorithm::aggregate::{token_weights, trained_sequences};
-use crate::algorithm::scatter;
-use crate::model::{CausalLm, Comparison, Cut, TokenStats};
+use crate::model::{CausalLm, Comparison, Cut, Sequence, TokenStats};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
@@ -19,39 +19,42 @@ impl LearningSide {
             rollout.log_prob_micro_batch_size_per_gpu,
             batch,
         );
-        let stats = token_stats(&self.actor.model.frozen(), None, batch, cut, self.temperature);
+        let of_all = |stats: TokenStats| [stats.log_prob, stats.entropy, stats.sum_pi_squared];
+        let [log_prob, entropy, sum_pi_squared] = self.token_stats(&self.actor.model.frozen(), None, batch, cut, of_all);
         let actor = &self.config.actor_rollout_ref.actor;
         let width = self.config.data.max_response_length;
         // A mean over responses here is of those that have a trained token, as verl's, which gives this metric no other count.
         let count = trained_sequences(batch.offsets(), &batch[Column::Mask]);
         let weights =
             token_weights(self.aggregation, batch.offsets(), &batch[Column::Mask], count, actor.loss_scale_factor, width);
-        let entropy: f64 = stats.entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
+        let entropy: f64 = entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
         metrics.set("actor/entropy", entropy);
         if rollout.calculate_log_probs {
-            probability_difference(&batch[Column::RolloutLogProb], &stats.log_prob, metrics);
+            probability_difference(&batch[Column::RolloutLogProb], &log_prob, metrics);
         }
         if self.reads_sum_pi_squared {
-            batch.set(Column::SumPiSquared, stats.sum_pi_squared);
+            batch.set(Column::SumPiSquared, sum_pi_squared);
         }
-        batch.set(Column::OldLogProb, stats.log_prob);
+        batch.set(Column::OldLogProb, log_prob);
     }
 
     pub fn reference_log_probs(&self, batch: &mut Batch) {
         let Some(reference) = &self.reference else { return };
         let cut = self.reference_cut(batch);
-        batch.set(Column::RefLogProb, token_stats(reference, None, batch, cut, self.temperature).log_prob);
+        let [log_prob] = self.token_stats(reference, None, batch, cut, |stats| [stats.log_prob]);
+        batch.set(Column::RefLogProb, log_prob);
         if self.full_kl_in_reward {
-            let stats = token_stats(&self.actor.model.frozen(), Some(reference), batch, cut, self.temperature);
-            batch.set(Column::FullKl, stats.full_kl);
+            let [full_kl] = self.token_stats(&self.actor.model.frozen(), Some(reference), batch, cut, |stats| [stats.full_kl]);
+            batch.set(Column::FullKl, full_kl);
         }
     }
 
     /// The teacher's log-probabilities, where the loss of distillation reads them.
     pub fn teacher_log_probs(&self, batch: &mut Batch) {
         let Some(distillation) = self.distillation.as_ref().filter(|distillation| distillation.passes_before()) else { return };
-        let stats = token_stats(&distillation.teacher, None, batch, self.reference_cut(batch), self.temperature);
-        batch.set(Column::TeacherLogProb, stats.log_prob);
+        let cut = self.reference_cut(batch);
+        let [log_prob] = self.token_stats(&distillation.teacher, None, batch, cut, |stats| [stats.log_prob]);
+        batch.set(Column::TeacherLogProb, log_prob);
     }
 
     /// The division of a batch for passes of models that are not trained.
@@ -60,30 +63,22 @@ impl LearningSide {
         let (by_tokens, tokens) = (config.log_prob_use_dynamic_bsz, config.log_prob_max_token_len_per_gpu);
         forward_cut(by_tokens, tokens, config.log_prob_micro_batch_size_per_gpu, batch)
     }
-}
 
-/// Statistics of every response token of the batch, in its order.
-fn token_stats(model: &CausalLm, reference: Option<&CausalLm>, batch: &Batch, cut: Cut, temperature: f32) -> TokenStats {
-    let sequences = batch.sequences();
-    let tokens = batch[Column::Mask].len();
-    let column = || vec![0.0; tokens];
-    let full_kl = if reference.is_some() { column() } else { Vec::new() };
-    let mut all =
-        TokenStats { log_prob: column(), entropy: column(), sum_pi_squared: column(), full_kl, ..TokenStats::default() };
-    let comparison = reference.map(Comparison::from);
-    for micro in cut.micro_batches(&sequences) {
-        let stats = model.token_stats(&micro.iter().map(|&i| sequences[i]).collect::<Vec<_>>(), temperature, comparison);
-        let columns = [
-            (&mut all.log_prob, &stats.log_prob),
-            (&mut all.entropy, &stats.entropy),
-            (&mut all.sum_pi_squared, &stats.sum_pi_squared),
-            (&mut all.full_kl, &stats.full_kl),
-        ];
-        for (to, from) in columns.into_iter().filter(|(_, from)| !from.is_empty()) {
-            scatter(to, from, batch.offsets(), &micro);
-        }
+    /// The statistics that `chosen` takes, of every response token of the batch in its order. Each rank works out those of its slices.
+    fn token_stats<const N: usize>(
+        &self,
+        model: &CausalLm,
+        reference: Option<&CausalLm>,
+        batch: &Batch,
+        cut: Cut,
+        chosen: impl Fn(TokenStats) -> [Vec<f32>; N],
+    ) -> [Vec<f32>; N] {
+        let comparison = reference.map(Comparison::from);
+        let pass = |sequences: &[Sequence]| chosen(model.token_stats(sequences, self.temperature, comparison));
+        let sequences = batch.sequences();
+        let cut = |slice: &[usize]| cut_slice(cut, &sequences, slice);
+        passes::columns(&self.actor.ranks, &sequences, &batch.group, batch.offsets(), cut, pass)
     }
-    all
 }
 
 /// The difference between the probabilities of generation and of training (verl's `calculate_debug_metrics`), and, what verl leaves out, the

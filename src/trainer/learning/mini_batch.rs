@@ -2,7 +2,7 @@
 //! device.
 
 use crate::config::{MicroBatch, UpdatePlan};
-use crate::model::Cut;
+use crate::model::{Cut, Sequence};
 use crate::trainer::batch::Batch;
 use crate::util::rng::Stream;
 
@@ -37,12 +37,24 @@ pub fn mini_batches(plan: &UpdatePlan, batch: &Batch, mask: &[f32], shuffle: Opt
     updates
 }
 
-/// The division of a mini-batch into micro-batches.
-pub fn micro_cut(plan: &UpdatePlan) -> Cut {
-    match plan.micro_batch {
+/// The micro-batches of a slice of a mini-batch, which has these `sequences`.
+pub fn micro_batches(plan: &UpdatePlan, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
+    let cut = match plan.micro_batch {
         MicroBatch::Trajectories(count) => Cut::Sequences(count),
         MicroBatch::Tokens(budget) => Cut::Tokens(budget),
-    }
+    };
+    cut_slice(cut, sequences, slice)
+}
+
+/// The micro-batches of some of these `sequences`.
+pub fn cut_slice(cut: Cut, sequences: &[Sequence], slice: &[usize]) -> Vec<Vec<usize>> {
+    let alone: Vec<&[Sequence]> = sequences.iter().map(std::slice::from_ref).collect();
+    cut.micro_batches_within(&alone, slice)
+}
+
+/// The tokens of each sequence.
+pub fn lengths(sequences: &[Sequence]) -> Vec<usize> {
+    sequences.iter().map(Sequence::len).collect()
 }
 
 /// The division of a whole batch for forward passes.

@@ -5,6 +5,7 @@ mod critic;
 pub mod distillation;
 mod log_prob;
 mod mini_batch;
+mod passes;
 mod reference;
 mod side;
 pub(super) mod totals;

@@ -69,6 +69,6 @@ impl LearningSide {
 
     /// Waits for a GPU, which works behind the host: what it was told in a phase belongs to the phase's time.
     pub(super) fn wait(&self) -> Result<()> {
-        self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}"))
+        self.actor.ranks.agree(self.actor.model.device.sync().map_err(|e| anyhow!("the device failed: {e:?}")))
     }
 }

@@ -1,24 +1,40 @@
 //! Metrics of all updates of a step.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 use crate::algorithm::loss::LossResult;
 use crate::algorithm::policy_loss::Metric;
 use crate::algorithm::sequences;
 use crate::optim::Update;
 use crate::tracking::Metrics;
+use crate::trainer::nonfinite::Fault;
 
-/// Sums that become means.
-#[derive(Default)]
+/// Numbers that become means. They are kept one by one and added up once, in the order of slices and micro-batches: the sums do
+/// not depend on which rank found them.
+#[derive(Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Terms of the loss, weighted like it: they add up within a mini-batch and are averaged over updates.
-    per_update: Vec<(String, f64)>,
-    /// Means over tokens: (name, sum, count).
-    per_token: Vec<(&'static str, f64, f64)>,
+    per_update: Vec<(Name, Vec<f64>)>,
+    /// Means over tokens: of each micro-batch sum and count.
+    per_token: Vec<(Name, Vec<(f64, f64)>)>,
     /// Smallest and largest numbers of tokens.
-    ranges: Vec<(&'static str, f64, f64)>,
-    /// log(π/π_old) of every sequence with a trained token, in each of its updates; and of every trained token π/π_old, its
-    /// square and 1, summed.
+    ranges: Vec<(Name, f64, f64)>,
+    /// log(π/π_old) of every sequence with a trained token, in each of its updates; and π/π_old of every trained token.
     log_ratios: Vec<f64>,
-    ratios: [f64; 3],
+    ratios: Vec<f64>,
+}
+
+/// The name of a metric.
+type Name = Cow<'static, str>;
+
+/// Adds numbers of this name.
+fn add<T>(all: &mut Vec<(Name, Vec<T>)>, name: Name, numbers: impl IntoIterator<Item = T>) {
+    match all.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, known)) => known.extend(numbers),
+        None => all.push((name, numbers.into_iter().collect())),
+    }
 }
 
 impl Totals {
@@ -32,32 +48,42 @@ impl Totals {
     /// Means over tokens.
     pub fn add_metrics(&mut self, metrics: &[Metric]) {
         for metric in metrics {
-            match self.per_token.iter_mut().find(|(name, ..)| *name == metric.name) {
-                Some((_, sum, count)) => {
-                    *sum += metric.sum;
-                    *count += metric.count;
-                }
-                None => self.per_token.push((metric.name, metric.sum, metric.count)),
-            }
+            add(&mut self.per_token, metric.name.into(), [(metric.sum, metric.count)]);
         }
     }
 
     /// A number of one update, or its part in one.
     pub fn add_mean(&mut self, name: &str, value: f64) {
-        match self.per_update.iter_mut().find(|(known, _)| known == name) {
-            Some((_, total)) => *total += value,
-            None => self.per_update.push((name.to_owned(), value)),
-        }
+        add(&mut self.per_update, name.to_owned().into(), [value]);
     }
 
     /// Numbers of tokens, of which the smallest and the largest are reported as `NAME_min` and `NAME_max`.
     pub fn add_range(&mut self, name: &'static str, values: &[f32]) {
         let bounds = |(least, most): (f64, f64), x: &f32| (least.min(f64::from(*x)), most.max(f64::from(*x)));
         let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), bounds);
+        self.widen(name.into(), least, most);
+    }
+
+    fn widen(&mut self, name: Name, least: f64, most: f64) {
         match self.ranges.iter_mut().find(|(known, ..)| *known == name) {
             Some((_, a, b)) => (*a, *b) = (a.min(least), b.max(most)),
             None => self.ranges.push((name, least, most)),
         }
+    }
+
+    /// Adds what was found in the slices of a mini-batch, in their order. Returns the first number that is not finite.
+    pub fn merge(&mut self, slices: Vec<(Self, Option<Fault>)>) -> Option<Fault> {
+        let mut first = None;
+        for (slice, fault) in slices {
+            let Self { per_update, per_token, ranges, log_ratios, ratios } = slice;
+            per_update.into_iter().for_each(|(name, values)| add(&mut self.per_update, name, values));
+            per_token.into_iter().for_each(|(name, values)| add(&mut self.per_token, name, values));
+            ranges.into_iter().for_each(|(name, least, most)| self.widen(name, least, most));
+            self.log_ratios.extend(log_ratios);
+            self.ratios.extend(ratios);
+            first = first.or(fault);
+        }
+        first
     }
 
     /// Adds the numbers of an optimizer update. `learner` is the beginning of their names.
@@ -74,9 +100,7 @@ impl Totals {
                 let old = old_log_prob.unwrap_or(log_prob);
                 let log_ratios: Vec<f64> = trained.iter().map(|&t| f64::from(log_prob[t]) - f64::from(old[t])).collect();
                 self.log_ratios.push(log_ratios.iter().sum());
-                for ratio in log_ratios.iter().map(|d| d.exp()) {
-                    self.ratios = [self.ratios[0] + ratio, self.ratios[1] + ratio * ratio, self.ratios[2] + 1.0];
-                }
+                self.ratios.extend(log_ratios.iter().map(|d| d.exp()));
             }
         }
     }
@@ -84,12 +108,17 @@ impl Totals {
     /// The means over updates and over tokens.
     pub fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
         // + 0.0: never −0
-        metrics.extend(self.per_update.drain(..).map(|(name, total)| (name, total / updates as f64 + 0.0)));
+        let total = |values: Vec<f64>| values.into_iter().sum::<f64>();
+        metrics.extend(self.per_update.drain(..).map(|(name, values)| (name.into_owned(), total(values) / updates as f64 + 0.0)));
         for (name, least, most) in self.ranges.drain(..).filter(|(_, least, most)| least <= most) {
             metrics.set(format!("{name}_min"), least);
             metrics.set(format!("{name}_max"), most);
         }
-        metrics.extend(self.per_token.drain(..).map(|(name, sum, count)| (name, sum / count.max(1.0) + 0.0)));
+        let mean = |values: Vec<(f64, f64)>| {
+            let (sums, counts): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
+            total(sums) / total(counts).max(1.0) + 0.0
+        };
+        metrics.extend(self.per_token.drain(..).map(|(name, values)| (name.into_owned(), mean(values))));
     }
 
     /// All of them, with the ratios of a policy.
@@ -97,7 +126,8 @@ impl Totals {
         self.report_means(updates, metrics);
         let squares: f64 = self.log_ratios.iter().map(|d| d * d).sum();
         metrics.set("policy/approxkl_avg", 0.5 * squares / self.log_ratios.len().max(1) as f64);
-        let [sum, squares, count] = self.ratios;
+        let (sum, squares) = (self.ratios.iter().sum::<f64>(), self.ratios.iter().map(|ratio| ratio * ratio).sum::<f64>());
+        let count = self.ratios.len() as f64;
         let mean = sum / count.max(1.0);
         metrics.set("val/ratio", mean);
         metrics.set("val/ratio_var", ((squares - mean * sum) / (count - 1.0).max(1.0)).max(0.0));

@@ -6,7 +6,8 @@
 use anyhow::Result;
 
 use super::distillation::Judged;
-use super::mini_batch::{MiniBatch, micro_cut, mini_batches};
+use super::mini_batch::{MiniBatch, lengths, micro_batches, mini_batches};
+use super::passes;
 use super::side::LearningSide;
 use super::totals::Totals;
 use crate::algorithm::aggregate::token_weights;
@@ -16,7 +17,7 @@ use crate::algorithm::scatter;
 use crate::job::Context;
 use crate::model::token_stats::TokenGrads;
 use crate::model::{Comparison, Gradients, Sequence, TokenStats};
-use crate::optim::Update;
+use crate::optim::{GradientSum, Update};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::{Column, Columns};
@@ -44,8 +45,7 @@ impl LearningSide {
                 groups: trajectories.iter().map(|&i| batch.group[i]).collect(),
                 place: [at.step, epoch as u64, place as u64],
             };
-            let mut gradients = Gradients::default();
-            let fault = self.accumulate(&mut mini, &mut gradients, &mut totals);
+            let (gradients, fault) = self.accumulate(&mut mini, &mut totals);
             let update = match &fault {
                 None => self.actor.update(gradients, lr),
                 Some(_) => Update::skipped(),
@@ -78,19 +78,41 @@ impl LearningSide {
         columns
     }
 
-    /// Adds the gradients of one mini-batch, micro-batch by micro-batch. Returns the first number on the way that is not finite.
-    fn accumulate(&self, mini: &mut ActorMiniBatch, gradients: &mut Gradients, totals: &mut Totals) -> Option<Fault> {
-        let micro_batches = micro_cut(&self.plan.actor).micro_batches(&mini.sequences);
+    /// The gradients of one mini-batch: each rank works out those of its slices. Returns the first number on the way that is not
+    /// finite, too.
+    fn accumulate(&self, mini: &mut ActorMiniBatch, totals: &mut Totals) -> (GradientSum, Option<Fault>) {
+        let ranks = &self.actor.ranks;
+        let slices = ranks.slices().cut(&lengths(&mini.sequences), &mini.groups);
+        let cut = |slice: &[usize]| micro_batches(&self.plan.actor, &mini.sequences, slice);
+        let in_one_piece = matches!(&slices[..], [slice] if cut(slice).len() == 1);
         let mut is_prepared = !self.objective.needs_mini_batch();
         // A mini-batch in one piece is prepared on the way, without a pass of its own.
-        if !is_prepared && micro_batches.len() > 1 {
-            self.prepare(mini, &self.current_stats(mini, &micro_batches), totals);
+        if !is_prepared && !in_one_piece {
+            self.prepare(mini, &self.current_stats(mini), totals);
             is_prepared = true;
         }
+        let (gradients, found) = GradientSum::over(ranks, &slices, |slice, gradients| {
+            let mut totals = Totals::default();
+            let fault = self.accumulate_slice(mini, slice, is_prepared, gradients, &mut totals);
+            (totals, fault)
+        });
+        (gradients, totals.merge(found))
+    }
+
+    /// Adds the gradients of a slice of a mini-batch, micro-batch by micro-batch. Returns the first number on the way that is not
+    /// finite.
+    fn accumulate_slice(
+        &self,
+        mini: &mut ActorMiniBatch,
+        slice: &[usize],
+        mut is_prepared: bool,
+        gradients: &mut Gradients,
+        totals: &mut Totals,
+    ) -> Option<Fault> {
         let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
         let reference = self.reference.as_ref().filter(|_| full_kl);
         let mut fault = None;
-        for micro in &micro_batches {
+        for micro in &micro_batches(&self.plan.actor, &mini.sequences, slice) {
             let sequences = mini.sequences_of(micro);
             let tokens = self.distillation.as_ref().and_then(|d| d.top_k(&self.actor.model, &sequences, self.temperature));
             let teacher = self.distillation.as_ref().and_then(|d| d.comparison(tokens.as_ref()));
@@ -111,6 +133,7 @@ impl LearningSide {
                 totals.add_ratios(columns.offsets(), &columns[Column::Mask], &stats.log_prob, old_log_prob);
                 TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
             });
+            self.actor.ranks.beat();
         }
         fault
     }
@@ -150,16 +173,16 @@ impl LearningSide {
         }
     }
 
-    /// A pass without gradients, in the order of the mini-batch.
-    fn current_stats(&self, mini: &ActorMiniBatch, micro_batches: &[Vec<usize>]) -> TokenStats {
-        let tokens = mini.columns.tokens();
-        let (mut log_prob, mut entropy) = (vec![0.0; tokens], vec![0.0; tokens]);
+    /// A pass without gradients, in the order of the mini-batch. Each rank passes over its slices.
+    fn current_stats(&self, mini: &ActorMiniBatch) -> TokenStats {
         let model = self.actor.model.frozen();
-        for micro in micro_batches {
-            let stats = model.token_stats(&mini.sequences_of(micro), self.temperature, None);
-            scatter(&mut log_prob, &stats.log_prob, mini.columns.offsets(), micro);
-            scatter(&mut entropy, &stats.entropy, mini.columns.offsets(), micro);
-        }
+        let cut = |slice: &[usize]| micro_batches(&self.plan.actor, &mini.sequences, slice);
+        let pass = |sequences: &[Sequence]| {
+            let TokenStats { log_prob, entropy, .. } = model.token_stats(sequences, self.temperature, None);
+            [log_prob, entropy]
+        };
+        let columns = passes::columns(&self.actor.ranks, &mini.sequences, &mini.groups, mini.columns.offsets(), cut, pass);
+        let [log_prob, entropy] = columns;
         TokenStats { log_prob, entropy, ..TokenStats::default() }
     }
 

@@ -48,10 +48,10 @@ impl SamplingSide {
             let generated = clock
                 .time("gen", || self.sample(policy, SampleRequest { purpose: "rollout", prompts, n, sampling, keys }, at))?;
             clock.shift("gen", "reward", generated.waited);
-            at.interrupt.check()?;
+            at.check_interrupt()?;
             let batch = clock.time("reward", || self.score(generated, at))?;
             reported.learn(&batch);
-            at.interrupt.check()?;
+            at.check_interrupt()?;
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = reported.number(&batch, metric, "algorithm.filter_groups.metric")?;
             sampled += batch.prompts.len();
@@ -121,19 +121,21 @@ impl SamplingSide {
     }
 
     /// Samples responses, and begins to score each when it ends. The stream of a response is keyed by purpose, step, row, sample and
-    /// `keys`. Greedy ones to a prompt are all the same, and generated once.
+    /// `keys`. Greedy ones to a prompt are all the same, and generated once. Each rank takes its share of the prompts, and gets the
+    /// responses to all of them.
     pub(super) fn sample(&mut self, policy: &CausalLm, request: SampleRequest, at: &Context) -> Result<Sampled> {
         let SampleRequest { purpose, prompts, n, sampling, keys } = request;
-        let ids: Vec<&[u32]> = prompts.iter().map(|p| p.ids.as_slice()).collect();
+        let own = &prompts[self.ranks.share(prompts.len())];
+        let ids: Vec<&[u32]> = own.iter().map(|p| p.ids.as_slice()).collect();
         let (seed, step) = (self.config.trainer.seed, at.step);
         let stream = |prompt: usize, sample: usize| {
-            let row = prompts[prompt].index as u64;
+            let row = own[prompt].index as u64;
             Stream::new(seed, purpose, &[&[step, row, sample as u64], keys].concat())
         };
         let stop = &self.config.actor_rollout_ref.rollout.stop;
         let stops = |ids: &[u32]| completes_stop(&self.tokenizer, stop, ids);
         let (rewards, tokenizer, progress) = (&self.rewards, &self.tokenizer, &at.progress);
-        let scoring = Scoring { rewards, tokenizer, prompts: &prompts, n, step };
+        let scoring = Scoring { rewards, tokenizer, prompts: own, n, step };
         let copies = if sampling.temperature <= 0.0 { n } else { 1 };
         let request = GenerationRequest {
             prompts: &ids,
@@ -144,14 +146,19 @@ impl SamplingSide {
             rules: self.rules.as_ref(),
             stream: &stream,
             finished: None,
-            progress: Some(&|done| progress.generating(done.finished, done.total, done.tokens)),
+            progress: Some(&|done| {
+                progress.generating(done.finished, done.total, done.tokens);
+                self.ranks.beat();
+            }),
         };
         let engine = &mut self.engine;
-        let (responses, waited) = scoring.run(self.config.reward.num_workers, |finished| {
+        let scored = scoring.run(self.config.reward.num_workers, &self.ranks, |finished| {
             let each =
                 |output: usize, response: &Response| (0..copies).for_each(|copy| finished(output * copies + copy, response));
             engine.generate(policy, &GenerationRequest { finished: Some(&each), ..request }).map(|_| ())
-        })?;
+        });
+        let (responses, waited) = self.ranks.agree(scored)?;
+        let responses = self.ranks.concat(responses);
         Ok(Sampled { prompts, n, responses, waited })
     }
 }

@@ -10,7 +10,9 @@ impl SamplingSide {
     /// Of all calls since the last row, those of validation included; nothing where every function is a rule of this program, which
     /// takes microseconds, and whose failures end the run.
     pub fn report_rewards(&self, metrics: &mut Metrics) {
-        let counts = self.rewards.stats.take();
+        let of_ranks = self.ranks.gather(self.rewards.stats.take());
+        let mut counts = CallCounts::default();
+        of_ranks.into_iter().for_each(|own| counts.add(own));
         if self.rewards.is_remote() || !self.rewards.fails() {
             report(counts, metrics);
         }

@@ -7,7 +7,9 @@ use super::generate::Sampled;
 use super::reward_model::CUT;
 use super::scoring::{DecodedResponse, input};
 use super::side::SamplingSide;
+use crate::data::Prompt;
 use crate::job::{Context, NothingUpdated};
+use crate::reward::model::{RewardModel, Verdict};
 use crate::reward::{PendingScores, ResponseScore, ScoreInput};
 use crate::rollout::Finish;
 use crate::trainer::batch::Batch;
@@ -35,18 +37,25 @@ impl SamplingSide {
         let called = responses.iter().take(pending.len()).enumerate();
         let pairs: Vec<_> = called.clone().map(|(i, response)| (prompt(i), response.response.ids.as_slice())).collect();
         let failed = self.rewards.fails() && pending.iter().any(PendingScores::failed);
-        let judge = self.reward_model.as_ref().filter(|_| !failed).map(|model| model.judge(&pairs));
+        let judge = self.reward_model.as_ref().filter(|_| !failed).map(|model| self.judge(model, &pairs));
         let verdict = judge.transpose()?;
         let inputs = called.map(|(i, response)| ScoreInput {
             model_score: verdict.as_ref().map(|verdict| verdict.scores[i]),
             ..input(prompt(i), response, at.step)
         });
         let inputs: Vec<ScoreInput> = inputs.collect();
+        // A function may fail on one machine alone.
+        let (ranks, rewards, step) = (&self.ranks, &self.rewards, at.step);
+        let rank_of = |i: usize| match ranks.is_alone() {
+            true => String::new(),
+            false => format!("rank {}: ", ranks.owner(i / n, prompts.len())),
+        };
         let place = |i: usize| {
             let (row, text) = (prompt(i).index, excerpt(&responses[i].text));
-            format!("step {}: scoring the response to row {row} ({text})", at.step)
+            format!("{}step {step}: scoring the response to row {row} ({text})", rank_of(i))
         };
-        let mut scores = self.rewards.complete(&inputs, pending, place)?;
+        // Functions that see the whole batch are asked once, whatever the number of ranks.
+        let mut scores = ranks.first(|| ranks.at_work(|| rewards.complete(&inputs, pending, place)))?;
         self.shape(&mut scores, &responses);
         if let Some(cut) = verdict.and_then(|verdict| verdict.cut) {
             scores.iter_mut().zip(cut).for_each(|(score, cut)| score.report(CUT, f64::from(u8::from(cut))));
@@ -55,6 +64,12 @@ impl SamplingSide {
         let mut batch = Batch::new(prompts, n, responses, texts, scores);
         check_scores(&mut batch, at)?;
         Ok(batch)
+    }
+
+    /// The reward model's scores, of which each rank works out its share.
+    fn judge(&self, model: &RewardModel, pairs: &[(&Prompt, &[u32])]) -> Result<Verdict> {
+        let Verdict { scores, cut } = self.ranks.agree(model.judge(&pairs[self.ranks.share(pairs.len())]))?;
+        Ok(Verdict { scores: self.ranks.concat_f32s(scores), cut: cut.map(|cut| self.ranks.concat(cut)) })
     }
 
     /// The shaping of each score by itself, whose own numbers are logged before those of the reward functions.

@@ -2,16 +2,20 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::data::{Prompt, Tokenizer};
+use crate::distributed::Ranks;
 use crate::reward::{PendingScores, Rewards, ScoreInput};
 use crate::rollout::{Finished, Response};
 
 /// A response that has ended, with the answers of the functions that see it alone.
+#[derive(Serialize, Deserialize)]
 pub struct DecodedResponse {
     pub response: Response,
     /// Its text without special tokens.
@@ -38,7 +42,12 @@ impl Scoring<'_> {
     ///
     /// # Errors
     /// The errors of `generate`, and ids that cannot be decoded.
-    pub fn run(&self, workers: usize, generate: impl FnOnce(Finished) -> Result<()>) -> Result<(Vec<DecodedResponse>, Duration)> {
+    pub fn run(
+        &self,
+        workers: usize,
+        ranks: &Ranks,
+        generate: impl FnOnce(Finished) -> Result<()>,
+    ) -> Result<(Vec<DecodedResponse>, Duration)> {
         let mut ended: Vec<Mutex<Option<Result<DecodedResponse>>>> = Vec::new();
         ended.resize_with(self.prompts.len() * self.n, Mutex::default);
         // The first response, by its place, whose score has failed.
@@ -54,9 +63,7 @@ impl Scoring<'_> {
             }
         };
         let (generated, generated_at) = std::thread::scope(|scope| {
-            for _ in 0..workers.min(ended.len()) {
-                scope.spawn(work);
-            }
+            let workers: Vec<_> = (0..workers.min(ended.len())).map(|_| scope.spawn(work)).collect();
             let finished = |i: usize, response: &Response| {
                 // Workers only go when this sender is gone.
                 let _ = hand_over.send((i, response.clone()));
@@ -64,6 +71,7 @@ impl Scoring<'_> {
             let generated = generate(&finished);
             let generated_at = Instant::now();
             drop(hand_over);
+            ranks.at_work(|| workers.into_iter().for_each(join));
             (generated, generated_at)
         });
         let waited = generated_at.elapsed();
@@ -82,6 +90,11 @@ impl Scoring<'_> {
         decoded.pending = self.rewards.ask_unless_failed(i, &input, failed);
         Ok(decoded)
     }
+}
+
+/// Waits for a worker, and panics as it did.
+fn join(worker: ScopedJoinHandle<()>) {
+    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
 /// A response as reward functions see it.

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::algorithm::reward_shaping::RewardShaping;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, Sampler, Tokenizer};
+use crate::distributed::Ranks;
 use crate::reward::Rewards;
 use crate::reward::model::RewardModel;
 use crate::rollout::{Engine, Sampling, TokenRules};
@@ -15,6 +16,8 @@ use crate::util::crc::IEEE;
 /// The parts that sample and score responses: prompts, the engine, and the rewards.
 pub struct SamplingSide {
     pub config: Arc<PpoConfig>,
+    /// The processes that share out the prompts.
+    pub ranks: Ranks,
     pub plan: BatchPlan,
     pub engine: Box<dyn Engine>,
     pub tokenizer: Tokenizer,
@@ -38,6 +41,14 @@ impl SamplingSide {
     /// Responses that a step trains on.
     pub fn trajectories_per_step(&self) -> usize {
         self.plan.trajectories_per_step
+    }
+}
+
+impl SamplingSide {
+    /// Checksums of all prompts.
+    pub fn data_crc(&self) -> String {
+        let train = crc_of(&self.train).unwrap_or_else(|error| error.to_string());
+        format!("{train} {}", self.val_crc)
     }
 }
 

@@ -48,7 +48,7 @@ impl SamplingSide {
             lines.push_str(&generations(&batch, at.step));
         }
         if let Some(folder) = &self.config.trainer.validation_data_dir {
-            write_generations(folder.as_path(), at.step, &lines)?;
+            at.ranks.first(|| write_generations(folder.as_path(), at.step, &lines))?;
         }
         shown.sort_by_key(|(place, _)| *place);
         let shown: Vec<Sample> = shown.into_iter().map(|(_, sample)| sample).collect();

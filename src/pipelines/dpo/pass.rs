@@ -1,0 +1,157 @@
+//! The passes over a batch: what they must know of all of it, what they find in a slice, and what follows from that.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::counts;
+use super::example::PreferenceExample;
+use super::loss::Loss;
+use super::mismatched;
+use super::reference::Reference;
+use super::tokens::Tokens;
+use crate::algorithm::preference::{Answer, AnswerGrads, PairCounts};
+use crate::distributed::Ranks;
+use crate::model::token_stats::TokenGrads;
+use crate::model::{CausalLm, Gradients, TokenStats};
+use crate::pipelines::stage::{Batch, Measured};
+
+/// What passes read beside the batch.
+pub struct Passes {
+    pub loss: Loss,
+    pub reference: Reference,
+    pub ld_alpha: f64,
+}
+
+/// What a pass over a slice must know of the whole batch.
+pub struct Whole {
+    counts: PairCounts,
+    /// KTO's z, where it is read.
+    z: f64,
+    ahead: Option<Ahead>,
+}
+
+/// The result of a pass without gradient that goes ahead, where the loss must know all answers and no micro-batch has all of them.
+struct Ahead {
+    found: Found,
+    /// The gradients of every row.
+    grads: Vec<Vec<AnswerGrads>>,
+}
+
+/// What a pass finds in a slice.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Found {
+    /// The numbers of the answers of each row, by its index in the batch: two of a pair, or one.
+    answers: BTreeMap<usize, Vec<Answer>>,
+    tokens: Tokens,
+}
+
+impl Found {
+    /// What was found in a whole batch.
+    fn joined(slices: Vec<Self>) -> Self {
+        let tokens = slices.iter().map(|slice| slice.tokens).reduce(Tokens::and).unwrap_or_default();
+        Self { answers: slices.into_iter().flat_map(|slice| slice.answers).collect(), tokens }
+    }
+
+    /// The numbers of the answers in the order of the rows, so that no sum over them depends on slices and micro-batches.
+    fn answers(&self) -> Vec<Vec<Answer>> {
+        self.answers.values().cloned().collect()
+    }
+}
+
+impl Passes {
+    /// Makes the passes without gradient that come first. All `ranks` come here together.
+    pub fn whole(&self, batch: &Batch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Whole {
+        let reads_z = self.loss.reads_mismatched();
+        let z = if reads_z { mismatched::z(batch, &self.reference, model, ranks) } else { 0.0 };
+        let whole = Whole { counts: counts(&batch.examples), z, ahead: None };
+        if !batch.training || !self.loss.needs_batch() || batch.is_one_micro_batch() {
+            return whole;
+        }
+        let found = Found::joined(batch.over_slices(ranks, |slice| self.pass(batch, &whole, slice, model, None)));
+        let grads = self.loss.evaluate(&batch.examples, &found.answers(), &whole.counts, z).grads;
+        Whole { ahead: Some(Ahead { found, grads }), ..whole }
+    }
+
+    /// Passes over a slice. All answers of a row pass together, and the prompt that they share passes once.
+    pub fn pass(
+        &self,
+        batch: &Batch<PreferenceExample>,
+        whole: &Whole,
+        slice: &[usize],
+        model: &CausalLm,
+        mut gradients: Option<&mut Gradients>,
+    ) -> Found {
+        let mut found = Found::default();
+        let goes_again = gradients.is_some() && whole.ahead.is_some();
+        let reference = |&i: &usize| (i, self.reference.log_probs(batch, i, self.ld_alpha));
+        let references = slice.iter().filter(|_| !goes_again).map(reference).collect();
+        for micro in batch.micro_batches(slice) {
+            let sequences = batch.sequences_of(&micro);
+            match (gradients.as_deref_mut(), &whole.ahead) {
+                (None, _) => {
+                    let stats = model.frozen().token_stats(&sequences, 1.0, None);
+                    self.score(batch, &micro, &stats, &references, &mut found);
+                }
+                (Some(gradients), Some(ahead)) => model.backward(&sequences, 1.0, None, gradients, |_| {
+                    self.token_grads(batch, &micro, micro.iter().map(|&i| ahead.grads[i].as_slice()))
+                }),
+                (Some(gradients), None) => model.backward(&sequences, 1.0, None, gradients, |stats| {
+                    let answers = self.score(batch, &micro, stats, &references, &mut found);
+                    let rows: Vec<&PreferenceExample> = micro.iter().map(|&i| batch.examples[i]).collect();
+                    let grads = self.loss.evaluate(&rows, &answers, &whole.counts, whole.z).grads;
+                    self.token_grads(batch, &micro, grads.iter().map(Vec::as_slice))
+                }),
+            }
+        }
+        found
+    }
+
+    /// The loss of a batch and its metrics.
+    pub fn measured(&self, batch: &Batch<PreferenceExample>, whole: Whole, found: Vec<Found>) -> Measured {
+        let Whole { counts, z, ahead } = whole;
+        let found = ahead.map_or_else(|| Found::joined(found), |ahead| ahead.found);
+        let answers = found.answers();
+        let metrics = self.loss.metrics(&batch.examples, &answers, z).into_iter().chain(found.tokens.metrics()).collect();
+        Measured { loss: self.loss.evaluate(&batch.examples, &answers, &counts, z).loss, metrics }
+    }
+
+    /// Reads the answers of a micro-batch from the statistics of its tokens.
+    fn score(
+        &self,
+        batch: &Batch<PreferenceExample>,
+        micro: &[usize],
+        stats: &TokenStats,
+        references: &BTreeMap<usize, Vec<f32>>,
+        found: &mut Found,
+    ) -> Vec<Vec<Answer>> {
+        let mut at = 0;
+        let answers = |&i: &usize| {
+            let row = batch.examples[i];
+            let answers = row.scored(stats, at, &references[&i], self.ld_alpha, self.loss.weighs());
+            at = found.tokens.add(row, stats, at);
+            found.answers.insert(i, answers.clone());
+            answers
+        };
+        micro.iter().map(answers).collect()
+    }
+
+    /// The gradient of every token of a micro-batch; `grads`: of the answers of each row.
+    fn token_grads<'a>(
+        &self,
+        batch: &Batch<PreferenceExample>,
+        micro: &[usize],
+        grads: impl Iterator<Item = &'a [AnswerGrads]>,
+    ) -> TokenGrads {
+        let mut log_prob = Vec::new();
+        for (&i, grads) in micro.iter().zip(grads) {
+            let row = batch.examples[i];
+            let shared = row.shared();
+            log_prob.extend((0..row.prompt_tokens()).map(|_| grads[0].prompt as f32));
+            for (answer, grads) in row.answers().iter().zip(grads) {
+                log_prob.extend((0..answer.response.len()).map(|t| grads.token(t, shared, self.ld_alpha) as f32));
+            }
+        }
+        TokenGrads { entropy: vec![0.0; log_prob.len()], log_prob, full_kl: Vec::new() }
+    }
+}

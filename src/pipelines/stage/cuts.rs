@@ -1,0 +1,67 @@
+//! A test for objectives: neither ranks nor slices change what is measured.
+
+use std::path::Path;
+use std::thread;
+
+use burn::tensor::Device;
+
+use super::batch::Measured;
+use super::objective::Objective;
+use super::pipeline::batch;
+use crate::distributed::{Ranks, Slices, threads};
+use crate::model::{CausalLm, Cut, Init};
+use crate::optim::GradientSum;
+
+/// Checks steps and validations of a small language model with 256 tokens: for any number of slices, one to four ranks measure the
+/// same to the last bit, and what one slice measures but for rounding.
+pub fn check<O: Objective<Example: Sync> + Sync>(objective: &O, examples: &[O::Example]) {
+    for training in [true, false] {
+        let one = of_ranks(objective, examples, training, 1, 1).swap_remove(0);
+        for slices in 1..=examples.len() + 1 {
+            let alone = of_ranks(objective, examples, training, slices, 1).swap_remove(0);
+            let numbers =
+                |of: &Measured| [of.loss].into_iter().chain(of.metrics.iter().map(|(_, value)| value)).collect::<Vec<_>>();
+            let is_near = |(a, b): (f64, f64)| (a - b).abs() <= 1e-5 * (1.0 + b.abs());
+            let (own, of_one) = (numbers(&alone), numbers(&one));
+            assert!(own.len() == of_one.len() && own.into_iter().zip(of_one).all(is_near), "{slices} slices: {alone:?}, {one:?}");
+            for ranks in 2..=4 {
+                for measured in of_ranks(objective, examples, training, slices, ranks) {
+                    assert_eq!(measured, alone, "{slices} slices, {ranks} ranks");
+                }
+            }
+        }
+    }
+}
+
+/// What each of so many ranks measures.
+fn of_ranks<O>(objective: &O, examples: &[O::Example], training: bool, slices: usize, ranks: usize) -> Vec<Measured>
+where
+    O: Objective<Example: Sync> + Sync,
+{
+    thread::scope(|scope| {
+        let start = |group| {
+            scope.spawn(move || {
+                let ranks = Ranks::of(group);
+                ranks.cut_by(Slices { count: slices, balanced: true });
+                measured(objective, examples, training, &ranks)
+            })
+        };
+        let all: Vec<_> = threads(ranks).into_iter().map(start).collect();
+        all.into_iter().map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+fn measured<O: Objective>(objective: &O, examples: &[O::Example], training: bool, ranks: &Ranks) -> Measured {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/no-weights");
+    let model = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()).unwrap();
+    let model = if training { model.trainable() } else { model };
+    let rows = (0..examples.len()).collect();
+    let batch = batch::<O>(examples.iter().collect(), rows, training, 1, Cut::Sequences(2), ranks);
+    let whole = objective.whole(&batch, &model, ranks);
+    let pass = |slice: &[usize], gradients: Option<&mut _>| objective.pass(&batch, &whole, slice, &model, gradients);
+    let found = match training {
+        true => GradientSum::over(ranks, &batch.slices, |slice, gradients| pass(slice, Some(gradients))).1,
+        false => batch.over_slices(ranks, |slice| pass(slice, None)),
+    };
+    objective.measured(&batch, whole, found)
+}

@@ -1,0 +1,43 @@
+//! Passes over a batch, of which each rank makes those over its slices.
+
+use crate::algorithm::{gather, scatter};
+use crate::distributed::Ranks;
+use crate::model::Sequence;
+
+use super::mini_batch::lengths;
+
+/// Columns of numbers for every response token, by passes over micro-batches. A slice is cut into micro-batches by itself, because how
+/// a pass rounds depends on what passes together, and must not depend on the number of ranks. Collective.
+///
+/// `offsets` cut a column into the responses of `sequences`, and `groups` says which of these answer one prompt. `cut` returns the
+/// micro-batches of some sequences, as their indices, and `pass` the columns of a micro-batch; an empty one stays empty.
+pub fn columns<const N: usize>(
+    ranks: &Ranks,
+    sequences: &[Sequence],
+    groups: &[usize],
+    offsets: &[usize],
+    cut: impl Fn(&[usize]) -> Vec<Vec<usize>>,
+    pass: impl Fn(&[Sequence]) -> [Vec<f32>; N],
+) -> [Vec<f32>; N] {
+    let slices = ranks.slices().cut(&lengths(sequences), groups);
+    let own = &slices[ranks.own_slices()];
+    let mut found = [const { Vec::new() }; N];
+    for micro in own.iter().flat_map(|slice| cut(slice)) {
+        let of_micro: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();
+        for (column, values) in found.iter_mut().zip(pass(&of_micro)).filter(|(_, values)| !values.is_empty()) {
+            column.resize(offsets[sequences.len()], 0.0);
+            scatter(column, &values, offsets, &micro);
+        }
+        ranks.beat();
+    }
+    let (own, all) = (own.concat(), slices.concat());
+    found.map(|column| {
+        let of_own = if column.is_empty() { Vec::new() } else { gather(&column, offsets, &own) };
+        let of_all = ranks.concat_f32s(of_own);
+        let mut column = vec![0.0; of_all.len()];
+        if !of_all.is_empty() {
+            scatter(&mut column, &of_all, offsets, &all);
+        }
+        column
+    })
+}
