@@ -100,7 +100,7 @@ fn explain_names_value_meaning_default_and_every_place_that_set_it() {
     assert!(is_default(default) && last.ends_with("override optim.lr=0.25"), "{lines:?}");
 
     let ignored = output_of(&["config", "explain", "actor_rollout_ref.actor.fsdp_config.param_offload"]);
-    assert!(ignored.contains("ignored") && ignored.contains("one device"), "{ignored}");
+    assert!(ignored.contains("ignored") && ignored.contains("optimizer state is shared out over the processes"), "{ignored}");
 
     let unknown = trainer(&["config", "explain", "algorithm.adv_estimatr"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));

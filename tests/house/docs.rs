@@ -249,6 +249,7 @@ fn links_and_paths_lead_somewhere() {
     let mut files = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"].map(|name| root().join(name)).to_vec();
     pages(&root().join("docs"), &mut files);
     pages(&root().join("scripts"), &mut files);
+    pages(&root().join("launch"), &mut files);
     let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
     // Paths with a placeholder (NAME) are patterns, not files.
     let path = Regex::new(r"`((?:src|config|recipes|tests|docs|scripts)/[a-z0-9_./-]+)`").unwrap();
@@ -266,8 +267,8 @@ fn links_and_paths_lead_somewhere() {
 /// Every script has a line in the index of its folder.
 #[test]
 fn every_script_is_in_the_index_of_its_folder() {
-    for folder in ["", "goldens", "compare", "bench", "check"] {
-        let folder = root().join("scripts").join(folder);
+    for folder in ["scripts", "scripts/goldens", "scripts/compare", "scripts/bench", "scripts/check", "launch"] {
+        let folder = root().join(folder);
         let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
         for entry in std::fs::read_dir(&folder).unwrap() {
             let entry = entry.unwrap();

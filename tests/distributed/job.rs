@@ -1,0 +1,160 @@
+//! Starts a run in several processes, finds them, and waits for their end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// The longest that a job may take to end once something has happened to it.
+pub const SOON: Duration = Duration::from_secs(5);
+
+/// The launcher, and whether it is Open MPI's; `None` if there is none.
+static MPIRUN: LazyLock<Option<(String, bool)>> = LazyLock::new(|| {
+    let name = std::env::var("BURNISH_MPIRUN").unwrap_or("mpirun".to_owned());
+    let version = Command::new(&name).arg("--version").output().ok()?;
+    Some((name, String::from_utf8_lossy(&version.stdout).contains("Open MPI")))
+});
+
+/// True if there is a launcher. Where `BURNISH_REQUIRE_MPI` is set, as `.ci/run` does, its absence fails the test.
+#[expect(clippy::print_stderr, reason = "a test that is left out is said")]
+pub fn has_mpi() -> bool {
+    if MPIRUN.is_none() {
+        assert!(std::env::var_os("BURNISH_REQUIRE_MPI").is_none(), "BURNISH_REQUIRE_MPI is set, and there is no mpirun");
+        eprintln!("there is no mpirun: no job of several processes is started");
+    }
+    MPIRUN.is_some()
+}
+
+/// The variable in which the launcher tells a process its rank.
+pub fn rank_variable() -> &'static str {
+    if is_open_mpi() { "OMPI_COMM_WORLD_RANK" } else { "PMI_RANK" }
+}
+
+pub fn is_open_mpi() -> bool {
+    MPIRUN.as_ref().is_some_and(|(_, is_open_mpi)| *is_open_mpi)
+}
+
+/// The launcher with programs, each with its number of ranks.
+pub fn job_of(programs: &[(usize, Command)]) -> Command {
+    let (mpirun, is_open_mpi) = MPIRUN.as_ref().expect("a launcher");
+    let mut command = Command::new(mpirun);
+    if *is_open_mpi {
+        command.args(["--oversubscribe", "--bind-to", "none"]);
+        command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    }
+    command.env("RAYON_NUM_THREADS", "1");
+    for (i, (ranks, program)) in programs.iter().enumerate() {
+        if i > 0 {
+            command.arg(":");
+        }
+        command.args(["-n", &ranks.to_string()]).arg(program.get_program()).args(program.get_args());
+        command.current_dir(program.get_current_dir().expect("a folder"));
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+    command
+}
+
+/// The launcher with a program in so many processes.
+pub fn job(ranks: usize, program: Command) -> Command {
+    job_of(&[(ranks, program)])
+}
+
+/// A job that runs. It is ended when this is dropped.
+pub struct Running {
+    child: Option<Child>,
+    /// Words of the command line of all processes, which no other test's have.
+    folder: PathBuf,
+}
+
+impl Running {
+    /// Starts a job; its processes are known by the folder of their run.
+    pub fn start(mut job: Command, folder: &Path) -> Self {
+        let child = job.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the launcher starts");
+        Self { child: Some(child), folder: folder.to_owned() }
+    }
+
+    /// Sends a signal to the launcher.
+    pub fn signal(&self, name: &str) {
+        signal(self.child.as_ref().expect("a job").id(), name);
+    }
+
+    /// The process of a rank.
+    pub fn rank(&self, rank: usize) -> u32 {
+        let own = format!("{}={rank}", rank_variable());
+        let is_rank = |process: &u32| {
+            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == own.as_bytes())
+        };
+        processes(&self.folder).into_iter().find(is_rank).expect("the process of the rank")
+    }
+
+    /// Waits until a file of the run is there and not empty.
+    pub fn wait_for(&mut self, file: &str) {
+        let path = self.folder.join(file);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while fs::metadata(&path).map_or(0, |file| file.len()) == 0 {
+            if self.child.as_mut().expect("a job").try_wait().unwrap().is_some() {
+                let output = self.child.take().expect("a job").wait_with_output().unwrap();
+                panic!("the job has ended without {}: {}", path.display(), messages(&output));
+            }
+            assert!(Instant::now() < deadline, "{} did not appear", path.display());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for the end, which comes within `patience`, and returns the exit code and the messages. No process is left.
+    pub fn end(mut self, patience: Duration) -> (Option<i32>, String) {
+        let start = Instant::now();
+        let child = self.child.as_mut().expect("a job");
+        while child.try_wait().unwrap().is_none() && start.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(child.try_wait().unwrap().is_some(), "the job goes on after {patience:?}");
+        let output = self.child.take().expect("a job").wait_with_output().unwrap();
+        // The launcher may end a moment before what it has killed.
+        while !processes(&self.folder).is_empty() {
+            assert!(start.elapsed() < patience + SOON, "a process is left");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        (output.status.code(), messages(&output))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            processes(&self.folder).into_iter().for_each(|process| signal(process, "KILL"));
+            _ = child.kill();
+            _ = child.wait();
+        }
+    }
+}
+
+/// What a job has printed as messages.
+fn messages(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Sends a signal to a process, if it is still there.
+pub fn signal(process: u32, name: &str) {
+    _ = Command::new("kill").args([format!("-{name}"), process.to_string()]).stderr(Stdio::null()).status().unwrap();
+}
+
+/// The processes of the program with a folder in their command line.
+fn processes(folder: &Path) -> Vec<u32> {
+    let program = fs::canonicalize(env!("CARGO_BIN_EXE_trainer")).unwrap();
+    let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let folder = folder.to_str().expect("a plain path");
+    let is_ours = |process: &u32| {
+        let command = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|path| path == program)
+            && String::from_utf8_lossy(&command).contains(folder)
+    };
+    entries.filter(is_ours).collect()
+}
