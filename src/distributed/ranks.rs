@@ -170,8 +170,8 @@ impl Ranks {
     /// A result that is an error on all ranks if it is one on any: all leave a phase together, and all know why.
     ///
     /// # Errors
-    /// This rank's error or, where it has none, those of the others. A rank is named unless all have the same error. Of ranks that
-    /// were interrupted and ranks that failed, the latter count.
+    /// The errors of all ranks that have one, with their numbers, or the one error that all have. Of ranks that were interrupted and
+    /// ranks that failed, the latter count.
     pub fn agree<T>(&self, own: Result<T>) -> Result<T> {
         if self.is_alone() {
             return own;

@@ -23,7 +23,7 @@ fn started(variables: &[(&str, &str)]) -> Command {
 #[test]
 fn a_build_without_mpi_refuses_to_be_one_of_several() {
     let launchers: [(&str, &[(&str, &str)]); 4] = [
-        ("mpirun", &[("OMPI_COMM_WORLD_SIZE", "2"), ("OMPI_COMM_WORLD_RANK", "1"), ("PMIX_RANK", "1")]),
+        ("mpirun", &[("OMPI_COMM_WORLD_SIZE", "2"), ("OMPI_COMM_WORLD_RANK", "0"), ("PMIX_RANK", "0")]),
         ("mpiexec", &[("PMI_SIZE", "2"), ("PMI_RANK", "0")]),
         ("mpiexec", &[("PMI_RANK", "0")]),
         ("srun --mpi=pmix", &[("PMIX_RANK", "0"), ("SLURM_STEP_NUM_TASKS", "4")]),
@@ -34,6 +34,9 @@ fn a_build_without_mpi_refuses_to_be_one_of_several() {
             assert!(message.contains(part), "{part}: {message}");
         }
     }
+    // The others leave it to the first to say so.
+    let output = started(&[("OMPI_COMM_WORLD_SIZE", "2"), ("OMPI_COMM_WORLD_RANK", "1")]).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(2), 0));
     // One process needs no MPI.
     let output = started(&[("OMPI_COMM_WORLD_SIZE", "1"), ("OMPI_COMM_WORLD_RANK", "0")]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
