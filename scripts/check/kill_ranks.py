@@ -39,16 +39,20 @@ def processes(run, trainer):
     return [int(pid) for pid in {*listed, *children} - {str(run.pid)}] or [run.pid]
 
 
-def is_saving(folder):
-    """True if a checkpoint is being written: its folder has a name that is not final yet."""
-    return any(path.is_dir() and not path.name.startswith("global_step_") for path in folder.glob("*global_step_*"))
+def is_saving(folder, since):
+    """True if a checkpoint is being written: a folder that is not older than the process has a name that is not final yet."""
+    try:
+        staged = [path for path in folder.glob("*global_step_*") if not path.name.startswith("global_step_")]
+        return any(path.stat().st_mtime >= since for path in staged)
+    except FileNotFoundError:
+        return False
 
 
 def wait_for_kill(run, folder, during_save):
     """Waits for the moment of the kill; returns false if the run ends before."""
-    end = time.monotonic() + random.uniform(0.3, 4.0)
+    since, end = time.time(), time.monotonic() + random.uniform(0.3, 4.0)
     while run.poll() is None:
-        if time.monotonic() > end and (not during_save or is_saving(folder) or time.monotonic() > end + 5):
+        if time.monotonic() > end and (not during_save or is_saving(folder, since) or time.monotonic() > end + 5):
             return True
         time.sleep(0.0005 if during_save else 0.01)
     return False
@@ -83,10 +87,10 @@ def main():
             rounds += 1
             folder, ranks = Path(place) / f"killed{rounds}", [2, 1, 3, 4]
             while True:
-                run = start(args, folder, ranks[kills % 4])
+                since, run = time.time(), start(args, folder, ranks[kills % 4])
                 during_save = kills % 2 == 1
                 if kills < args.kills and wait_for_kill(run, folder, during_save):
-                    saves += is_saving(folder)
+                    saves += is_saving(folder, since)
                     os.kill(random.choice(processes(run, args.trainer)), signal.SIGKILL)
                     kills += 1
                 status = run.wait()

@@ -105,7 +105,8 @@ impl Optimizer {
     }
 
     /// Returns the bytes of the state that this rank keeps so far.
-    pub fn kept_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn kept_bytes(&self) -> usize {
         let kept = self.state.values().flat_map(|kept| kept.slots.iter().zip(&kept.state));
         kept.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
     }

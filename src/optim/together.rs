@@ -59,7 +59,8 @@ impl Learner {
     }
 
     /// The bytes of the optimizer's state that this rank keeps.
-    pub fn optimizer_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn optimizer_bytes(&self) -> usize {
         self.optimizer.kept_bytes()
     }
 }

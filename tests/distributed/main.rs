@@ -1,10 +1,11 @@
-//! Tests of training in several processes: of the real binary, started by `mpirun`.
+//! Tests of training in several processes: of the library on threads, which needs no launcher, and of the real binary under `mpirun`.
 //!
-//! They want the feature `mpi` and a launcher: `cargo test --release --features mpi --test distributed`. Without a launcher they pass
-//! and say so, unless `BURNISH_REQUIRE_MPI` is set. `BURNISH_MPIRUN` names another launcher than `mpirun`, such as `mpirun.mpich` for a
+//! The latter want the feature `mpi` and a launcher: `cargo test --release --features mpi --test distributed`. Without a launcher they
+//! pass and say so, unless `BURNISH_REQUIRE_MPI` is set. The former, which compute the same with and without the feature, run without
+//! it alone. `BURNISH_MPIRUN` names another launcher than `mpirun`, such as `mpirun.mpich` for a
 //! build with `MPICC=mpicc.mpich`.
 
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the tests of one process use the rest")]
 #[path = "../binary/common.rs"]
 mod common;
 #[cfg(feature = "mpi")]

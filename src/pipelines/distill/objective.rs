@@ -79,7 +79,7 @@ impl Objective for Distill {
     }
 
     fn whole(&self, batch: &Batch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
-        batch.examples.iter().flat_map(|example| sft::weights(example)).map(f64::from).sum()
+        sft::total_weight(&batch.examples)
     }
 
     fn pass(

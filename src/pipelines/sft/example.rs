@@ -9,6 +9,11 @@ pub(in crate::pipelines) fn sequences(example: &SftExample) -> Vec<Sequence<'_>>
     parts.map(|(prompt, response, _)| Sequence { prompt, response }).collect()
 }
 
+/// The sum of the weights of all predicted tokens of some examples, by which a mean over them divides.
+pub(in crate::pipelines) fn total_weight(examples: &[&SftExample]) -> f64 {
+    examples.iter().flat_map(|example| weights(example)).map(f64::from).sum()
+}
+
 /// The weight of every predicted token of an example.
 pub(in crate::pipelines) fn weights(example: &SftExample) -> Vec<f32> {
     example.documents.iter().flat_map(|document| document.parts().2).copied().collect()

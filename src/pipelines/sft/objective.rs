@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::example::{sequences, weights};
+use super::example::{sequences, total_weight, weights};
 use super::rows;
 use crate::algorithm::token_loss::{self, TokenLoss};
 use crate::config::SftConfig;
@@ -73,7 +73,7 @@ impl Objective for Sft {
     }
 
     fn whole(&self, batch: &Batch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
-        batch.examples.iter().flat_map(|example| weights(example)).map(f64::from).sum()
+        total_weight(&batch.examples)
     }
 
     fn pass(
