@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -24,20 +24,33 @@ pub(super) enum Answer {
     WithBatch,
 }
 
-/// A response for which some functions have been called, and others not yet: one answer for each function.
+/// The verdict of a conversation: no function is called.
 #[derive(Serialize, Deserialize)]
-pub struct PendingScores(pub(super) Vec<Answer>);
+pub(super) struct Settled(#[serde(with = "said")] pub Result<Score>);
+
+/// A response for which some functions have been called, and others not yet.
+#[derive(Serialize, Deserialize)]
+pub struct PendingScores {
+    /// One answer for each function; none where the verdict is settled.
+    pub(super) answers: Vec<Answer>,
+    pub(super) settled: Option<Settled>,
+}
 
 impl PendingScores {
-    /// True if a function failed.
+    /// True if a function failed, or the conversation.
     pub fn failed(&self) -> bool {
-        self.0.iter().any(|answer| matches!(answer, Answer::Said(Err(_))))
+        self.answers.iter().any(|answer| matches!(answer, Answer::Said(Err(_)))) || matches!(&self.settled, Some(Settled(Err(_))))
     }
 }
 
 impl Rewards {
-    /// Calls the functions that need only this response. Several threads can do so at once.
+    /// Calls the functions that need only this response, unless it is a conversation with a verdict of its own. Several threads can do so
+    /// at once.
     pub fn ask(&self, input: &ScoreInput) -> PendingScores {
+        if let Some(verdict) = input.conversation.and_then(|conversation| conversation.verdict()) {
+            let score = verdict.map(|score| Score::new(score as f32)).map_err(Error::from);
+            return PendingScores { answers: Vec::new(), settled: Some(Settled(score)) };
+        }
         let ask = |reward: &Reward| {
             let input = self.own(reward, input);
             match &reward.runs {
@@ -47,7 +60,7 @@ impl Rewards {
                 Runs::Together(_) => Answer::WithBatch,
             }
         };
-        PendingScores(self.rewards.iter().map(ask).collect())
+        PendingScores { answers: self.rewards.iter().map(ask).collect(), settled: None }
     }
 
     /// [`Self::ask`] for response `i`; skipped if a response with a lower index has failed and failures end the run. Lower

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, anyhow, ensure};
 
-use super::ask::{Answer, PendingScores};
+use super::ask::{Answer, PendingScores, Settled};
 use super::failed_scores::FailedScores;
 use super::reward_function::{Reward, Runs};
 use super::rewards::Rewards;
@@ -25,9 +25,10 @@ impl Rewards {
         place: impl Fn(usize) -> String,
     ) -> Result<Vec<ResponseScore>> {
         let mut failed = FailedScores::new(self.on_error, &self.stats);
-        let mut answers: Vec<Vec<Answer>> = pending.into_iter().map(|pending| pending.0).collect();
-        for (i, answers) in answers.iter_mut().enumerate() {
-            for (reward, answer) in self.rewards.iter().zip(answers) {
+        let mut answers: Vec<Vec<Answer>> = Vec::with_capacity(pending.len());
+        let mut settled: Vec<Option<ResponseScore>> = Vec::with_capacity(pending.len());
+        for (i, mut pending) in pending.into_iter().enumerate() {
+            for (reward, answer) in self.rewards.iter().zip(&mut pending.answers) {
                 if let Answer::Said(said) = answer
                     && let Err(error) = said
                 {
@@ -35,15 +36,34 @@ impl Rewards {
                     *said = Ok(failed.replace(error, &reward.name, || place(i))?);
                 }
             }
+            settled.push(match pending.settled {
+                None => None,
+                Some(Settled(Ok(score))) => Some(self.own_score(score)),
+                Some(Settled(Err(error))) => Some(self.failed_score(&failed.replace_conversation(error, || place(i))?)),
+            });
+            answers.push(pending.answers);
         }
+        let open: Vec<usize> = (0..inputs.len()).filter(|&i| !matches!(settled.get(i), Some(Some(_)))).collect();
         for (k, reward) in self.rewards.iter().enumerate() {
             if let Runs::Together(judge) = &reward.runs {
-                let scores = self.of_batch(reward, judge.as_ref(), inputs, &mut failed)?;
-                scores.into_iter().zip(&mut answers).for_each(|(score, answers)| answers[k] = Answer::Said(Ok(score)));
+                let inputs: Vec<ScoreInput> = open.iter().map(|&i| inputs[i]).collect();
+                if inputs.is_empty() {
+                    continue;
+                }
+                let scores = self.of_batch(reward, judge.as_ref(), &inputs, &mut failed)?;
+                for (&i, score) in open.iter().zip(scores) {
+                    if let Some(answers) = answers.get_mut(i) {
+                        answers[k] = Answer::Said(Ok(score));
+                    }
+                }
             }
         }
         let mut combined = Vec::with_capacity(inputs.len());
-        for (i, (input, answers)) in inputs.iter().zip(answers).enumerate() {
+        for (i, ((input, answers), settled)) in inputs.iter().zip(answers).zip(settled).enumerate() {
+            if let Some(score) = settled {
+                combined.push(score);
+                continue;
+            }
             let mut scores = Vec::with_capacity(answers.len());
             for (reward, answer) in self.rewards.iter().zip(answers) {
                 let score = match answer {

@@ -27,11 +27,23 @@ impl<'a> FailedScores<'a> {
     /// # Errors
     /// If the failure ends the run, which an interruption always does.
     pub fn replace(&mut self, error: Error, function: &str, place: impl Fn() -> String) -> Result<Score> {
+        self.instead(error, &format!("reward function \"{function}\""), place)
+    }
+
+    /// The score that replaces those of all functions for a conversation that failed.
+    ///
+    /// # Errors
+    /// As for [`Self::replace`].
+    pub fn replace_conversation(&mut self, error: Error, place: impl Fn() -> String) -> Result<Score> {
+        self.instead(error, "the conversation failed", place)
+    }
+
+    fn instead(&mut self, error: Error, what: &str, place: impl Fn() -> String) -> Result<Score> {
         if error.is::<Interrupted>() {
             return Err(error);
         }
         self.stats.failed(error.downcast_ref::<Failure>().map(|failure| failure.kind));
-        let error = error.context(format!("reward function \"{function}\"")).context(place());
+        let error = error.context(what.to_owned()).context(place());
         let score = match self.on_error {
             OnError::Error => return Err(error),
             OnError::Abstain => Score::abstain(),

@@ -7,8 +7,12 @@
 
 pub mod arithmetic;
 mod ask;
+mod calculator;
 mod combine;
 mod complete;
+mod conversation;
+#[cfg(test)]
+mod conversation_tests;
 mod cosine_scaled;
 mod failed_scores;
 pub mod failure;
@@ -48,6 +52,7 @@ mod tests;
 mod think_format;
 
 pub use ask::PendingScores;
+pub use conversation::{Conversation, completion};
 pub use function::{Function, FunctionSetting};
 pub use functions::{FUNCTIONS, function, function_names};
 pub use plan::RewardOptions;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
+use super::conversation::Conversation;
 use super::score::Score;
 use super::services::{Service, Services};
 
@@ -28,6 +29,8 @@ pub struct ScoreInput<'a> {
     pub prompt_text: &'a str,
     /// Every column of the row.
     pub columns: &'a Map<String, Value>,
+    /// The conversation that the response is; `None` for a response of one turn.
+    pub conversation: Option<&'a dyn Conversation>,
     /// The training step, from 1; 0 before the first step and outside training.
     pub step: u64,
     /// The settings of the function that is called.
@@ -51,6 +54,7 @@ impl Default for ScoreInput<'_> {
             prompt: &Value::Null,
             prompt_text: "",
             columns: &COLUMNS,
+            conversation: None,
             step: 0,
             settings: &[],
             services: &SERVICES,

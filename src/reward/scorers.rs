@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::score_input::{Scorer, truth_is_text};
 use super::services::Service;
-use super::{arithmetic, geo3k, gsm8k, math_dapo, math_reward, prime_math, sandbox, search_r1};
+use super::{arithmetic, calculator, geo3k, gsm8k, math_dapo, math_reward, prime_math, sandbox, search_r1};
 use crate::util::suggest::did_you_mean;
 
 /// All scorers; no data source is listed twice.
@@ -24,6 +24,15 @@ pub static SCORERS: &[Scorer] = &[
         needs: &[],
         check: truth_is_text,
         run: arithmetic::score,
+    },
+    Scorer {
+        name: "calculator",
+        doc: "1 if the last line of the response equals the ground truth, else 0; abstains where that is null. Of a conversation with tools, \
+              the last line is the model's last turn",
+        data_sources: &["burnish/calculator"],
+        needs: &[],
+        check: truth_is_text,
+        run: calculator::score,
     },
     Scorer {
         name: "math_reward",

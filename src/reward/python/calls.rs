@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::options::{Signature, Style};
 use super::pool::Pool;
 use crate::reward::score::Score;
 use crate::reward::score_input::{BatchJudge, Judge, ScoreInput};
-use crate::reward::{Reward, Runs};
+use crate::reward::{Conversation, Reward, Runs, completion};
 use crate::util::suggest::did_you_mean;
 
 /// Columns that functions of TRL's style do not get under these names, but in another form.
@@ -73,18 +73,44 @@ impl Call {
     }
 }
 
+/// What a conversation adds to `extra_info`.
+#[derive(Serialize)]
+struct Rollout<'a> {
+    num_turns: usize,
+    tool_rewards: Vec<f64>,
+    turn_scores: Vec<f64>,
+    messages: &'a [Value],
+    /// What the loop hands on beside that.
+    extra: &'a Map<String, Value>,
+}
+
+impl<'a> Rollout<'a> {
+    fn new(conversation: &'a dyn Conversation) -> Self {
+        Self {
+            num_turns: conversation.num_turns(),
+            tool_rewards: conversation.tool_rewards(),
+            turn_scores: conversation.turn_scores(),
+            messages: conversation.messages(),
+            extra: conversation.extra(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Verl<'a> {
     data_source: &'a str,
     solution_str: &'a str,
     ground_truth: &'a Value,
     extra_info: &'a Value,
+    // Left out of other responses, whose random numbers follow from the arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<Rollout<'a>>,
 }
 
 impl<'a> Verl<'a> {
     fn new(input: &ScoreInput<'a>) -> Self {
         let ScoreInput { data_source, solution: solution_str, ground_truth, extra_info, .. } = *input;
-        Self { data_source, solution_str, ground_truth, extra_info }
+        Self { data_source, solution_str, ground_truth, extra_info, rollout: input.conversation.map(Rollout::new) }
     }
 }
 
@@ -94,6 +120,9 @@ struct VerlBatch<'a> {
     solution_strs: Vec<&'a str>,
     ground_truths: Vec<&'a Value>,
     extra_infos: Vec<&'a Value>,
+    /// Of each response, or none at all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rollouts: Vec<Option<Rollout<'a>>>,
 }
 
 impl<'a> VerlBatch<'a> {
@@ -103,6 +132,10 @@ impl<'a> VerlBatch<'a> {
             solution_strs: inputs.iter().map(|input| input.solution).collect(),
             ground_truths: inputs.iter().map(|input| input.ground_truth).collect(),
             extra_infos: inputs.iter().map(|input| input.extra_info).collect(),
+            rollouts: match inputs.iter().any(|input| input.conversation.is_some()) {
+                true => inputs.iter().map(|input| input.conversation.map(Rollout::new)).collect(),
+                false => Vec::new(),
+            },
         }
     }
 }
@@ -126,7 +159,7 @@ impl<'a> OpenRlhf<'a> {
 #[derive(Serialize)]
 struct Trl<'a> {
     prompts: Vec<Prompt<'a>>,
-    completions: Vec<&'a str>,
+    completions: Vec<Completion<'a>>,
     completion_ids: Vec<Option<&'a [u32]>>,
     columns: Columns<'a>,
     /// The names of all columns, for the message about a missing one.
@@ -139,6 +172,24 @@ struct Trl<'a> {
 enum Prompt<'a> {
     Known(&'a Value),
     Text(&'a str),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Completion<'a> {
+    Text(&'a str),
+    /// The messages behind the prompt's.
+    Messages(&'a [Value]),
+}
+
+impl<'a> Completion<'a> {
+    /// As in TRL, messages answer messages, and text answers text.
+    fn new(input: &ScoreInput<'a>) -> Self {
+        match (input.conversation, input.prompt.as_array()) {
+            (Some(conversation), Some(prompt)) => Self::Messages(completion(conversation, prompt.len())),
+            _ => Self::Text(input.solution),
+        }
+    }
 }
 
 /// The columns of a batch, each as the list of its values.
@@ -164,7 +215,7 @@ impl<'a> Trl<'a> {
         };
         Self {
             prompts: inputs.iter().map(prompt).collect(),
-            completions: inputs.iter().map(|input| input.solution).collect(),
+            completions: inputs.iter().map(Completion::new).collect(),
             completion_ids: inputs.iter().filter(|_| takes("completion_ids")).map(|input| input.token_ids).collect(),
             columns: Columns(columns),
             all_columns,

@@ -8,14 +8,10 @@
 //! unless the file keeps state between calls.
 
 mod calls;
-mod environment;
 mod estimator;
-mod message;
 mod options;
 mod pool;
 mod post_processing;
-mod printed;
-mod process;
 
 pub use calls::functions;
 pub use estimator::{PythonColumn, PythonEstimator};

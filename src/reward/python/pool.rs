@@ -1,36 +1,37 @@
 //! Worker processes that answer one request at a time each. They are started on demand, and replaced when they are lost.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use rustix::process::Signal;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::environment;
-use super::message;
 use super::options::{PoolOptions, Signature, Source};
-use super::process::{Lost, MOST_BYTES, Worker};
+use crate::python::process::{Lost, MOST_BYTES, Worker};
+use crate::python::words::Words;
+use crate::python::{MODULES, PROCESS, VALUES, environment, message};
 use crate::reward::failure::{Failure, FailureKind};
 use crate::util::suggest::did_you_mean;
 
-/// The code of a worker. Python's own modules are imported before the current folder can put others in their place.
-const CODE: &str = concat!(
-    "import sys\nsys.path[:] = [folder for folder in sys.path if folder]\n",
-    include_str!("results.py"),
-    include_str!("styles.py"),
-    include_str!("verl.py"),
-    include_str!("columns.py"),
-    include_str!("worker.py")
-);
+/// The code of a worker.
+static CODE: LazyLock<String> = LazyLock::new(|| {
+    let own = [include_str!("results.py"), include_str!("styles.py"), include_str!("verl.py"), include_str!("columns.py")];
+    [PROCESS, VALUES, MODULES].into_iter().chain(own).chain([include_str!("worker.py")]).collect::<Vec<_>>().join("\n\n")
+});
+/// What messages call the files and settings.
+static WORDS: Words = Words {
+    file: "a reward file",
+    files: "reward files",
+    python: "reward.python",
+    pass_env: "reward.pass_env",
+    memory_limit_mb: "reward.memory_limit_mb",
+    cpu_limit: "reward.cpu_limit",
+};
 /// The interval at which a thread that waits for a free worker checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(50);
-/// The words for exhausted memory in messages of Python, NumPy, torch and C++.
-const OUT_OF_MEMORY: [&str; 3] = ["MemoryError", "allocate memory", "bad_alloc"];
 
 /// Workers that run the same code, and the functions of this code.
 pub struct Pool {
@@ -77,7 +78,7 @@ impl Pool {
         ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
         let named = !matches!(&source, Source::File { names, .. } if names.is_empty());
         ensure!(named, "custom_reward_function.name names no function");
-        let environment = environment::of_workers(&options.pass_env)?;
+        let environment = environment::of_workers(&options.pass_env, &WORDS)?;
         // Without a limit set by the user, one so high that only a worker reaches it whose trainer was killed while the worker
         // hung.
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
@@ -178,14 +179,14 @@ impl Pool {
     fn start_worker(&self) -> Result<(Worker, Vec<Signature>)> {
         let options = &self.options;
         let title = self.source.title();
-        let mut worker = Worker::spawn(&options.python, CODE, &self.environment)
+        let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)
             .map_err(|error| self.failure(FailureKind::Crash, &format!("{error:#}")))?;
         let reply = match worker.ask(&self.setup, 0, options.start_timeout, &options.interrupt) {
             Ok(reply) => reply.line,
             Err(Lost::Interrupted(interrupted)) => return Err(interrupted),
             Err(Lost::TimedOut(place)) => {
                 let seconds = options.start_timeout.as_secs_f64();
-                let text = format!("loading it took longer than {seconds} s (reward.start_timeout){}", at(&place));
+                let text = format!("loading it took longer than {seconds} s (reward.start_timeout){}", Words::at(&place));
                 return Err(self.failure(FailureKind::Timeout, &text));
             }
             Err(lost) => {
@@ -218,7 +219,7 @@ impl Pool {
             Lost::Interrupted(interrupted) => interrupted,
             Lost::TimedOut(place) => {
                 let seconds = self.options.timeout.as_secs_f64();
-                let text = format!("{function} took longer than {seconds} s (reward.timeout){}", at(&place));
+                let text = format!("{function} took longer than {seconds} s (reward.timeout){}", Words::at(&place));
                 self.failure(FailureKind::Timeout, &text)
             }
             lost => {
@@ -233,10 +234,8 @@ impl Pool {
         let title = self.source.title();
         let starts_with_trace = text.starts_with("Traceback");
         let mut message = if starts_with_trace { format!("{title} failed:\n{text}") } else { format!("{title}: {text}") };
-        if let Some(limit) = self.options.memory_limit_mb.filter(|_| OUT_OF_MEMORY.iter().any(|sign| text.contains(sign))) {
-            message += &format!("\nEach Python process may allocate {limit} MiB (reward.memory_limit_mb).");
-        }
-        message += &environment::hint(text, &self.options.pass_env);
+        message += &WORDS.memory_hint(text, self.options.memory_limit_mb);
+        message += &environment::hint(text, &self.options.pass_env, &WORDS);
         anyhow!(Failure { kind, message })
     }
 }
@@ -256,10 +255,6 @@ fn setup(source: &Source, options: &PoolOptions, (start_cpu, cpu): (u64, u64)) -
     format!("{setup}\n").into_bytes()
 }
 
-fn at(place: &str) -> String {
-    if place.is_empty() { String::new() } else { format!("; it was at (innermost first)\n{place}") }
-}
-
 /// The end of a worker in words. `cpu` is its limit on processor time in seconds.
 fn died(lost: &Lost, cpu: u64) -> String {
     let status = match lost {
@@ -267,12 +262,5 @@ fn died(lost: &Lost, cpu: u64) -> String {
         Lost::TooLong => return format!("sent a reply of more than {MOST_BYTES} bytes"),
         _ => return "closed the pipe of its replies".to_owned(),
     };
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit status {code}"),
-        (_, Some(signal)) if signal == Signal::XCPU.as_raw() => format!("used more than {cpu} s of CPU (reward.cpu_limit)"),
-        (_, Some(signal)) if signal == Signal::KILL.as_raw() => {
-            "was killed by signal 9, which is what the system does when it runs out of memory".to_owned()
-        }
-        (_, signal) => format!("was killed by signal {}", signal.unwrap_or_default()),
-    }
+    WORDS.ended(*status, cpu)
 }

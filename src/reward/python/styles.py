@@ -1,8 +1,6 @@
 # The styles in which reward functions are called, recognised by the names of their parameters.
 
 import inspect
-import random
-import sys
 from types import SimpleNamespace
 
 KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -17,10 +15,6 @@ EXPECTED = """
   verl's batch:  compute_score(data_sources, solution_strs, ground_truths, extra_infos, **kwargs)
   TRL:           any_name(prompts, completions, completion_ids, **columns)
   OpenRLHF:      reward_func(queries, prompts, labels, **kwargs)"""
-
-
-class Unusable(Exception):
-    """An error reported without a traceback, because the function itself is at fault and not the place of the call."""
 
 
 class Missing(Exception):
@@ -131,38 +125,40 @@ def style_of(parameters, positional):
     return None
 
 
-def seed(number):
-    """Seeds the usual random generators. A library that is first imported during a call is seeded from the next call on."""
-    random.seed(number)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(number & 0xFFFFFFFF)
-    if "torch" in sys.modules:
-        sys.modules["torch"].default_generator.manual_seed(number)  # torch's own manual_seed also queues work for GPUs
-
-
 def verl(callee, arguments):
     """Scores one response, by keyword arguments."""
-    given = dict(arguments, extra_info=with_rollout(arguments["extra_info"], num_turns=2))
+    given = dict(arguments, extra_info=with_rollout(arguments["extra_info"], arguments.pop("rollout", None), num_turns=2))
     return {"scores": [verl_score(callee.name, callee(**callee.keywords(given)))]}
 
 
 def verl_positional(callee, arguments):
     """Scores one response, by positional arguments as in verl's prime manager."""
+    if "rollout" in arguments:
+        arguments["extra_info"] = with_rollout(arguments["extra_info"], arguments.pop("rollout"))
     return {"scores": [verl_score(callee.name, callee(*[arguments[key] for key in VERL], **callee.kwargs))]}
 
 
 def verl_batch(callee, arguments):
     """Scores all responses at once, as verl's batch manager."""
-    given = dict(arguments, extra_infos=[with_rollout(extra) for extra in arguments["extra_infos"]])
+    rollouts = arguments.pop("rollouts", None) or [None] * len(arguments["extra_infos"])
+    given = dict(arguments, extra_infos=[with_rollout(*pair) for pair in zip(arguments["extra_infos"], rollouts)])
     results = listed(callee.name, callee(**callee.keywords(given)), len(given["solution_strs"]))
     return {"scores": [verl_score(callee.name, result, index) for index, result in enumerate(results)]}
 
 
-def with_rollout(extra_info, **more):
-    """Adds what verl adds to `extra_info`: empty rollout scores, and for one response two turns (user and model)."""
-    if extra_info is None or isinstance(extra_info, dict):
-        return dict(extra_info or {}, rollout_reward_scores={}, **more)
-    return extra_info
+def with_rollout(extra_info, rollout=None, **more):
+    """Adds what verl adds to `extra_info`: empty rollout scores, and for one response two turns (user and model). Of a conversation of many
+    turns (`rollout`): what its loop and its tools leave, the number of turns, the rewards of tools and turns, and the messages."""
+    if not (extra_info is None or isinstance(extra_info, dict)):
+        return extra_info
+    given = dict(extra_info or {})
+    if rollout is None:
+        return dict(given, rollout_reward_scores={}, **more)
+    given.setdefault("messages", rollout["messages"])
+    given.update(rollout["extra"])
+    given.setdefault("rollout_reward_scores", {})
+    given.update({name: rollout[name] for name in ("num_turns", "tool_rewards", "turn_scores")})
+    return given
 
 
 def trl(callee, arguments):
@@ -183,7 +179,7 @@ def trl(callee, arguments):
         columns,
         prompts=prompts,
         completions=[
-            text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
+            text if isinstance(prompt, str) or isinstance(text, list) else [{"role": "assistant", "content": text}]
             for prompt, text in zip(prompts, completions)
         ],
         completion_ids=arguments["completion_ids"],

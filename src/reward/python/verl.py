@@ -1,9 +1,7 @@
 # What files written for verl import of it, where verl itself is not installed: the registration of advantage estimators, and the
 # arithmetic on masked columns. Works on tensors of torch and on arrays of NumPy.
 
-import importlib.util
 import sys
-import types
 from enum import Enum
 
 CORE = "verl.trainer.ppo.core_algos"
@@ -68,12 +66,6 @@ def registration(registry):
     return register
 
 
-def is_installed(module):
-    """True if there is such a package: a folder that only has its name is none."""
-    spec = importlib.util.find_spec(module)
-    return spec is not None and spec.origin is not None
-
-
 def stand_in_for_verl():
     """Provides modules of verl and omegaconf, as far as they are not installed."""
     if not is_installed("omegaconf"):
@@ -95,27 +87,6 @@ def stand_in_for_verl():
         register_policy_loss=registration(losses),  # a loss is none of the names of loss_mode, so one that is registered is not used
         verl_F=sys.modules["verl.utils.torch_functional"],
     )
-
-
-def provide(name, **contents):
-    """Makes a module that has these contents, and says of any other that it is not among them."""
-
-    def lacks(wanted):
-        if wanted.startswith("__"):
-            raise AttributeError(wanted)
-        there = ", ".join(contents) or "no names"
-        raise ImportError(
-            "%s.%s is not here: %s is not installed for %s, and what stands in for this module of it has %s"
-            % (name, wanted, name.split(".")[0], sys.executable, there)
-        )
-
-    module = types.ModuleType(name)
-    module.__path__ = []
-    module.__dict__.update(contents, __getattr__=lacks)
-    sys.modules[name] = module
-    parent, _, own = name.rpartition(".")
-    if parent:
-        setattr(sys.modules[parent], own, module)
 
 
 def registered_estimators():

@@ -12,9 +12,9 @@ use ureq::{Agent, Error};
 use crate::reward::failure::{Failure, FailureKind};
 
 /// The limit for compiling one case, and again for running it, in seconds.
-const CASE_TIMEOUT: u64 = 10;
-/// The time limit of one request: compiling, running, and ten seconds more.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(3 * CASE_TIMEOUT);
+pub const CASE_TIMEOUT: u64 = 10;
+/// The seconds that a request may take beyond compiling and running.
+const REQUEST_SECONDS: u64 = 10;
 const TRIES: u32 = 3;
 /// The pause before the second attempt; the one before the third is twice as long.
 const DELAY: Duration = Duration::from_secs(1);
@@ -39,7 +39,6 @@ impl Client {
         let known = matches!(parsed.scheme_str(), Some("http" | "https")) && parsed.host().is_some();
         ensure!(known, "{url} is no address that begins with http:// or https://, such as http://localhost:8080/run_code");
         let config = Agent::config_builder()
-            .timeout_global(Some(REQUEST_TIMEOUT))
             .http_status_as_error(false)
             .max_redirects(0)
             .max_idle_connections(64)
@@ -49,14 +48,15 @@ impl Client {
     }
 
     /// Runs `code` once and returns the service's answer. Temporary failures (no connection, or a gateway without a service
-    /// behind it) are tried again; verl does that only for a gateway timeout (504).
+    /// behind it) are tried again; verl does that only for a gateway timeout (504). `seconds` is the limit for compiling it, and again
+    /// for running it.
     ///
     /// # Errors
     /// If the service cannot be reached, or answers with an error or without JSON.
-    pub fn run(&self, code: &str, stdin: Option<&str>, abandoned: &AtomicBool) -> Result<Value, Failure> {
+    pub fn run(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, Failure> {
         let body = json!({
-            "compile_timeout": CASE_TIMEOUT,
-            "run_timeout": CASE_TIMEOUT,
+            "compile_timeout": seconds,
+            "run_timeout": seconds,
             "code": code,
             "stdin": stdin,
             "memory_limit_MB": self.memory_limit_mb,
@@ -65,9 +65,10 @@ impl Client {
             "fetch_files": [],
         })
         .to_string();
+        let limit = Duration::from_secs(seconds.saturating_mul(2).saturating_add(REQUEST_SECONDS));
         let mut attempt = 1;
         loop {
-            match self.post(&body) {
+            match self.post(&body, limit) {
                 Err((_, true)) if attempt < TRIES && !abandoned.load(Ordering::Relaxed) => thread::sleep(self.delay * attempt),
                 Err((failure, _)) => {
                     let message = format!("{} after {attempt} of {TRIES} tries: {}", self.url, failure.message);
@@ -80,11 +81,9 @@ impl Client {
     }
 
     /// Makes one attempt; the `bool` of an error is true if another attempt may succeed.
-    fn post(&self, body: &str) -> Result<Value, (Failure, bool)> {
+    fn post(&self, body: &str, limit: Duration) -> Result<Value, (Failure, bool)> {
         let broken = |error: Error| match error {
-            Error::Timeout(_) => {
-                (Failure { kind: FailureKind::Timeout, message: format!("no answer within {REQUEST_TIMEOUT:?}") }, false)
-            }
+            Error::Timeout(_) => (Failure { kind: FailureKind::Timeout, message: format!("no answer within {limit:?}") }, false),
             Error::BodyExceedsLimit(most) => {
                 let message = format!("the answer has more than {most} bytes");
                 (Failure { kind: FailureKind::Exception, message }, false)
@@ -92,6 +91,7 @@ impl Client {
             error => (Failure { kind: FailureKind::Crash, message: error.to_string() }, true),
         };
         let request = self.agent.post(&self.url).content_type("application/json").header("accept", "application/json");
+        let request = request.config().timeout_global(Some(limit)).build();
         let mut response = request.send(body).map_err(broken)?;
         let status = response.status().as_u16();
         let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;

@@ -7,9 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::cases::Cases;
-use super::client::Client;
+use super::client::{CASE_TIMEOUT, Client};
 use super::verdict::{self, Verdict};
 use crate::reward::failure::{Failure, FailureKind};
 use crate::util::interrupt::Interrupt;
@@ -89,6 +90,15 @@ impl Sandbox {
         }
         settle(verdicts)
     }
+
+    /// Runs one program without input, for at most `seconds`, and returns the service's answer. It blocks; the caller is on a thread that
+    /// may.
+    ///
+    /// # Errors
+    /// If the service cannot be reached, or answers with an error or without JSON.
+    pub fn run_program(&self, code: &str, seconds: u64) -> Result<Value, Failure> {
+        self.asked.answer(code, None, seconds, &AtomicBool::new(false))
+    }
 }
 
 impl Asked {
@@ -99,16 +109,21 @@ impl Asked {
         expected: Option<&str>,
         abandoned: &AtomicBool,
     ) -> Result<Verdict, Failure> {
+        verdict::of(&self.answer(code, stdin, CASE_TIMEOUT, abandoned)?, expected)
+    }
+
+    /// The service's answer to one program, which waits until it may run.
+    fn answer(&self, code: &str, stdin: Option<&str>, seconds: u64, abandoned: &AtomicBool) -> Result<Value, Failure> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         *free -= 1;
         drop(free);
-        let response = self.client.run(code, stdin, abandoned);
+        let response = self.client.run(code, stdin, seconds, abandoned);
         *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.freed.notify_one();
-        verdict::of(&response?, expected)
+        response
     }
 }
 

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 
 use anyhow::{Result, ensure};
 
+use super::words::Words;
+
 /// The variables that workers get. A `*` stands for any ending or, at the front, any beginning.
 const ALLOWED: &str = "
     PATH HOME USER LOGNAME SHELL TZ LANG LANGUAGE LC_* TMPDIR TMP TEMP PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_*
@@ -31,9 +33,9 @@ fn is_allowed(name: &str) -> bool {
 ///
 /// # Errors
 /// If a variable that is to be passed on is unset.
-pub(super) fn of_workers(pass: &[String]) -> Result<Vec<(OsString, OsString)>> {
+pub fn of_workers(pass: &[String], words: &Words) -> Result<Vec<(OsString, OsString)>> {
     for name in pass {
-        ensure!(env::var_os(name).is_some(), "reward.pass_env names {name}, which is not set in the environment");
+        ensure!(env::var_os(name).is_some(), "{} names {name}, which is not set in the environment", words.pass_env);
     }
     let passes = |name: &OsString| name.to_str().is_some_and(|name| is_allowed(name) || pass.iter().any(|p| p == name));
     let kept = env::vars_os().filter(|(name, _)| passes(name));
@@ -41,7 +43,7 @@ pub(super) fn of_workers(pass: &[String]) -> Result<Vec<(OsString, OsString)>> {
 }
 
 /// Advice for an error that mentions a variable which is set here but was not passed on; empty if it mentions none.
-pub(super) fn hint(error: &str, pass: &[String]) -> String {
+pub fn hint(error: &str, pass: &[String], words: &Words) -> String {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut withheld: Vec<String> =
         names.filter(|name| !is_allowed(name) && !pass.contains(name) && is_named(name, error)).collect();
@@ -50,9 +52,8 @@ pub(super) fn hint(error: &str, pass: &[String]) -> String {
         return String::new();
     }
     let list = withheld.join(",");
-    format!(
-        "\nThe environment of reward files has no tokens and keys of yours: to pass {list} on, write reward.pass_env=[{list}]."
-    )
+    let Words { files, pass_env, .. } = words;
+    format!("\nThe environment of {files} has no tokens and keys of yours: to pass {list} on, write {pass_env}=[{list}].")
 }
 
 /// True if the text contains the name as a whole word. A name without an underscore could be any word, so it counts only in

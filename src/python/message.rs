@@ -7,7 +7,7 @@ use serde::Serialize;
 const SIZE: u8 = b'#';
 
 /// A message from a worker.
-pub(super) struct Message {
+pub struct Message {
     /// JSON.
     pub line: Vec<u8>,
     /// The numbers of all columns, one column after another, little-endian.
@@ -65,16 +65,20 @@ fn size(line: &[u8]) -> (usize, usize) {
     size.unwrap_or((0, 0))
 }
 
-/// A request to call the function with this index. The seed of random numbers is a hash of the arguments and columns (FNV-1a), so it
-/// does not depend on who calls when.
+/// The seed of random numbers of a call with these arguments: a hash of them (FNV-1a), so it does not depend on who calls when.
+pub fn seed<'a>(arguments: impl IntoIterator<Item = &'a u8>) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    arguments.into_iter().fold(0xcbf2_9ce4_8422_2325_u64, mix)
+}
+
+/// A request to call the function with this index. It comes with the [`seed`] of the arguments and columns.
 ///
 /// # Errors
 /// If the arguments are no JSON.
-pub(super) fn request(function: usize, arguments: &impl Serialize, columns: &[&[f32]]) -> Result<Vec<u8>> {
+pub fn request(function: usize, arguments: &impl Serialize, columns: &[&[f32]]) -> Result<Vec<u8>> {
     let arguments = serde_json::to_vec(arguments).context("the arguments of a Python function are no JSON")?;
     let columns: Vec<u8> = columns.iter().copied().flatten().flat_map(|number| number.to_le_bytes()).collect();
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    let seed = arguments.iter().chain(&columns).fold(0xcbf2_9ce4_8422_2325_u64, mix);
+    let seed = seed(arguments.iter().chain(&columns));
     let size = if columns.is_empty() { String::new() } else { format!("{}{} ", char::from(SIZE), columns.len()) };
     let mut message = format!("{size}{{\"function\":{function},\"seed\":{seed},\"arguments\":").into_bytes();
     message.extend(arguments);

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 
 use super::message::{Message, Received};
 use super::printed::Printed;
+use super::words::Words;
 use crate::util::interrupt::Interrupt;
 
 /// The interval at which a waiting thread checks for an interrupt, and for a worker that is dead while a forked child holds its
@@ -28,9 +29,10 @@ const DYING_SLICE: Duration = Duration::from_millis(2);
 const GRACE: Duration = Duration::from_millis(200);
 const CHUNK: usize = 1 << 16;
 /// The largest size of a reply's line, which holds the scores of a batch.
-pub(super) const MOST_BYTES: usize = 64 << 20;
+pub const MOST_BYTES: usize = 64 << 20;
 
-pub(super) struct Worker {
+/// A running process.
+pub struct Worker {
     child: Child,
     group: Pid,
     requests: ChildStdin,
@@ -42,7 +44,7 @@ pub(super) struct Worker {
 }
 
 /// The reason why there is no reply. The worker is dead then.
-pub(super) enum Lost {
+pub enum Lost {
     Died(ExitStatus),
     /// The worker closed the pipe of replies without exiting.
     Closed,
@@ -55,19 +57,19 @@ pub(super) enum Lost {
 
 impl Worker {
     /// Starts a process in a process group of its own, with exactly the given environment.
-    pub fn spawn(python: &str, code: &str, environment: &[(OsString, OsString)]) -> Result<Self> {
+    pub fn spawn(python: &str, code: &str, environment: &[(OsString, OsString)], words: &'static Words) -> Result<Self> {
         let mut command = Command::new(python);
         command.args(["-u", "-c", code]).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().with_context(|| format!("cannot start \"{python}\" (reward.python)"))?;
+        let mut child = command.spawn().with_context(|| format!("cannot start \"{python}\" ({})", words.python))?;
         let group = Pid::from_child(&child);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(requests), Some(replies), Some(printed)) = pipes else { bail!("a process without pipes") };
         let nonblocking = ioctl_fionbio(&requests, true).and(ioctl_fionbio(&replies, true)).and(ioctl_fionbio(&printed, true));
-        let printed = Printed::new(printed);
+        let printed = Printed::new(printed, words.file);
         let worker =
             Self { child, group, requests, replies: Some(replies), received: Received::default(), printed, ended: false };
-        nonblocking.context("cannot use the pipes of a reward worker")?;
+        nonblocking.context("cannot use the pipes of a Python process")?;
         Ok(worker)
     }
 

@@ -1,8 +1,9 @@
 //! The output of user code, on whatever stream: it goes to the log, and its last lines go into error messages.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::process::ChildStderr;
+use std::os::fd::OwnedFd;
 
 const CHUNK: usize = 1 << 13;
 /// The number of lines kept for messages, and below the length of each.
@@ -15,19 +16,21 @@ const NO_LINE: usize = 1 << 16;
 const PRINTED_AT_ONCE: usize = 1 << 18;
 
 /// The pipe that receives both output streams of a process.
-pub(super) struct Printed {
-    pipe: Option<ChildStderr>,
+pub struct Printed {
+    pipe: Option<File>,
+    file: &'static str,
     partial: Vec<u8>,
     tail: VecDeque<String>,
 }
 
 impl Printed {
-    pub fn new(pipe: ChildStderr) -> Self {
-        Self { pipe: Some(pipe), partial: Vec::new(), tail: VecDeque::new() }
+    /// Reads this pipe, which does not block. `file` is what messages call a file of the user.
+    pub fn new(pipe: impl Into<OwnedFd>, file: &'static str) -> Self {
+        Self { pipe: Some(File::from(pipe.into())), file, partial: Vec::new(), tail: VecDeque::new() }
     }
 
     /// The pipe; `None` once it is closed.
-    pub fn pipe(&self) -> Option<&ChildStderr> {
+    pub fn pipe(&self) -> Option<&File> {
         self.pipe.as_ref()
     }
 
@@ -59,7 +62,7 @@ impl Printed {
         {
             let line: Vec<u8> = self.partial.drain(..=end).collect();
             let line: String = String::from_utf8_lossy(&line).trim_end().chars().take(LONGEST_LINE).collect();
-            tracing::debug!("a reward file prints: {line}");
+            tracing::debug!("{} prints: {line}", self.file);
             if self.tail.len() == TAIL {
                 self.tail.pop_front();
             }
