@@ -111,6 +111,11 @@ impl ChatTemplate {
         }
     }
 
+    /// True if the template has this text in its source.
+    pub fn has(&self, text: &str) -> bool {
+        self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
+    }
+
     /// True if the template marks what the assistant says (`{% generation %}`).
     pub fn marks(&self) -> bool {
         self.marks

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
+use super::agent_rows::{AGENT_NAME, AgentRows};
 use super::content;
 use super::media;
 use super::missing::{GROUND_TRUTH, with_remedies};
@@ -36,6 +37,8 @@ pub struct Prompt {
     pub ground_truth: Value,
     /// The row's extra_info, or `{}`.
     pub extra_info: Value,
+    /// The loop that the conversation runs in; empty in runs without agents.
+    pub agent: String,
     /// Every column of the row, if all are needed ([`RowNeeds::columns`]).
     pub columns: Map<String, Value>,
     /// The row's position in the concatenated files, from 0, counting rows that were filtered out.
@@ -127,6 +130,7 @@ pub struct PromptOptions {
     pub needs: RowNeeds,
     /// Further variables of the chat template.
     pub chat_kwargs: TemplateVariables,
+    pub agents: AgentRows,
 }
 
 /// The parts of a row that the rewards read.
@@ -148,7 +152,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let mut required = vec![options.prompt_key.as_str()];
     required.extend(needs.data_source.then_some(source));
     required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
-    let some = [&[source, REWARD_MODEL_KEY, "extra_info"], MEDIA_COLUMNS].concat();
+    let some = [&[source, REWARD_MODEL_KEY, "extra_info", AGENT_NAME], MEDIA_COLUMNS].concat();
     let settings =
         [("data.prompt_key", options.prompt_key.as_str()), ("data.reward_fn_key", source), (GROUND_TRUTH, REWARD_MODEL_KEY)];
     let rows = Rows::read(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
@@ -226,8 +230,24 @@ pub fn take_samples<T: Clone>(mut samples: Vec<T>, max: Option<usize>, shuffle: 
 }
 
 fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Prompt> {
-    let PromptText { ids, messages, text } = PromptText::of(row, &options.prompt_key, tokenizer, &options.chat_kwargs)?;
     let needs = options.needs;
+    let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
+    let (agent, no_extra) = (options.agents.agent(row)?, json!({}));
+    let tools = options.agents.tools(&agent, extra_info.unwrap_or(&no_extra))?;
+    let conversational = row.column(&options.prompt_key)?.is_array();
+    if tools.is_some() && !conversational {
+        bail!(
+            "column \"{}\" is text, and {agent} needs a list of messages, to which calls and answers are added",
+            options.prompt_key
+        );
+    }
+    let with_tools = tools.map(|tools| {
+        let mut variables = options.chat_kwargs.clone();
+        variables.insert("tools".to_owned(), tools.into());
+        variables
+    });
+    let variables = with_tools.as_ref().unwrap_or(&options.chat_kwargs);
+    let PromptText { ids, messages, text } = PromptText::of(row, &options.prompt_key, tokenizer, variables)?;
     let data_source = match needs.data_source {
         true => row.column(&options.reward_fn_key)?,
         false => row.values.get(&options.reward_fn_key).unwrap_or(&Value::Null),
@@ -239,17 +259,17 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
         true => row.column(REWARD_MODEL_KEY)?.get("ground_truth"),
         false => row.values.get(REWARD_MODEL_KEY).and_then(|column| column.get("ground_truth")).or(Some(&Value::Null)),
     };
-    let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
     Ok(Prompt {
         ids,
-        conversational: row.column(&options.prompt_key)?.is_array(),
+        conversational,
         messages,
         text,
         data_source: data_source.to_owned(),
         ground_truth: ground_truth
             .context("reward_model has no field ground_truth: give the answer that responses are compared with, or null for a row without one")?
             .clone(),
-        extra_info: extra_info.cloned().unwrap_or_else(|| json!({})),
+        extra_info: extra_info.cloned().unwrap_or(no_extra),
+        agent,
         columns: if needs.columns { row.values.clone() } else { Map::new() },
         index,
         place: (row.file.clone(), row.index),

@@ -112,6 +112,11 @@ impl ChatTemplates {
         Ok(self.choose(tools)?.marks())
     }
 
+    /// True if a template has this text in its source.
+    pub fn has(&self, text: &str) -> bool {
+        self.default.iter().chain(&self.tool_use).any(|template| template.has(text))
+    }
+
     fn choose(&self, tools: bool) -> Result<&ChatTemplate> {
         let Some(template) = self.tool_use.as_ref().filter(|_| tools).or(self.default.as_ref()) else {
             bail!(

@@ -267,6 +267,16 @@ impl Tokenizer {
         self.chat.render_marked(messages, variables)
     }
 
+    /// True if a chat template has this text in its source.
+    pub fn template_has(&self, text: &str) -> bool {
+        self.chat.has(text)
+    }
+
+    /// The tokenizer as its library has it.
+    pub(super) fn inner(&self) -> &tokenizers::Tokenizer {
+        &self.inner
+    }
+
     /// True if the chat template marks what the assistant says.
     ///
     /// # Errors

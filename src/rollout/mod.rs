@@ -7,7 +7,11 @@ pub mod native;
 pub mod sampling;
 
 mod engine;
+mod response;
+mod turns;
 
-pub use engine::{Engine, Finish, Finished, GenerationProgress, GenerationRequest, Response, Stops};
+pub use engine::{Engine, Finished, GenerationRequest};
 pub use native::NativeEngine;
+pub use response::{Finish, GenerationProgress, Response, Stops};
 pub use sampling::{Logprobs, Sampling, TokenRules};
+pub use turns::{Arrival, TurnRequest, TurnSettings, TurnStops, Turns};

@@ -2,6 +2,7 @@
 
 mod bfloat16;
 mod checkpoint;
+mod conversations;
 mod divergence;
 mod export;
 mod families;

@@ -29,6 +29,7 @@ fn prompt(ids: &[u32], text: &str, index: usize) -> Prompt {
         data_source: String::new(),
         ground_truth: Value::Null,
         extra_info: Value::Null,
+        agent: String::new(),
         conversational: true,
         columns: Default::default(),
         index,

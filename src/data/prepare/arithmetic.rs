@@ -152,7 +152,7 @@ impl Problem {
 }
 
 /// Draws `k` different numbers of 0..n in random order: Fisher–Yates on an array that is stored only where it was changed.
-fn choose(n: usize, k: usize, seed: u64) -> Vec<usize> {
+pub(super) fn choose(n: usize, k: usize, seed: u64) -> Vec<usize> {
     let mut stream = Stream::new(seed, "arithmetic", &[]);
     let mut moved: HashMap<usize, usize> = HashMap::new();
     let mut draw = |i: usize| {

@@ -1,4 +1,4 @@
-//! A tokenizer of single characters in Hugging Face's format, for arithmetic: no training, no download.
+//! Tokenizers of single characters, and of a few words, in Hugging Face's format: no training, no download.
 
 use std::path::Path;
 
@@ -16,23 +16,6 @@ const CHAT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] 
 
 /// Writes tokenizer.json and tokenizer_config.json (20 tokens). Both the tokenizers crate and transformers load them.
 pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
-    let tokens = SPECIAL.iter().map(ToString::to_string).chain(CHARACTERS.chars().map(String::from));
-    let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
-    let added = |(id, token)| {
-        json!({"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
-               "normalized": false, "special": true})
-    };
-    let tokenizer = json!({
-        "version": "1.0",
-        "truncation": null,
-        "padding": null,
-        "added_tokens": SPECIAL.iter().enumerate().map(added).collect::<Vec<_>>(),
-        "normalizer": null,
-        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false},
-        "post_processor": null,
-        "decoder": {"type": "Fuse"},
-        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"},
-    });
     let config = json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
         "pad_token": "<pad>",
@@ -43,7 +26,40 @@ pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
         "clean_up_tokenization_spaces": false,
         "model_max_length": 1024,
     });
-    for (name, value) in [("tokenizer.json", tokenizer), ("tokenizer_config.json", config)] {
+    write_tokenizer(folder, &SPECIAL, &[], CHARACTERS.chars(), &config)
+}
+
+/// Writes a tokenizer whose ids are the special tokens, then `words` that are read and written as one token each, then single characters.
+/// One of the special tokens is `<unk>`.
+///
+/// # Errors
+/// If a file cannot be written.
+pub(super) fn write_tokenizer(
+    folder: &Path,
+    special: &[&str],
+    words: &[&str],
+    characters: impl Iterator<Item = char>,
+    config: &Value,
+) -> Result<()> {
+    let whole = || special.iter().map(|token| (*token, true)).chain(words.iter().map(|word| (*word, false)));
+    let tokens = whole().map(|(token, _)| token.to_owned()).chain(characters.map(String::from));
+    let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
+    let added = |(id, (token, is_special))| {
+        json!({"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
+               "normalized": false, "special": is_special})
+    };
+    let tokenizer = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": whole().enumerate().map(added).collect::<Vec<_>>(),
+        "normalizer": null,
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false},
+        "post_processor": null,
+        "decoder": {"type": "Fuse"},
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"},
+    });
+    for (name, value) in [("tokenizer.json", &tokenizer), ("tokenizer_config.json", config)] {
         write_atomic(&folder.join(name), format!("{value:#}\n").as_bytes())?;
     }
     Ok(())

@@ -8,6 +8,8 @@ pub mod char_tokenizer;
 pub mod schema;
 
 mod arithmetic_answers;
+mod calculator;
+mod calculator_tokenizer;
 mod dapo_math;
 mod geo3k;
 mod gsm8k;
@@ -26,8 +28,16 @@ pub use preparer::{PrepareArgs, PrepareReport, Preparer};
 pub use schema::{VerlRow, write_rows};
 
 /// All data sets.
-pub static PREPARERS: &[&Preparer] =
-    &[&gsm8k::GSM8K, &math::MATH, &dapo_math::DAPO_MATH, &geo3k::GEO3K, &hh_rlhf::HH_RLHF, &tldr::TLDR, &arithmetic::ARITHMETIC];
+pub static PREPARERS: &[&Preparer] = &[
+    &gsm8k::GSM8K,
+    &math::MATH,
+    &dapo_math::DAPO_MATH,
+    &geo3k::GEO3K,
+    &hh_rlhf::HH_RLHF,
+    &tldr::TLDR,
+    &arithmetic::ARITHMETIC,
+    &calculator::CALCULATOR,
+];
 
 /// The preparer of that name.
 pub fn find(name: &str) -> Result<&'static Preparer> {

@@ -34,7 +34,15 @@ impl VerlRow {
 /// # Errors
 /// If there are no rows, or the file cannot be written.
 pub fn write_rows(path: &Path, rows: Vec<VerlRow>) -> Result<()> {
-    write_beside(&Table::without_columns(rows.len())?, &[], path, rows)
+    write_with(path, rows, &[])
+}
+
+/// Writes `rows` as [`write_rows`] does, with further columns of as many values.
+///
+/// # Errors
+/// Those of [`write_rows`].
+pub(super) fn write_with(path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value])]) -> Result<()> {
+    write_all(&Table::without_columns(rows.len())?, &[], path, rows, more)
 }
 
 /// Writes `rows` beside the columns of a table with as many rows, but for those `left_out`: what `datasets.map` does in verl's
@@ -43,6 +51,10 @@ pub fn write_rows(path: &Path, rows: Vec<VerlRow>) -> Result<()> {
 /// # Errors
 /// Those of [`write_rows`].
 pub(super) fn write_beside(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>) -> Result<()> {
+    write_all(table, left_out, path, rows, &[])
+}
+
+fn write_all(table: &Table, left_out: &[&str], path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value])]) -> Result<()> {
     if rows.is_empty() {
         bail!("{}: there are no rows to write", path.display());
     }
@@ -54,12 +66,13 @@ pub(super) fn write_beside(table: &Table, left_out: &[&str], path: &Path, rows: 
         models.push(json!({"style": row.style, "ground_truth": row.ground_truth}));
         extras.push(row.extra_info);
     }
-    let columns: [(&str, &[Value]); 5] = [
+    let mut columns: Vec<(&str, &[Value])> = vec![
         ("data_source", &sources),
         ("prompt", &prompts),
         ("ability", &abilities),
         ("reward_model", &models),
         ("extra_info", &extras),
     ];
+    columns.extend(more);
     table.write_columns(path, left_out, &columns)
 }

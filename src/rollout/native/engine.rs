@@ -3,8 +3,9 @@
 use anyhow::{Result, bail};
 
 use super::generation::{BatchLimits, Generation};
+use super::listed::Listed;
 use crate::model::{CausalLm, DecoderConfig};
-use crate::rollout::{Engine, GenerationRequest, Response};
+use crate::rollout::{Engine, GenerationRequest, Response, TurnSettings, Turns};
 
 /// Settings of the native engine.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +55,17 @@ impl NativeEngine {
 
 impl Engine for NativeEngine {
     fn generate(&mut self, model: &CausalLm, request: &GenerationRequest) -> Result<Vec<Response>> {
-        let budgets = self.budgets(&model.config, request)?;
-        let limits = BatchLimits { sequences: self.max_num_seqs, prompt_tokens: self.max_num_batched_tokens };
-        Ok(Generation::new(limits, model, request, budgets).run())
+        let listed = Listed::new(request, &self.budgets(&model.config, request)?);
+        let GenerationRequest { eos, stops, rules, .. } = *request;
+        let progress = |done| listed.progress(done);
+        let settings = TurnSettings { eos, stops, rules, progress: Some(&progress), token: None };
+        self.converse(model, &settings, &listed)?;
+        Ok(listed.responses())
+    }
+
+    fn converse(&mut self, model: &CausalLm, settings: &TurnSettings, turns: &dyn Turns) -> Result<()> {
+        let (sequences, tokens, longest) = (self.max_num_seqs, self.max_num_batched_tokens, self.longest(&model.config)?);
+        Generation::new(BatchLimits { sequences, tokens, longest }, model, settings, turns).run();
+        Ok(())
     }
 }

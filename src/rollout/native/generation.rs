@@ -1,4 +1,5 @@
-//! One call of the engine: prompts are prefilled, their samples decode together, and each that ends makes room for the next.
+//! One call of the engine: new sequences are prefilled, all decode together, and each whose turn ends makes room for the next. It keeps its
+//! blocks of the cache until it goes on or is over.
 
 use std::collections::VecDeque;
 
@@ -6,127 +7,161 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::running::Running;
+use super::waiting::{Beginning, Parked, Waiting};
 use crate::model::CausalLm;
 use crate::model::device::is_cpu;
 use crate::model::kv_cache::{BlockTable, KvCache, place};
 use crate::model::ops::{BLOCK, Packed, index};
 use crate::rollout::sampling::sample_on_device;
-use crate::rollout::{GenerationProgress, GenerationRequest, Response};
+use crate::rollout::{Arrival, Finish, GenerationProgress, Response, TurnRequest, TurnSettings, Turns};
 
-/// The number of sequences that decode together, and of prompt tokens that are prefilled together.
+/// The bounds of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
+    /// The number of sequences that decode together. As many again may be between two turns.
     pub sequences: usize,
-    pub prompt_tokens: usize,
+    /// The number of tokens of prompts, and of what is put between turns, that are worked on together.
+    pub tokens: usize,
+    /// The number of tokens of a sequence.
+    pub longest: usize,
 }
 
-/// A prompt whose samples are being admitted.
+/// A beginning whose sequences are being admitted.
 struct Prefilled {
-    prompt: usize,
-    /// The logits of the first response token.
+    beginning: Beginning,
+    /// The logits of the first token of each.
     logits: Vec<f32>,
     table: BlockTable,
-    /// The number of samples admitted.
-    admitted: usize,
 }
 
 /// The state of one call of the engine.
 pub struct Generation<'a> {
     limits: BatchLimits,
     model: CausalLm,
-    request: &'a GenerationRequest<'a>,
-    /// The number of tokens that the response to each prompt may have.
-    budgets: Vec<usize>,
+    settings: &'a TurnSettings<'a>,
+    turns: &'a dyn Turns,
     cache: KvCache,
-    /// The prompts that have not been prefilled.
-    waiting: VecDeque<usize>,
+    waiting: Waiting,
     ready: VecDeque<Prefilled>,
     running: Vec<Running>,
-    responses: Vec<Option<Response>>,
     progress: GenerationProgress,
     /// The logits of a pass; kept between steps to reuse the memory.
     logits: Vec<f32>,
 }
 
 impl<'a> Generation<'a> {
-    /// Prepares a call. `budgets`: the number of tokens that the response to each prompt may have.
-    pub fn new(limits: BatchLimits, model: &CausalLm, request: &'a GenerationRequest, budgets: Vec<usize>) -> Self {
+    /// Prepares a call.
+    pub fn new(limits: BatchLimits, model: &CausalLm, settings: &'a TurnSettings<'a>, turns: &'a dyn Turns) -> Self {
         Self {
             limits,
             model: model.inference(),
-            request,
-            budgets,
+            settings,
+            turns,
             cache: model.cache(),
-            waiting: by_length(request.prompts),
+            waiting: Waiting::default(),
             ready: VecDeque::new(),
             running: Vec::new(),
-            responses: vec![None; request.prompts.len() * request.n],
-            progress: GenerationProgress { finished: 0, total: request.prompts.len() * request.n, tokens: 0 },
+            progress: GenerationProgress { finished: 0, total: 0, tokens: 0 },
             logits: Vec::new(),
         }
     }
 
-    /// Runs every sample to its end and returns the responses, those of one prompt together.
-    pub fn run(mut self) -> Vec<Response> {
-        while self.admit() {
-            self.step();
+    /// Runs until no turn will come any more.
+    pub fn run(mut self) {
+        let (mut more, mut is_idle) = (true, true);
+        while more || !is_idle {
+            if more {
+                match self.turns.arrived(is_idle) {
+                    Some(arrivals) => arrivals.into_iter().for_each(|arrival| self.take_in(arrival)),
+                    None => more = false,
+                }
+            }
+            is_idle = !self.admit();
+            if !is_idle {
+                self.step();
+            }
+        }
+        for (_, parked) in std::mem::take(&mut self.waiting.parked) {
+            self.cache.release(parked.table);
         }
         debug_assert_eq!(self.cache.used(), 0, "every block was given back");
-        self.responses.into_iter().map(|r| r.expect("every sample was admitted and ran to its end")).collect()
     }
 
-    /// Fills the free places; returns true if any sequence is running.
+    fn take_in(&mut self, arrival: Arrival) {
+        self.progress.total += usize::from(arrival.turn.is_some());
+        if let Some(table) = self.waiting.take_in(arrival) {
+            self.cache.release(table);
+        }
+    }
+
+    /// Fills the free places; returns true if any sequence is running. Those that go on come first: their blocks are taken already.
     fn admit(&mut self) -> bool {
         loop {
-            let free = self.limits.sequences - self.running.len();
-            if free == 0 || self.ready.is_empty() && self.waiting.is_empty() {
+            let mut free = self.limits.sequences.saturating_sub(self.running.len());
+            while free > 0
+                && let Some((sequence, parked, turn)) = self.waiting.going_on.pop_front()
+            {
+                self.go_on(sequence, parked, turn);
+                free -= 1;
+            }
+            free = free.min((2 * self.limits.sequences).saturating_sub(self.waiting.open));
+            if free == 0 || self.ready.is_empty() && self.waiting.new.is_empty() {
                 return !self.running.is_empty();
             }
             if self.ready.is_empty() {
-                self.prefill(free.div_ceil(self.request.n));
+                self.prefill(free);
             }
-            let (request, cache, budgets) = (self.request, &mut self.cache, &self.budgets);
+            let (settings, cache, longest) = (self.settings, &mut self.cache, self.limits.longest);
             let mut admitted: Vec<(Running, &[f32])> = Vec::new();
-            for Prefilled { prompt, logits, table, admitted: done } in &mut self.ready {
-                let samples = *done..request.n.min(*done + free - admitted.len());
-                *done = samples.end;
-                let len = request.prompts[*prompt].len();
-                let forks = cache.fork(table, len, samples.len());
-                admitted.extend(
-                    samples.zip(forks).map(|(sample, fork)| {
-                        (Running::new(*prompt, sample, budgets[*prompt], fork, request), logits.as_slice())
-                    }),
-                );
+            for Prefilled { beginning, logits, table } in &mut self.ready {
+                let count = beginning.sequences.len().min(free - admitted.len());
+                let len = beginning.ids.len();
+                let forks = cache.fork(table, len, count);
+                let begun = beginning.sequences.drain(..count).zip(forks);
+                admitted.extend(begun.map(|((sequence, turn), fork)| {
+                    let most = turn.sampling.max_tokens.min(longest - len);
+                    (Running::new(sequence, turn, fork, len, most), logits.as_slice())
+                }));
             }
+            self.waiting.open += admitted.len();
             let first = self.running.len();
             let drawn = admitted.into_par_iter().map(|(mut sequence, logits)| {
-                sequence.draw(&mut logits.to_vec(), request);
+                sequence.draw(&mut logits.to_vec(), settings);
                 sequence
             });
             self.running.par_extend(drawn);
-            while self.ready.front().is_some_and(|prompt| prompt.admitted == request.n)
-                && let Some(prompt) = self.ready.pop_front()
+            while self.ready.front().is_some_and(|prefilled| prefilled.beginning.sequences.is_empty())
+                && let Some(prefilled) = self.ready.pop_front()
             {
-                self.cache.release(prompt.table);
+                self.cache.release(prefilled.table);
             }
             self.collect(first);
         }
     }
 
-    /// Prefills up to `count` waiting prompts together: as many as the budget of tokens allows, but at least one.
+    /// Prefills waiting beginnings together: as many as give `count` sequences and the budget of tokens allows, but at least one. Those that
+    /// leave no room for a token end at once.
     fn prefill(&mut self, count: usize) {
-        let (mut layout, mut taken) = (Packed::default(), Vec::new());
-        while let Some(&prompt) = self.waiting.front() {
-            let len = self.request.prompts[prompt].len();
-            let fits = taken.is_empty() || layout.rows() + len <= self.limits.prompt_tokens;
-            if taken.len() == count || !fits {
+        let (mut layout, mut taken, mut sequences) = (Packed::default(), Vec::new(), 0);
+        while let Some(Beginning { ids, .. }) = self.waiting.new.front() {
+            let len = ids.len();
+            let fits = taken.is_empty() || layout.rows() + len <= self.limits.tokens;
+            if len < self.limits.longest && (sequences >= count || !fits) {
                 break;
             }
+            let Some(beginning) = self.waiting.new.pop_front() else { break };
+            if len >= self.limits.longest {
+                beginning.sequences.iter().for_each(|(sequence, _)| self.turns.ended(*sequence, Response::none()));
+                continue;
+            }
             layout.push(len, &[]);
-            self.waiting.pop_front();
-            taken.push(prompt);
+            sequences += beginning.sequences.len();
+            taken.push(beginning);
         }
-        let prompts = || taken.iter().map(|&prompt| self.request.prompts[prompt]);
+        if taken.is_empty() {
+            return;
+        }
+        let prompts = || taken.iter().map(|beginning| &beginning.ids);
         self.cache.reserve(prompts().map(|ids| ids.len().div_ceil(BLOCK)).sum());
         let (mut tables, mut places, mut last) = (Vec::new(), Vec::new(), Vec::new());
         for ids in prompts() {
@@ -136,75 +171,119 @@ impl<'a> Generation<'a> {
             last.push(places.len() - 1);
             tables.push(table);
         }
-        let ids: Vec<u32> = prompts().flatten().copied().collect();
+        let ids: Vec<u32> = prompts().flat_map(|ids| ids.iter().copied()).collect();
         let hidden = self.model.prefill(&ids, &layout.into(), &places.into(), &mut self.cache);
         let last = hidden.select(0, index(last.into_iter(), &self.model.device));
         self.model.logits(last, &mut self.logits);
         let rows = self.logits.chunks_exact(self.model.config.vocab_size);
-        for ((prompt, table), logits) in taken.into_iter().zip(tables).zip(rows) {
-            self.ready.push_back(Prefilled { prompt, logits: logits.to_vec(), table, admitted: 0 });
+        for ((beginning, table), logits) in taken.into_iter().zip(tables).zip(rows) {
+            self.ready.push_back(Prefilled { beginning, logits: logits.to_vec(), table });
         }
     }
 
-    /// Decodes one token of every running sequence.
-    fn step(&mut self) {
-        for sequence in &mut self.running {
-            let len = sequence.position() + 1;
-            self.cache.extend(&mut sequence.table, len);
+    /// Begins a further turn of a sequence. Of what the cache has, the part stays that the new tokens begin with; the last token is worked on
+    /// in any case, because the next is drawn from its hidden state.
+    fn go_on(&mut self, sequence: usize, parked: Parked, turn: TurnRequest) {
+        let room = self.limits.longest.saturating_sub(turn.ids.len());
+        if room == 0 {
+            self.waiting.parked.insert(sequence, parked);
+            self.turns.ended(sequence, Response::none());
+            return;
         }
-        let ids: Vec<u32> = self.running.iter().map(Running::last).collect();
-        let positions: Vec<usize> = self.running.iter().map(Running::position).collect();
-        let tables: Vec<&[usize]> = self.running.iter().map(|s| s.table.as_slice()).collect();
-        let hidden = self.model.decode(&ids, &positions, &tables, &mut self.cache);
+        let Parked { mut table, ids } = parked;
+        let common = ids.iter().zip(turn.ids.iter()).take_while(|(old, new)| old == new).count();
+        let kept = common.min(turn.ids.len() - 1);
+        if kept < ids.len() {
+            // Others may share the blocks that are written to from here on.
+            let own = self.cache.fork(&table, kept, 1).pop().unwrap_or_default();
+            self.cache.release(std::mem::replace(&mut table, own));
+        }
+        let most = turn.sampling.max_tokens.min(room);
+        self.running.push(Running::new(sequence, turn, table, kept, most));
+    }
+
+    /// Works on the next token of every running sequence, or on several of one that has just gone on, and draws the next of those that
+    /// lack none.
+    fn step(&mut self) {
+        // One row for each at least; what is left of the budget goes to the first that lack more.
+        let mut budget = self.limits.tokens.saturating_sub(self.running.len());
+        let (mut ids, mut positions, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        for sequence in &mut self.running {
+            let most = sequence.behind().min(1 + budget);
+            budget -= most - 1;
+            for (id, position) in sequence.take(most) {
+                ids.push(id);
+                positions.push(position);
+            }
+            self.cache.extend(&mut sequence.table, positions[positions.len() - 1] + 1);
+            rows.push(most);
+        }
+        let tables = self.running.iter().zip(&rows).flat_map(|(s, &rows)| std::iter::repeat_n(s.table.as_slice(), rows));
+        let hidden = self.model.decode(&ids, &positions, &tables.collect::<Vec<_>>(), &mut self.cache);
+        let ends = rows.iter().scan(0, |end, rows| {
+            *end += rows;
+            Some(*end - 1)
+        });
+        let last: Vec<usize> = ends.zip(&self.running).filter(|(_, s)| s.behind() == 0).map(|(last, _)| last).collect();
+        if last.is_empty() {
+            return;
+        }
+        let hidden = match last.len() == ids.len() {
+            true => hidden,
+            false => hidden.select(0, index(last.into_iter(), &self.model.device)),
+        };
         self.draw(hidden);
         self.collect(0);
     }
 
-    /// Draws the next token of every running sequence from its hidden state [rows, h].
+    /// Draws the next token of every running sequence that lacks none, from its hidden state [rows, h].
     fn draw(&mut self, hidden: Tensor<2>) {
-        let (request, vocab) = (self.request, self.model.config.vocab_size);
-        let plain = request.sampling.is_plain(vocab) && request.rules.is_none();
-        let plain = plain && !self.running.iter().any(|sequence| sequence.forbids(request));
+        let (settings, vocab) = (self.settings, self.model.config.vocab_size);
+        let mut drawing: Vec<&mut Running> = self.running.iter_mut().filter(|sequence| sequence.behind() == 0).collect();
         // Copying all logits from a GPU would take longer than computing them.
-        if plain && !is_cpu(&self.model.device) {
-            let u: Vec<f64> = self.running.iter_mut().map(Running::uniform).collect();
-            let drawn = sample_on_device(self.model.logits_on_device(hidden), &request.sampling, &u);
-            let rows = self.running.iter_mut().zip(drawn);
-            rows.for_each(|(sequence, drawn)| sequence.push(drawn, request));
+        let sampling = *drawing[0].sampling();
+        if !is_cpu(&self.model.device)
+            && drawing.iter().all(|sequence| sequence.is_plain(vocab, settings) && *sequence.sampling() == sampling)
+        {
+            let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
+            let drawn = sample_on_device(self.model.logits_on_device(hidden), &sampling, &u);
+            drawing.into_iter().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
             return;
         }
         self.model.logits(hidden, &mut self.logits);
-        let rows = self.running.par_iter_mut().zip(self.logits.par_chunks_exact_mut(vocab));
-        rows.for_each(|(sequence, logits)| sequence.draw(logits, request));
+        let rows = drawing.into_par_iter().zip(self.logits.par_chunks_exact_mut(vocab));
+        rows.for_each(|(sequence, logits)| sequence.draw(logits, settings));
     }
 
-    /// Removes the sequences that ended, looking at those from `first`, which have each drawn a token.
+    /// Hands over the turns that ended, of the sequences from `first`, and parks these.
     fn collect(&mut self, first: usize) {
-        self.progress.tokens += self.running.len() - first;
         let drawn = self.running.split_off(first);
         for mut sequence in drawn {
+            // A sequence that still lacks tokens has drawn none.
+            if let Some(token) = sequence.last().filter(|_| sequence.behind() == 1) {
+                self.progress.tokens += 1;
+                if let Some(tell) = self.settings.token {
+                    tell(sequence.sequence, token);
+                }
+            }
             let Some(finish) = sequence.finish else {
                 self.running.push(sequence);
                 continue;
             };
-            self.cache.release(std::mem::take(&mut sequence.table));
+            let (table, ids) = sequence.parked();
+            self.waiting.parked.insert(sequence.sequence, Parked { table, ids });
             self.progress.finished += 1;
-            let output = sequence.output;
-            let response = sequence.response(finish);
-            if let Some(tell) = self.request.finished {
-                tell(output, &response);
-            }
-            self.responses[output] = Some(response);
+            self.turns.ended(sequence.sequence, sequence.response(finish));
         }
-        if let Some(tell) = self.request.progress {
+        if let Some(tell) = self.settings.progress {
             tell(self.progress);
         }
     }
 }
 
-/// Prompt indices, longest first, so that the sequences that finish last start early.
-fn by_length(prompts: &[&[u32]]) -> VecDeque<usize> {
-    let mut order: Vec<usize> = (0..prompts.len()).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(prompts[i].len()));
-    order.into()
+impl Response {
+    /// A turn for which there was no room.
+    fn none() -> Self {
+        Self { ids: Vec::new(), log_probs: Vec::new(), rollout_log_probs: Vec::new(), finish: Finish::Length }
+    }
 }

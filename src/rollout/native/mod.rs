@@ -7,6 +7,8 @@
 
 mod engine;
 mod generation;
+mod listed;
 mod running;
+mod waiting;
 
 pub use engine::NativeEngine;

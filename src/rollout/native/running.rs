@@ -1,60 +1,71 @@
-//! A sequence that is being generated.
+//! A sequence whose turn is being generated.
 
 use crate::model::kv_cache::BlockTable;
 use crate::rollout::sampling::{Drawn, History, LogitChanges, sample};
-use crate::rollout::{Finish, GenerationRequest, Response, Stops};
-use crate::util::rng::Stream;
+use crate::rollout::{Finish, Response, Stops, TurnRequest, TurnSettings};
 
 pub struct Running {
-    /// The index of its response in the output: prompt · n + sample.
-    pub output: usize,
+    /// The number by which the source of turns knows it.
+    pub sequence: usize,
     /// Its blocks of the cache.
     pub table: BlockTable,
-    /// The number of tokens of its prompt.
-    prompt: usize,
-    /// The number of tokens that its response may have.
+    turn: TurnRequest,
+    /// The number of tokens, of all, whose keys and values the cache has.
+    cached: usize,
+    /// The number of tokens that the turn may have.
     most: usize,
-    stream: Stream,
     /// The tokens under penalties.
     history: History,
     ids: Vec<u32>,
     log_probs: Vec<f32>,
     rollout_log_probs: Vec<f32>,
-    /// Set when the response is complete.
+    /// Set when the turn is complete.
     pub finish: Option<Finish>,
 }
 
 impl Running {
-    pub fn new(prompt: usize, sample: usize, most: usize, table: BlockTable, request: &GenerationRequest) -> Self {
-        let ids = request.prompts[prompt];
-        Self {
-            output: prompt * request.n + sample,
-            table,
-            prompt: ids.len(),
-            most,
-            stream: (request.stream)(prompt, sample),
-            history: History::new(ids, &request.sampling),
-            ids: Vec::new(),
-            log_probs: Vec::new(),
-            rollout_log_probs: Vec::new(),
-            finish: None,
+    /// A turn of at most `most` tokens. The cache has the keys and values of its first `cached` tokens.
+    pub fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
+        let history = History::new(&turn.ids, &turn.sampling);
+        let (ids, log_probs, rollout_log_probs, finish) = Default::default();
+        Self { sequence, table, turn, cached, most, history, ids, log_probs, rollout_log_probs, finish }
+    }
+
+    /// The number of tokens so far, of the turn and before it.
+    fn len(&self) -> usize {
+        self.turn.ids.len() + self.ids.len()
+    }
+
+    /// The token at a position.
+    fn token(&self, position: usize) -> u32 {
+        match position.checked_sub(self.turn.ids.len()) {
+            None => self.turn.ids[position],
+            Some(own) => self.ids[own],
         }
     }
 
-    /// The last token, which is the input of the next step.
-    pub fn last(&self) -> u32 {
-        *self.ids.last().expect("admitted with its first token")
+    /// Takes up to `most` of the tokens whose keys and values the cache lacks, with their positions.
+    pub fn take(&mut self, most: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let first = self.cached;
+        self.cached = self.len().min(first + most);
+        (first..self.cached).map(|position| (self.token(position), position))
     }
 
-    /// The position of the last token.
-    pub fn position(&self) -> usize {
-        self.prompt + self.ids.len() - 1
+    /// The number of tokens whose keys and values the cache lacks; the next token is drawn when there are none.
+    pub fn behind(&self) -> usize {
+        self.len() - self.cached
+    }
+
+    /// Its blocks, and the tokens whose keys and values they hold.
+    pub fn parked(&mut self) -> (BlockTable, Vec<u32>) {
+        let ids = (0..self.cached).map(|position| self.token(position)).collect();
+        (std::mem::take(&mut self.table), ids)
     }
 
     /// Draws the next token; `logits` is scratch.
-    pub fn draw(&mut self, logits: &mut [f32], request: &GenerationRequest) {
-        let stops = if self.forbids(request) { request.eos } else { &[] };
-        let rules = request.rules;
+    pub fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings) {
+        let stops = if self.forbids(settings) { settings.eos } else { &[] };
+        let rules = settings.rules;
         let completing = rules.into_iter().flat_map(|rules| rules.forbidden_after(&self.ids));
         let forbidden: Vec<u32> = stops.iter().copied().chain(completing).collect();
         let changes = LogitChanges {
@@ -63,38 +74,52 @@ impl Running {
             biases: rules.map_or(&[], |rules| &rules.biases),
             seen: self.history.seen(),
         };
-        let drawn = sample(logits, &request.sampling, changes, || self.stream.uniform());
-        self.push(drawn, request);
+        let drawn = sample(logits, &self.turn.sampling, changes, || self.turn.stream.uniform());
+        self.push(drawn, settings);
+    }
+
+    /// True if a token can be drawn on the device that computed the logits, as [`Self::draw`] would draw it.
+    pub fn is_plain(&self, vocab: usize, settings: &TurnSettings) -> bool {
+        self.turn.sampling.is_plain(vocab) && settings.rules.is_none() && !self.forbids(settings)
     }
 
     /// True if stop tokens may not be drawn yet.
-    pub fn forbids(&self, request: &GenerationRequest) -> bool {
-        self.ids.len() < request.sampling.min_tokens && !request.eos.is_empty()
+    fn forbids(&self, settings: &TurnSettings) -> bool {
+        self.ids.len() < self.turn.sampling.min_tokens && !settings.eos.is_empty()
+    }
+
+    pub fn sampling(&self) -> &crate::rollout::Sampling {
+        &self.turn.sampling
     }
 
     /// The uniform number for the next token.
     pub fn uniform(&mut self) -> f64 {
-        self.stream.uniform()
+        self.turn.stream.uniform()
     }
 
     /// Appends a token that was drawn.
-    pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, request: &GenerationRequest) {
-        let sampling = &request.sampling;
-        let may_stop = self.ids.len() >= sampling.min_tokens;
+    pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, settings: &TurnSettings) {
+        let may_stop = self.ids.len() >= self.turn.sampling.min_tokens;
         self.ids.push(token);
         self.log_probs.push(log_prob);
         self.rollout_log_probs.push(rollout_log_prob);
         self.history.add(token);
-        let is_stop = request.eos.contains(&token);
+        let is_stop = settings.eos.contains(&token);
         let completes = |stops: Stops| may_stop && stops(&self.ids);
-        self.finish = if is_stop || request.stops.is_some_and(completes) {
+        let own = || self.turn.stops.as_ref().is_some_and(|stops| may_stop && stops(&self.ids));
+        self.finish = if is_stop || settings.stops.is_some_and(completes) || own() {
             Some(Finish::Stop)
         } else {
             (self.ids.len() >= self.most).then_some(Finish::Length)
         };
     }
 
-    /// The complete response.
+    /// The last token of the turn.
+    pub fn last(&self) -> Option<u32> {
+        self.ids.last().copied()
+    }
+
+    /// The complete turn.
     pub fn response(self, finish: Finish) -> Response {
         Response { ids: self.ids, log_probs: self.log_probs, rollout_log_probs: self.rollout_log_probs, finish }
     }

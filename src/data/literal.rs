@@ -1,0 +1,173 @@
+//! Text that stands for itself: encodes a text in which the control tokens that people or tools wrote are ordinary text, while
+//! those that the chat template wrote stay what they are.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use anyhow::{Result, anyhow, ensure};
+use tokenizers::{AddedToken, AddedVocabulary};
+
+use super::tokenizer::Tokenizer;
+
+/// A token in front of a part of a text, so that the part is not taken for the beginning of one: tokenizers of words write a space
+/// there. Unicode assigns the character to nothing, ever.
+const BEFORE: &str = "\u{fdd2}";
+
+/// Encodes text in which parts stand for themselves.
+pub struct Literal {
+    tokenizer: Tokenizer,
+    /// The texts of the control tokens, the longest first.
+    texts: Vec<String>,
+    ids: BTreeSet<u32>,
+    /// The tokenizer without control tokens; it has the size of a vocabulary, and few conversations need it.
+    bare: OnceLock<Result<Bare, String>>,
+}
+
+/// A tokenizer that knows no control token.
+struct Bare {
+    inner: tokenizers::Tokenizer,
+    before: u32,
+    /// The ids that it gives to other added tokens, and theirs.
+    ids: HashMap<u32, u32>,
+}
+
+impl Literal {
+    /// For a tokenizer. Its control tokens are those of the added tokens that are special, and those that the chat template writes
+    /// (`<tool_call>` is special in no tokenizer of Qwen's); runs of spaces are none.
+    pub fn new(tokenizer: &Tokenizer) -> Self {
+        let mut texts = Vec::new();
+        let mut ids = BTreeSet::new();
+        for (id, token) in tokenizer.inner().get_added_tokens_decoder() {
+            let is_space = token.content.chars().all(|c| c.is_whitespace() || c == '▁');
+            if !is_space && (token.special || tokenizer.template_has(&token.content)) {
+                texts.push(token.content);
+                ids.insert(id);
+            }
+        }
+        texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        Self { tokenizer: tokenizer.clone(), texts, ids, bare: OnceLock::new() }
+    }
+
+    /// The texts of the control tokens, the longest first.
+    pub fn control_texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// Returns the ids of [`Tokenizer::encode`], with the bytes in `literal` (ascending, none of them shared) read as if no control
+    /// token had their text.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot write a control token's text otherwise.
+    pub fn encode(&self, text: &str, literal: &[Range<usize>]) -> Result<Vec<u32>> {
+        // The control tokens outside of these parts are found with letters in place of the parts.
+        let mut filled = String::with_capacity(text.len());
+        let mut end = 0;
+        for part in literal {
+            filled.push_str(&text[end..part.start]);
+            filled.extend(std::iter::repeat_n('x', part.len()));
+            end = part.end;
+        }
+        filled.push_str(&text[end..]);
+        let (ids, bytes) = self.tokenizer.encode_with_bytes(&filled)?;
+        let mut out = Vec::with_capacity(ids.len());
+        let (mut start, mut first, mut next) = (0, 0, 0);
+        for (i, id) in ids.iter().enumerate().chain([(ids.len(), &u32::MAX)]) {
+            let is_end = i == ids.len();
+            if !is_end && !self.ids.contains(id) {
+                continue;
+            }
+            let until = if is_end { text.len() } else { bytes[i].start.max(start) };
+            let parts = literal[next..].iter().take_while(|part| part.start < until).count();
+            match &literal[next..next + parts] {
+                [] => out.extend(&ids[first..i]),
+                parts => out.extend(self.plain(text, start..until, parts)?),
+            }
+            next += parts;
+            if !is_end {
+                out.push(*id);
+                (start, first) = (bytes[i].end.max(until), i + 1);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The ids of a part of a text that has no control tokens beside those in `literal`, which are read as text.
+    fn plain(&self, text: &str, part: Range<usize>, literal: &[Range<usize>]) -> Result<Vec<u32>> {
+        let bare = self.bare.get_or_init(|| self.bare().map_err(|error| format!("{error:#}")));
+        let bare = bare.as_ref().map_err(|error| anyhow!("{error}"))?;
+        let ids = bare.encode(&text[part.clone()], part.start == 0)?;
+        if ids.iter().all(|id| !self.ids.contains(id)) {
+            return Ok(ids);
+        }
+        // The vocabularies of some models have the text of a control token as a word: then its characters are taken one by one.
+        let mut cuts = vec![part.start];
+        for range in literal {
+            let inside = text[range.clone()].char_indices().map(|(at, _)| range.start + at);
+            cuts.extend(inside.chain([range.end]));
+        }
+        cuts.push(part.end);
+        cuts.dedup();
+        let mut ids = Vec::new();
+        for cut in cuts.windows(2) {
+            ids.extend(bare.encode(&text[cut[0]..cut[1]], cut[0] == 0)?);
+        }
+        let control = ids.iter().find(|id| self.ids.contains(id));
+        ensure!(control.is_none(), "the tokenizer has no other tokens for a text that is a control token of its own");
+        Ok(ids)
+    }
+
+    fn bare(&self) -> Result<Bare> {
+        let whole = self.tokenizer.inner();
+        let mut kept: Vec<(u32, AddedToken)> = whole.get_added_tokens_decoder().into_iter().collect();
+        kept.retain(|(id, _)| !self.ids.contains(id));
+        kept.sort_by_key(|(id, _)| *id);
+        let mut vocabulary = AddedVocabulary::new();
+        let before = AddedToken::from(BEFORE, true).normalized(false);
+        let tokens = [before].into_iter().chain(kept.iter().map(|(_, token)| token.clone()));
+        vocabulary.add_tokens(tokens, whole.get_model(), whole.get_normalizer()).map_err(|error| anyhow!("{error}"))?;
+        let mut inner = whole.clone();
+        inner.with_added_vocabulary(vocabulary);
+        let before = inner.token_to_id(BEFORE).ok_or_else(|| anyhow!("the tokenizer takes no further token"))?;
+        let ids = kept.iter().filter_map(|(id, token)| Some((inner.token_to_id(&token.content)?, *id))).collect();
+        Ok(Bare { inner, before, ids })
+    }
+}
+
+impl Bare {
+    fn encode(&self, text: &str, is_first: bool) -> Result<Vec<u32>> {
+        let text = if is_first { text.to_owned() } else { format!("{BEFORE}{text}") };
+        let encoding = self.inner.encode_fast(text, false).map_err(|error| anyhow!("cannot tokenize: {error}"))?;
+        let ids = &encoding.get_ids()[usize::from(!is_first)..];
+        ensure!(!ids.contains(&self.before), "the text has the character U+FDD2, which is no character");
+        Ok(ids.iter().map(|id| *self.ids.get(id).unwrap_or(id)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Models of pieces have the text of a control token as a piece, and other added tokens keep their ids.
+    #[test]
+    fn a_piece_that_is_a_control_token_is_taken_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let pieces = ["<unk>", "</s>", "a", "<", "/", "s", ">", "b"];
+        let vocab: Vec<_> = pieces.iter().map(|piece| json!([piece, if piece.len() > 1 { 0.0 } else { -1.0 }])).collect();
+        let added = |id: u32, content: &str, special: bool| {
+            json!({"id": id, "content": content, "special": special, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false})
+        };
+        let tokens = [added(1, "</s>", true), added(8, "<|user|>", true), added(9, "  ", false)];
+        let whole = json!({"version": "1.0", "added_tokens": tokens, "model": {"type": "Unigram", "unk_id": 0, "vocab": vocab}});
+        std::fs::write(folder.path().join("tokenizer.json"), whole.to_string()).unwrap();
+        let literal = Literal::new(&Tokenizer::load(folder.path()).unwrap());
+        assert_eq!(literal.control_texts(), ["<|user|>", "</s>"]);
+        let text = "<|user|>a</s>  b</s>";
+        assert_eq!(literal.encode(text, &[]).unwrap(), [8, 2, 1, 9, 7, 1]);
+        assert_eq!(literal.encode(text, std::slice::from_ref(&(9..13))).unwrap(), [8, 2, 3, 4, 5, 6, 9, 7, 1]);
+        assert_eq!(literal.encode(text, &[9..13, 16..20]).unwrap(), [8, 2, 3, 4, 5, 6, 9, 7, 3, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Conversations of several turns on the native engine: their bits depend neither on their neighbours nor on the time that tools take, and
+//! the log-probabilities of every sampled token are those of the training pass over the whole sequence.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use burn::tensor::Device;
+use burnish::agent::{AgentLoop, Ask, Common, Conversations, End, Episode, Next};
+use burnish::model::{CausalLm, Init, Sequence};
+use burnish::rollout::{Engine, Finish, NativeEngine, Response, Sampling, TurnSettings};
+use burnish::util::rng::Stream;
+
+const SAMPLING: Sampling = Sampling { max_tokens: 24, ..Sampling::PLAIN };
+const ENGINE: NativeEngine = NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None };
+const TURNS: usize = 4;
+const CONVERSATIONS: usize = 12;
+const EOS: [u32; 8] = [0, 30, 60, 90, 120, 150, 180, 210];
+
+/// A conversation whose tool answers with some tokens after some time; before its last turn it takes some tokens back.
+struct Scripted {
+    place: usize,
+    delay: fn(usize, usize) -> u64,
+    prompt: usize,
+    ids: Vec<u32>,
+    sampled: Vec<bool>,
+    log_probs: Vec<f32>,
+    turns: usize,
+}
+
+impl Scripted {
+    fn new(place: usize, delay: fn(usize, usize) -> u64) -> Self {
+        // Groups of three begin alike; some prompts fill a block of the cache.
+        let ids: Vec<u32> = (0..[16, 5, 33, 1][place / 3]).map(|j| (place as u32 / 3 * 31 + j * 17) % 256).collect();
+        Self { place, delay, prompt: ids.len(), sampled: Vec::new(), log_probs: Vec::new(), ids, turns: 0 }
+    }
+
+    fn push(&mut self, ids: &[u32], log_probs: Option<&[f32]>) {
+        self.ids.extend(ids);
+        self.sampled.extend(vec![log_probs.is_some(); ids.len()]);
+        self.log_probs.extend(log_probs.map_or_else(|| vec![0.0; ids.len()], <[f32]>::to_vec));
+    }
+}
+
+impl AgentLoop for Scripted {
+    fn next(&mut self, turn: Option<Response>) -> anyhow::Result<Next> {
+        if let Some(turn) = turn {
+            self.push(&turn.ids, Some(&turn.log_probs));
+            self.turns += 1;
+            if self.turns == TURNS {
+                return Ok(Next::End);
+            }
+            std::thread::sleep(Duration::from_millis((self.delay)(self.place, self.turns)));
+            if self.turns == TURNS - 1 {
+                let left = self.sampled.len() - self.place.min(self.sampled.len() - 1);
+                self.ids.truncate(self.prompt + left);
+                self.sampled.truncate(left);
+                self.log_probs.truncate(left);
+            }
+            let count = self.place * self.turns * 5 % 23;
+            let context: Vec<u32> = (0..count).map(|j| (self.place * 7 + j * 13) as u32 % 256).collect();
+            self.push(&context, None);
+        }
+        Ok(Next::Generate(Ask { ids: self.ids.clone(), max_tokens: 6 + self.place }))
+    }
+
+    fn finish(self: Box<Self>) -> Episode {
+        let (prompt, ids) = self.ids.split_at(self.prompt);
+        Episode {
+            prompt: prompt.to_vec(),
+            ids: ids.to_vec(),
+            sampled: self.sampled,
+            rollout_log_probs: self.log_probs.clone(),
+            log_probs: self.log_probs,
+            finish: Finish::Stop,
+            end: End::Answer,
+            messages: Vec::new(),
+            assistant_turns: self.turns,
+            user_turns: self.turns - 1,
+            calls: Vec::new(),
+            rewards: Vec::new(),
+            score: None,
+            extra: Default::default(),
+            unreadable_calls: 0,
+            dropped_calls: 0,
+            waited: 0.0,
+        }
+    }
+}
+
+fn converse(model: &CausalLm, mut engine: NativeEngine, delay: fn(usize, usize) -> u64) -> Vec<Episode> {
+    let episodes = Mutex::new(BTreeMap::new());
+    let loops = (0..CONVERSATIONS).map(|place| Box::new(Scripted::new(place, delay)) as Box<dyn AgentLoop>).collect();
+    let common = Common {
+        sampling: SAMPLING,
+        stream: &|conversation, turn| Stream::new(7, "rollout", &[conversation as u64, turn as u64]),
+        finished: &|place, episode| _ = episodes.lock().unwrap().insert(place, episode),
+        waiting: &|| {},
+    };
+    let settings = TurnSettings { eos: &EOS, stops: None, rules: None, progress: None, token: None };
+    Conversations::run(loops, common, |turns| engine.converse(model, &settings, turns)).unwrap();
+    episodes.into_inner().unwrap().into_values().collect()
+}
+
+#[test]
+fn a_conversation_depends_on_itself_alone_and_is_what_training_sees() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
+    let model = CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap();
+    let together = converse(&model, ENGINE, |_, _| 0);
+    assert_eq!(together.len(), CONVERSATIONS);
+    let delays: [fn(usize, usize) -> u64; 2] =
+        [|place, turn| (place * 37 + turn * 11) as u64 % 30, |place, _| 40 * (place % 2) as u64];
+    for delay in delays {
+        assert_eq!(converse(&model, ENGINE, delay), together, "tools that take their time");
+    }
+    for max_num_seqs in [1, 3, 5] {
+        let few = converse(&model, NativeEngine { max_num_seqs, ..ENGINE }, |place, _| place as u64 % 4);
+        assert_eq!(few, together, "{max_num_seqs} side by side");
+    }
+    for max_num_batched_tokens in [1, 20] {
+        let engine = NativeEngine { max_num_batched_tokens, ..ENGINE };
+        assert_eq!(converse(&model, engine, |_, _| 0), together, "{max_num_batched_tokens} tokens in a pass");
+    }
+    for episode in &together {
+        let sequence = Sequence { prompt: &episode.prompt, response: &episode.ids };
+        let stats = model.token_stats(&[sequence], SAMPLING.temperature, None);
+        let sampled = episode.sampled.iter().zip(episode.log_probs.iter().zip(&stats.log_prob)).filter(|(sampled, _)| **sampled);
+        for (_, (a, b)) in sampled {
+            // Both are float32, with sums over up to 150 positions in another order.
+            assert!((a - b).abs() < 1e-5 * (1.0 + a.abs()), "{a} while sampling, {b} in training");
+        }
+    }
+}
