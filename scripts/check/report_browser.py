@@ -159,6 +159,23 @@ class Check:
     def has_samples(self):
         return any(run["samples"] for run in self.runs)
 
+    def conversations(self):
+        """Turns with their calls folded; what was not sampled is grey, whatever tokens are tinted by."""
+        talks = [s for run in self.runs for s in run["samples"] if s.get("messages")]
+        if not talks:
+            return
+        b, last = self.browser, max(s["step"] for s in talks)
+        for tint in ("advantage", "probability"):
+            self.open(f"#kind={next(s['kind'] for s in talks if s['step'] == last)}&step={last}&tint={tint}")
+            counts = b.js("[...document.querySelectorAll('.sample')].filter(s => s.querySelector('.turns')).map(s => [s.querySelectorAll('.token.context').length, s.querySelectorAll('.token.context[data-tint=up], .token.context[data-tint=down], .token.context[data-tint=doubt]').length, s.querySelectorAll('.token').length])")
+            self.that(f"conversations: grey tokens have no tint by {tint}", counts and all(0 < grey < all_ and tinted == 0 for grey, tinted, all_ in counts), counts)
+        folded = b.js("[...document.querySelectorAll('.turns details')].map(d => d.open)")
+        calls = b.js("[...document.querySelectorAll('.turns summary .who')].map(e => e.textContent)")
+        self.that("conversations: calls and their answers are folded", folded and not any(folded) and any(c.startswith("call of ") for c in calls) and any(c.startswith("answer") for c in calls), calls[:4])
+        self.that("conversations: the prompt is shown once", b.js("[...document.querySelectorAll('.turns .turn > .who')].every(e => e.textContent !== 'user')"))
+        b.click(".turns summary")
+        self.that("conversations: a click unfolds a call", b.js("document.querySelector('.turns details').open && document.querySelector('.turns details pre').offsetHeight > 0"))
+
     def samples(self):
         if not self.has_samples():
             print("skip  this report has no samples")
@@ -198,6 +215,7 @@ class Check:
         if steps:
             self.open(f"#kind=train&step={max(steps)}")
             self.that("tokens are tinted by advantage", b.js("document.querySelectorAll('.tokens .token[data-tint=up], .tokens .token[data-tint=down]').length") > 0)
+        self.conversations()
         self.quiet("samples")
 
     def hostile(self):
@@ -208,6 +226,9 @@ class Check:
         run["metrics"]["series"][f"hostile/{HOSTILE}"] = run["metrics"]["series"][next(iter(run["metrics"]["series"]))]
         run["config"] = run["config"] + [{"key": HOSTILE, "value": HOSTILE, "from": HOSTILE}]
         base = run["samples"][-1] if run["samples"] else {"step": 1, "kind": "train", "score": 1.0}
+        call = {"function": {"name": HOSTILE, "arguments": HOSTILE}}
+        talk = {"messages": [{"role": HOSTILE, "content": HOSTILE, "reasoning_content": HOSTILE, "tool_calls": [call, None]}, None, {"role": "tool", "content": [None, {"text": HOSTILE}]}], "end": HOSTILE}
+        base = {**base, **(talk if base.get("messages") else {}), "asked": 0, "sampled": [1, 0]}
         run["samples"] = run["samples"] + [{**base, "prompt": HOSTILE, "response": HOSTILE, "ground_truth": HOSTILE, "data_source": HOSTILE, "components": {HOSTILE: 1.0},
                                             "tokens": [HOSTILE, "x"], "log_probs": [-1.0, "-Infinity"], "advantages": [0.5, "NaN"], "advantage": 0.5}]
         page, new = pathlib.Path(self.path).read_text(), json.dumps(data).replace("<", "\\u003c")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a report of runs that never were, to look at the page of `trainer report` and to test it.
 
-    scripts/check/report_sample.py OUT.html [--runs 2] [--steps 400] [--kind ppo|trl|sft|bare] [--state finished] [--no-samples] [--watch] [--json OUT.json]
+    scripts/check/report_sample.py OUT.html [--runs 2] [--steps 400] [--kind ppo|agent|trl|sft|bare] [--state finished] [--no-samples] [--watch] [--json OUT.json]
 
 The data follows the contract of the page: what `trainer report` puts into its element `data`. Needs Python alone.
 """
@@ -177,6 +177,21 @@ def sample(rng, step, kind, skill, prompt, hostile):
     }
 
 
+def conversation(one):
+    """The sample as a conversation: a tool said the middle third of its tokens."""
+    third = len(one["tokens"]) // 3
+    parts = ["".join(one["tokens"][i * third : None if i == 2 else (i + 1) * third]) for i in range(3)]
+    call = {"type": "function", "function": {"name": "calculator", "arguments": {"expression": one["prompt"].split("\n")[-1], "note": "</script><b>"}}}
+    messages = [
+        {"role": "system", "content": "You have tools."}, {"role": "user", "content": one["prompt"]}, {"role": "assistant", "content": parts[0], "tool_calls": [call]},
+        {"role": "tool", "name": "calculator", "content": parts[1]}, {"role": "assistant", "reasoning_content": "Is that so?", "content": parts[2]},
+    ]
+    end = "length" if one["finish"] == "length" else "answer"
+    sampled = [int(not third <= i < 2 * third) for i in range(len(one["tokens"]))]
+    zeroed = {key: one[key] and [x * s for x, s in zip(one[key], sampled)] for key in ("log_probs", "advantages")}
+    return {**one, **zeroed, "messages": messages, "asked": 2, "end": end, "num_turns": 4, "sampled": sampled}
+
+
 def samples_of(seed, steps, every, variant, at_once=6):
     found = []
     for step in range(every, steps + 1, every):
@@ -228,7 +243,7 @@ def run_of(kind, steps, every, variant, state, samples, seed):
         "device": "cpu, 2 threads", "model": "burnish-arithmetic 0.9M",
         "command": f"trainer --config recipes/arithmetic/grpo.yaml trainer.experiment_name={NAMES[variant]} actor_rollout_ref.actor.optim.lr=1e-6", "burnish": "0.1.0",
         "best": best and {"metric": ACCURACY, "value": best[0], "step": best[1]}, "metrics": {"steps": at, "series": series},
-        "samples": samples_of(seed, steps, every, variant) if samples and kind in ("ppo", "trl") else [], "config": config_of(variant, kind) if kind != "bare" else [],
+        "samples": [conversation(one) if kind == "agent" else one for one in samples_of(seed, steps, every, variant)] if samples and kind in ("ppo", "agent", "trl") else [], "config": config_of(variant, kind) if kind != "bare" else [],
     }
 
 
@@ -243,7 +258,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=1, choices=[1, 2, 3])
     parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--kind", default="ppo", choices=["ppo", "trl", "sft", "bare"])
+    parser.add_argument("--kind", default="ppo", choices=["ppo", "agent", "trl", "sft", "bare"])
     parser.add_argument("--state", default="finished", choices=["running", "finished", "interrupted", "failed", "killed"])
     parser.add_argument("--no-samples", action="store_true")
     parser.add_argument("--watch", action="store_true")

@@ -166,6 +166,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     ),
     (Validation, &["actor_rollout_ref.rollout.min_tokens", "actor_rollout_ref.rollout.max_model_len"]),
     (Validation, &["actor_rollout_ref.rollout.val_kwargs.**"]),
+    // Validation has the same conversations.
+    (Validation, &["actor_rollout_ref.rollout.multi_turn.*", "actor_rollout_ref.rollout.agent.**"]),
     (Effect, &["critic.enable", "critic.ppo_mini_batch_size", "critic.ppo_epochs", "critic.shuffle", "critic.data_loader_seed"]),
     (Effect, &["critic.grad_clip", "critic.cliprange_value", "critic.loss_agg_mode", "critic.loss_scale_factor"]),
     (Validation, &["reward_model.enable", "reward_model.model.*", "reward_model.max_length", "reward_model.reward_manager"]),
@@ -180,6 +182,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["reward.remote_token_env", "reward.sandbox_fusion.url", "reward.sandbox_fusion.max_concurrent"]),
     (Effect, &["algorithm.gamma", "algorithm.lam", "algorithm.adv_estimator", "algorithm.norm_adv_by_std_in_grpo"]),
     (Effect, &["algorithm.custom_adv_estimator.path", "algorithm.post_processing.path", "algorithm.post_processing.name"]),
+    // A score has them too where they are summed.
+    (Validation, &["algorithm.turn_rewards"]),
     (Effect, &["algorithm.scale_rewards", "algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"]),
     (Validation, &["algorithm.missing_eos_penalty", "algorithm.stop_properly_penalty_coef"]),
     (Effect, &["algorithm.mask_truncated_completions", "algorithm.normalize_reward", "algorithm.reward_clip_range"]),

@@ -6,7 +6,10 @@ use crate::util::choice::{Choice, Need};
 pub(super) const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functions", "custom_reward_function.name")];
 
 /// Keys whose values are names of a registry, unless another setting names a file that has others.
-pub(super) const OPENED: &[(&str, &str)] = &[("algorithm.adv_estimator", "algorithm.custom_adv_estimator.path")];
+pub(super) const OPENED: &[(&str, &str)] = &[
+    ("algorithm.adv_estimator", "algorithm.custom_adv_estimator.path"),
+    ("actor_rollout_ref.rollout.agent.default_agent_loop", "actor_rollout_ref.rollout.agent.agent_loop_config_path"),
+];
 
 /// Every name that the registries of one kind of configuration know; by default none, and then no name is checked.
 #[derive(Clone, Debug, Default)]

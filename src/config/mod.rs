@@ -19,6 +19,7 @@ pub mod plan;
 pub mod recipe;
 pub mod schema;
 pub mod shell;
+pub mod yaml_file;
 
 mod accepts;
 mod bounds;

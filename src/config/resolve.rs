@@ -33,6 +33,7 @@ pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigEr
     let verl = Verl::new(kind, &defaults);
     let Written { mut root, mut problems, mut ignored } = compose(request, kind.default_file(), &LIBRARY, &verl)?;
     verl.choose_lora(&mut root);
+    ignored.extend(verl.choose_side(&mut root));
     problems.extend(verl.fill(&mut root));
     verl.add_old_names(&mut root);
     let aside = compat::set_aside(kind, &root, &defaults);

@@ -21,9 +21,15 @@ pub fn float_text(value: f64) -> String {
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
+    let behind_dot = digits.split_once('.').map_or(0, |(_, digits)| digits.len());
+    // Where two such numbers are equally near, Python takes the one that ends in an even digit, and Rust the larger one.
+    let even = |text: String, otherwise: String| if text.parse() == Ok(value) { text } else { otherwise };
     if (-4..16).contains(&exponent) {
-        return format!("{value:?}");
+        let decimals = usize::try_from(behind_dot as i32 - exponent).unwrap_or(0).max(1);
+        return even(format!("{value:.decimals$}"), format!("{value:?}"));
     }
+    let scientific = even(format!("{value:.behind_dot$e}"), scientific);
+    let digits = scientific.split_once('e').map_or(scientific.as_str(), |(digits, _)| digits);
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
@@ -66,4 +72,31 @@ pub fn quoted(text: &str) -> String {
 pub fn is_alpha(text: &str) -> bool {
     let text = text.trim();
     !text.is_empty() && text.chars().all(char::is_alphabetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::float_text;
+
+    /// The right column was printed by Python 3.11. In the first rows two numbers with as few digits are equally near.
+    #[test]
+    #[expect(clippy::excessive_precision, reason = "the digits between which a float is chosen")]
+    fn floats_are_pythons() {
+        for (value, expected) in [
+            (145220.537353515625, "145220.53735351562"),
+            (887152974717177.25, "887152974717177.2"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (100.0, "100.0"),
+            (-0.0, "-0.0"),
+            (1e15, "1000000000000000.0"),
+            (9007199254740994.0, "9007199254740994.0"),
+            (1e16, "1e+16"),
+            (1.5e-5, "1.5e-05"),
+            (1e-4, "0.0001"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
+        ] {
+            assert_eq!(float_text(value), expected);
+        }
+    }
 }

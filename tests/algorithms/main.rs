@@ -3,6 +3,7 @@
 
 mod advantages;
 mod advantages_trl_openrlhf;
+mod agents;
 mod cases;
 mod chat_templates;
 mod correction;

@@ -11,10 +11,13 @@
 //! A failure is shrunk and printed. The input that is being tried is in a file whose name the message of the watch says, for faults
 //! that end the process.
 
+mod agents;
+mod calculator;
 mod data;
 mod edits;
 mod hub;
 mod models;
+mod openai;
 mod peers;
 mod requests;
 mod rewards;
@@ -57,7 +60,10 @@ macro_rules! targets {
 }
 
 targets! {
+    agents::turns
+    calculator::expressions
     settings::yaml
+    settings::agent_lists
     settings::overrides
     settings::interpolations
     settings::verl_scripts
@@ -72,6 +78,7 @@ targets! {
     hub::hub_listings
     hub::hub_readmes
     hub::hub_indices
+    openai::openai_bodies
     requests::requests
     rewards::scorers
     rewards::remote_replies
@@ -88,6 +95,7 @@ fn words_may_be_repeated() {
     let targets = [
         (settings::interpolations(), usize::MAX),
         (settings::overrides(), usize::MAX),
+        (agents::turns(), 1),
         (settings::yaml(), 2),
         (settings::verl_scripts(), 2),
         (peers::peer_commands(), 2),
@@ -102,6 +110,7 @@ fn words_may_be_repeated() {
         (rewards::scorers(), 1),
         (rewards::remote_replies(), 1),
         (rewards::request_bodies(), 1),
+        (openai::openai_bodies(), 1),
     ];
     for (target, count) in targets {
         let folder = tempfile::tempdir().unwrap();

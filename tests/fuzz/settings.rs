@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use burnish::agent::config::{loops, tools, users};
 use burnish::config::from_verl::{Source as Script, convert};
 use burnish::config::shell::Surroundings;
+use burnish::config::yaml_file::YamlFile;
 use burnish::config::{Node, Origin, Source, Tree};
 use burnish::hydra::{interpolation, overrides, yaml};
 
@@ -55,6 +57,24 @@ pub fn yaml() -> Target {
             let Ok(node) = yaml::parse(&Arc::new(Source { name: "fuzz.yaml".into(), text })) else { return };
             let (_, problems) = interpolation::resolve(&node);
             problems.iter().for_each(|problem| drop(problem.to_string()));
+        },
+    }
+}
+
+pub fn agent_lists() -> Target {
+    Target {
+        name: "agent_lists",
+        seeds: || files("tests/data/agents", &[".yaml"]),
+        words: YAML_WORDS,
+        cases: 400,
+        read: |input, _| {
+            let Ok(text) = String::from_utf8(input.to_vec()) else { return };
+            let Ok(file) = YamlFile::parse("fuzz.yaml", text) else { return };
+            let value = file.value();
+            let wrong = [tools(value).err(), users(value).err(), loops(value).err()];
+            for one in wrong.into_iter().flatten() {
+                drop(file.wrong(&one.key, one.message).to_string());
+            }
         },
     }
 }

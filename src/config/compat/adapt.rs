@@ -8,7 +8,7 @@ use super::row::{KeyRow, row};
 use super::table::Fate;
 use super::values::{alike, below_open_mapping, is_empty_mapping};
 use crate::hydra::overrides::{Operation, Override};
-use crate::hydra::{Adapt, Node, Origin, Problem, Value};
+use crate::hydra::{Adapt, Ignored, Node, Origin, Problem, Value, inline};
 use std::cell::RefCell;
 use std::fmt;
 
@@ -45,6 +45,11 @@ const MODULES: &[(&str, &[&str])] = &[
     ("linear_fc1_gate", &["gate_proj"]),
     ("linear_fc1_up", &["up_proj"]),
 ];
+
+/// The side on which a tool's answer is cut.
+const TRUNCATE_SIDE: &str = "actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side";
+/// The first edition with the sides of today.
+const SIDES_OF_TODAY: &str = "2026-08";
 
 /// A key that was written under another name.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +135,21 @@ impl<'a> Verl<'a> {
                 }
             }
         }
+    }
+
+    /// Gives the side on which a tool's answer is cut its name of today, where the defaults are those of an edition that calls left what
+    /// is right today, and the other way round (verl#6313). Returns the value that was written, for the notes.
+    pub fn choose_side(&self, root: &mut Node) -> Option<Ignored> {
+        let is_older = self.preset.borrow().as_ref().is_some_and(|(_, edition)| EDITIONS[*edition] < SIDES_OF_TODAY);
+        let node = root.get_mut(TRUNCATE_SIDE).filter(|_| is_older)?;
+        let today = match &node.value {
+            Value::Text(side) if side == "left" => "right",
+            Value::Text(side) if side == "right" => "left",
+            _ => return None,
+        };
+        let written = std::mem::replace(&mut node.value, Value::Text(today.into()));
+        let reason = "verl before 0.8 calls left what is right since then, and the other way round; that is what counts here";
+        Some(Ignored { key: TRUNCATE_SIDE.into(), value: inline(&written), reason })
     }
 
     /// Adds the built-in default of every setting that no file sets. A setting that an override deleted is a problem.

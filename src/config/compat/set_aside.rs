@@ -128,6 +128,9 @@ impl Sorter<'_> {
             self.ignored.push(Ignored { key: key.to_string(), value: inline(&item.value), reason });
         }
         let instead = Value::Text(instead.to_string());
+        if !matches!(node.value, Value::List(_)) {
+            return Node { value: instead, ..node.clone() };
+        }
         if !kept.iter().any(|item| item.value == instead) {
             kept.push(Node::new(instead, node.origin.clone()));
         }

@@ -36,7 +36,10 @@ const OWN_SEED: &str = "trainer.seed is the seed";
 const GENERATION_READS: &str = "generation reads model.path, rollout and its own data alone";
 const NATIVE: &str = "the native engine generates, with the trained weights themselves";
 const NO_ACTIVATIONS: &str = "activations are kept on the device";
-const NO_AGENT: &str = "responses have one turn, without tools";
+const AGENT_LOOP: &str = "a conversation is led by the loop that rollout.agent.default_agent_loop or the row names";
+const GENERATES_ONE_TURN: &str = "trainer generate writes responses of one turn, without tools";
+const KEEPS_IDS: &str =
+    "nothing is rendered again: the ids that were sampled stay, and what is appended is the difference of two renderings";
 const NO_ASYNC: &str = "generation and training take turns";
 const NO_IMAGES: &str = "prompts are text";
 const PLAIN_LORA: &str = "adapters are plain LoRA, as PEFT starts them";
@@ -44,8 +47,9 @@ const NO_MOE: &str = "there are no mixture-of-experts models";
 const NO_MTP: &str = "there is no multi-token prediction";
 const NO_PADDING: &str = "always so: rows are packed without padding, and a prompt passes once for its responses";
 const NO_PROFILER: &str = "there is no profiler; timing_s/* has the time of each phase";
-const NO_PYTHON: &str = "the only Python code that is run is custom_reward_function and algorithm.custom_adv_estimator";
-const NO_LIBRARY: &str = "the only Python code that is run is custom_reward_function and, of a module that registers advantage estimators, algorithm.custom_adv_estimator.path=pkg://MODULE";
+const NO_PYTHON: &str =
+    "the only Python code that is run is that of rewards, tools and environments, and algorithm.custom_adv_estimator";
+const NO_LIBRARY: &str = "the only Python code that is run is that of rewards, tools and environments and, of a module that registers advantage estimators, algorithm.custom_adv_estimator.path=pkg://MODULE";
 const NO_QAT: &str = "there is no quantisation";
 const NO_RAY: &str = "there is no Ray";
 const NO_REWARD_SERVER: &str = "the reward model scores in this process, by forward passes, or behind reward_model.remote_url";
@@ -225,16 +229,13 @@ macro_rules! engine {
             (concat!($at, "skip_rollout"), Refused(NO_SKIP)),
             (concat!($at, "skip_dump_dir"), Ignored(NO_SKIP)),
             (concat!($at, "over_sample_rate"), Refused("as many responses are generated as are used")),
-            (concat!($at, "agent.agent_loop_config_path"), Refused(NO_AGENT)),
-            (concat!($at, "agent.default_agent_loop"), Refused(NO_AGENT)),
-            (concat!($at, "agent.custom_async_server.path"), Refused(NO_AGENT)),
-            (concat!($at, "agent.**"), Ignored(NATIVE)),
-            (concat!($at, "single_turn_response_length"), Refused("responses have one turn: data.max_response_length bounds it")),
+            (
+                concat!($at, "single_turn_response_length"),
+                Refused("every turn may have what is left of data.max_response_length"),
+            ),
             (concat!($at, "sglang_engine_mode"), Ignored(NATIVE)),
             (concat!($at, "server.**"), Ignored(NATIVE)),
-            (concat!($at, "chat_scheduler.**"), Refused(NO_AGENT)),
-            (concat!($at, "multi_turn.enable"), Refused(NO_AGENT)),
-            (concat!($at, "multi_turn.**"), Ignored(NO_AGENT)),
+            (concat!($at, "chat_scheduler.**"), Refused(AGENT_LOOP)),
         ]
     };
 }
@@ -287,15 +288,32 @@ pub(super) const RL: &[(&str, Fate)] = &[
     ("actor_rollout_ref.*.rollout_n", Ignored("actor_rollout_ref.rollout.n alone counts the responses")),
     ("actor_rollout_ref.actor.sum_pi_squared_checkpointing", Ignored("the head always works in chunks of tokens")),
     ("model_engine", Ignored("it chooses a training framework")),
+    // Conversations.
+    ("actor_rollout_ref.rollout.agent.custom_async_server.path", Refused(NATIVE)),
+    ("actor_rollout_ref.rollout.agent.custom_async_server.**", Ignored(NATIVE)),
+    (
+        "actor_rollout_ref.rollout.agent.num_workers",
+        Ignored("one process leads all conversations, and each has its own for Python"),
+    ),
+    ("actor_rollout_ref.rollout.agent.agent_loop_manager_class", Refused(AGENT_LOOP)),
+    ("actor_rollout_ref.rollout.multi_turn.max_turns", Renamed("actor_rollout_ref.rollout.multi_turn.max_assistant_turns")),
+    ("actor_rollout_ref.rollout.multi_turn.completion_callback", Refused(AGENT_LOOP)),
+    ("actor_rollout_ref.rollout.multi_turn.use_inference_chat_template", Ignored(KEEPS_IDS)),
+    ("actor_rollout_ref.rollout.multi_turn.tokenization_sanity_check_mode", Ignored(KEEPS_IDS)),
+    ("actor_rollout_ref.rollout.multi_turn.num_repeat_rollouts", Ignored("rollout.n alone counts the responses")),
     // Data.
-    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: only reward functions may be Python")),
+    (
+        "data.custom_cls.path",
+        Refused("dataset classes of your own cannot be run: only rewards, tools and environments may be Python"),
+    ),
     ("data.custom_cls.name", Ignored(NO_PYTHON)),
     ("data.sampler.class_path", Refused(NO_PYTHON)),
     ("data.sampler.class_name", Ignored(NO_PYTHON)),
     ("data.datagen.path", Refused(NO_PYTHON)),
     ("data.datagen.name", Ignored(NO_PYTHON)),
-    ("data.tool_config_path", Refused(NO_AGENT)),
-    ("data.function_tool_path", Refused(NO_AGENT)),
+    ("data.tool_config_path", Renamed("actor_rollout_ref.rollout.multi_turn.tool_config_path")),
+    ("data.function_tool_path", Renamed("actor_rollout_ref.rollout.multi_turn.function_tool_path")),
+    ("data.need_tools_kwargs", Ignored("it only asks for a warning: a tool gets what the row has for it")),
     ("data.filter_overlong_prompts_workers", Ignored("the filter runs in one process")),
     ("data.dataloader_num_workers", Ignored("rows are read before the first step")),
     ("data.return_multi_modal_inputs", Ignored(NO_IMAGES)),
@@ -393,7 +411,10 @@ pub(super) const SFT: &[(&str, Fate)] = &[
     ("trainer.checkpoint.**", Renamed("checkpoint.**")),
     ("model.override_config.attn_implementation", Ignored(NO_TORCH)),
     ("model.override_config.**", Refused(OWN_CONFIG)),
-    ("data.custom_cls.path", Refused("dataset classes of your own cannot be run: only reward functions may be Python")),
+    (
+        "data.custom_cls.path",
+        Refused("dataset classes of your own cannot be run: only rewards, tools and environments may be Python"),
+    ),
     ("data.custom_cls.name", Ignored(NO_PYTHON)),
     ("data.ignore_input_ids_mismatch", Refused("an example whose messages do not add up is an error")),
     ("data.pad_mode", Ignored(NO_PADDING)),
@@ -430,15 +451,28 @@ pub(super) const GENERATION: &[(&str, Fate)] = &[
     ("custom_reward_function.**", Ignored(GENERATION_READS)),
     ("rollout.n", Ignored("data.n_samples counts the responses")),
     ("rollout.val_kwargs.**", Ignored(GENERATION_READS)),
+    ("rollout.multi_turn.enable", Refused(GENERATES_ONE_TURN)),
+    ("rollout.multi_turn.**", Ignored(GENERATES_ONE_TURN)),
+    ("rollout.agent.agent_loop_config_path", Refused(GENERATES_ONE_TURN)),
+    ("rollout.agent.default_agent_loop", Refused(GENERATES_ONE_TURN)),
+    ("rollout.agent.**", Ignored(GENERATES_ONE_TURN)),
     ("rollout.calculate_log_probs", Ignored("generation writes texts")),
     ("rollout.logprobs_mode", Ignored("generation writes texts")),
     ("rollout.log_prob_*", Ignored("generation writes texts")),
 ];
 
 /// Values of settings that verl has and this program has not: the key, the values, the value that is used instead, and why.
-pub const VALUES: &[(&str, &[&str], &str, &str)] = &[(
-    "trainer.logger",
-    &["rl_logging_board"],
-    "file",
-    "there is no such tracker; `trainer report` shows responses token by token",
-)];
+pub const VALUES: &[(&str, &[&str], &str, &str)] = &[
+    (
+        "trainer.logger",
+        &["rl_logging_board"],
+        "file",
+        "there is no such tracker; `trainer report` shows responses token by token",
+    ),
+    (
+        "actor_rollout_ref.rollout.multi_turn.format",
+        &["qwen", "qwen25"],
+        "hermes",
+        "it is SGLang's name for the calls of Qwen 2.5, which are those of hermes",
+    ),
+];

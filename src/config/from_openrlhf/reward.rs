@@ -6,12 +6,18 @@ use crate::hydra::Value;
 
 const MODEL: &str = "reward.model_name_or_path reward_pretrain";
 const REMOTE: &str = "reward.remote_url remote_rm_url";
+const AGENT: &str = "train.agent_func_path agent_func_path";
 const OVERLONG: &str = "reward.overlong_buffer_len overlong_buffer_len";
 const FILTER: &str = "algo.dynamic_filtering_enable dynamic_filtering";
 
 pub fn derive(draft: &mut Draft) {
     let reward_model = draft.values.text(MODEL).map(|names| names.split(',').map(str::to_string).collect::<Vec<_>>());
-    match draft.values.text(REMOTE) {
+    let agent = draft.values.text(AGENT);
+    match draft.values.text(REMOTE).filter(|_| agent.is_none()) {
+        _ if agent.is_some() => {
+            draft.copy("actor_rollout_ref.rollout.agent.agent_func_path", AGENT);
+            draft.set("actor_rollout_ref.rollout.agent.default_agent_loop", text("text_environment_agent"), AGENT);
+        }
         Some(file) if file.ends_with(".py") => {
             draft.set("custom_reward_function.path", text(file), REMOTE);
             draft.set_because("custom_reward_function.name", text("reward_func"), "OpenRLHF's name");
@@ -32,10 +38,6 @@ pub fn derive(draft: &mut Draft) {
                 if models.len() > 1 {
                     draft.refuse(MODEL, "one reward model scores; others can answer requests, as trainer serve-rm does");
                 }
-            }
-            None if draft.values.text("train.agent_func_path agent_func_path").is_some() => {
-                let message = "a Python file with reward_func(queries, prompts, labels), in place of the agent";
-                draft.hole("custom_reward_function.path", message);
             }
             None => draft.hole("reward_model.model.path", "the folder of the reward model: the command names no reward"),
         },

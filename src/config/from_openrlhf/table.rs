@@ -322,7 +322,9 @@ pub const ROWS: &[Row] = &[
     (
         "train.agent_func_path agent_func_path",
         "",
-        Refused("responses have one turn, without tools: a reward function is reward.remote_url=FILE.py"),
+        Read(
+            "`actor_rollout_ref.rollout.agent.agent_func_path` with `default_agent_loop=text_environment_agent`; its rewards are the score, and no other reward is read",
+        ),
     ),
     (
         "train.async_enable async_train train.async_queue_size async_queue_size",

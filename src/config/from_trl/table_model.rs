@@ -16,7 +16,7 @@ pub const ROWS: &[Row] = &[
     ),
     ("model_revision", "", Refused("a model is a folder here: download that revision and name its folder")),
     ("torch_dtype dtype", "", Ignored("weights, optimizer and losses are float32; bf16 chooses the numbers of matrix products")),
-    ("trust_remote_code", "", Ignored("the only Python code that is run is the reward functions")),
+    ("trust_remote_code", "", Ignored("the only Python code that is run is that of rewards, tools and environments")),
     ("attn_implementation", "", Ignored("attention is built in")),
     (
         "use_peft",

@@ -87,7 +87,7 @@ pub const ROWS: &[Row] = &[
     ),
     ("vllm_structured_outputs_regex vllm_guided_decoding_regex", "", Refused("responses are sampled without a grammar")),
     ("use_transformers_continuous_batching transformers_continuous_batching_config use_transformers_paged", "", Ignored(NATIVE)),
-    ("max_tool_calling_iterations", "", Refused("responses have one turn, without tools")),
+    ("max_tool_calling_iterations", "", Key("actor_rollout_ref.rollout.agent.max_tool_calling_iterations")),
     // Rewards.
     (
         "reward_funcs",

@@ -105,12 +105,21 @@ const MULTI_TURN: &[&str] = &[
     "data.max_response_length=1024",
     "data.train_batch_size=256",
     "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=5",
+];
+const WITH_USER: &[&str] = &[
+    "data.max_prompt_length=1024",
+    "data.max_response_length=1024",
+    "data.train_batch_size=256",
+    "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_user_turns=5",
 ];
 const LONG_MULTI_TURN: &[&str] = &[
     "data.max_prompt_length=2048",
     "data.max_response_length=2048",
     "data.train_batch_size=256",
     "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=5",
 ];
 const SEARCH_MULTI_TURN: &[&str] = &[
     "data.max_prompt_length=1024",
@@ -118,6 +127,7 @@ const SEARCH_MULTI_TURN: &[&str] = &[
     "data.train_batch_size=256",
     "data.shuffle=false",
     "actor_rollout_ref.rollout.multi_turn.enable=true",
+    "actor_rollout_ref.rollout.multi_turn.max_assistant_turns=2",
 ];
 const DAPO: &[&str] = &["++data.gen_batch_size=null", "++reward_model.reward_manager=dapo"];
 // That generation's log-probabilities are those of the policy before the update is always so here.
@@ -138,7 +148,7 @@ const NAMED: &[Named] = &[
     named("rob_ppo_trainer", "ppo_trainer", &[]),
     named("gsm8k_multiturn_grpo", "ppo_trainer", MULTI_TURN),
     named("gsm8k_multiturn_grpo_server", "ppo_trainer", MULTI_TURN),
-    named("gsm8k_multiturn_grpo_w_interaction", "ppo_trainer", MULTI_TURN),
+    named("gsm8k_multiturn_grpo_w_interaction", "ppo_trainer", WITH_USER),
     named("gsm8k_multiturn_megatron_grpo", "ppo_megatron_trainer", MULTI_TURN),
     named("geo3k_multiturn_grpo", "ppo_trainer", LONG_MULTI_TURN),
     named("geo3k_multiturn_megatron_grpo", "ppo_megatron_trainer", LONG_MULTI_TURN),

@@ -24,6 +24,7 @@ pub struct AlgorithmConfig {
     pub mask_truncated_completions: bool,
     pub normalize_reward: bool,
     pub reward_clip_range: Option<[f64; 2]>,
+    pub turn_rewards: TurnRewards,
     pub whiten_rewards: bool,
     pub normalize_advantages: NormalizeAdvantages,
     pub filter_groups: FilterGroupsConfig,
@@ -45,6 +46,18 @@ pub struct CustomAdvEstimatorConfig {
 pub struct PostProcessingConfig {
     pub path: Option<Location>,
     pub name: String,
+}
+
+choices! {
+    /// The use of the rewards that tools, users and environments give within a conversation.
+    pub enum TurnRewards {
+        /// Reward functions see them, and nothing else does.
+        Ignore = "ignore",
+        /// Their sum is added to the score.
+        Sum = "sum",
+        /// Each is added to the rewards at the token that earned it.
+        Place = "place",
+    }
 }
 
 choices! {

@@ -1,6 +1,7 @@
 //! The typed configuration. Meanings, allowed values and defaults are in the YAML files of `config/`, and only there.
 
 mod actor;
+mod agent;
 mod algorithm;
 mod critic;
 mod data;
@@ -11,6 +12,7 @@ mod evaluation;
 mod generation;
 mod loadable;
 mod lora;
+mod multi_turn;
 mod optim;
 mod place;
 mod places;
@@ -24,12 +26,14 @@ mod stage;
 mod trainer;
 mod types;
 mod validate;
+mod validate_agent;
 mod validate_algorithm;
 mod validate_critic;
 mod validate_distillation;
 mod validate_reward;
 
 pub use actor::*;
+pub use agent::{AGENT_LOOPS, AgentConfig, AgentKeys, DEFAULT_AGENT_LOOP, EnvironmentConfig, LoopChoice};
 pub use algorithm::*;
 pub use critic::*;
 pub use data::*;
@@ -40,6 +44,7 @@ pub use evaluation::*;
 pub use generation::*;
 pub use loadable::Schema;
 pub use lora::LoraKeys;
+pub use multi_turn::{FORMAT, MultiTurnConfig, TruncateSide};
 pub use optim::*;
 pub use place::{Place, Thing};
 pub use ppo::*;

@@ -1,5 +1,7 @@
 //! `actor_rollout_ref.rollout.*`: generation. Meaning and defaults: `config/rollout/rollout.yaml`.
 
+use super::agent::{AgentConfig, AgentKeys};
+use super::multi_turn::MultiTurnConfig;
 use super::sampling::sampling_keys;
 use super::types::choices;
 use serde::{Deserialize, Serialize};
@@ -37,9 +39,18 @@ pub struct RolloutConfig {
     pub log_prob_use_dynamic_bsz: bool,
     pub log_prob_max_token_len_per_gpu: usize,
     pub val_kwargs: ValidationSamplingConfig,
+    pub multi_turn: MultiTurnConfig,
+    pub agent: AgentConfig,
 }
 
 sampling_keys!(RolloutConfig);
+
+impl RolloutConfig {
+    /// The settings of conversations.
+    pub fn conversations(&self) -> AgentKeys<'_> {
+        AgentKeys { multi_turn: &self.multi_turn, agent: &self.agent }
+    }
+}
 
 choices! {
     /// Engines that verl's files name. The native one generates whichever is written, and a run says so of any other

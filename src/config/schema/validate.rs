@@ -4,7 +4,7 @@ use super::loadable::Schema;
 use super::place::Place;
 use super::ppo::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
 use super::trainer::{ResumeMode, TrainerConfig};
-use super::{validate_algorithm, validate_critic, validate_distillation, validate_reward};
+use super::{validate_agent, validate_algorithm, validate_critic, validate_distillation, validate_reward};
 use crate::config::plan::BatchPlan;
 use crate::config::{Choices, Kind, Report};
 use crate::util::choice::Need;
@@ -45,6 +45,7 @@ pub fn ppo(config: &PpoConfig, report: &mut Report) {
     template_date(config.data.chat_template_date.as_deref(), report);
     validate_reward::keys(&config.rewards(), report);
     validate_reward::reward_model(config, report);
+    validate_agent::agent(&config.actor_rollout_ref.rollout.conversations(), report);
     if let Err(error) = BatchPlan::new(config) {
         report.wrong(&error.key, error.message, error.help);
     }

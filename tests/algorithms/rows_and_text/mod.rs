@@ -45,6 +45,7 @@ fn options() -> PromptOptions {
         filter_overlong_prompts: false,
         needs: RowNeeds { data_source: true, ground_truth: true, columns: false, prompt_text: false },
         chat_kwargs: TemplateVariables::default(),
+        agents: Default::default(),
     }
 }
 

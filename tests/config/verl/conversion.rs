@@ -326,3 +326,74 @@ fn a_mistake_beside_a_group_is_the_one_that_is_named() {
     let [one] = from_verl::convert(&source).unwrap().blocked.try_into().unwrap();
     assert_eq!(one.key, "actor_rollout_ref.actor.optim.lr_scheduler_type", "{}", one.reason);
 }
+
+/// The sides on which a tool's answer is cut changed their names; a file says what its edition means by them.
+#[test]
+fn the_side_that_goes_is_that_of_the_edition() {
+    let key = "actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side";
+    for (config, written, means) in [
+        ("verl/2026-01/ppo_trainer", "left", "right"),
+        ("verl/2026-01/ppo_trainer", "right", "left"),
+        ("verl/2026-01/ppo_trainer", "middle", "middle"),
+        ("verl/2026-08/ppo_trainer", "left", "left"),
+        ("ppo_trainer", "right", "right"),
+    ] {
+        let overrides = vec![format!("++{key}={written}")];
+        let found = resolve(Kind::Rl, &Request { config: Some(config.into()), overrides, ..Request::default() }).unwrap();
+        assert_eq!(found.tree.value(key).unwrap().to_yaml(), means, "{config} {written}");
+        assert_eq!(found.ignored.iter().any(|one| one.key == key), written != means, "{config} {written}");
+    }
+    let (_, tree) = converted("2026-01", &format!("{PPO} {key}=left"));
+    assert_eq!(yaml(&tree, key), "right");
+}
+
+/// verl's keys of conversations are settings: in every edition, under every name, with the one loop that reads them.
+#[test]
+fn conversations_of_verl_are_settings() {
+    let rollout = "actor_rollout_ref.rollout";
+    let load = |words: &[&str]| {
+        let overrides = words.iter().map(|word| word.replace("@", rollout)).collect();
+        load::<PpoConfig>(&Request { overrides, ..Request::default() }, &burnish::cli::choices(Kind::Rl))
+    };
+    let tools = "data.tool_config_path=tools.yaml";
+    for (words, name, by_enable) in [
+        (vec!["@.multi_turn.enable=true", tools], "tool_agent", true),
+        (vec!["@.multi_turn.enable=true", "@.multi_turn.interaction_config_path=u.yaml"], "tool_agent", true),
+        (vec![tools], "single_turn_agent", false),
+        (vec!["@.agent.default_agent_loop=tool_agent", tools], "tool_agent", false),
+        (vec!["@.agent.default_agent_loop=own", "@.agent.agent_loop_config_path=l.yaml"], "own", false),
+    ] {
+        let config = load(&words).unwrap_or_else(|error| panic!("{words:?}: {error}")).config;
+        let rollout = &config.actor_rollout_ref.rollout;
+        let chosen = rollout.conversations().default_loop();
+        assert_eq!((chosen.name, chosen.by_enable), (name, by_enable), "{words:?}");
+        assert_eq!(rollout.multi_turn.tool_config_path.is_some(), words.contains(&tools), "{words:?}");
+    }
+    for (words, part) in [
+        (vec!["@.multi_turn.enable=true"], "neither a tool nor a user"),
+        (vec!["@.agent.default_agent_loop=tool_agent"], "has nothing to call"),
+        (vec!["@.agent.default_agent_loop=environment_agent", tools], "agent.environment.path=FILE"),
+        (vec!["@.agent.default_agent_loop=own"], "agent_loop_config_path=FILE"),
+        (vec!["@.agent.default_agent_loop=tool_agnt", tools], "tool_agent"),
+        (vec!["@.agent.functions_path=f.py"], "write actor_rollout_ref.rollout.agent.functions=[NAME,…]"),
+        (vec!["@.agent.functions_path=f.py", "@.agent.functions=[a,a]"], "names `a` twice"),
+        (vec!["@.agent.environment.name=Game"], "agent.environment.path=FILE"),
+        (vec!["@.multi_turn.max_user_turns=-1"], "max_user_turns"),
+        (vec!["@.multi_turn.max_parallel_calls=0"], "max_parallel_calls"),
+        (vec!["@.multi_turn.tool_response_truncate_side=front"], "tool_response_truncate_side"),
+        (vec!["@.agent.call_timeout=0"], "call_timeout"),
+        (vec!["+@.agent.custom_async_server.path=s.py"], "cannot be set"),
+        (vec!["+@.multi_turn.completion_callback=a.B"], "cannot be set"),
+        (vec!["@.multi_turn.format=hermse", tools], "hermes"),
+    ] {
+        let error = load(&words).expect_err(&format!("{words:?}")).to_string();
+        assert!(error.contains(part), "{words:?}: {error}");
+    }
+    let found = load(&["+@.multi_turn.max_turns=3", "@.multi_turn.format=qwen", "@.multi_turn.max_user_turns=0", tools]).unwrap();
+    let multi_turn = &found.config.actor_rollout_ref.rollout.multi_turn;
+    assert_eq!((multi_turn.assistant_turns(), multi_turn.user_turns(), multi_turn.format.as_str()), (Some(3), None, "hermes"));
+    let dead =
+        ["+@.multi_turn.use_inference_chat_template=true", "+@.multi_turn.num_repeat_rollouts=2", "+@.agent.num_workers=2"];
+    let named: Vec<String> = load(&dead).unwrap().ignored.into_iter().map(|one| one.key).collect();
+    assert_eq!(named.len(), 3, "{named:?}");
+}

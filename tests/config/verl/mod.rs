@@ -274,17 +274,17 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
     let cases: &[(&str, &[&str], &[&str])] = &[
         (
             "",
-            &["+actor_rollout_ref.rollout.multi_turn.enable=True", "actor_rollout_ref.hybrid_engine=false"],
+            &["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=a.B", "actor_rollout_ref.hybrid_engine=false"],
             &[
                 "2 problems",
-                "`actor_rollout_ref.rollout.multi_turn.enable` cannot be set: responses have one turn",
+                "`actor_rollout_ref.rollout.agent.agent_loop_manager_class` cannot be set: a conversation is led by",
                 "one set of weights",
             ],
         ),
         ("", &["reward.reward_manager={module: {path: f.py}}"], &["`reward.reward_manager.module.path` cannot be set"]),
         ("", &["+reward_manager={source: importlib}"], &["`reward_manager.source` cannot be set"]),
         ("reward: {reward_manager: dapo}", &[], &["`reward.reward_manager` must be a mapping, not dapo", "run.yaml:1:26"]),
-        ("", &["actor_rollout_ref.rollout.multi_turn=true"], &["must be a mapping, not true"]),
+        ("", &["actor_rollout_ref.rollout.multi_turn=true"], &["`actor_rollout_ref.rollout.multi_turn` must be a mapping, not the bool `true`"]),
         (
             "",
             &["trainer.remove_previous_ckpt_in_save=yes"],

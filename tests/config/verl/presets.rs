@@ -98,6 +98,16 @@ const OWN: &[&str] = &[
     "**.presence_penalty 0.0",
     "**.frequency_penalty 0.0",
     "actor_rollout_ref.rollout.name native",
+    // Conversations: as in later editions, and what verl has no setting for.
+    "actor_rollout_ref.rollout.multi_turn.max_parallel_calls 1",
+    "actor_rollout_ref.rollout.multi_turn.max_tool_response_length 256",
+    "actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side middle",
+    "actor_rollout_ref.rollout.agent.default_agent_loop single_turn_agent",
+    "actor_rollout_ref.rollout.agent.call_timeout 60",
+    "actor_rollout_ref.rollout.agent.memory_limit_mb 8192",
+    "actor_rollout_ref.rollout.agent.ignore_calls_in_thinking true",
+    "actor_rollout_ref.rollout.agent.neutralise_control_tokens true",
+    "algorithm.turn_rewards ignore",
     // Models.
     "**.dtype auto",
     "**.init pretrained",

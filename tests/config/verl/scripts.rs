@@ -261,8 +261,7 @@ fn experiments_and_recipes_convert() {
     let multi_turn = format!("{LAUNCH} --config-path=/repo/config --config-name=gsm8k_multiturn_grpo data.train_batch_size=64");
     let converted = convert(&multi_turn).unwrap();
     assert!(converted.recipe.contains("max_prompt_length: 1024") && converted.recipe.contains("train_batch_size: 64"));
-    let line = "#   1. actor_rollout_ref.rollout.multi_turn.enable=true: responses have one turn";
-    assert!(converted.recipe.contains(line), "{}", converted.recipe);
+    assert!(converted.recipe.contains("enable: true") && converted.blocked.is_empty(), "{}", converted.recipe);
     for (command, key) in [
         ("python -m verl.experimental.one_step_off_policy.main_ppo --config-name=one_step_off_ppo_trainer", None),
         ("python -m verl.experimental.transfer_queue.main_ppo --config-name transfer_queue_ppo_trainer", None),

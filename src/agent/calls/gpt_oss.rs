@@ -1,0 +1,37 @@
+//! `gpt-oss`: the channels of OpenAI's harmony format.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::blocks::{Blocks, PADDINGS, without};
+use super::format::{Format, Parsed, ToolCall};
+
+pub static GPT_OSS: Format = Format {
+    name: "gpt-oss",
+    aliases: &["gpt_oss", "openai", "harmony"],
+    doc: "gpt-oss: `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. Analysis channels \
+          are removed first, and arguments are not checked. A call that is the first thing sampled is not seen, because its start is in the \
+          prompt, nor is the order of the published template (`assistant to=functions.NAME<|channel|>commentary json`).",
+    stop: &[],
+    signs: &["<|start|>assistant", "<|channel|>"],
+    parse,
+};
+
+fn parse(text: &str, _tools: &[Value]) -> Parsed {
+    static CALL: LazyLock<Regex> = LazyLock::new(|| {
+        let pattern =
+            r"(?s)<\|start\|>assistant<\|channel\|>[^<]* to=functions\.([^<]+) <\|constrain\|>json<\|message\|>(.*?)<\|call\|>";
+        Regex::new(pattern).expect("a constant pattern")
+    });
+    let text = without(&without(text, PADDINGS), &["<|endoftext|>"]);
+    let text = Blocks::of(&text, "<|start|>assistant<|channel|>analysis<|message|>", "<|end|>").beside;
+    let text = Blocks::of(&text, "<|channel|>analysis<|message|>", "<|end|>").beside;
+    let calls = CALL.captures_iter(&text);
+    let calls: Vec<_> =
+        calls.map(|found| ToolCall { id: None, name: found[1].to_owned(), arguments: found[2].to_owned() }).collect();
+    let content = if calls.is_empty() { text.clone() } else { CALL.replace_all(&text, "").into_owned() };
+    let unreadable = content.matches("to=functions.").count();
+    Parsed { content, calls, unreadable }
+}

@@ -1,0 +1,29 @@
+//! `granite`: a JSON list behind a token.
+
+use serde_json::Value;
+
+use super::blocks::{json_calls, without_end};
+use super::format::{Format, Parsed};
+
+pub static GRANITE: Format = Format {
+    name: "granite",
+    aliases: &["granite3", "granite-3"],
+    doc: "Granite 3: the turn is `<|tool_call|>[{\"name\": …, \"arguments\": {…}}]`, with or without the token, as vLLM reads it. Anything \
+          else is text.",
+    stop: &[],
+    signs: &["<|tool_call|>"],
+    parse,
+};
+
+fn parse(text: &str, _tools: &[Value]) -> Parsed {
+    let trimmed = text.trim();
+    let marked = ["<|tool_call|>", "<tool_call>"].iter().find_map(|token| trimmed.strip_prefix(token));
+    let inside = without_end(marked.unwrap_or(trimmed));
+    if !inside.starts_with('[') {
+        return Parsed::text(text, usize::from(marked.is_some()));
+    }
+    match json_calls(inside, &["arguments"]) {
+        Some(calls) => Parsed { content: String::new(), calls, unreadable: 0 },
+        None => Parsed::text(text, usize::from(marked.is_some() || inside.starts_with("[{"))),
+    }
+}

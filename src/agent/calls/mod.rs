@@ -1,0 +1,32 @@
+//! The formats in which models write calls of tools: one file each, found by the name that `multi_turn.format` has.
+//!
+//! Nine are verl's and read every text as verl 0.9.1 does, to the byte; the others read what vLLM's parsers of 2025 read. `response`
+//! has the templates by which TRL reads a turn.
+
+mod blocks;
+mod deepseek_v3;
+mod deepseek_v4;
+mod format;
+mod formats;
+mod gemma;
+mod gemma4;
+mod glm;
+mod gpt_oss;
+mod granite;
+mod hermes;
+mod kimi;
+mod llama3_json;
+mod minimax;
+mod mistral;
+mod pythonic;
+mod qwen3_coder;
+mod read;
+pub mod response;
+mod schema;
+mod seed;
+mod thinking;
+
+pub use format::{Format, Parsed, ToolCall};
+pub use formats::{FORMATS, format_named, format_shown};
+pub use read::parse;
+pub use thinking::{Hidden, ignore_in_thinking};

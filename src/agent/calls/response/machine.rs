@@ -1,0 +1,175 @@
+//! Cuts a turn into the regions of a template.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::field::{Open, Template};
+use super::patterns::pattern;
+
+/// A part of the turn.
+#[derive(Debug)]
+pub struct Region {
+    /// The field, by its place in the template.
+    pub field: usize,
+    /// The name of a function, from the pattern that began the region.
+    pub name: Option<String>,
+    pub body: String,
+}
+
+/// A pattern that is looked for, and what was found of it: the first match at or behind a place is that at or behind a later one too.
+struct Watched {
+    field: usize,
+    opens: bool,
+    pattern: Pattern,
+    seen: Option<Option<Match>>,
+}
+
+enum Pattern {
+    Regex(Arc<Regex>),
+    /// The end of the text, before a last newline.
+    End,
+    /// Here, if this follows.
+    Before(&'static str),
+}
+
+#[derive(Clone)]
+struct Match {
+    start: usize,
+    end: usize,
+    name: Option<String>,
+}
+
+/// Cuts what the prompt has of the turn, and the turn.
+///
+/// # Errors
+/// If a pattern of the template is wrong.
+pub fn regions(template: &Template, prefix: &str, text: &str) -> Result<Vec<Region>, String> {
+    let from = pattern(template.anchor)?.find_iter(prefix).last().map_or(0, |found| found.end());
+    let mut watched = Vec::new();
+    for (field, known) in template.fields.iter().enumerate() {
+        let open = match known.open {
+            Open::Rest => None,
+            Open::Pattern(open) => Some(Pattern::Regex(pattern(open)?)),
+            Open::Before(word) => Some(Pattern::Before(word)),
+        };
+        watched.extend(open.map(|pattern| Watched { field, opens: true, pattern, seen: None }));
+        watched.push(Watched { field, opens: false, pattern: Pattern::Regex(pattern(known.close)?), seen: None });
+        if known.end_closes {
+            watched.push(Watched { field, opens: false, pattern: Pattern::End, seen: None });
+        }
+    }
+    let rest = template.fields.iter().position(|field| matches!(field.open, Open::Rest));
+    let mut machine =
+        Machine { buffer: prefix[from..].to_owned(), at: 0, rest, current: None, body: String::new(), found: Vec::new() };
+    machine.run(&mut watched, false);
+    machine.buffer.push_str(text);
+    watched.iter_mut().for_each(|watched| watched.seen = None);
+    machine.run(&mut watched, true);
+    Ok(machine.found)
+}
+
+/// Where a match begins, how long it is, and whether it closes: the least counts.
+type Rank = (usize, Reverse<usize>, bool);
+
+struct Machine {
+    buffer: String,
+    at: usize,
+    /// The field that has what is in no other.
+    rest: Option<usize>,
+    /// The field that is open, and the name of its function; none where the text goes to `rest`.
+    current: Option<(usize, Option<String>)>,
+    body: String,
+    found: Vec<Region>,
+}
+
+impl Machine {
+    /// Reads on. Before the end of the text a match that touches its edge may still grow and has to wait.
+    fn run(&mut self, watched: &mut [Watched], ended: bool) {
+        loop {
+            // The earliest match, of those the longest, of those one that opens.
+            let mut best: Option<(Rank, usize, Option<String>)> = None;
+            for watched in watched.iter_mut() {
+                let concerns = match &self.current {
+                    Some((field, _)) => !watched.opens && watched.field == *field,
+                    None => watched.opens || Some(watched.field) == self.rest,
+                };
+                if !concerns {
+                    continue;
+                }
+                let Some(found) = watched.find(&self.buffer, self.at) else {
+                    // What has to follow may still come, and would then begin here.
+                    if !ended && matches!(watched.pattern, Pattern::Before(_)) {
+                        return;
+                    }
+                    continue;
+                };
+                let key = (found.start, Reverse(found.end - found.start), !watched.opens);
+                if best.as_ref().is_none_or(|(best, ..)| key < *best) {
+                    best = Some((key, watched.field, found.name));
+                }
+            }
+            let Some(((start, Reverse(length), closes), field, name)) = best else { break };
+            let end = start + length;
+            if !ended && end == self.buffer.len() {
+                break;
+            }
+            self.body.push_str(&self.buffer[self.at..start]);
+            self.at = end;
+            let had_body = self.current.is_some() || !self.body.is_empty();
+            self.close();
+            if !closes {
+                self.current = Some((field, name));
+            } else if !had_body && start == end {
+                return;
+            }
+        }
+        if ended {
+            self.body.push_str(&self.buffer[self.at..]);
+            self.at = self.buffer.len();
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let body = std::mem::take(&mut self.body);
+        match (self.current.take(), self.rest) {
+            (Some((field, name)), _) => self.found.push(Region { field, name, body }),
+            (None, Some(field)) if !body.is_empty() => self.found.push(Region { field, name: None, body }),
+            _ => {}
+        }
+    }
+}
+
+impl Watched {
+    fn find(&mut self, text: &str, at: usize) -> Option<Match> {
+        if let Some(seen) = &self.seen
+            && seen.as_ref().is_none_or(|seen| seen.start >= at)
+        {
+            return match (seen, &self.pattern) {
+                (Some(_), Pattern::Before(_)) => Some(Match { start: at, end: at, name: None }),
+                (seen, _) => seen.clone(),
+            };
+        }
+        let found = match &self.pattern {
+            Pattern::Regex(pattern) => pattern.captures_at(text, at).map(|found| {
+                let whole = found.get_match();
+                Match { start: whole.start(), end: whole.end(), name: found.get(1).map(|name| name.as_str().to_owned()) }
+            }),
+            Pattern::End => {
+                let end = text.len() - usize::from(text.ends_with('\n'));
+                let end = if end < at { text.len() } else { end };
+                Some(Match { start: end, end, name: None })
+            }
+            Pattern::Before(word) => {
+                text[at..].find(word).map(|length| Match { start: at + length, end: at + length, name: None })
+            }
+        };
+        self.seen = Some(found.clone());
+        match self.pattern {
+            Pattern::Before(_) => found.map(|_| Match { start: at, end: at, name: None }),
+            _ => found,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Lists of loops of the user's own, as verl has them (`agent.agent_loop_config_path`).
+
+use serde_json::{Map, Value};
+
+use super::entries::{Names, Wrong, class_name, kind_of, text, wrong};
+
+/// A loop of the user's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopConfig {
+    /// The name by which `agent.default_agent_loop` or a row asks for it.
+    pub name: String,
+    /// The dotted name of the class (`_target_`).
+    pub class_name: String,
+    /// The other keys: arguments of the class.
+    pub arguments: Map<String, Value>,
+    /// The dotted key of the entry in its file, for messages.
+    pub place: String,
+}
+
+/// Reads a list of loops: `[{name, _target_, …}, …]`.
+///
+/// # Errors
+/// The first mistake: no list, an entry without a name or a class, two loops of one name.
+pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
+    let Value::Array(items) = file else {
+        return Err(wrong(
+            "",
+            format!("the file must be a list of loops, each with `name` and `_target_`, not {}", kind_of(file)),
+        ));
+    };
+    let (mut read, mut names) = (Vec::new(), Names::default());
+    for (at, entry) in items.iter().enumerate() {
+        let place = at.to_string();
+        let Value::Object(entry) = entry else {
+            return Err(wrong(&place, format!("a loop must be a mapping with `name` and `_target_`, not {}", kind_of(entry))));
+        };
+        let class_name = class_name(entry, &place, "_target_")?;
+        let name = text(entry, &place, "name")?.ok_or_else(|| wrong(&place, "the loop has no `name`"))?.to_owned();
+        names.take(&name, "loop", &place)?;
+        let others = entry.iter().filter(|(key, _)| !["name", "_target_"].contains(&key.as_str()));
+        let arguments = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+        read.push(LoopConfig { name, class_name, arguments, place });
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn loops_have_names_and_classes() {
+        let read = loops(&json!([{"name": "mine", "_target_": "m.Loop", "depth": 2}])).unwrap();
+        assert_eq!((&*read[0].class_name, &read[0].arguments), ("m.Loop", json!({"depth": 2}).as_object().unwrap()));
+        let one = json!({"name": "x", "_target_": "m.Loop"});
+        for (file, key) in [
+            (json!({}), ""),
+            (json!([3]), "0"),
+            (json!([{"name": "x"}]), "0"),
+            (json!([{"_target_": "m.Loop"}]), "0"),
+            (json!([one, one]), "1"),
+        ] {
+            assert_eq!(loops(&file).unwrap_err().key, key, "{file}");
+        }
+    }
+}

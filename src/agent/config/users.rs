@@ -1,0 +1,60 @@
+//! Lists of simulated users, as verl before 0.8 has them (`multi_turn.interaction_config_path`).
+
+use serde_json::{Map, Value};
+
+use super::entries::{Names, Wrong, class_name, entries, fields, mapping, text};
+
+/// A simulated user of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserConfig {
+    /// The name by which a row asks for it (`interaction_kwargs.name`).
+    pub name: String,
+    /// The dotted name of the class.
+    pub class_name: String,
+    pub config: Map<String, Value>,
+    /// The dotted key of the entry in its file, for messages.
+    pub place: String,
+}
+
+/// Reads a list of simulated users: `interaction: [{name, class_name, config}, …]`. The name of an entry without one is that of its
+/// class without `Interaction`, in lower case.
+///
+/// # Errors
+/// The first mistake: an unknown key, a value of another type, two users of one name.
+pub fn users(file: &Value) -> Result<Vec<UserConfig>, Wrong> {
+    let (mut read, mut names) = (Vec::new(), Names::default());
+    for (entry, place) in entries(file, "interaction")? {
+        let fields = fields(entry, &place, &["name", "class_name", "config"])?;
+        let class_name = class_name(fields, &place, "class_name")?;
+        let name = match text(fields, &place, "name")? {
+            Some(name) => name.to_owned(),
+            None => default_name(&class_name),
+        };
+        names.take(&name, "user", &place)?;
+        read.push(UserConfig { name, config: mapping(fields, &place, "config")?, class_name, place });
+    }
+    Ok(read)
+}
+
+/// The name of a simulated user whose entry has none, as verl makes it.
+fn default_name(class_name: &str) -> String {
+    let last = class_name.rsplit('.').next().unwrap_or(class_name);
+    last.strip_suffix("Interaction").unwrap_or(last).to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn users_have_names() {
+        let gsm8k = "verl.interactions.gsm8k_interaction.Gsm8kInteraction";
+        let read =
+            users(&json!({"interaction": [{"class_name": gsm8k}, {"name": "other", "class_name": "m.U", "config": {"a": 1}}]}));
+        assert_eq!(read.unwrap().iter().map(|user| &*user.name).collect::<Vec<_>>(), ["gsm8k", "other"]);
+        let twice = json!({"interaction": [{"class_name": gsm8k}, {"name": "gsm8k", "class_name": "m.U"}]});
+        let wrong = users(&twice).unwrap_err();
+        assert!(wrong.key == "interaction.1" && wrong.message.contains("listed twice"), "{wrong:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! Answers as JSON.
+
+use serde_json::{Value, json};
+
+use super::options::Options;
+use super::reply::Reply;
+
+/// The two kinds of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    Chat,
+    Text,
+}
+
+/// An answer to a request, before its content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    pub api: Api,
+    /// The id of the answer.
+    pub id: String,
+    pub model: String,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// The ids of each prompt; each has `n` choices.
+    pub prompts: Vec<Vec<u32>>,
+}
+
+impl Answered {
+    /// The fields that an answer and its chunks share. `object`: what it is, for a chat and for a text.
+    pub(super) fn head(&self, [chat, text]: [&str; 2]) -> Value {
+        let object = if self.api == Api::Chat { chat } else { text };
+        json!({"id": self.id, "object": object, "created": self.created, "model": self.model})
+    }
+
+    /// The count of tokens.
+    pub(super) fn usage(&self, completion: usize) -> Value {
+        let prompt: usize = self.prompts.iter().map(Vec::len).sum();
+        json!({
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        })
+    }
+
+    /// The ids of calls of a choice begin with this.
+    pub(super) fn call_prefix(&self, index: usize) -> String {
+        format!("call_{}-{index}", self.id.rsplit('-').next().unwrap_or_default())
+    }
+}
+
+/// The whole answer: choices of the first prompt, then those of the next.
+pub fn answer(answered: &Answered, options: &Options, replies: &[Reply]) -> Value {
+    let choice = |(index, reply): (usize, &Reply)| {
+        let mut choice =
+            json!({"index": index, "finish_reason": reply.finish, "stop_reason": reply.stopped_by, "logprobs": null});
+        match answered.api {
+            Api::Chat => choice["message"] = answered.message(index, reply),
+            Api::Text => choice["text"] = reply.content.clone().into(),
+        }
+        if options.log_probs {
+            choice["logprobs"] = log_probs(answered.api, options, reply);
+        }
+        if options.token_ids {
+            choice["token_ids"] = reply.response.ids.clone().into();
+            if answered.api == Api::Text {
+                choice["prompt_token_ids"] = answered.prompts[index / options.n.max(1)].clone().into();
+            }
+        }
+        choice
+    };
+    let mut body = answered.head(["chat.completion", "text_completion"]);
+    body["choices"] = replies.iter().enumerate().map(choice).collect();
+    body["usage"] = answered.usage(replies.iter().map(|reply| reply.response.ids.len()).sum());
+    if options.token_ids && answered.api == Api::Chat {
+        body["prompt_token_ids"] = answered.prompts.first().cloned().unwrap_or_default().into();
+    }
+    body
+}
+
+impl Answered {
+    /// The message of a choice.
+    pub fn message(&self, index: usize, reply: &Reply) -> Value {
+        reply.message(&self.call_prefix(index))
+    }
+}
+
+pub(super) fn log_probs(api: Api, options: &Options, reply: &Reply) -> Value {
+    match api {
+        Api::Chat => reply.chat_log_probs(options),
+        Api::Text => reply.text_log_probs(options),
+    }
+}
+
+/// The list of models: one. `longest`: the number of tokens that it reads.
+pub fn model_list(name: &str, created: u64, longest: usize) -> Value {
+    json!({"object": "list", "data": [{"id": name, "object": "model", "created": created, "owned_by": "burnish", "max_model_len": longest}]})
+}

@@ -1,0 +1,164 @@
+//! The messages of requests: as chat templates take them, and whether one is what was served.
+
+use serde_json::{Map, Value};
+
+use super::refused::Refused;
+
+/// Checks the messages of a request: at least one, each with a role, and contents that are text.
+///
+/// # Errors
+/// If a message is wrong; the refusal names it.
+pub fn checked(messages: Vec<Value>) -> Result<Vec<Value>, Refused> {
+    if messages.is_empty() {
+        return Err(Refused::field("messages", "`messages` must be a list of at least one message"));
+    }
+    for (i, message) in messages.iter().enumerate() {
+        let wrong = |what: &str| Err(Refused::field("messages", format!("`messages[{i}]` {what}")));
+        if !message.get("role").is_some_and(Value::is_string) {
+            return wrong("must be an object with `role`, a text");
+        }
+        let content = message.get("content").filter(|content| !content.is_null());
+        let calls = message.get("tool_calls").filter(|calls| !calls.is_null());
+        if content.is_none() && calls.is_none() && message["role"] != "assistant" {
+            return wrong("must have `content`");
+        }
+        if content.is_some_and(|content| text(content).is_none()) {
+            return wrong(
+                "must have `content` that is text, or a list of {\"type\": \"text\", \"text\": …}: nothing else is read",
+            );
+        }
+        if calls.is_some_and(|calls| !calls.as_array().is_some_and(|calls| calls.iter().all(is_call))) {
+            return wrong("must have `tool_calls` that are a list of {\"function\": {\"name\": …, \"arguments\": …}}");
+        }
+    }
+    Ok(messages)
+}
+
+fn is_call(call: &Value) -> bool {
+    call.pointer("/function/name").is_some_and(Value::is_string)
+}
+
+/// The text of a content; `None` if it has parts that are no text. As by vLLM, parts are joined by newlines.
+fn text(content: &Value) -> Option<String> {
+    let part = |part: &Value| match part {
+        Value::String(text) => Some(text.clone()),
+        part => {
+            let kind = part.get("type").and_then(Value::as_str).unwrap_or("text");
+            let name = if kind == "refusal" { "refusal" } else { "text" };
+            let is_text = ["text", "refusal", "input_text", "output_text"].contains(&kind);
+            part.get(name).and_then(Value::as_str).filter(|_| is_text).map(str::to_owned)
+        }
+    };
+    match content {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => parts.iter().map(part).collect::<Option<Vec<_>>>().map(|parts| parts.join("\n")),
+        _ => None,
+    }
+}
+
+fn content(message: &Value) -> String {
+    message.get("content").and_then(text).unwrap_or_default()
+}
+
+/// A message as chat templates take it: its content as one text, the arguments of calls as objects, `developer` as `system`, which templates
+/// know, and no null fields.
+pub fn for_template(message: &Value) -> Value {
+    let mut fields: Map<String, Value> = Map::new();
+    for (name, value) in message.as_object().into_iter().flatten() {
+        let value = match (name.as_str(), value) {
+            ("role", role) if role == "developer" => "system".into(),
+            ("tool_calls", Value::Array(calls)) if calls.is_empty() => continue,
+            ("tool_calls", Value::Array(calls)) => calls.iter().map(call_for_template).collect(),
+            (_, Value::Null) => continue,
+            (_, value) => value.clone(),
+        };
+        fields.insert(name.clone(), value);
+    }
+    fields.insert("content".to_owned(), content(message).into());
+    Value::Object(fields)
+}
+
+fn call_for_template(call: &Value) -> Value {
+    let mut call = call.clone();
+    if let Some(arguments) = call.pointer_mut("/function/arguments")
+        && let Some(object) = arguments.as_str().and_then(object)
+    {
+        *arguments = object;
+    }
+    call
+}
+
+/// The object that a text is; `None` if it is something else.
+fn object(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(Value::is_object)
+}
+
+/// True if a message of a request is the one that was served, or was asked with before. Clients add and leave out fields that are null, send
+/// texts as parts, strip the answers that they got, and write the JSON of arguments anew; nothing of that makes another message.
+pub fn is_same(known: &Value, given: &Value) -> bool {
+    let role = |message: &Value| match message["role"].as_str() {
+        Some("developer") => "system".to_owned(),
+        role => role.unwrap_or_default().to_owned(),
+    };
+    let (role, given_role) = (role(known), role(given));
+    let (text, given_text) = (content(known), content(given));
+    let texts = if role == "assistant" { text.trim() == given_text.trim() } else { text == given_text };
+    let id = |message: &Value| message.get("tool_call_id").cloned().unwrap_or_default();
+    let (calls, given_calls) = (calls(known), calls(given));
+    role == given_role && texts && id(known) == id(given) && calls == given_calls
+}
+
+/// The names and arguments of calls. Ids are left out: some programs make their own.
+fn calls(message: &Value) -> Vec<(String, Value)> {
+    let call = |call: &Value| {
+        let name = call.pointer("/function/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let arguments = call.pointer("/function/arguments").cloned().unwrap_or_default();
+        (name, arguments.as_str().and_then(object).unwrap_or(arguments))
+    };
+    message.get("tool_calls").and_then(Value::as_array).into_iter().flatten().map(call).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_clients_do_to_an_answer_makes_no_other_message() {
+        let call = |id: &str, arguments: &str| json!([{"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}}]);
+        let served = json!({"role": "assistant", "content": "So.\n", "tool_calls": call("call_1", r#"{"a": 1}"#)});
+        for same in [
+            json!({"role": "assistant", "content": "So.", "refusal": null, "audio": null, "tool_calls": call("x", r#"{"a":1}"#)}),
+            json!({"role": "assistant", "content": [{"type": "text", "text": "So."}], "tool_calls": call("x", r#"{ "a": 1 }"#)}),
+        ] {
+            assert!(is_same(&served, &same), "{same}");
+        }
+        for other in [
+            json!({"role": "user", "content": "So.", "tool_calls": call("x", r#"{"a":1}"#)}),
+            json!({"role": "assistant", "content": "No.", "tool_calls": call("x", r#"{"a":1}"#)}),
+            json!({"role": "assistant", "content": "So.", "tool_calls": call("x", r#"{"a":2}"#)}),
+            json!({"role": "assistant", "content": "So.", "tool_calls": []}),
+            json!({"role": "assistant", "content": "So."}),
+        ] {
+            assert!(!is_same(&served, &other), "{other}");
+        }
+        assert!(is_same(
+            &json!({"role": "assistant", "content": ""}),
+            &json!({"role": "assistant", "content": null, "tool_calls": null})
+        ));
+    }
+
+    #[test]
+    fn templates_get_text_and_objects() {
+        let message = json!({"role": "assistant", "content": null, "name": null, "tool_calls": [{"function": {"name": "f", "arguments": "{\"a\": 1}"}}]});
+        let expected =
+            json!({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]});
+        assert_eq!(for_template(&message), expected);
+        let parts = json!({"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
+        assert_eq!(for_template(&parts), json!({"role": "system", "content": "a\nb"}));
+        let image = json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]});
+        assert!(checked(vec![image]).unwrap_err().message.contains("messages[0]"));
+    }
+}

@@ -1,0 +1,253 @@
+//! The requests: `/v1/chat/completions` and `/v1/completions`.
+
+use serde_json::{Map, Value};
+
+use super::conversation_key::conversation_key;
+use super::fields::{Fields, ids, shown};
+use super::messages::checked;
+use super::options::Options;
+use super::refused::Refused;
+
+/// Fields that say nothing about the answer of this server.
+const HARMLESS: &[&str] =
+    &["store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "request_id", "priority"];
+
+/// A conversation to continue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatRequest {
+    pub model: Option<String>,
+    /// The messages as they were sent, at least one, each with a role.
+    pub messages: Vec<Value>,
+    /// The tools in OpenAI's form.
+    pub tools: Vec<Value>,
+    /// True if calls in the answer are read (`tool_choice` is not `none`).
+    pub reads_calls: bool,
+    /// False if the answer may have one call only; the others are left out, as by vLLM.
+    pub parallel_calls: bool,
+    /// Variables of the chat template beside messages and tools.
+    pub variables: Map<String, Value>,
+    pub conversation: Option<String>,
+    pub options: Options,
+    /// Fields that nothing here knows, and that are ignored.
+    pub ignored: Vec<String>,
+}
+
+/// Texts to continue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextRequest {
+    pub model: Option<String>,
+    /// At least one.
+    pub prompts: Vec<PromptText>,
+    pub conversation: Option<String>,
+    pub options: Options,
+    /// Fields that nothing here knows, and that are ignored.
+    pub ignored: Vec<String>,
+}
+
+/// The prompt of a text completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PromptText {
+    Text(String),
+    Ids(Vec<u32>),
+}
+
+impl ChatRequest {
+    /// Reads a body. `header`: the header `X-Conversation`; `most`: the largest `n`.
+    ///
+    /// # Errors
+    /// If a field is wrong, or asks for what is not here.
+    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, Refused> {
+        let mut fields = Fields::parse(body)?;
+        let messages = checked(fields.list("messages")?.unwrap_or_default())?;
+        let tools = tools(fields.list("tools")?.unwrap_or_default())?;
+        let reads_calls = tool_choice(fields.take("tool_choice"))? && !tools.is_empty();
+        response_format(fields.take("response_format"))?;
+        if fields.flag("add_generation_prompt")? == Some(false) {
+            return Err(Refused::field(
+                "add_generation_prompt",
+                "`add_generation_prompt` must be true: the answer is the assistant's",
+            ));
+        }
+        let mut variables = fields.object("chat_template_kwargs")?.unwrap_or_default();
+        if let Some(effort) = fields.text("reasoning_effort")? {
+            variables.entry("reasoning_effort").or_insert(effort.into());
+        }
+        for reserved in ["messages", "tools", "add_generation_prompt"] {
+            if variables.contains_key(reserved) {
+                let message = format!("`chat_template_kwargs` may not have `{reserved}`, which is the request's own");
+                return Err(Refused::field("chat_template_kwargs", message));
+            }
+        }
+        let mut options = Options::take(&mut fields, most)?;
+        options.log_probs = fields.flag("logprobs")?.unwrap_or(false);
+        no_alternatives("top_logprobs", fields.count("top_logprobs", 0)?)?;
+        let parallel_calls = fields.flag("parallel_tool_calls")?.unwrap_or(true);
+        let (model, conversation) = (fields.text("model")?, key(&mut fields, header)?);
+        Ok(Self { model, messages, tools, reads_calls, parallel_calls, variables, conversation, options, ignored: left(fields) })
+    }
+}
+
+impl TextRequest {
+    /// Reads a body. `header`: the header `X-Conversation`; `most`: the largest `n`, and the largest number of prompts.
+    ///
+    /// # Errors
+    /// If a field is wrong, or asks for what is not here.
+    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, Refused> {
+        let mut fields = Fields::parse(body)?;
+        let prompts = prompts(fields.take("prompt"))?;
+        if prompts.len() > most {
+            return Err(Refused::field("prompt", format!("`prompt` has {} texts, at most {most} are taken", prompts.len())));
+        }
+        response_format(fields.take("response_format"))?;
+        let mut options = Options::take(&mut fields, most)?;
+        if prompts.len().saturating_mul(options.n) > most {
+            return Err(Refused::field("n", format!("`n` times the prompts are more than {most} answers")));
+        }
+        let log_probs = fields.count("logprobs", 0)?;
+        options.log_probs = log_probs.is_some();
+        no_alternatives("logprobs", log_probs)?;
+        let (model, conversation) = (fields.text("model")?, key(&mut fields, header)?);
+        Ok(Self { model, prompts, conversation, options, ignored: left(fields) })
+    }
+}
+
+fn key(fields: &mut Fields, header: Option<&str>) -> Result<Option<String>, Refused> {
+    let (conversation, metadata, user) = (fields.text("conversation")?, fields.object("metadata")?, fields.text("user")?);
+    conversation_key(header, conversation, metadata.as_ref(), user)
+}
+
+fn left(mut fields: Fields) -> Vec<String> {
+    for name in HARMLESS {
+        fields.take(name);
+    }
+    fields.left()
+}
+
+fn no_alternatives(name: &str, count: Option<usize>) -> Result<(), Refused> {
+    match count {
+        Some(1..) => {
+            Err(Refused::field(name, format!("`{name}` must be 0: only the tokens that were sampled have log-probabilities")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tools(tools: Vec<Value>) -> Result<Vec<Value>, Refused> {
+    let is_function = |tool: &Value| {
+        let name = tool.pointer("/function/name").and_then(Value::as_str);
+        tool.get("type").is_none_or(|kind| kind == "function") && name.is_some_and(|name| !name.is_empty())
+    };
+    match tools.iter().position(|tool| !is_function(tool)) {
+        Some(i) => Err(Refused::field(
+            "tools",
+            format!("`tools[{i}]` must be {{\"type\": \"function\", \"function\": {{\"name\": …}}}}"),
+        )),
+        None => Ok(tools),
+    }
+}
+
+/// True if calls are read.
+fn tool_choice(choice: Option<Value>) -> Result<bool, Refused> {
+    match choice.as_ref().map(|choice| choice.as_str().unwrap_or_default()) {
+        None | Some("auto") => Ok(true),
+        Some("none") => Ok(false),
+        _ => Err(Refused::field("tool_choice", "`tool_choice` must be auto or none: the model is not forced to call")),
+    }
+}
+
+fn response_format(format: Option<Value>) -> Result<(), Refused> {
+    match format {
+        Some(format) if format.get("type").is_none_or(|kind| kind != "text") => {
+            Err(Refused::field("response_format", "`response_format` must be {\"type\": \"text\"}: answers are not constrained"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn prompts(prompt: Option<Value>) -> Result<Vec<PromptText>, Refused> {
+    let wrong =
+        || Refused::field("prompt", "`prompt` must be a text, a list of texts, a list of token ids, or a list of such lists");
+    let one = |value: &Value| match value {
+        Value::String(text) => Some(PromptText::Text(text.clone())),
+        list => ids(list).filter(|ids| !ids.is_empty()).map(PromptText::Ids),
+    };
+    match prompt {
+        None => Err(Refused::field("prompt", "`prompt` is missing")),
+        Some(Value::String(text)) => Ok(vec![PromptText::Text(text)]),
+        Some(Value::Array(list)) if list.is_empty() => Err(wrong()),
+        Some(Value::Array(list)) if list[0].is_number() => Ok(vec![PromptText::Ids(ids(&Value::Array(list)).ok_or_else(wrong)?)]),
+        Some(Value::Array(list)) => list.iter().map(one).collect::<Option<_>>().ok_or_else(wrong),
+        Some(other) => Err(Refused::field("prompt", format!("`prompt` must be text or token ids, not {}", shown(&other)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_name_the_field_that_is_wrong() {
+        let with = |field: &str| format!(r#"{{"messages": [{{"role": "user", "content": "x"}}], {field}}}"#);
+        let deep = format!(r#"{{"messages": {}"#, "[".repeat(100_000));
+        for (body, param, part) in [
+            ("{".to_owned(), "", "must be a JSON object: EOF"),
+            ("[]".to_owned(), "", "must be a JSON object, not a list of 0"),
+            ("{}".to_owned(), "messages", "at least one message"),
+            (r#"{"messages": "x"}"#.to_owned(), "messages", "a list, not \"x\""),
+            (r#"{"messages": [{"content": "x"}]}"#.to_owned(), "messages", "messages[0]"),
+            (deep, "", "recursion limit"),
+            (with(r#""temperature": -1"#), "temperature", "from 0, not -1"),
+            (with(r#""top_p": 0"#), "top_p", "above 0"),
+            (with(r#""n": 9"#), "n", "at most 8"),
+            (with(r#""n": 0"#), "n", "from 1"),
+            (with(r#""max_tokens": 1.5"#), "max_tokens", "not 1.5"),
+            (with(r#""stop": [""]"#), "stop", "none of them empty"),
+            (with(r#""top_logprobs": 2, "logprobs": true"#), "top_logprobs", "must be 0"),
+            (with(r#""tool_choice": "required""#), "tool_choice", "auto or none"),
+            (with(r#""tools": [{"type": "function"}]"#), "tools", "tools[0]"),
+            (with(r#""response_format": {"type": "json_object"}"#), "response_format", "not constrained"),
+            (with(r#""logit_bias": {"5": 1}"#), "logit_bias", "not supported"),
+            (with(r#""chat_template_kwargs": {"messages": []}"#), "chat_template_kwargs", "the request's own"),
+        ] {
+            let Refused { status, message, param: given, .. } = ChatRequest::parse(body.as_bytes(), None, 8).unwrap_err();
+            assert_eq!((status, given.unwrap_or_default().as_str()), (400, param), "{body:.99}: {message}");
+            assert!(message.contains(part), "{body:.99}: {message}");
+        }
+        let nothing =
+            r#""temperature": null, "logit_bias": {}, "echo": false, "best_of": 1, "stop": null, "nonsense": 1, "none": null"#;
+        let read = ChatRequest::parse(with(nothing).as_bytes(), None, 8).unwrap();
+        assert_eq!(read.options, Options { n: 1, ..Options::default() });
+        assert_eq!(read.ignored, ["nonsense"]);
+    }
+
+    #[test]
+    fn a_prompt_has_four_forms() {
+        let read = |prompt: &str| {
+            TextRequest::parse(format!(r#"{{"prompt": {prompt}}}"#).as_bytes(), None, 3)
+                .map(|request| request.prompts)
+                .map_err(|refused| refused.message)
+        };
+        let text = |text: &str| PromptText::Text(text.to_owned());
+        assert_eq!(read(r#""a""#), Ok(vec![text("a")]));
+        assert_eq!(read(r#"["a", [1]]"#), Ok(vec![text("a"), PromptText::Ids(vec![1])]));
+        assert_eq!(read("[1, 2]"), Ok(vec![PromptText::Ids(vec![1, 2])]));
+        assert_eq!(read("[[1, 2], [3]]"), Ok(vec![PromptText::Ids(vec![1, 2]), PromptText::Ids(vec![3])]));
+        for wrong in ["[]", "[1, \"a\"]", "[-1]", "[4294967296]", "[[]]", "{}", "null", r#"["a", "a", "a", "a"]"#] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_key_of_a_conversation_is_found() {
+        let key = |header: Option<&str>, fields: &str| {
+            let body = format!(r#"{{"prompt": "a"{fields}}}"#);
+            TextRequest::parse(body.as_bytes(), header, 1).unwrap().conversation
+        };
+        let all = r#", "conversation": "b", "metadata": {"conversation": "c"}, "user": "d""#;
+        assert_eq!(key(Some("a"), all).as_deref(), Some("a"));
+        assert_eq!(key(None, all).as_deref(), Some("b"));
+        assert_eq!(key(None, r#", "metadata": {"conversation": "c"}, "user": "d""#).as_deref(), Some("c"));
+        assert_eq!(key(None, r#", "metadata": {"x": 1}, "user": "d""#).as_deref(), Some("d"));
+        assert_eq!(key(None, ""), None);
+    }
+}

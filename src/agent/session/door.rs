@@ -1,0 +1,162 @@
+//! The socket to which the processes of conversations connect. It lies in a folder that only this user can enter, and whoever comes must say the
+//! word that the process was given, because processes of other conversations could come too.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{ErrorKind, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{env, process};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+/// The longest name of a folder in which a socket's name fits into the 104 bytes that every system has for it.
+const LONGEST_FOLDER: usize = 60;
+const ATTEMPTS: usize = 100;
+
+pub(super) struct Door {
+    folder: PathBuf,
+    listener: UnixListener,
+}
+
+/// A process that has connected.
+pub(super) struct Arrived {
+    pub connection: UnixStream,
+    /// The pipe to which it prints.
+    pub printed: OwnedFd,
+}
+
+impl Door {
+    /// Opens a door.
+    ///
+    /// # Errors
+    /// A folder for temporary files in which nothing can be made.
+    pub fn open() -> Result<Self> {
+        let temporary = Some(env::temp_dir()).filter(|folder| folder.as_os_str().len() <= LONGEST_FOLDER);
+        let temporary = temporary.unwrap_or_else(|| PathBuf::from("/tmp"));
+        for _ in 0..ATTEMPTS {
+            let folder = temporary.join(format!("burnish-{}-{}", process::id(), &word()?[..12]));
+            match DirBuilder::new().mode(0o700).create(&folder) {
+                Ok(()) => {
+                    let listener = UnixListener::bind(folder.join("door"));
+                    let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+                    if listener.is_err() {
+                        let _ = fs::remove_dir_all(&folder);
+                    }
+                    let listener = listener.with_context(|| format!("cannot make a socket in {}", folder.display()))?;
+                    return Ok(Self { folder, listener });
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot make the folder {}", folder.display())),
+            }
+        }
+        bail!("cannot make a folder in {}", temporary.display())
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("door")
+    }
+
+    /// Waits for the process that says this word; `None` if it does not come in time.
+    ///
+    /// # Errors
+    /// A socket that cannot be used.
+    pub fn wait_for(&self, word: &str, at_most: Duration) -> Result<Option<Arrived>> {
+        let begun = Instant::now();
+        loop {
+            let left = at_most.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            wait(&self.listener, left);
+            match self.listener.accept() {
+                Ok((connection, _)) => {
+                    if let Some(arrived) = greeted(connection, word, left) {
+                        return Ok(Some(arrived));
+                    }
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error).context("no process can connect"),
+            }
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A word that nobody can guess.
+///
+/// # Errors
+/// A system without `/dev/urandom`.
+pub(super) fn word() -> Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).context("cannot read /dev/urandom")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Waits until something can be read.
+fn wait(from: &impl AsFd, at_most: Duration) {
+    let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+    let _ = poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&at_most));
+}
+
+/// The process at the other end, if it says the word.
+fn greeted(connection: UnixStream, word: &str, at_most: Duration) -> Option<Arrived> {
+    let begun = Instant::now();
+    let (mut said, mut printed) = (Vec::new(), None);
+    while said.len() <= word.len() && !said.ends_with(b"\n") {
+        let left = at_most.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return None;
+        }
+        wait(&connection, left);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut rights = RecvAncillaryBuffer::new(&mut space);
+        let mut bytes = [0; 64];
+        let received = recvmsg(&connection, &mut [IoSliceMut::new(&mut bytes)], &mut rights, RecvFlags::empty()).ok()?;
+        if received.bytes == 0 {
+            return None;
+        }
+        said.extend(&bytes[..received.bytes]);
+        for message in rights.drain() {
+            if let RecvAncillaryMessage::ScmRights(mut files) = message {
+                printed = files.next().or(printed);
+            }
+        }
+    }
+    (said.strip_suffix(b"\n")? == word.as_bytes()).then_some(())?;
+    let printed = printed?;
+    connection.set_nonblocking(true).ok()?;
+    rustix::io::ioctl_fionbio(&printed, true).ok()?;
+    rustix::io::fcntl_setfd(&printed, rustix::io::FdFlags::CLOEXEC).ok()?;
+    Some(Arrived { connection, printed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn whoever_does_not_know_the_word_is_not_let_in_and_the_folder_goes() {
+        let door = Door::open().unwrap();
+        let path = door.path();
+        let mut other = UnixStream::connect(&path).unwrap();
+        other.write_all(b"another word\n").unwrap();
+        assert!(door.wait_for(&word().unwrap(), Duration::from_millis(200)).unwrap().is_none());
+        let folder = path.parent().unwrap();
+        assert!(folder.exists());
+        drop(door);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,29 @@
+//! Processes in which the tools, users and environments of users' Python files live: one for each conversation that needs one.
+//!
+//! A [`Host`] is a process that loads the files once and constructs what all conversations share. For each conversation a process is forked
+//! from it ([`Session`]) when it is first needed. So a conversation keeps its own state, a hang, a crash or an allocation without end costs
+//! that conversation alone, and which conversations run at the same time makes no difference to any of them.
+//!
+//! What the files may hold, they need not be changed for: verl's tools, function tools, interactions and agent loops, TRL's functions and
+//! environments, OpenRLHF's agents. Where these packages are not installed, modules stand in for what the files import of them.
+//! On top of a session are [`PythonTools`], [`PythonUser`], [`PythonTextEnvironment`] and [`PythonEnvironment`].
+
+mod channel;
+mod conversation;
+mod door;
+mod environment;
+mod host;
+mod seen;
+mod setup;
+mod text_environment;
+mod tools;
+mod user;
+mod words;
+
+pub use conversation::Session;
+pub use environment::PythonEnvironment;
+pub use host::Host;
+pub use setup::{EnvironmentClass, Functions, OfferedEnvironment, OfferedTool, Offers, SessionOptions, Setup};
+pub use text_environment::PythonTextEnvironment;
+pub use tools::{PythonTools, ToolsOfRow};
+pub use user::PythonUser;

@@ -1,0 +1,134 @@
+//! A check before a run: a synthetic conversation is continued, and compared with its rendering as a whole.
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::appended::Appended;
+use super::renderer::Renderer;
+use super::rules::Rules;
+
+/// What tools and users say in the synthetic conversation: letters, so that no template and no tokenizer changes them.
+const SAID: &str = "syntheticanswer";
+
+/// The most characters of a difference that a message shows.
+const SHOWN: usize = 60;
+
+/// Appends `new` messages to those of `history`, which have the tokens `ids`.
+type Append<'a> = &'a dyn Fn(&[Value], &[u32], &[Value]) -> Result<Appended>;
+
+/// What is checked.
+pub struct Checked<'a> {
+    pub renderer: &'a Renderer,
+    pub rules: &'a dyn Rules,
+    /// The reason why no family's rule is taken.
+    pub plain: Option<&'a str>,
+    pub append: Append<'a>,
+}
+
+/// A conversation that is continued.
+struct Scene {
+    what: &'static str,
+    history: Vec<Value>,
+    new: Vec<Value>,
+}
+
+impl Checked<'_> {
+    /// Checks answers of tools, messages of users, or both. Returns warnings.
+    pub fn check(&self, tools: bool, users: bool) -> Result<Vec<String>> {
+        let mut warnings = Vec::new();
+        for scene in self.scenes(tools, users) {
+            warnings.extend(self.continued(&scene)?);
+        }
+        if let (Some(why), false) = (self.plain, warnings.is_empty()) {
+            let plain = "what is appended stands directly behind the model's turn";
+            warnings.insert(0, format!("{plain}: {why} of what stands between a turn and what follows it"));
+        }
+        Ok(warnings)
+    }
+
+    fn scenes(&self, tools: bool, users: bool) -> Vec<Scene> {
+        let user = || json!({"role": "user", "content": SAID});
+        let answer = || json!({"role": "tool", "content": SAID});
+        let calls = |count: usize| {
+            let function = json!({"name": "synthetic", "arguments": self.rules.no_arguments()});
+            let call = |i| json!({"id": format!("synthetic{i}"), "type": "function", "function": function});
+            json!({"role": "assistant", "content": "", "tool_calls": (0..count).map(call).collect::<Vec<_>>()})
+        };
+        let said = || json!({"role": "assistant", "content": "synthetic"});
+        let mut scenes = Vec::new();
+        if tools {
+            scenes.push(Scene { what: "the answer of a tool", history: vec![user(), calls(1)], new: vec![answer()] });
+            let new = vec![answer(), answer()];
+            scenes.push(Scene { what: "the answers of two calls", history: vec![user(), calls(2)], new });
+        }
+        if users {
+            scenes.push(Scene { what: "a message of the user", history: vec![user(), said()], new: vec![user()] });
+        }
+        if tools && users {
+            let history = vec![user(), calls(1), answer(), said()];
+            scenes.push(Scene { what: "a message of the user after the answer of a tool", history, new: vec![user()] });
+        }
+        scenes
+    }
+
+    /// Continues a conversation; returns a warning.
+    fn continued(&self, scene: &Scene) -> Result<Option<String>> {
+        let Scene { what, history, new } = scene;
+        let turn = self.turn(history);
+        let ids = match &turn {
+            Ok(ids) => ids.clone(),
+            Err(_) => vec![self.renderer.tokenizer().eos_id()],
+        };
+        let appended =
+            (self.append)(history, &ids, new).with_context(|| format!("{what} cannot be appended to a conversation"))?;
+        let tokenizer = self.renderer.tokenizer();
+        let text: String = tokenizer.decode(&appended.ids, false)?.split_whitespace().collect();
+        if text.matches(SAID).count() < new.len() {
+            bail!("{what} cannot be appended to a conversation: the chat template leaves out what it says");
+        }
+        let begins =
+            |why: String| Some(format!("{what}: {why}; each turn is trained in the conversation that it was sampled in"));
+        if let Err(error) = turn {
+            return Ok(begins(format!("the conversation cannot be compared with its rendering as a whole ({error:#})")));
+        }
+        let kept = ids.len().saturating_sub(appended.remove);
+        let ours = [&ids[..kept], &appended.ids].concat();
+        let whole = match self.renderer.ids(&[&history[..], new].concat(), true) {
+            Ok(whole) => whole,
+            Err(error) => return Ok(begins(format!("the conversation cannot be rendered as a whole ({error:#})"))),
+        };
+        // Where a turn begins with a space, the whole may have another token at the seam, for the same text.
+        if ours == whole || tokenizer.decode(&ours, false)? == tokenizer.decode(&whole, false)? {
+            return Ok(None);
+        }
+        let same = ours.iter().zip(&whole).take_while(|(a, b)| a == b).count();
+        let shown =
+            |ids: &[u32]| Ok::<_, anyhow::Error>(tokenizer.decode(&ids[same..], false)?.chars().take(SHOWN).collect::<String>());
+        Ok(begins(format!(
+            "the conversation as a whole would have other tokens, from token {same} on {:?} in place of {:?}",
+            shown(&whole)?,
+            shown(&ours)?
+        )))
+    }
+
+    /// The tokens of a conversation that the model has just continued: with the last message as the template writes it, up to the
+    /// token that ends it.
+    fn turn(&self, history: &[Value]) -> Result<Vec<u32>> {
+        let before = &history[..history.len().saturating_sub(1)];
+        let tokenizer = self.renderer.tokenizer();
+        let prompt = self.renderer.ids(before, true)?;
+        let mut ids = self.renderer.ids(history, false)?;
+        if !ids.starts_with(&prompt) {
+            let (whole, opened) = (tokenizer.decode(&ids, false)?, tokenizer.decode(&prompt, false)?);
+            let Some(said) = whole.strip_prefix(&opened) else {
+                bail!("the template writes a turn of the assistant otherwise than it opens one");
+            };
+            ids = [prompt.clone(), tokenizer.encode(said)?].concat();
+        }
+        let ends = tokenizer.eos_ids();
+        if let Some(end) = ids[prompt.len()..].iter().rposition(|id| ends.contains(id)) {
+            ids.truncate(prompt.len() + end + 1);
+        }
+        Ok(ids)
+    }
+}

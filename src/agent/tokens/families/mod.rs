@@ -1,0 +1,27 @@
+//! The families of models that have rules of their own, found by the `model_type` of config.json, one file each.
+
+pub mod deepseek;
+pub mod deepseek_v4;
+pub mod gemma;
+pub mod gemma4;
+pub mod glm;
+pub mod gpt_oss;
+pub mod minimax;
+mod names;
+mod newline;
+pub mod plain;
+pub mod qwen;
+
+pub use super::rules::{Family, Junction, Rules};
+
+/// Every family. To add one, write a file with its `FAMILY`, and add a line here. Others are continued as `plain` has it.
+pub static FAMILIES: &[&Family] = &[
+    &qwen::FAMILY,
+    &minimax::FAMILY,
+    &gemma::FAMILY,
+    &glm::FAMILY,
+    &deepseek::FAMILY,
+    &deepseek_v4::FAMILY,
+    &gpt_oss::FAMILY,
+    &gemma4::FAMILY,
+];

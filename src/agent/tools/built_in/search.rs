@@ -1,0 +1,209 @@
+//! verl's search tool: `verl.tools.search_tool.SearchTool` of verl up to 0.7, for a retrieval service as Search-R1 has it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use ureq::http::Uri;
+use ureq::{Agent, Error};
+
+use super::settings::{address, count, seconds};
+use super::slots::Slots;
+use super::tool::{BuiltIn, Failed, Kind, Told};
+
+/// The number of times that a service is asked that fails for a while.
+const TRIES: u32 = 10;
+/// The pause before the second attempt; each further one is longer by as much.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The largest size of an answer, in bytes.
+const MOST_BYTES: u64 = 16 << 20;
+
+pub(super) static SEARCH: Kind = Kind {
+    name: "search",
+    class_names: &["verl.tools.search_tool.SearchTool"],
+    doc: "passages of a retrieval service, asked by POST {queries, topk, return_scores}",
+    settings: &[
+        "retrieval_service_url",
+        "topk",
+        "default_timeout",
+        "timeout",
+        "rate_limit",
+        "num_workers",
+        "enable_global_rate_limit",
+    ],
+    schema: || {
+        json!({"type": "function", "function": {
+            "name": "search",
+            "description": "Searches for passages that answer the queries.",
+            "parameters": {
+                "type": "object",
+                "properties": {"query_list": {"type": "array", "items": {"type": "string"}, "description": "The queries"}},
+                "required": ["query_list"],
+            },
+        }})
+    },
+    make: |config| {
+        let url = address(config, "retrieval_service_url", "http://127.0.0.1:8000/retrieve")?;
+        let own_key = if config["default_timeout"].is_null() { "timeout" } else { "default_timeout" };
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .max_idle_connections(64)
+            .max_idle_connections_per_host(64)
+            .user_agent(concat!("burnish/", env!("CARGO_PKG_VERSION")));
+        Ok(Box::new(Search {
+            agent: agent.build().into(),
+            url,
+            topk: count(config, "topk", 3)?,
+            timeout: seconds(config, own_key, 30)?,
+            slots: Slots::new(count(config, "rate_limit", 120)?.min(count(config, "num_workers", 120)?)),
+            pause: PAUSE,
+        }))
+    },
+};
+
+struct Search {
+    agent: Agent,
+    url: Uri,
+    topk: u64,
+    /// The time of one attempt.
+    timeout: Duration,
+    slots: Slots,
+    pause: Duration,
+}
+
+impl BuiltIn for Search {
+    fn waits(&self) -> bool {
+        true
+    }
+
+    /// As verl's `execute`: errors are texts, too, and the reward is 0. Attempts end with the time of the call.
+    fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<Told, Failed> {
+        let end = Instant::now() + timeout;
+        let Some(queries) = arguments["query_list"].as_array().filter(|queries| !queries.is_empty()) else {
+            return Ok(told("Error: 'query_list' is missing, empty, or not a list in parameters."));
+        };
+        let Some(_slot) = self.slots.take(end) else { return Err(Failed::late(timeout)) };
+        let body = json!({"queries": queries, "topk": self.topk, "return_scores": true}).to_string();
+        for attempt in 1.. {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            match self.ask(&body, left.min(self.timeout)) {
+                Ok(answer) => return Ok(told(&passages(&answer))),
+                Err((why, true)) if attempt < TRIES => {
+                    tracing::debug!("the search service {} fails and is asked again: {why}", self.url);
+                    let pause = self.pause * attempt;
+                    if pause >= end.saturating_duration_since(Instant::now()) {
+                        break;
+                    }
+                    thread::sleep(pause);
+                }
+                Err((why, _)) => return Ok(told(&format!("Search error: API Call Failed: {why}"))),
+            }
+        }
+        Err(Failed::late(timeout))
+    }
+}
+
+impl Search {
+    /// Makes one attempt; the `bool` of an error is true if another may succeed.
+    fn ask(&self, body: &str, timeout: Duration) -> Result<Value, (String, bool)> {
+        let broken = |error: Error| match error {
+            Error::Timeout(_) => (format!("Timeout Error: no answer within {timeout:?}"), true),
+            Error::BodyExceedsLimit(most) => (format!("API Request Error: the answer has more than {most} bytes"), false),
+            error => (format!("Connection Error: {error}"), true),
+        };
+        let request = self.agent.post(&self.url).content_type("application/json").header("accept", "application/json");
+        let mut response = request.config().timeout_global(Some(timeout)).build().send(body).map_err(broken)?;
+        let status = response.status().as_u16();
+        let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
+        match status {
+            200..=299 => {
+                serde_json::from_slice(&bytes).map_err(|error| (format!("API Response JSON Decode Error: {error}"), false))
+            }
+            500 | 502..=504 => Err((format!("API Request Error: Server Error ({status})"), true)),
+            _ => Err((format!("API Request Error: status {status}"), false)),
+        }
+    }
+}
+
+/// The answer as verl's tool gives it: JSON with one field.
+fn told(result: &str) -> Told {
+    Told::text(format!("{{\"result\": {}}}", Value::from(result)))
+}
+
+/// The passages of an answer as one text: numbered in each query's list, which are separated by lines of hyphens.
+fn passages(answer: &Value) -> String {
+    let lists = match &answer["result"] {
+        Value::Array(lists) if !lists.is_empty() => lists,
+        Value::Null | Value::Array(_) if answer.is_object() => return "No search results found.".to_owned(),
+        _ => return "Error processing search results: `result` is no list".to_owned(),
+    };
+    let mut texts = Vec::with_capacity(lists.len());
+    for list in lists {
+        let mut text = String::new();
+        for (index, found) in list.as_array().into_iter().flatten().enumerate() {
+            let Some(content) = found["document"]["contents"].as_str() else {
+                return "Error processing search results: a passage has no document.contents".to_owned();
+            };
+            let (title, rest) = content.split_once('\n').unwrap_or((content, ""));
+            text += &format!("Doc {} (Title: {title})\n{rest}\n\n", index + 1);
+        }
+        texts.push(text.trim().to_owned());
+    }
+    texts.join("\n---\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_server::serve;
+    use super::*;
+
+    fn search(url: &str) -> Search {
+        let agent = Agent::config_builder().http_status_as_error(false).build().into();
+        Search {
+            agent,
+            url: url.parse().unwrap(),
+            topk: 2,
+            timeout: Duration::from_secs(5),
+            slots: Slots::new(4),
+            pause: Duration::from_millis(5),
+        }
+    }
+
+    fn ask(tool: &Search, arguments: &Value) -> Result<String, Failed> {
+        tool.call(arguments, &mut Value::Null, Duration::from_secs(5)).map(|told| told.text)
+    }
+
+    #[test]
+    fn passages_are_verls_text_and_trouble_is_told() {
+        let one = json!({"result": [[
+            {"document": {"contents": "\"Paris\"\nIs in France.\nOn the Seine."}, "score": 0.5},
+            {"document": {"contents": "Lyon"}, "score": 0.25}], []]});
+        let (url, asked) =
+            serve(vec![(500, "busy".to_owned()), (200, one.to_string()), (200, "{}".to_owned()), (404, String::new())]);
+        let tool = search(&url);
+        let arguments = json!({"query_list": ["capital of France"]});
+        let text = ask(&tool, &arguments).unwrap();
+        let expected = "Doc 1 (Title: \"Paris\")\nIs in France.\nOn the Seine.\n\nDoc 2 (Title: Lyon)\n---\n";
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"result": expected}));
+        assert_eq!(asked.lock().unwrap()[1], json!({"queries": ["capital of France"], "topk": 2, "return_scores": true}));
+        assert_eq!(ask(&tool, &arguments).unwrap(), "{\"result\": \"No search results found.\"}");
+        assert!(ask(&tool, &arguments).unwrap().contains("status 404"));
+        assert!(ask(&tool, &json!({"query_list": "x"})).unwrap().contains("missing, empty, or not a list"));
+        assert!(ask(&tool, &Value::Null).unwrap().contains("missing, empty, or not a list"));
+    }
+
+    #[test]
+    fn a_service_that_is_not_there_takes_no_longer_than_the_call_may() {
+        let tool = Search { pause: Duration::from_millis(80), ..search("http://127.0.0.1:9/retrieve") };
+        let begun = Instant::now();
+        let failed = tool.call(&json!({"query_list": ["x"]}), &mut Value::Null, Duration::from_millis(200)).unwrap_err();
+        assert_eq!(failed, Failed::late(Duration::from_millis(200)));
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}

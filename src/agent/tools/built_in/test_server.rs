@@ -1,0 +1,45 @@
+//! A server for tests that answers by a script.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::Value;
+
+/// Starts a server that gives each answer once, and the last one for ever. Returns its address and the bodies of the requests.
+pub(super) fn serve(answers: Vec<(u16, String)>) -> (String, Arc<Mutex<Vec<Value>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = asked.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let body = read(&stream);
+            let mut asked = kept.lock().unwrap();
+            let (status, answer) = &answers[asked.len().min(answers.len() - 1)];
+            asked.push(serde_json::from_slice(&body).unwrap());
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+            _ = (&stream).write_all((head + answer).as_bytes());
+        }
+    });
+    (url, asked)
+}
+
+fn read(stream: &TcpStream) -> Vec<u8> {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    body
+}

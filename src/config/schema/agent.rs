@@ -1,0 +1,112 @@
+//! `actor_rollout_ref.rollout.agent.*`: the loops that lead conversations, and what users' Python files bring to them. Meaning and
+//! defaults: `config/rollout/rollout.yaml`.
+
+use super::multi_turn::MultiTurnConfig;
+use super::types::Location;
+use serde::{Deserialize, Serialize};
+
+/// The key of the loop of rows that name none.
+pub const DEFAULT_AGENT_LOOP: &str = "actor_rollout_ref.rollout.agent.default_agent_loop";
+
+/// The loop with a single turn.
+const SINGLE_TURN: &str = "single_turn_agent";
+/// The loop with tools and simulated users.
+const TOOLS: &str = "tool_agent";
+/// The loop with an environment whose methods are tools.
+const ENVIRONMENT: &str = "environment_agent";
+/// The loop with an environment of texts.
+const TEXT_ENVIRONMENT: &str = "text_environment_agent";
+
+/// The loops that are built in.
+pub const AGENT_LOOPS: [&str; 4] = [SINGLE_TURN, TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT];
+
+/// The loops, and what they read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentConfig {
+    pub default_agent_loop: String,
+    pub agent_loop_config_path: Option<Location>,
+    pub call_timeout: f64,
+    pub conversation_timeout: Option<f64>,
+    pub memory_limit_mb: Option<u64>,
+    pub functions_path: Option<Location>,
+    pub functions: Vec<String>,
+    pub environment: EnvironmentConfig,
+    pub max_tool_calling_iterations: Option<usize>,
+    pub agent_func_path: Option<Location>,
+    pub ignore_calls_in_thinking: bool,
+    pub tell_unreadable_calls: bool,
+    pub neutralise_control_tokens: bool,
+}
+
+/// A class of environments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvironmentConfig {
+    pub path: Option<Location>,
+    pub name: Option<String>,
+}
+
+/// The settings of conversations.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentKeys<'a> {
+    pub multi_turn: &'a MultiTurnConfig,
+    pub agent: &'a AgentConfig,
+}
+
+/// The loop of rows that name none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoopChoice<'a> {
+    pub name: &'a str,
+    /// True if `multi_turn.enable` chose it in place of `agent.default_agent_loop`. A run says so.
+    pub by_enable: bool,
+}
+
+impl<'a> AgentKeys<'a> {
+    /// The settings that bring a tool, a user, an environment or a loop: the end of the key, whether it is set, and the loop that reads
+    /// it, `None` for loops of the user's own.
+    fn parts(&self) -> [(&'static str, bool, Option<&'static str>); 7] {
+        let (multi_turn, agent) = (self.multi_turn, self.agent);
+        [
+            ("multi_turn.tool_config_path", multi_turn.tool_config_path.is_some(), Some(TOOLS)),
+            ("multi_turn.function_tool_path", multi_turn.function_tool_path.is_some(), Some(TOOLS)),
+            ("multi_turn.interaction_config_path", multi_turn.interaction_config_path.is_some(), Some(TOOLS)),
+            ("agent.functions_path", agent.functions_path.is_some(), Some(TOOLS)),
+            ("agent.environment.path", agent.environment.path.is_some(), Some(ENVIRONMENT)),
+            ("agent.agent_func_path", agent.agent_func_path.is_some(), Some(TEXT_ENVIRONMENT)),
+            ("agent.agent_loop_config_path", agent.agent_loop_config_path.is_some(), None),
+        ]
+    }
+
+    /// The settings that are set and that this built-in loop reads, without `actor_rollout_ref.rollout.`. Those that a run has and that
+    /// neither [`default_loop`](Self::default_loop) nor a row asks for are an error.
+    pub fn read_by(&self, name: &str) -> Vec<&'static str> {
+        self.parts().iter().filter(|(_, is_set, reader)| *is_set && *reader == Some(name)).map(|(key, ..)| *key).collect()
+    }
+
+    /// True if a setting brings a tool, a user, an environment or a loop.
+    pub fn has_any(&self) -> bool {
+        self.parts().iter().any(|(_, is_set, _)| *is_set)
+    }
+
+    /// True if calls of tools can be in a response: there are tools, or an environment with methods, or loops of the user's own.
+    pub fn has_calls(&self) -> bool {
+        self.parts().iter().any(|(_, is_set, reader)| *is_set && *reader != Some(TEXT_ENVIRONMENT))
+    }
+
+    /// The loop of rows that name none.
+    pub fn default_loop(&self) -> LoopChoice<'a> {
+        let name = self.agent.default_agent_loop.as_str();
+        let is_open = self.multi_turn.enable && name == SINGLE_TURN;
+        let of_settings = || AGENT_LOOPS.into_iter().find(|name| !self.read_by(name).is_empty());
+        match is_open.then(of_settings).flatten() {
+            Some(name) => LoopChoice { name, by_enable: true },
+            None => LoopChoice { name, by_enable: false },
+        }
+    }
+
+    /// The settings that a built-in loop cannot do without, one of which must be set; empty if it needs none.
+    pub(super) fn needed_by(&self, name: &str) -> Vec<&'static str> {
+        self.parts().iter().filter(|(.., reader)| *reader == Some(name)).map(|(key, ..)| *key).collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! `actor_rollout_ref.rollout.multi_turn.*`: conversations with tools and users. Meaning and defaults: `config/rollout/rollout.yaml`.
+
+use super::types::{Location, choices};
+use serde::{Deserialize, Serialize};
+
+/// The key of the form in which the model writes its calls.
+pub const FORMAT: &str = "actor_rollout_ref.rollout.multi_turn.format";
+
+/// The tools and users of conversations, and their bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MultiTurnConfig {
+    pub enable: bool,
+    pub max_assistant_turns: Option<usize>,
+    pub max_user_turns: Option<usize>,
+    pub max_parallel_calls: usize,
+    pub max_tool_response_length: usize,
+    pub tool_response_truncate_side: TruncateSide,
+    pub tool_config_path: Option<Location>,
+    pub function_tool_path: Option<Location>,
+    pub interaction_config_path: Option<Location>,
+    pub format: String,
+}
+
+impl MultiTurnConfig {
+    /// The number of turns that the model may take; `None` without a limit.
+    pub fn assistant_turns(&self) -> Option<usize> {
+        self.max_assistant_turns.filter(|&most| most > 0)
+    }
+
+    /// The number of turns that tools and users may take; `None` without a limit.
+    pub fn user_turns(&self) -> Option<usize> {
+        self.max_user_turns.filter(|&most| most > 0)
+    }
+}
+
+choices! {
+    /// The part of a tool's long answer that goes, by the names of verl 0.8 and later.
+    pub enum TruncateSide {
+        Left = "left",
+        Middle = "middle",
+        Right = "right",
+    }
+}

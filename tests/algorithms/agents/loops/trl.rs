@@ -1,0 +1,118 @@
+//! The loop with functions as tools, beside TRL 1.16's.
+//!
+//! Here it differs, on purpose: a function that returns a list is answered with its text. TRL hands the list to the chat template, and one
+//! that writes only text writes nothing.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use burnish::agent::calls::format_named;
+use burnish::agent::loops::{Record, ResponseTemplateChat, Trl, TrlChat};
+use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
+use burnish::agent::{Limits, Trouble};
+use burnish::data::TemplateVariables;
+use serde_json::{Map, Value};
+
+use super::scripted::{assert_whole, drive, floats_of, ids_of, mask_of, no_limits, number_of, prompt_ids, tokenizer, turn};
+use crate::cases::golden_file;
+
+/// Functions that return what the case has. They take the arguments of their schemas.
+struct Functions {
+    schemas: Vec<Value>,
+    results: Value,
+}
+
+/// Python's `repr`.
+fn repr(value: &Value) -> String {
+    let text = burnish::util::python_value::text_of(&Value::from(vec![value.clone()]));
+    text[1..text.len() - 1].to_owned()
+}
+
+impl Toolbox for Functions {
+    fn schemas(&self) -> &[Value] {
+        &self.schemas
+    }
+
+    fn call(&mut self, calls: &[Call], _: &Seen) -> Result<Vec<Answer>> {
+        Ok(calls.iter().map(|call| self.one(call)).collect())
+    }
+}
+
+impl Functions {
+    fn one(&self, call: &Call) -> Answer {
+        let name = &call.written.name;
+        let schema = self.schemas.iter().find(|schema| schema["function"]["name"] == **name).unwrap();
+        let known = &schema["function"]["parameters"]["properties"];
+        let unknown = call.arguments.as_object().unwrap().keys().find(|key| known.get(key.as_str()).is_none());
+        let result = &self.results[name];
+        let raised = unknown
+            .map(|key| format!("{name}() got an unexpected keyword argument '{key}'"))
+            .or_else(|| result["raises"].as_str().map(str::to_owned));
+        let (text, trouble) = match raised {
+            Some(message) => (format!("{{'error': {}}}", repr(&message.into())), Some(Trouble::Raised)),
+            None => (burnish::util::python_value::text_of(result), None),
+        };
+        Answer { text, reward: None, trouble, seconds: 0.0, extra: Map::new() }
+    }
+}
+
+#[test]
+fn golden_functions_are_trls() {
+    let golden = golden_file("agents/loop_trl.json");
+    let cases = golden["cases"].as_array().unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let what = format!("{} {}", case["template"], case["case"]);
+        let tokenizer = tokenizer("chatml", case["template"].as_str().unwrap());
+        let chat = Arc::new(ResponseTemplateChat {
+            tokenizer: tokenizer.clone(),
+            variables: TemplateVariables::default(),
+            template: case["template"].as_str().unwrap().to_owned(),
+            format: format_named("hermes"),
+        });
+        let schemas = case["tools"].as_array().unwrap().clone();
+        let functions = Functions { schemas, results: case["results"].clone() };
+        let limits = Limits {
+            response_length: number_of(&case["max_completion_length"]),
+            max_model_len: Some(number_of(&case["max_position_embeddings"])),
+            ..no_limits()
+        };
+        let prompt = prompt_ids(&tokenizer, &case["messages"], &case["tools"]);
+        assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{what}");
+        let record = Record::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
+        let iterations = case["max_tool_calling_iterations"].as_u64().map(|most| most as usize);
+        let mut turns = Vec::new();
+        let (episode, _) = drive(Box::new(Trl::new(record, chat.clone(), Box::new(functions), iterations)), |at, ask| {
+            let ids = ids_of(&case["generated"][at]);
+            let log_prob = if at == 0 { -0.5 } else { -0.25 };
+            let turn = turn(&ids, &vec![log_prob; ids.len()], ask);
+            turns.push(turn.clone());
+            turn
+        });
+        assert_whole(&what, &episode, &turns);
+        assert_eq!(turns.len(), case["generated"].as_array().unwrap().len(), "{what}");
+        assert_eq!(Value::from(episode.calls.len()), case["tool_calls"], "{what}");
+        let failures = episode.calls.iter().filter(|call| call.trouble.is_some()).count();
+        assert_eq!(Value::from(failures), case["tool_failures"], "{what}");
+
+        let said = &episode.messages[case["messages"].as_array().unwrap().len()..];
+        let mut expected = case["completion"].as_array().unwrap().clone();
+        let mut has_list = false;
+        for message in &mut expected {
+            if message["role"] == "tool" && message["content"].is_array() {
+                has_list = true;
+                message["content"] = burnish::util::python_value::text_of(&message["content"]).into();
+            }
+        }
+        assert_eq!(said, expected, "{what}");
+        if has_list {
+            let answers: Vec<Value> = said.iter().filter(|message| message["role"] == "tool").cloned().collect();
+            let middle = chat.suffix(&answers).unwrap();
+            assert_eq!(episode.ids, [&turns[0].ids[..], &middle, &turns[1].ids].concat(), "{what}");
+            continue;
+        }
+        assert_eq!(episode.ids, ids_of(&case["completion_ids"]), "{what}");
+        assert_eq!(episode.sampled, mask_of(&case["tool_mask"]), "{what}");
+        assert_eq!(episode.log_probs, floats_of(&case["logprobs"]), "{what}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Simulated users of the tool agent, beside verl 0.7's interactions.
+//!
+//! Here it differs, on purpose:
+//! - Behind the token that ends a turn is the newline that the template writes there; verl 0.7 leaves it out.
+//! - What a user says to end the conversation is not appended, and what does not fit is not either: the response ends with a sampled token.
+//! - The sides of a cut have today's names: `left` cuts the beginning, which was `right`.
+//! - Messages with calls have them as `tool_calls` too.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use burnish::agent::calls::format_named;
+use burnish::agent::loops::{Record, TemplateChat, ToolAgent};
+use burnish::agent::parties::{Fault, Reply, User};
+use burnish::agent::tokens::{Appended, Continuation};
+use burnish::agent::tools::Seen;
+use burnish::agent::{End, TruncateSide};
+use serde_json::{Value, json};
+
+use super::scripted::{
+    Events, Tools, WithAppended, assert_whole, drive, ids_of, mask_of, prompt_ids, tokenizer, turn, with_tools,
+};
+use super::verl::limits;
+use crate::cases::golden_file;
+
+/// A user that says what the case has, the last of it again and again.
+struct Scripted {
+    replies: Vec<Value>,
+    events: Events,
+    count: usize,
+}
+
+impl User for Scripted {
+    fn respond(&mut self, seen: &Seen) -> Result<Result<Reply, Fault>> {
+        self.events.lock().unwrap().push(json!(["respond", seen.messages.len(), seen.messages.last()]));
+        let reply = &self.replies[self.count.min(self.replies.len() - 1)];
+        self.count += 1;
+        let text = reply[1].as_str().unwrap().to_owned();
+        Ok(Ok(Reply { text, ends: reply[0] == true, score: reply[2].as_f64(), seconds: 0.0 }))
+    }
+}
+
+#[test]
+fn golden_users_are_verls() {
+    let golden = golden_file("agents/interaction_verl_0_7.json");
+    let cases = golden["cases"].as_array().unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let what = case["case"].as_str().unwrap();
+        let tokenizer = tokenizer("chatml", case["template"].as_str().unwrap());
+        let chat = TemplateChat {
+            tokenizer: tokenizer.clone(),
+            continuation: Arc::new(Continuation::new(tokenizer.clone(), "qwen2", with_tools(&case["tools"])).unwrap()),
+            format: format_named(case["config"]["format"].as_str().unwrap()).unwrap(),
+            ignore_in_thinking: false,
+        };
+        let newline = tokenizer.single("\n").unwrap();
+        let chat = WithAppended(chat, move |appended: Appended| {
+            assert_eq!((appended.remove, appended.ids[0]), (0, newline), "the newline behind the token that ends a turn");
+            Appended { remove: 0, ids: appended.ids[1..].to_vec() }
+        });
+        let mut limits = limits(&case["config"]);
+        limits.truncate = match limits.truncate {
+            TruncateSide::Left => TruncateSide::Right,
+            TruncateSide::Right => TruncateSide::Left,
+            TruncateSide::Middle => TruncateSide::Middle,
+        };
+        let events = Events::default();
+        let tools = Tools {
+            schemas: case["tools"].as_array().unwrap().clone(),
+            behaviour: json!({"get_weather": [{"text": "21 degrees Celsius", "reward": 0.5}]}),
+            kwargs: Value::Null,
+            events: Events::default(),
+            calls: HashMap::new(),
+        };
+        let user = Scripted { replies: case["interaction"].as_array().unwrap().clone(), events: events.clone(), count: 0 };
+        let prompt = prompt_ids(&tokenizer, &case["messages"], &case["tools"]);
+        assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{what}");
+        let record = Record::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
+        let agent = ToolAgent::new(record, Arc::new(chat), Box::new(tools)).with_user(Box::new(user));
+        let mut turns = Vec::new();
+        let (episode, _) = drive(Box::new(agent), |at, ask| {
+            let turn = turn(&ids_of(&case["generations"][at]["token_ids"]), &[], ask);
+            turns.push(turn.clone());
+            turn
+        });
+        assert_whole(what, &episode, &turns);
+
+        let expected: Vec<Value> = case["events"].as_array().unwrap()[1..].to_vec();
+        assert_eq!(*events.lock().unwrap(), expected, "{what}");
+        let of = |of_tool: bool| -> Vec<f64> {
+            episode.rewards.iter().filter(|reward| reward.of_tool == of_tool).map(|reward| reward.value).collect()
+        };
+        assert_eq!(Value::from(of(true)), case["tool_rewards"], "{what}");
+        assert_eq!(Value::from(of(false)), case["turn_scores"], "{what}");
+        let mut messages = episode.messages.clone();
+        messages.iter_mut().filter_map(Value::as_object_mut).for_each(|message| drop(message.remove("tool_calls")));
+        assert_eq!(Value::from(messages), case["final_messages"], "{what}");
+        let did_not_fit = episode.end == End::ContextTooLong && episode.messages.last().unwrap()["role"] == "user";
+        if !did_not_fit {
+            assert_eq!(Value::from(episode.assistant_turns), case["assistant_turns"], "{what}");
+            assert_eq!(Value::from(episode.user_turns), case["user_turns"], "{what}");
+            assert_eq!(Value::from(episode.num_turns()), case["num_turns"], "{what}");
+        }
+        let mask = mask_of(&case["response_mask"]);
+        let trained = mask.iter().rposition(|&sampled| sampled).map_or(0, |at| at + 1);
+        assert_eq!(episode.ids, ids_of(&case["response_ids"])[..trained], "{what}");
+        assert_eq!(episode.sampled, mask[..trained], "{what}");
+    }
+}

@@ -1,0 +1,126 @@
+//! The tool agent, beside verl 0.9.1's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use burnish::agent::calls::format_named;
+use burnish::agent::loops::{Record, TemplateChat, ToolAgent};
+use burnish::agent::tokens::Continuation;
+use burnish::agent::{End, Episode, Limits, TruncateSide};
+use serde_json::Value;
+
+use super::scripted::{
+    Events, Tools, assert_whole, drive, floats_of, ids_of, mask_of, no_limits, number_of, prompt_ids, tokenizer, turn, with_tools,
+};
+use crate::cases::golden_file;
+
+/// The bounds of a case's `config`.
+pub fn limits(config: &Value) -> Limits {
+    let turns = |key: &str| config[key].as_u64().map(|turns| turns as usize);
+    Limits {
+        max_assistant_turns: turns("max_assistant_turns"),
+        max_user_turns: turns("max_user_turns"),
+        max_parallel_calls: number_of(&config["max_parallel_calls"]),
+        max_tool_response_length: number_of(&config["max_tool_response_length"]),
+        truncate: match config["tool_response_truncate_side"].as_str() {
+            Some("left") => TruncateSide::Left,
+            Some("right") => TruncateSide::Right,
+            _ => TruncateSide::Middle,
+        },
+        prompt_length: number_of(&config["prompt_length"]),
+        response_length: number_of(&config["response_length"]),
+        ..no_limits()
+    }
+}
+
+/// The tools that a row may see.
+fn tools(case: &Value) -> Vec<Value> {
+    let all = case["tools"].as_array().unwrap();
+    let selection = case["row"]["extra_info"]["tool_selection"].as_array().filter(|names| !names.is_empty());
+    let Some(selection) = selection else { return all.clone() };
+    selection.iter().filter_map(|name| all.iter().find(|tool| tool["function"]["name"] == *name)).cloned().collect()
+}
+
+/// The cut in the middle that keeps the whole text if it may keep nothing of it: here it does keep nothing.
+fn is_cut_to_nothing(case: &Value) -> bool {
+    let is_middle = !["left", "right"].map(Value::from).contains(&case["config"]["tool_response_truncate_side"]);
+    let longest = number_of(&case["config"]["max_tool_response_length"]);
+    let is_longer = |outcome: &Value| outcome["text"].as_str().is_some_and(|text| text.chars().count() > longest);
+    let behaviours = case["tool_behaviour"].as_object().unwrap().values();
+    let any_longer = behaviours.flat_map(|outcomes| outcomes.as_array().unwrap()).any(is_longer);
+    let keeps_none =
+        if is_middle { longest < 2 } else { longest == 0 && case["config"]["tool_response_truncate_side"] == "left" };
+    keeps_none && any_longer
+}
+
+fn run(case: &Value) -> (Episode, Events) {
+    let tokenizer = tokenizer(case["tokenizer"].as_str().unwrap(), case["template"].as_str().unwrap());
+    let schemas = tools(case);
+    let shown = Value::from(schemas.clone());
+    let model_type = case["model_type"].as_str().unwrap();
+    let continuation = Continuation::new(tokenizer.clone(), model_type, with_tools(&shown)).unwrap();
+    let chat = TemplateChat {
+        tokenizer: tokenizer.clone(),
+        continuation: Arc::new(continuation),
+        format: format_named(case["config"]["format"].as_str().unwrap()).unwrap(),
+        ignore_in_thinking: false,
+    };
+    let events = Events::default();
+    let tools = Tools {
+        schemas,
+        behaviour: case["tool_behaviour"].clone(),
+        kwargs: case["row"]["tools_kwargs"].clone(),
+        events: events.clone(),
+        calls: HashMap::new(),
+    };
+    let prompt = prompt_ids(&tokenizer, &case["messages"], &shown);
+    let record = Record::new(case["messages"].as_array().unwrap().clone(), prompt, limits(&case["config"]));
+    let mut turns = Vec::new();
+    let (episode, _) = drive(Box::new(ToolAgent::new(record, Arc::new(chat), Box::new(tools))), |at, ask| {
+        let generation = &case["generations"][at];
+        assert!(!generation.is_null(), "{}: a turn that verl does not sample", case["case"]);
+        assert!(ask.max_tokens <= number_of(&generation["limit"]));
+        let log_probs = generation["log_probs"].as_array().map(|_| floats_of(&generation["log_probs"]));
+        let turn = turn(&ids_of(&generation["token_ids"]), &log_probs.unwrap_or_default(), ask);
+        turns.push(turn.clone());
+        turn
+    });
+    assert_eq!(turns.len(), case["generations"].as_array().unwrap().len(), "{}", case["case"]);
+    assert_whole(case["case"].as_str().unwrap(), &episode, &turns);
+    (episode, events)
+}
+
+#[test]
+fn golden_tool_agent_is_verls() {
+    let golden = golden_file("agents/loop_verl.json");
+    let cases = golden["cases"].as_array().unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let what = case["case"].as_str().unwrap();
+        let (episode, events) = run(case);
+        let of = |of_tool: bool| -> Vec<f64> {
+            episode.rewards.iter().filter(|reward| reward.of_tool == of_tool).map(|reward| reward.value).collect()
+        };
+        assert_eq!(Value::from(of(true)), case["tool_rewards"], "{what}");
+        assert_eq!(Value::from(of(false)), case["turn_scores"], "{what}");
+        assert_eq!(Value::from(episode.assistant_turns), case["assistant_turns"], "{what}");
+        assert_eq!(Value::from(episode.user_turns), case["user_turns"], "{what}");
+        assert_eq!(Value::from(episode.num_turns()), case["num_turns"], "{what}");
+        assert_eq!(Value::from(events.lock().unwrap().clone()), case["tool_events"], "{what}");
+        assert_eq!(episode.prompt, ids_of(&case["prompt_ids"]), "{what}");
+        assert_ne!(episode.end, End::Failed, "{what}");
+        if is_cut_to_nothing(case) {
+            let texts: Vec<&str> =
+                episode.messages.iter().filter(|m| m["role"] == "tool").filter_map(|m| m["content"].as_str()).collect();
+            assert!(texts.iter().all(|text| text.trim_matches('.') == "(truncated)"), "{what}: {texts:?}");
+            continue;
+        }
+        assert_eq!(Value::from(episode.messages.clone()), case["final_messages"], "{what}");
+        assert_eq!(episode.ids, ids_of(&case["response_ids"]), "{what}");
+        assert_eq!(episode.sampled, mask_of(&case["response_mask"]), "{what}");
+        if !case["response_log_probs"].is_null() {
+            assert_eq!(episode.log_probs, floats_of(&case["response_log_probs"]), "{what}");
+            assert_eq!(episode.rollout_log_probs, floats_of(&case["response_log_probs"]), "{what}");
+        }
+    }
+}
