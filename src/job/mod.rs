@@ -5,6 +5,7 @@
 //! [`RunSettings`], builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
 
 pub mod adapter;
+pub mod agents;
 pub mod checkpoint_parts;
 pub mod clock;
 mod context;

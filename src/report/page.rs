@@ -15,6 +15,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/areas.js"),
     include_str!("page/glance.js"),
     include_str!("page/tokens.js"),
+    include_str!("page/turns.js"),
     include_str!("page/samples.js"),
     include_str!("page/config.js"),
     include_str!("page/sections.js"),

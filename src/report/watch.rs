@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
-use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -146,7 +145,7 @@ impl View {
         let version = format!("\"{}-{}\"", std::process::id(), self.version);
         let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == version.as_bytes());
         let body = if is_known { Bytes::new() } else { self.body(path) };
-        let mut response = HttpResponse::new(Full::new(body));
+        let mut response = HttpResponse::new(body.into());
         if is_known {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         }

@@ -24,6 +24,6 @@ pub use log_file::{LOG, LogFile, LogLine};
 pub use output::Output;
 pub use phase::{PHASE, Phase};
 pub use record::Record;
-pub use sample::{SAMPLES, Sample};
+pub use sample::{SAMPLES, Sample, Talk};
 pub use stage::Stage;
 pub use watched::Watched;

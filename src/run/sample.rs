@@ -39,6 +39,23 @@ pub struct Sample {
     /// The advantage of each token.
     #[serde(with = "crate::util::json_number")]
     pub advantages: Option<Vec<f32>>,
+    /// What only a conversation of many turns has.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub talk: Option<Talk>,
+}
+
+/// A conversation of many turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Talk {
+    /// All messages, those of the prompt first.
+    pub messages: Vec<Value>,
+    /// The number of the prompt's messages.
+    pub asked: usize,
+    /// The reason why the conversation ended, such as `answer`.
+    pub end: String,
+    pub num_turns: usize,
+    /// For each token of the response, 1 if the model sampled it, 0 if a tool, a user or an environment said it.
+    pub sampled: Vec<u8>,
 }
 
 /// The open samples file of an active run.

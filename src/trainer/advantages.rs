@@ -15,6 +15,7 @@ use crate::algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, white
 use crate::algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
 use crate::checkpoint::{Changes, KL_COEF};
 use crate::config::PpoConfig;
+use crate::config::schema::TurnRewards;
 use crate::distributed::Ranks;
 use crate::tracking::Metrics;
 use crate::util::rng::Stream;
@@ -26,6 +27,7 @@ pub struct Advantages {
     pub estimator: Arc<RunEstimator>,
     /// The shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
+    pub turn_rewards: TurnRewards,
     /// KL estimator and coefficient of the KL term in the rewards.
     pub kl_in_reward: Option<(KlPenalty, KlController)>,
     /// The correction of the difference between generation and training; `None` if there is none.
@@ -74,11 +76,14 @@ impl Advantages {
         self.estimator.comparable(batch)
     }
 
-    /// Token-level scores, normalised and clipped over the batch where that is asked for.
+    /// Token-level scores, normalised and clipped over the batch where that is asked for, with the rewards of turns that stand at tokens.
+    /// A score is the last trained token's, also where a tool had the last word.
     fn shaped_scores(&self, batch: &Batch) -> Vec<f32> {
         let mut scores = batch.trajectory_scores();
         self.batch_shaping.apply(&mut scores, &[], &[]);
-        batch.at_last_tokens(&scores)
+        let mut scores = batch.on_trained_tokens(&batch.at_last_tokens(&scores));
+        self.turn_rewards.place(batch, &mut scores);
+        scores
     }
 
     /// Rewards: scores, less the KL term.
@@ -125,7 +130,12 @@ impl Advantages {
 
     fn estimate(&self, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
         let components = if self.estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
-        let (rewards, scores) = (batch.on_trained_tokens(&batch[Column::Rewards]), batch.on_trained_tokens(scores));
+        let settled = |column: &[f32]| {
+            let mut column = batch.on_trained_tokens(column);
+            self.turn_rewards.settle(batch, &mut column);
+            column
+        };
+        let (rewards, scores) = (settled(&batch[Column::Rewards]), settled(scores));
         let output = self.estimator.estimate(batch, &rewards, &scores, &components, &self.ranks)?;
         batch.set(Column::Advantages, output.advantages);
         batch.set(Column::Returns, output.returns);

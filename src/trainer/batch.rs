@@ -4,6 +4,7 @@ use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
 
 use super::columns::{Column, Columns};
+use crate::agent::Episode;
 use crate::data::Prompt;
 use crate::model::Sequence;
 use crate::reward::ResponseScore;
@@ -20,25 +21,28 @@ pub struct Batch {
     /// The score of each response, with what its reward functions report beside it. A trajectory for which all functions abstained,
     /// or that is left out, has none.
     pub scores: Vec<ResponseScore>,
+    /// The conversation that each response is; `None` where the model answered once.
+    pub episodes: Vec<Option<Arc<Episode>>>,
     columns: Columns,
 }
 
 impl Batch {
-    /// The scored responses of the policy, `n` to each prompt: all tokens are trained on.
+    /// The scored responses of the policy, `n` to each prompt: all tokens that it sampled are trained on. The response of an episode has
+    /// all of its ids ([`Episode::response`]).
     pub fn new(
         prompts: Vec<Arc<Prompt>>,
         n: usize,
         responses: Vec<Response>,
         texts: Vec<String>,
         scores: Vec<ResponseScore>,
+        episodes: Vec<Option<Arc<Episode>>>,
     ) -> Self {
         let mut columns = Columns::new(responses.iter().map(|response| response.ids.len()));
-        let tokens = columns.tokens();
-        columns.set(Column::Mask, vec![1.0; tokens]);
+        columns.set(Column::Mask, responses.iter().zip(&episodes).flat_map(|(r, e)| sampled(r, e.as_deref())).collect());
         columns.set(Column::RolloutLogProb, responses.iter().flat_map(|r| r.rollout_log_probs.iter().copied()).collect());
         columns.set(Column::SampledLogProb, responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect());
         let group = (0..responses.len()).map(|i| i / n).collect();
-        Self { prompts, group, responses, texts, scores, columns }
+        Self { prompts, group, responses, texts, scores, episodes, columns }
     }
 
     /// Some trajectories of this batch, in the given order, each as often as it is named, and their prompts.
@@ -60,6 +64,7 @@ impl Batch {
             responses: each(&self.responses, trajectories),
             texts: each(&self.texts, trajectories),
             scores: each(&self.scores, trajectories),
+            episodes: each(&self.episodes, trajectories),
             columns: self.columns.select(trajectories),
         }
     }
@@ -70,12 +75,13 @@ impl Batch {
     /// If the two have different columns.
     pub fn append(&mut self, other: Self) {
         // By name, so that a field added later is not forgotten here.
-        let Self { prompts, group, responses, texts, scores, columns } = other;
+        let Self { prompts, group, responses, texts, scores, episodes, columns } = other;
         self.group.extend(group.iter().map(|group| group + self.prompts.len()));
         self.prompts.extend(prompts);
         self.responses.extend(responses);
         self.texts.extend(texts);
         self.scores.extend(scores);
+        self.episodes.extend(episodes);
         self.columns.append(columns);
     }
 
@@ -126,8 +132,24 @@ impl Batch {
         &self.prompts[self.group[trajectory]]
     }
 
+    /// The token ids that the policy read first: those of the prompt, or of the conversation that was made of it.
+    pub fn prompt_ids(&self, trajectory: usize) -> &[u32] {
+        self.episodes[trajectory].as_deref().map_or(&self.prompt(trajectory).ids, |episode| &episode.prompt)
+    }
+
+    /// For each response token of all trajectories, true if the policy sampled it, whether or not it is trained on.
+    pub fn sampled(&self) -> Vec<bool> {
+        let each = self.responses.iter().zip(&self.episodes);
+        each.flat_map(|(response, episode)| sampled(response, episode.as_deref())).map(|mask| mask != 0.0).collect()
+    }
+
+    /// True if some response is a conversation.
+    pub fn has_episodes(&self) -> bool {
+        self.episodes.iter().any(Option::is_some)
+    }
+
     pub fn sequence(&self, trajectory: usize) -> Sequence<'_> {
-        Sequence { prompt: &self.prompt(trajectory).ids, response: &self.responses[trajectory].ids }
+        Sequence { prompt: self.prompt_ids(trajectory), response: &self.responses[trajectory].ids }
     }
 
     pub fn sequences(&self) -> Vec<Sequence<'_>> {
@@ -199,6 +221,12 @@ impl Batch {
     }
 }
 
+/// 1 for each token of a response that the policy sampled, 0 for the others.
+fn sampled<'a>(response: &'a Response, episode: Option<&'a Episode>) -> impl Iterator<Item = f32> + 'a {
+    let is_sampled = move |t: usize| episode.is_none_or(|episode| episode.sampled.get(t).copied().unwrap_or(false));
+    (0..response.ids.len()).map(move |t| f32::from(u8::from(is_sampled(t))))
+}
+
 impl Index<Column> for Batch {
     type Output = [f32];
 
@@ -222,9 +250,10 @@ impl IndexMut<Column> for Batch {
 pub mod tests {
     use std::path::Path;
 
-    use serde_json::Value;
+    use serde_json::{Map, Value, json};
 
     use super::*;
+    use crate::agent::{CallRecord, End};
 
     /// Two responses of two tokens to one prompt, the second cut off.
     pub fn two_responses() -> Batch {
@@ -235,6 +264,7 @@ pub mod tests {
             data_source: String::new(),
             ground_truth: Value::Null,
             extra_info: Value::Null,
+            agent: String::new(),
             conversational: true,
             columns: Default::default(),
             index: 0,
@@ -244,7 +274,55 @@ pub mod tests {
             |finish| Response { ids: vec![5, 2], log_probs: vec![-1.0, -2.0], rollout_log_probs: vec![-0.5, -1.5], finish };
         let responses = vec![response(Finish::Stop), response(Finish::Length)];
         let scores = vec![ResponseScore { score: Some(0.0), ..Default::default() }; 2];
-        Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2], scores)
+        Batch::new(vec![Arc::new(prompt)], 2, responses, vec![String::new(); 2], scores, vec![None; 2])
+    }
+
+    /// A conversation of two turns with a tool between them, of which these tokens were sampled.
+    pub fn episode(sampled: &[bool]) -> Episode {
+        let count = sampled.len();
+        let of_sampled = |number: f32| sampled.iter().map(|&sampled| if sampled { number } else { 0.0 }).collect();
+        Episode {
+            prompt: vec![1, 9],
+            ids: (0..count as u32).collect(),
+            sampled: sampled.to_vec(),
+            log_probs: of_sampled(-1.0),
+            rollout_log_probs: of_sampled(-0.5),
+            finish: Finish::Stop,
+            end: End::Answer,
+            messages: [("user", "2*3"), ("assistant", ""), ("tool", "6"), ("assistant", "It is 6.")]
+                .map(|(role, content)| json!({"role": role, "content": content}))
+                .to_vec(),
+            assistant_turns: 2,
+            user_turns: 1,
+            calls: vec![CallRecord { name: "calculator".into(), trouble: None, cut: false, seconds: 0.5 }],
+            rewards: vec![],
+            score: None,
+            extra: Map::new(),
+            unreadable_calls: 0,
+            dropped_calls: 0,
+            waited: 0.5,
+        }
+    }
+
+    /// Conversations with these masks, all to one prompt, each with the score 0.
+    pub fn conversations(episodes: Vec<Episode>) -> Batch {
+        let prompts = two_responses().prompts;
+        let count = episodes.len();
+        let scores = vec![ResponseScore { score: Some(0.0), ..Default::default() }; count];
+        let responses = episodes.iter().map(Episode::response).collect();
+        let episodes = episodes.into_iter().map(|episode| Some(Arc::new(episode))).collect();
+        Batch::new(prompts, count, responses, vec![String::new(); count], scores, episodes)
+    }
+
+    #[test]
+    fn what_tools_said_is_not_trained() {
+        let mut batch = conversations(vec![episode(&[true, false, true]), episode(&[true])]);
+        assert_eq!(batch[Column::Mask], [1.0, 0.0, 1.0, 1.0]);
+        assert_eq!((batch.prompt_ids(0), batch.sequence(0).len()), (&[1, 9][..], 5));
+        batch.append(two_responses());
+        let batch = batch.select(&[3, 0]);
+        assert_eq!((&batch[Column::Mask], batch.prompt_ids(0)), (&[1.0, 1.0, 1.0, 0.0, 1.0][..], &[1][..]));
+        assert_eq!((batch.sampled(), batch.has_episodes()), (vec![true, true, true, false, true], true));
     }
 
     #[test]

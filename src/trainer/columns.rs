@@ -53,7 +53,7 @@ macro_rules! columns {
 }
 
 columns! {
-    /// 1 where the token is trained on, 0 where a tool wrote it or where it is left out.
+    /// 1 where the token is trained on, 0 where a tool or a user wrote it or where it is left out.
     Mask { name: "mask", per: Token, unit: "0 or 1", from: "generation, `mask_truncated_completions` and rollout correction" }
     /// The log-probability that generation reports (`rollout.logprobs_mode`).
     RolloutLogProb { name: "rollout_log_prob", per: Token, unit: "nats", from: "phase `gen`" }

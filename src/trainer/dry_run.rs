@@ -61,6 +61,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
         ("steps", steps(inputs.total_steps, settings.steps_per_epoch, resumed)),
     ]
     .into_iter()
+    .chain(inputs.agents.as_ref().map(|agents| ("agents", agents.describe())))
     .chain(processes)
     .chain(others)
     .chain(judge)
@@ -106,7 +107,9 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division)
     // A rank generates for its share of the prompts.
     let trained_here = division.of_rank(inputs.sampler.batch_size()) * plan.samples_per_prompt;
     let validated_here = division.of_rank(validated);
-    let slots = parts.rollout.max_num_seqs.min(trained_here.max(validated_here));
+    // Beside those that decode, as many conversations may wait for their tools.
+    let open = if inputs.agents.is_some() { 2 * parts.rollout.max_num_seqs } else { parts.rollout.max_num_seqs };
+    let slots = open.min(trained_here.max(validated_here));
     let samples = if sampled >= validated { plan.samples_per_prompt } else { parts.rollout.val_kwargs.n };
     let prompts = slots.min(trained_here.max(validated_here) / samples);
     let bfloat16 = parts.model.dtype.is_bfloat16(trainer.device);

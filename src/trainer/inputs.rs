@@ -11,7 +11,8 @@ use super::sampling::{reward_model, scoring};
 use crate::config::plan::MOST_TOKENS;
 use crate::config::schema::ModelConfig;
 use crate::config::{BatchPlan, PpoConfig, Tree};
-use crate::data::{Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
+use crate::data::{AgentRows, Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
+use crate::job::agents::Agents;
 use crate::job::models::check_model;
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::template_date::dated;
@@ -29,6 +30,7 @@ pub struct Inputs {
     pub rewards: Rewards,
     pub estimator: Arc<RunEstimator>,
     pub post_processing: Option<PythonPostProcessing>,
+    pub agents: Option<Agents>,
     pub tokenizer: Tokenizer,
     pub train: Vec<Arc<Prompt>>,
     pub val: Vec<Arc<Prompt>>,
@@ -47,7 +49,13 @@ impl Inputs {
     /// The first thing that is missing or does not fit, with its key.
     pub fn read(config: &PpoConfig, tree: &Tree, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
-        let rewards = RewardPlan::start(config.rewards(), interrupt)?;
+        let mut rewards = RewardPlan::start(config.rewards(), interrupt)?;
+        let mut agents = Agents::start(config, rewards.asks_rules(), interrupt)?;
+        // Environments get every column of their row.
+        rewards.needs.columns |= config.actor_rollout_ref.rollout.agent.environment.path.is_some();
+        if agents.as_ref().is_some_and(Agents::scores_by_default) {
+            rewards.needs = RowNeeds { data_source: false, ground_truth: false, ..rewards.needs };
+        }
         let estimator = Arc::new(RunEstimator::start(config, &plan, interrupt)?);
         let post_processing = post_processing::start(config, &estimator, interrupt)?;
         let model = &config.actor_rollout_ref.model.path;
@@ -65,14 +73,20 @@ impl Inputs {
                 "actor_rollout_ref.rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}"
             );
         }
-        let train = prompts(config, rewards.needs, &tokenizer, true)?;
-        let val = prompts(config, rewards.needs, &tokenizer, false)?;
-        let rewards = rewards.rewards(&train.iter().chain(&val).map(|p| p.data_source.as_str()).collect())?;
+        let rows = agents.as_ref().map(Agents::rows).transpose()?.unwrap_or_default();
+        let train = prompts(config, rewards.needs, &tokenizer, &rows, true)?;
+        let val = prompts(config, rewards.needs, &tokenizer, &rows, false)?;
+        let scores_itself = |prompt: &Prompt| agents.as_ref().is_some_and(|agents| agents.scores(prompt));
+        let scored = train.iter().chain(&val).filter(|prompt| !scores_itself(prompt));
+        let rewards = rewards.rewards(&scored.map(|p| p.data_source.as_str()).collect())?;
         // What no response will be scored against may hold anything.
         let asked =
             [("data.train_files", &train, !config.trainer.val_only), ("data.val_files", &val, config.trainer.validates())];
         for (key, prompts, _) in asked.into_iter().filter(|(_, _, is_scored)| *is_scored) {
             let failure = |prompt: &Arc<Prompt>| {
+                if scores_itself(prompt) {
+                    return None;
+                }
                 let checked = rewards.check(&ScoreInput { token_ids: Some(&[]), ..scoring::row(prompt) });
                 checked.err().map(|error| (prompt.place(), error))
             };
@@ -112,6 +126,7 @@ impl Inputs {
             rewards,
             estimator,
             post_processing,
+            agents: None,
             tokenizer,
             train,
             val,
@@ -125,6 +140,14 @@ impl Inputs {
         inputs
             .check_model(&decoder, config)
             .with_context(|| format!("the model in {model} and the tokenizer in {tokenizer_folder}"))?;
+        if let Some(agents) = &mut agents {
+            let variables = config.data.apply_chat_template_kwargs.clone().into_iter().collect();
+            let hf = hf_config(&config.actor_rollout_ref.model)?;
+            let model_type = hf.json.get("model_type").and_then(|name| name.as_str()).unwrap_or_default();
+            agents.write_with(&inputs.tokenizer, variables, (model_type, decoder.max_position_embeddings))?;
+            agents.check(inputs.train.iter().chain(&inputs.val))?;
+        }
+        inputs.agents = agents;
         let keys = config.actor_rollout_ref.rollout.token_rules();
         inputs.rules = token_rules(&keys, "actor_rollout_ref.rollout", tree, &inputs.tokenizer, decoder.vocab_size)?;
         let prompts: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
@@ -164,7 +187,13 @@ impl Inputs {
     }
 }
 
-fn prompts(config: &PpoConfig, needs: RowNeeds, tokenizer: &Tokenizer, training: bool) -> Result<Vec<Arc<Prompt>>> {
+fn prompts(
+    config: &PpoConfig,
+    needs: RowNeeds,
+    tokenizer: &Tokenizer,
+    agents: &AgentRows,
+    training: bool,
+) -> Result<Vec<Arc<Prompt>>> {
     let data = &config.data;
     let options = PromptOptions {
         prompt_key: data.prompt_key.clone(),
@@ -174,6 +203,7 @@ fn prompts(config: &PpoConfig, needs: RowNeeds, tokenizer: &Tokenizer, training:
         filter_overlong_prompts: data.filter_overlong_prompts,
         needs,
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+        agents: agents.clone(),
     };
     let (key, files, max, shuffle) = match training {
         true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),

@@ -10,8 +10,13 @@ use crate::config::schema::DataConfig;
 use crate::data::named_source;
 use crate::tracking::Metrics;
 
-/// verl counts messages: every conversation is a prompt and a response.
-pub const TURNS: f64 = 2.0;
+/// verl counts messages: where the model answers once, there are a prompt and a response.
+const TURNS: f64 = 2.0;
+
+/// The number of turns of each trajectory, as verl counts them.
+pub fn turns(batch: &Batch) -> Vec<f64> {
+    batch.episodes.iter().map(|episode| episode.as_ref().map_or(TURNS, |episode| episode.num_turns() as f64)).collect()
+}
 
 /// Scores and rewards per trajectory (of scores the standard deviation too, its mean within groups, and the share of groups whose scores
 /// are all the same, as in TRL), advantages and returns over trained tokens, lengths per trajectory.
@@ -41,8 +46,8 @@ pub fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     // As in TRL, 0 where none ended by itself.
     let ended: Vec<f64> = (0..batch.len()).filter(|&i| !batch.truncated(i)).map(|i| batch.tokens(i).len() as f64).collect();
     spread("response_length_terminated", if ended.is_empty() { &[0.0] } else { &ended }, metrics);
-    length("prompt_length", &lengths(&|i| batch.prompt(i).ids.len()), data.max_prompt_length, metrics);
-    spread("num_turns", &[TURNS], metrics);
+    length("prompt_length", &lengths(&|i| batch.prompt_ids(i).len()), data.max_prompt_length, metrics);
+    spread("num_turns", &turns(batch), metrics);
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
     let components = batch.components();

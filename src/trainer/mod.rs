@@ -7,6 +7,7 @@
 //! never stopped.
 
 mod advantages;
+mod agent_metrics;
 mod algorithms;
 mod announce;
 mod batch;
@@ -28,6 +29,8 @@ mod signal;
 mod teacher;
 mod timing;
 mod trl_metrics;
+mod turn_rewards;
+pub mod unused_agent_options;
 pub mod unused_options;
 pub mod unused_training_options;
 
@@ -41,6 +44,7 @@ pub use self::algorithms::options;
 pub use self::choices::choices;
 
 use self::advantages::Advantages;
+use self::agent_metrics::ToolWatch;
 use self::learning::LearningSide;
 use self::sampling::{ReportedNames, SamplingSide, samples};
 use self::signal::Signal;
@@ -66,6 +70,7 @@ pub struct Trainer {
     post_processing: Option<PythonPostProcessing>,
     reported: ReportedNames,
     signal: Signal,
+    tool_watch: ToolWatch,
     gpu: Option<DeviceMemory>,
     /// Tokens of all prompts and responses trained on since the run began.
     tokens: u64,
@@ -141,6 +146,8 @@ impl Pipeline for Trainer {
         samples::show_completions(&batch, &sampling.tokenizer, &config.trainer, at)?;
 
         metrics::of_batch(&batch, &config.data, &mut metrics);
+        agent_metrics::of_batch(&batch, &mut metrics);
+        self.tool_watch.follow(at.step, &batch);
         if config.actor_rollout_ref.actor.calculate_sum_pi_squared {
             metrics::variance_proxy(&batch, &mut metrics);
         }

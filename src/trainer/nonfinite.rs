@@ -107,12 +107,15 @@ fn row(batch: &Batch, i: usize) -> Value {
         "row": prompt.index,
         "data_source": prompt.data_source,
         "prompt": prompt.text,
-        "prompt_ids": prompt.ids,
+        "prompt_ids": batch.prompt_ids(i),
         "response": batch.texts[i],
         "response_ids": batch.responses[i].ids,
         "ground_truth": prompt.ground_truth,
         "score": json_number::to_value(batch.scores[i].score.map(f64::from)),
     });
+    if let Some(episode) = &batch.episodes[i] {
+        row["messages"] = episode.messages.clone().into();
+    }
     for (column, values) in batch.columns_of(i) {
         row[column.name()] = numbers(values);
     }

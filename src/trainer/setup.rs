@@ -18,6 +18,7 @@ use crate::algorithm::{aggregate, kl};
 use crate::config::Loaded;
 use crate::config::schema::{Device, KlControllerKind, PpoConfig};
 use crate::distributed::Ranks;
+use crate::job::agents::Agents;
 use crate::job::device_memory::DeviceMemory;
 use crate::job::division::Division;
 use crate::job::generation::{native_engine, sampling};
@@ -83,6 +84,7 @@ fn build(
         post_processing,
         reported: Default::default(),
         signal: Default::default(),
+        tool_watch: Default::default(),
         gpu: DeviceMemory::watch(&device),
         tokens: 0,
         config,
@@ -91,14 +93,18 @@ fn build(
 }
 
 fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor::Device, ranks: &Ranks) -> Result<SamplingSide> {
-    let Inputs { plan, rewards, tokenizer, train, val, sampler, reward_model, rules, .. } = inputs;
+    let Inputs { plan, rewards, agents, tokenizer, train, val, sampler, reward_model, rules, .. } = inputs;
     let rollout = &config.actor_rollout_ref.rollout;
     Ok(SamplingSide {
         config: config.clone(),
         ranks: ranks.clone(),
         plan,
         engine: Box::new(native_engine(&rollout.sampling())),
-        stop_ids: tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids),
+        stop_ids: {
+            let of_format = agents.as_ref().map(Agents::stop_ids).unwrap_or_default();
+            tokenizer.stop_ids(rollout.ignore_eos, &[rollout.stop_token_ids.as_slice(), &of_format].concat())
+        },
+        agents,
         tokenizer,
         sampling: sampling(&rollout.sampling(), config.data.max_response_length, rollout.logprobs_mode.into()),
         rules,
@@ -109,6 +115,7 @@ fn sampling_side(config: &Arc<PpoConfig>, inputs: Inputs, device: &burn::tensor:
         rewards,
         reward_model: reward_model.map(|plan| plan.load(config, device)).transpose()?,
         shaping: algorithms::shaping(config),
+        turn_rewards: config.algorithm.turn_rewards,
     })
 }
 
@@ -165,6 +172,7 @@ fn advantages(config: &Arc<PpoConfig>, estimator: Arc<RunEstimator>, ranks: &Ran
         ranks: ranks.clone(),
         estimator,
         batch_shaping: algorithms::batch_shaping(config),
+        turn_rewards: config.algorithm.turn_rewards,
         kl_in_reward,
         correction,
         bypass,

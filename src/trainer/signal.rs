@@ -60,6 +60,10 @@ pub fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -
     if metrics.get("actor/grad_norm") == Some(0.0) {
         return Some("the gradient was 0");
     }
+    // Rewards of turns are not in the scores.
+    if batch.episodes.iter().flatten().any(|episode| !episode.rewards.is_empty()) {
+        return None;
+    }
     let equal = needs(Need::Critic) && scores.len() > 1 && scores.iter().all(|score| *score == scores[0]);
     if equal {
         return Some("all responses had the same score");

@@ -37,7 +37,7 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("reward", Some("critic/score/mean")),
     ("reward_std", Some("critic/score/std")),
     ("frac_reward_zero_std", Some("reward/zero_std_ratio")),
-    // Lengths of responses; a response is terminated if the limit did not cut it, by a stop text too, where TRL knows end tokens alone.
+    // Lengths of responses, of which TRL counts the sampled tokens and verl all; a response is terminated if the limit did not cut it, by a stop text too, where TRL knows end tokens alone.
     ("completions/mean_length", Some("response_length/mean")),
     ("completions/min_length", Some("response_length/min")),
     ("completions/max_length", Some("response_length/max")),
@@ -90,11 +90,30 @@ pub fn of_batch(batch: &Batch, episode: u64, tokens: u64, metrics: &mut Metrics)
     let ended = (0..batch.len()).filter(|&i| !batch.truncated(i)).count() as f64;
     metrics.set("val/num_eos_tokens", ended);
     metrics.set("val/contain_eos_token", ended / count);
+    if batch.has_episodes() {
+        sampled_lengths(batch, metrics);
+    }
     let spread =
         |scores: &Vec<f64>| scores.iter().copied().fold(f64::MIN, f64::max) - scores.iter().copied().fold(f64::MAX, f64::min);
     let spreads: Vec<f64> = groups_of_scores(batch).iter().map(spread).collect();
     if !spreads.is_empty() {
         metrics.set("objective/scores_margin", spreads.iter().sum::<f64>() / spreads.len() as f64);
+    }
+}
+
+/// The lengths of conversations without what tools and users said, under TRL's names.
+fn sampled_lengths(batch: &Batch, metrics: &mut Metrics) {
+    let sampled = batch.sampled();
+    let length = |i: usize| batch.tokens(i).filter(|&t| sampled[t]).count() as f64;
+    let all: Vec<f64> = (0..batch.len()).map(length).collect();
+    let mut ended: Vec<f64> = (0..batch.len()).filter(|&i| !batch.truncated(i)).map(|i| all[i]).collect();
+    if ended.is_empty() {
+        ended.push(0.0);
+    }
+    for (lengths, kind) in [(all, "length"), (ended, "terminated_length")] {
+        metrics.set(format!("completions/mean_{kind}"), lengths.iter().sum::<f64>() / lengths.len().max(1) as f64);
+        metrics.set(format!("completions/min_{kind}"), lengths.iter().copied().fold(f64::INFINITY, f64::min));
+        metrics.set(format!("completions/max_{kind}"), lengths.iter().copied().fold(f64::NEG_INFINITY, f64::max));
     }
 }
 
@@ -107,7 +126,9 @@ pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
             row.extend(metrics.iter().filter(|(name, _)| is_own(name)));
         }
         MetricNames::Trl => {
-            row.extend(NAMES.iter().filter_map(|(trl, verl)| Some((*trl, metrics.get(verl.unwrap_or(trl))?))));
+            // A number that is there under TRL's name is another than verl's.
+            let number = |trl: &str, verl: Option<&str>| metrics.get(trl).or_else(|| metrics.get(verl?));
+            row.extend(NAMES.iter().filter_map(|(trl, verl)| Some((*trl, number(trl, *verl)?))));
             let has_other = |name: &str| {
                 let rest = name.strip_prefix("reward/");
                 rest.is_some_and(|rest| metrics.get(&format!("{REWARDS}{rest}")).is_some())
@@ -122,8 +143,20 @@ pub fn named(metrics: Metrics, names: MetricNames) -> Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trainer::batch::tests::two_responses;
+    use crate::trainer::batch::tests::{conversations, episode, two_responses};
     use crate::trainer::learning::totals::Totals;
+
+    #[test]
+    fn what_tools_said_is_no_completion_of_trl() {
+        let batch = conversations(vec![episode(&[true, false, true]), episode(&[true])]);
+        let mut metrics: Metrics = [("response_length/mean", 2.0), ("response_length/max", 3.0)].into_iter().collect();
+        of_batch(&batch, 2, 9, &mut metrics);
+        let verl = named(metrics.clone(), MetricNames::Verl);
+        assert_eq!((verl.get("response_length/mean"), verl.get("completions/mean_length")), (Some(2.0), None));
+        let trl = named(metrics, MetricNames::Trl);
+        assert_eq!((trl.get("completions/mean_length"), trl.get("completions/max_terminated_length")), (Some(1.5), Some(2.0)));
+        assert_eq!(trl.get("response_length/mean"), None);
+    }
 
     /// Masked tokens may hold anything.
     #[test]

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::inputs::Inputs;
 use super::sampling::reward_model::judges_steps;
+use super::unused_agent_options::of_conversations;
 use super::unused_training_options::of_run;
 use super::{algorithms, choices};
 use crate::algorithm::policy_loss;
@@ -36,6 +37,7 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Divisio
     let options: Vec<UnusedOption> = others(config)
         .into_iter()
         .chain(of_run(config, inputs, division)?)
+        .chain(of_conversations(config))
         .chain(of_lora)
         .chain(of_rewards(&config.rewards(), &inputs.rewards, is_own || config.algorithm.post_processing.path.is_some()))
         .filter(|(unused, ..)| *unused)

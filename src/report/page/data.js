@@ -148,6 +148,8 @@ const CURVES = [
   { title: "Entropy", hint: "of the next token", names: ["actor/entropy", "policy/entropy_avg", "actor/entropy_loss", "objective/entropy"] },
   { title: "Response length", hint: "mean tokens", names: ["response_length/mean"],
     bands: { "response_length/mean": ["response_length/min", "response_length/max"] } },
+  { title: "Calls of tools", hint: "mean of a conversation", names: ["tool_call_counts/mean"], bands: { "tool_call_counts/mean": ["tool_call_counts/min", "tool_call_counts/max"] } },
+  { title: "Failed calls", hint: "share of calls that no tool answered", names: ["tools/failure_frequency"] },
   { title: "Truncated responses", hint: "share", names: ["response/truncated_ratio", "response_length/clip_ratio"] },
   { title: "Clip fraction", hint: "share of tokens whose ratio was clipped", names: ["actor/pg_clipfrac", "policy/clipfrac_avg"] },
   { title: "KL to the old policy", hint: "size of the update", names: ["actor/ppo_kl", "policy/approxkl_avg"] },
@@ -160,7 +162,8 @@ const CURVES = [
 const nameOf = (run, names) => names.find((name) => run.has(name));
 const curve = (title) => CURVES.find((c) => c.title === title);
 const isValidation = (name) => name.startsWith("val-") || name === "val/loss";
-const isPhase = (name) => name.startsWith("timing_s/") && name !== "timing_s/step";
+// `timing_s/agent_loop/…` are times within a phase.
+const isPhase = (name) => /^timing_s\/[^/]+$/.test(name) && name !== "timing_s/step";
 
 /** All names of series that some run has, in the order of the data. */
 function allNames(runs) {

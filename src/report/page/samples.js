@@ -2,10 +2,12 @@
 
 const KINDS = { train: "Training", val: "Validation" };
 const SHOWN_AT_ONCE = 12;
+// The ends of a conversation that came to its end; others were cut off, or failed.
+const FINE_ENDS = ["answer", "done"];
 let shownSamples = SHOWN_AT_ONCE, fullTint = 1;
 
 const scoreOf = (sample) => number(sample.score);
-const searchText = (sample) => (sample.found ??= `${sample.prompt}\n${sample.response}\n${JSON.stringify(sample.ground_truth ?? "")}\n${sample.data_source ?? ""}`.toLowerCase());
+const searchText = (sample) => (sample.found ??= `${sample.prompt}\n${sample.response}\n${sample.end ?? ""}\n${JSON.stringify(sample.ground_truth ?? "")}\n${sample.data_source ?? ""}`.toLowerCase());
 
 /** The samples of the chosen runs that pass the filters, and the steps that have some. */
 function chosenSamples() {
@@ -37,10 +39,13 @@ function sampleCard({ run, sample }, named, prompt = true) {
     h("div", { class: "sample-head" }, named && swatch(run), named && h("span", { class: "run-name", text: run.name }),
       h("span", { class: "score", title: score === null ? null : exact(score) }, "score ", h("b", { text: format(score) })),
       sample.advantage !== null && sample.advantage !== undefined && h("span", { class: "chip" }, "advantage ", h("b", { text: format(number(sample.advantage)) })), chips,
+      sample.messages && h("span", { class: "chip" }, "turns ", h("b", { text: String(sample.num_turns) })),
+      sample.messages && h("span", { class: FINE_ENDS.includes(sample.end) ? "chip" : "chip warn", text: `ended by ${String(sample.end).replaceAll("_", " ")}` }),
       h("span", { class: cut ? "chip warn" : "chip", text: cut ? "✂ truncated" : sample.finish === "stop" ? "✓ ended" : sample.finish || "" }),
       sample.data_source && h("span", { class: "hint", text: sample.data_source })),
     prompt && h("div", { class: "text" }, h("h4", { text: "Prompt" }), h("pre", { text: sample.prompt, tabindex: 0, "aria-label": "Prompt" })),
-    h("div", { class: "text" }, h("h4", { text: "Response" }), sample.tokens?.length && state.tint !== "plain" ? tokenView(sample, state.tint, fullTint) : h("pre", { text: sample.response, tabindex: 0, "aria-label": "Response" })),
+    sample.messages && h("div", { class: "text" }, h("h4", { text: "Conversation" }), turnsView(sample)),
+    (!sample.messages || (sample.tokens?.length && state.tint !== "plain")) && h("div", { class: "text" }, h("h4", { text: sample.messages ? "Tokens" : "Response" }), sample.tokens?.length && state.tint !== "plain" ? tokenView(sample, state.tint, fullTint) : h("pre", { text: sample.response, tabindex: 0, "aria-label": "Response" })),
     truth !== null && truth !== undefined && h("div", { class: "text truth" }, h("h4", { text: "Ground truth" }), h("pre", { text: typeof truth === "string" ? truth : JSON.stringify(truth) })));
 }
 
@@ -117,7 +122,7 @@ function listSamples() {
   list.replaceChildren(...blocks.slice(0, shownSamples), ...(more > 0 ? [button(`Show ${more} more`, () => { shownSamples = Infinity; listSamples(); })] : []));
   byId("tint-key")?.remove();
   if (here.some(({ sample }) => sample.tokens?.length)) {
-    const key = tintKey(state.tint);
+    const key = tintKey(state.tint, here.some(({ sample }) => sample.sampled));
     key.id = "tint-key";
     list.before(key);
   }

@@ -1,11 +1,15 @@
 // The tokens of a response, tinted by advantage or probability. Colour is never alone: the underline says the same.
 
-const token = (sample, i) => ({ text: sample.tokens[i], logProb: number(sample.log_probs?.[i]), advantage: number(sample.advantages?.[i]) });
+/** What a tool or a user said has no log-probability and no advantage. */
+const isContext = (sample, i) => sample.sampled?.[i] === 0;
+const token = (sample, i) => ({ text: sample.tokens[i],
+  logProb: isContext(sample, i) ? null : number(sample.log_probs?.[i]), advantage: isContext(sample, i) ? null : number(sample.advantages?.[i]) });
 const number = (value) => (typeof value === "number" ? value : value in NAMED ? NAMED[value] : null);
 
 function tokenText(sample, i, tint) {
   const { text, logProb, advantage } = token(sample, i);
   const parts = [`token ${i + 1} of ${sample.tokens.length}: ${JSON.stringify(text)}`];
+  if (isContext(sample, i)) return [...parts, "not sampled: a tool, a user or an environment said it"].join(" · ");
   const said = {
     advantage: advantage !== null && `advantage ${exact(advantage)}`,
     probability: logProb !== null && `log-prob ${exact(logProb)}, probability ${percent(Math.exp(logProb))}`,
@@ -24,7 +28,7 @@ function greatestAdvantage(samples) {
 function tokenView(sample, tint, greatest) {
   const spans = sample.tokens.map((text, i) => {
     const { logProb, advantage } = token(sample, i);
-    const attributes = { class: text.includes("\n") ? "token line" : "token", title: tokenText(sample, i, tint), "data-i": i };
+    const attributes = { class: `token${text.includes("\n") ? " line" : ""}${isContext(sample, i) ? " context" : ""}`, title: tokenText(sample, i, tint), "data-i": i };
     if (tint === "advantage" && advantage) {
       const share = Math.min(1, Math.abs(advantage) / greatest);
       attributes["data-tint"] = advantage > 0 ? "up" : advantage < 0 ? "down" : "none";
@@ -67,8 +71,9 @@ function tokenView(sample, tint, greatest) {
 }
 
 /** The legend of the tints. */
-function tintKey(tint) {
+function tintKey(tint, talks) {
   const keys = { advantage: [["up", 1, "advantage above 0: more of this"], ["down", 1, "below 0: less of this"]], probability: [["doubt", 1, "improbable"], ["doubt", 0.4, "likely"], ["none", 0, "certain"]] }[tint];
   return h("p", { class: "tint-key hint" }, keys && keys.map(([kind, share, text]) => h("span", {}, h("span", { class: "token", "data-tint": kind, text: "abc", style: { "--share": share, "--weight": `${Math.round(share * 3)}px` } }), ` ${text}`)),
+    talks && h("span", {}, h("span", { class: "token context", text: "abc" }), " not sampled"),
     tint === "advantage" && h("span", { text: "thicker = larger, of all on show" }), tint === "probability" && h("span", { text: "thicker = less probable" }));
 }

@@ -30,7 +30,11 @@ impl LearningSide {
         let entropy: f64 = entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
         metrics.set("actor/entropy", entropy);
         if rollout.calculate_log_probs {
-            probability_difference(&batch[Column::RolloutLogProb], &log_prob, metrics);
+            let sampled = batch.sampled();
+            let of_sampled = |column: &[f32]| -> Vec<f32> {
+                column.iter().zip(&sampled).filter(|(_, sampled)| **sampled).map(|(x, _)| *x).collect()
+            };
+            probability_difference(&of_sampled(&batch[Column::RolloutLogProb]), &of_sampled(&log_prob), metrics);
         }
         if self.reads_sum_pi_squared {
             batch.set(Column::SumPiSquared, sum_pi_squared);
@@ -81,7 +85,7 @@ impl LearningSide {
     }
 }
 
-/// The difference between the probabilities of generation and of training (verl's `calculate_debug_metrics`), and, what verl leaves out, the
+/// The difference between the probabilities of generation and of training, of sampled tokens (verl's `calculate_debug_metrics`), and, what verl leaves out, the
 /// log-probabilities: of an unlikely token only these show a difference.
 fn probability_difference(rollout: &[f32], actor: &[f32], metrics: &mut Metrics) {
     let probs = |x: &[f32]| x.iter().map(|&x| f64::from(x).exp()).collect::<Vec<_>>();

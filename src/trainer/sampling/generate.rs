@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use super::reported::ReportedNames;
 use super::scoring::{DecodedResponse, Scoring};
 use super::side::SamplingSide;
+use crate::agent::{Common, Conversations};
 use crate::algorithm::filter_groups::keep_groups;
 use crate::algorithm::reward_shaping::RewardShaping;
 use crate::data::{Prompt, completes_stop};
 use crate::job::Context;
 use crate::job::clock::Clock;
 use crate::model::CausalLm;
-use crate::rollout::{GenerationRequest, Response, Sampling};
+use crate::rollout::{GenerationRequest, Response, Sampling, TurnSettings};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
@@ -111,6 +112,8 @@ impl SamplingSide {
         )?;
         let greedy = self.score(greedy, at)?;
         let mut scores = greedy.trajectory_scores();
+        let earned = greedy.episodes.iter().map(|episode| self.turn_rewards.beside(episode.as_deref()));
+        scores.iter_mut().zip(earned).for_each(|(score, earned)| *score = score.map(|score| score + earned));
         batch_shaping.apply(&mut scores, &[], &[]);
         for (score, &group) in batch.scores.iter_mut().zip(&batch.group) {
             score.score = score.score.filter(|_| scores[group].is_some());
@@ -151,11 +154,38 @@ impl SamplingSide {
                 self.ranks.beat();
             }),
         };
-        let engine = &mut self.engine;
-        let scored = scoring.run(self.config.reward.num_workers, &self.ranks, |finished| {
-            let each =
-                |output: usize, response: &Response| (0..copies).for_each(|copy| finished(output * copies + copy, response));
-            engine.generate(policy, &GenerationRequest { finished: Some(&each), ..request }).map(|_| ())
+        let (engine, agents, ranks) = (&mut self.engine, &self.agents, &self.ranks);
+        let scored = scoring.run(self.config.reward.num_workers, ranks, |finished| match agents {
+            Some(agents) => {
+                let begin = |i: usize| {
+                    let (prompt, keys) = (&own[i / n], [&[step, own[i / n].index as u64, (i % n) as u64], keys].concat());
+                    let name: Vec<String> = keys.iter().map(u64::to_string).collect();
+                    agents.begin(prompt, &format!("{purpose}-{}", name.join("-"))).with_context(|| prompt.place())
+                };
+                let loops = (0..own.len() * n).map(begin).collect::<Result<_>>()?;
+                let common = Common {
+                    sampling,
+                    // The first turn has the stream that a response of one turn has.
+                    stream: &|i, turn| match turn {
+                        0 => stream(i / n, i % n),
+                        _ => {
+                            let row = own[i / n].index as u64;
+                            Stream::new(seed, purpose, &[&[step, row, (i % n) as u64], keys, &[u64::MAX, turn as u64]].concat())
+                        }
+                    },
+                    finished: &|i, episode| finished(i, episode.response(), Some(episode)),
+                    waiting: &|| ranks.beat(),
+                };
+                let GenerationRequest { eos, stops, rules, progress, .. } = request;
+                let settings = TurnSettings { eos, stops, rules, progress, token: None };
+                Conversations::run(loops, common, |turns| engine.converse(policy, &settings, turns))
+            }
+            None => {
+                let each = |output: usize, response: &Response| {
+                    (0..copies).for_each(|copy| finished(output * copies + copy, response.clone(), None))
+                };
+                engine.generate(policy, &GenerationRequest { finished: Some(&each), ..request }).map(|_| ())
+            }
         });
         let (responses, waited) = self.ranks.agree(scored)?;
         let responses = self.ranks.concat(responses);

@@ -9,6 +9,7 @@ pub mod samples;
 mod score;
 pub mod scoring;
 mod side;
+mod talk;
 pub mod val_metrics;
 mod validate;
 

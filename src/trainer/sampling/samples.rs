@@ -6,12 +6,14 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Map, Value};
 
+use super::talk::turns;
+use crate::agent::Episode;
 use crate::config::schema::{Location, TrainerConfig};
-use crate::data::Tokenizer;
+use crate::data::{Prompt, Tokenizer};
 use crate::job::Context;
-use crate::reward::ResponseScore;
+use crate::reward::{ResponseScore, completion};
 use crate::rollout::Finish;
-use crate::run::Sample;
+use crate::run::{Sample, Talk};
 use crate::tracking::{Cell, Table};
 use crate::trainer::batch::Batch;
 use crate::trainer::columns::Column;
@@ -42,10 +44,13 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
     let (prompt, response, tokens) = (batch.prompt(i), &batch.responses[i], batch.tokens(i));
     let advantages = batch.get(Column::Advantages);
     let score = &batch.scores[i];
+    let episode = batch.episodes[i].as_deref();
+    let changed = episode.filter(|episode| episode.prompt != prompt.ids);
+    let read = changed.map(|episode| tokenizer.decode(&episode.prompt, false)).transpose()?;
     Ok(Sample {
         step,
         kind: kind.to_owned(),
-        prompt: prompt.text.clone(),
+        prompt: read.unwrap_or_else(|| prompt.text.clone()),
         response: batch.texts[i].clone(),
         score: score.score.map(f64::from),
         advantage: advantages.map(|advantages| mean_advantage(batch, i, advantages)),
@@ -59,7 +64,24 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
         tokens: tokenizer.pieces(&response.ids)?,
         log_probs: response.log_probs.clone(),
         advantages: advantages.map(|advantages| advantages[tokens].to_vec()),
+        talk: episode.map(|episode| talk(episode, prompt)),
     })
+}
+
+fn talk(episode: &Episode, prompt: &Prompt) -> Talk {
+    Talk {
+        messages: episode.messages.clone(),
+        asked: asked(episode, prompt),
+        end: episode.end.name().to_owned(),
+        num_turns: episode.num_turns(),
+        sampled: episode.sampled.iter().map(|sampled| u8::from(*sampled)).collect(),
+    }
+}
+
+/// The number of a conversation's messages that its prompt has.
+fn asked(episode: &Episode, prompt: &Prompt) -> usize {
+    let behind = completion(episode, prompt.messages.as_array().map_or(0, Vec::len));
+    episode.messages.len() - behind.len()
 }
 
 /// To the trackers and into the run's record.
@@ -80,7 +102,8 @@ pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result
     write_atomic(&folder.join(format!("{step}.jsonl")), lines.as_bytes())
 }
 
-/// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras.
+/// verl's JSON lines: one object per trajectory with input, output, gts, score, step, the answer found (pred) and the extras; of a
+/// conversation messages, end and num_turns too.
 pub(super) fn generations(batch: &Batch, step: u64) -> String {
     let mut lines = String::new();
     for (i, score) in batch.scores.iter().enumerate() {
@@ -91,6 +114,11 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
         row.insert("gts".into(), prompt.ground_truth.clone());
         row.insert("score".into(), json_number::to_value(score.score.map(f64::from)));
         row.insert("step".into(), step.into());
+        if let Some(episode) = &batch.episodes[i] {
+            row.insert("messages".into(), episode.messages.clone().into());
+            row.insert("end".into(), episode.end.name().into());
+            row.insert("num_turns".into(), episode.num_turns().into());
+        }
         row.extend(score.pred.clone().map(|pred| ("pred".to_owned(), pred.into())));
         row.extend(components(score));
         row.extend(score.notes.iter().cloned());
@@ -118,19 +146,63 @@ fn mean_advantage(batch: &Batch, i: usize, advantages: &[f32]) -> f64 {
     f64::from(trained.iter().sum::<f32>() / trained.len().max(1) as f32)
 }
 
-/// Query, response and score, as in TRL's table; the reward functions, where there are several; the advantage, where there is one.
+/// Query, response and score, as in TRL's table; the reward functions, where there are several; the advantage, where there is one. Of
+/// conversations the response is its turns, and there are the number of turns and the reason of the end.
 fn table(samples: &[Sample], name: &'static str) -> Table {
     let first = samples.first();
     let components: Vec<&String> = first.iter().flat_map(|sample| sample.components.keys()).collect();
     let advantage = first.is_some_and(|sample| sample.advantage.is_some());
     let mut columns: Vec<String> = ["query", "response", "score"].map(str::to_owned).to_vec();
     columns.extend(components.iter().map(|name| (*name).clone()));
+    let talks = samples.iter().any(|sample| sample.talk.is_some());
+    columns.extend(["num_turns", "end"].iter().filter(|_| talks).map(|name| (*name).to_owned()));
     columns.extend(advantage.then(|| "advantage".to_owned()));
     let row = |sample: &Sample| {
-        let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(sample.response.as_str()), Cell::from(sample.score)];
+        let talk = sample.talk.as_ref();
+        let response = talk.map(|talk| turns(talk.messages.get(talk.asked..).unwrap_or_default()));
+        let response = response.as_deref().unwrap_or(&sample.response);
+        let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(response), Cell::from(sample.score)];
         row.extend(components.iter().map(|name| Cell::from(number(sample.components.get(*name)))));
+        if talks {
+            row.push(Cell::from(talk.map(|talk| talk.num_turns as f64)));
+            row.push(talk.map_or(Cell::None, |talk| Cell::from(talk.end.as_str())));
+        }
         row.extend(sample.advantage.map(|advantage| Cell::from(Some(advantage))));
         row
     };
     Table { name, columns, rows: samples.iter().map(row).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trainer::batch::tests::{conversations, episode, two_responses};
+
+    #[test]
+    fn a_conversation_is_shown_as_turns() {
+        let tokenizer = Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model")).unwrap();
+        let mut batch = conversations(vec![episode(&[true, false, true])]);
+        batch.append(two_responses());
+        let rows: Vec<Value> = generations(&batch, 3).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&rows[0]["end"], &rows[0]["num_turns"]), (&"answer".into(), &4.into()));
+        assert_eq!((rows[0]["messages"].as_array().map(Vec::len), rows[1].get("messages")), (Some(4), None));
+
+        let samples: Vec<Sample> = [0, 1].map(|i| sample_of(&batch, i, "train", &tokenizer, 3).unwrap()).to_vec();
+        let talk = samples[0].talk.as_ref().unwrap();
+        assert_eq!((talk.asked, &talk.sampled[..]), (1, &[1, 0, 1][..]));
+        let table = table(&samples, "completions");
+        assert_eq!(table.columns, ["query", "response", "score", "num_turns", "end"]);
+        assert_eq!(table.rows[0][1], Cell::from("assistant: \ntool: 6\nassistant: It is 6."));
+        assert_eq!(
+            (&table.rows[0][3..], &table.rows[1][3..]),
+            (&[Cell::Number(4.0), Cell::from("answer")][..], &[Cell::None, Cell::None][..])
+        );
+
+        // What is written is read again, of responses of one turn too, which have none of it.
+        for sample in samples {
+            let text = serde_json::to_string(&sample).unwrap();
+            assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
+            assert_eq!(text.contains("sampled"), sample.talk.is_some());
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! Phase `reward`: one score per trajectory, by the reward functions, of which a reward model may be one. A score that fails is an
 //! error, never a 0; where every function abstains, the trajectory has none.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use anyhow::Result;
 
 use super::generate::Sampled;
@@ -35,7 +38,9 @@ impl SamplingSide {
         let pending: Vec<PendingScores> = responses.iter_mut().map_while(|response| response.pending.take()).collect();
         let prompt = |i: usize| prompts[i / n].as_ref();
         let called = responses.iter().take(pending.len()).enumerate();
-        let pairs: Vec<_> = called.clone().map(|(i, response)| (prompt(i), response.response.ids.as_slice())).collect();
+        let asked: Vec<Cow<Prompt>> = called.clone().map(|(i, response)| asked(prompt(i), response)).collect();
+        let ids = called.clone().map(|(_, response)| response.response.ids.as_slice());
+        let pairs: Vec<_> = asked.iter().map(Cow::as_ref).zip(ids).collect();
         let failed = self.rewards.fails() && pending.iter().any(PendingScores::failed);
         let judge = self.reward_model.as_ref().filter(|_| !failed).map(|model| self.judge(model, &pairs));
         let verdict = judge.transpose()?;
@@ -56,12 +61,20 @@ impl SamplingSide {
         };
         // Functions that see the whole batch are asked once, whatever the number of ranks.
         let mut scores = ranks.first(|| ranks.at_work(|| rewards.complete(&inputs, pending, place)))?;
+        for (score, response) in scores.iter_mut().zip(&responses) {
+            self.turn_rewards.join(score, response.episode.as_ref());
+        }
         self.shape(&mut scores, &responses);
         if let Some(cut) = verdict.and_then(|verdict| verdict.cut) {
             scores.iter_mut().zip(cut).for_each(|(score, cut)| score.report(CUT, f64::from(u8::from(cut))));
         }
-        let (responses, texts) = responses.into_iter().map(|response| (response.response, response.text)).unzip();
-        let mut batch = Batch::new(prompts, n, responses, texts, scores);
+        let (mut of_policy, mut texts, mut episodes) = (Vec::new(), Vec::new(), Vec::new());
+        for DecodedResponse { response, text, episode, .. } in responses {
+            of_policy.push(response);
+            texts.push(text);
+            episodes.push(episode.map(Arc::new));
+        }
+        let mut batch = Batch::new(prompts, n, of_policy, texts, scores, episodes);
         check_scores(&mut batch, at)?;
         Ok(batch)
     }
@@ -86,5 +99,13 @@ impl SamplingSide {
                 score.report(&name, value);
             }
         }
+    }
+}
+
+/// The prompt that a reward model reads: with the ids of the conversation that was made of it.
+fn asked<'a>(prompt: &'a Prompt, response: &DecodedResponse) -> Cow<'a, Prompt> {
+    match response.episode.as_ref().filter(|episode| episode.prompt != prompt.ids) {
+        Some(episode) => Cow::Owned(Prompt { ids: episode.prompt.clone(), ..prompt.clone() }),
+        None => Cow::Borrowed(prompt),
     }
 }

@@ -9,10 +9,11 @@ use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::Episode;
 use crate::data::{Prompt, Tokenizer};
 use crate::distributed::Ranks;
-use crate::reward::{PendingScores, Rewards, ScoreInput};
-use crate::rollout::{Finished, Response};
+use crate::reward::{Conversation, PendingScores, Rewards, ScoreInput};
+use crate::rollout::Response;
 
 /// A response that has ended, with the answers of the functions that see it alone.
 #[derive(Serialize, Deserialize)]
@@ -22,9 +23,16 @@ pub struct DecodedResponse {
     pub text: String,
     /// Its text with them.
     pub raw: String,
+    /// The conversation that it is.
+    pub episode: Option<Episode>,
+    /// The text that the policy read first, where it is another than the prompt's: a conversation may have changed it.
+    pub prompt_text: Option<String>,
     /// `None` for a response behind a response whose score has failed, which ends the run.
     pub pending: Option<PendingScores>,
 }
+
+/// A function that receives a response, which is one turn or a conversation, and its index among all responses.
+pub type HandOver<'a> = &'a (dyn Fn(usize, Response, Option<Episode>) + Sync);
 
 /// The responses of one batch that have ended.
 pub struct Scoring<'a> {
@@ -46,27 +54,27 @@ impl Scoring<'_> {
         &self,
         workers: usize,
         ranks: &Ranks,
-        generate: impl FnOnce(Finished) -> Result<()>,
+        generate: impl FnOnce(HandOver) -> Result<()>,
     ) -> Result<(Vec<DecodedResponse>, Duration)> {
         let mut ended: Vec<Mutex<Option<Result<DecodedResponse>>>> = Vec::new();
         ended.resize_with(self.prompts.len() * self.n, Mutex::default);
         // The first response, by its place, whose score has failed.
         let failed = AtomicUsize::new(usize::MAX);
-        let (hand_over, arrived) = mpsc::channel::<(usize, Response)>();
+        let (hand_over, arrived) = mpsc::channel::<(usize, Response, Option<Episode>)>();
         let arrived = Mutex::new(arrived);
         let work = || {
             loop {
                 let next = arrived.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok((i, response)) = next else { return };
-                let result = self.end(i, response, &failed);
+                let Ok((i, response, episode)) = next else { return };
+                let result = self.end(i, response, episode, &failed);
                 *ended[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             }
         };
         let (generated, generated_at) = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..workers.min(ended.len())).map(|_| scope.spawn(work)).collect();
-            let finished = |i: usize, response: &Response| {
+            let finished = |i: usize, response: Response, episode: Option<Episode>| {
                 // Workers only go when this sender is gone.
-                let _ = hand_over.send((i, response.clone()));
+                let _ = hand_over.send((i, response, episode));
             };
             let generated = generate(&finished);
             let generated_at = Instant::now();
@@ -82,11 +90,14 @@ impl Scoring<'_> {
         Ok((ended.collect::<Result<_>>()?, waited))
     }
 
-    fn end(&self, i: usize, response: Response, failed: &AtomicUsize) -> Result<DecodedResponse> {
+    fn end(&self, i: usize, response: Response, episode: Option<Episode>, failed: &AtomicUsize) -> Result<DecodedResponse> {
         let text = self.tokenizer.decode(&response.ids, true)?;
         let raw = self.tokenizer.decode(&response.ids, false)?;
-        let mut decoded = DecodedResponse { response, text, raw, pending: None };
-        let input = input(&self.prompts[i / self.n], &decoded, self.step);
+        let prompt = &self.prompts[i / self.n];
+        let changed = episode.as_ref().filter(|episode| episode.prompt != prompt.ids);
+        let prompt_text = changed.map(|episode| self.tokenizer.decode(&episode.prompt, false)).transpose()?;
+        let mut decoded = DecodedResponse { response, text, raw, episode, prompt_text, pending: None };
+        let input = input(prompt, &decoded, self.step);
         decoded.pending = self.rewards.ask_unless_failed(i, &input, failed);
         Ok(decoded)
     }
@@ -99,8 +110,17 @@ fn join(worker: ScopedJoinHandle<()>) {
 
 /// A response as reward functions see it.
 pub fn input<'a>(prompt: &'a Prompt, decoded: &'a DecodedResponse, step: u64) -> ScoreInput<'a> {
-    let DecodedResponse { response, text, raw, .. } = decoded;
-    ScoreInput { solution: text, raw, token_ids: Some(&response.ids), step, ..row(prompt) }
+    let DecodedResponse { response, text, raw, episode, prompt_text, .. } = decoded;
+    let row = row(prompt);
+    ScoreInput {
+        solution: text,
+        raw,
+        token_ids: Some(&response.ids),
+        prompt_text: prompt_text.as_deref().unwrap_or(row.prompt_text),
+        conversation: episode.as_ref().map(|episode| episode as &dyn Conversation),
+        step,
+        ..row
+    }
 }
 
 /// A row as reward functions see it, without a response.

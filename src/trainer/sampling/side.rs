@@ -5,9 +5,11 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::algorithm::reward_shaping::RewardShaping;
+use crate::config::schema::TurnRewards;
 use crate::config::{BatchPlan, PpoConfig};
 use crate::data::{Prompt, Sampler, Tokenizer};
 use crate::distributed::Ranks;
+use crate::job::agents::Agents;
 use crate::reward::Rewards;
 use crate::reward::model::RewardModel;
 use crate::rollout::{Engine, Sampling, TokenRules};
@@ -20,6 +22,8 @@ pub struct SamplingSide {
     pub ranks: Ranks,
     pub plan: BatchPlan,
     pub engine: Box<dyn Engine>,
+    /// The loops of conversations; `None` where every response is one turn.
+    pub agents: Option<Agents>,
     pub tokenizer: Tokenizer,
     /// Tokens that end a response.
     pub stop_ids: Vec<u32>,
@@ -35,6 +39,7 @@ pub struct SamplingSide {
     pub reward_model: Option<RewardModel>,
     /// The shaping of the score of each response by itself.
     pub shaping: RewardShaping,
+    pub turn_rewards: TurnRewards,
 }
 
 impl SamplingSide {

@@ -13,7 +13,7 @@ use crate::rollout::Sampling;
 use crate::run::Sample;
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
-use crate::trainer::metrics::{TURNS, spread};
+use crate::trainer::metrics::{spread, turns};
 use crate::util::rng::Stream;
 
 impl SamplingSide {
@@ -30,7 +30,7 @@ impl SamplingSide {
         let n = kwargs.n;
         let prompts = self.val.clone();
         let size = self.config.data.val_batch_size.unwrap_or(prompts.len());
-        let mut groups = Vec::new();
+        let (mut groups, mut all_turns) = (Vec::new(), Vec::new());
         let chosen = self.chosen_generations(n);
         let (mut shown, mut done) = (Vec::new(), 0);
         let mut lines = String::new();
@@ -39,6 +39,7 @@ impl SamplingSide {
                 self.sample(policy, SampleRequest { purpose: "validate", prompts: chunk.to_vec(), n, sampling, keys: &[] }, at)?;
             let batch = self.score(sampled, at)?;
             groups.extend(groups_of(&batch, n));
+            all_turns.extend(turns(&batch));
             for i in 0..batch.len() {
                 if let Some(place) = chosen.iter().position(|&one| one == done + i) {
                     shown.push((place, sample_of(&batch, i, "val", &self.tokenizer, at.step)?));
@@ -56,7 +57,7 @@ impl SamplingSide {
             show(&shown, "val_generations", at);
         }
         let mut metrics = val_metrics::metrics(&groups, n);
-        spread("val-aux/num_turns", &[TURNS], &mut metrics);
+        spread("val-aux/num_turns", &all_turns, &mut metrics);
         Ok(metrics)
     }
 

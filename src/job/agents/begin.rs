@@ -1,0 +1,217 @@
+//! The conversation that a row begins.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value, json};
+
+use super::start::{Agents, ENVIRONMENT, PromptParts, SINGLE_TURN, TEXT_ENVIRONMENT, TOOLS};
+use crate::agent::AgentLoop;
+use crate::agent::calls::Format;
+use crate::agent::calls::response::template_named;
+use crate::agent::loops::{
+    Begin, Deferred, EnvironmentReward, Record, ResponseTemplateChat, SingleTurn, TemplateChat, TextEnvironmentLoop, ToolAgent,
+    Trl,
+};
+use crate::agent::parties::User;
+use crate::agent::session::{Host, PythonEnvironment, PythonTextEnvironment, PythonTools, PythonUser, Session, ToolsOfRow};
+use crate::agent::tokens::Continuation;
+use crate::agent::tools::Toolbox;
+use crate::agent::tools::built_in::BuiltInTools;
+use crate::agent::tools::joined::Joined;
+use crate::agent::users;
+use crate::config::schema::FORMAT;
+use crate::data::{Prompt, TemplateVariables, selected};
+
+/// The response templates of TRL that read the formats of other names.
+const RESPONSE_TEMPLATES: &[(&str, &str)] =
+    &[("hermes", "qwen3"), ("qwen3_coder", "qwen3_5"), ("glm", "glm4moe"), ("llama3_json", "llama3"), ("gpt-oss", "gptoss")];
+
+impl Agents {
+    /// The conversation of a row. `request_id` names it for tools and users, the same in each run. Nothing is asked of anybody yet.
+    ///
+    /// # Errors
+    /// A row that names what there is not, or lacks what its tools or its user need.
+    pub fn begin(&self, prompt: &Arc<Prompt>, request_id: &str) -> Result<Box<dyn AgentLoop>> {
+        let record = |ids: &[u32]| Record::new(messages(prompt), ids.to_vec(), self.limits.clone());
+        let parts = self.parts()?;
+        Ok(match prompt.agent.as_str() {
+            "" | SINGLE_TURN => Box::new(SingleTurn::new(record(&prompt.ids), Arc::new(parts.tokenizer.clone()))),
+            TOOLS => self.tool_agent(prompt, record(&prompt.ids), request_id)?,
+            ENVIRONMENT => Box::new(Deferred::new(record(&[]), self.environment(prompt.clone(), request_id)?)),
+            TEXT_ENVIRONMENT => self.text_environment(prompt)?,
+            other => bail!(
+                "agent_name is {other:?}: there is no such loop; there are {SINGLE_TURN}, {TOOLS}, {ENVIRONMENT} and {TEXT_ENVIRONMENT}"
+            ),
+        })
+    }
+
+    fn parts(&self) -> Result<&PromptParts> {
+        self.prompt.as_ref().context("agents were begun before their tokenizer was read")
+    }
+
+    fn tool_agent(&self, prompt: &Prompt, record: Record, request_id: &str) -> Result<Box<dyn AgentLoop>> {
+        let info = &prompt.extra_info;
+        let kwargs = info.get("tools_kwargs").filter(|kwargs| !kwargs.is_null()).cloned().unwrap_or_else(|| json!({}));
+        let session = self.host.as_ref().map(Host::session);
+        let mut boxes: Vec<Box<dyn Toolbox>> = Vec::new();
+        let chosen = self.selected_built_in(info)?;
+        if !chosen.is_empty() {
+            let tools = BuiltInTools::new(&chosen, &without_nulls(&kwargs), self.limits.call_timeout, self.interrupt.clone());
+            boxes.push(Box::new(tools.context("extra_info.tools_kwargs")?));
+        }
+        if let (Some(host), Some(session)) = (&self.host, &session) {
+            let row = ToolsOfRow {
+                tools_kwargs: kwargs.as_object().cloned().unwrap_or_default(),
+                tool_selection: names(info.get("tool_selection")),
+                request_id: request_id.to_owned(),
+            };
+            boxes.push(Box::new(PythonTools::new(session.clone(), host.offers(), None, row, self.limits.call_timeout)));
+        }
+        let tools = Joined::new(boxes)?;
+        let chat = self.chat(tools.schemas())?;
+        let agent = ToolAgent::new(record, chat, Box::new(tools)).tells_unreadable(self.tells_unreadable);
+        Ok(match self.user(info, session.as_ref(), request_id)? {
+            Some(user) => Box::new(agent.with_user(user)),
+            None => Box::new(agent),
+        })
+    }
+
+    /// The built-in tools that a row may use.
+    fn selected_built_in(&self, info: &Value) -> Result<Vec<crate::agent::tools::built_in::Made>> {
+        let schemas: Vec<Value> = self.built_in.iter().map(|made| made.schema().clone()).collect();
+        let kept = selected(&schemas, info)?;
+        Ok(self.built_in.iter().filter(|made| kept.contains(made.schema())).cloned().collect())
+    }
+
+    /// The user that a row names in its `interaction_kwargs`; the only one there is, where it names none.
+    fn user(&self, info: &Value, session: Option<&Session>, request_id: &str) -> Result<Option<Box<dyn User>>> {
+        let Some(only) = self.users.first() else { return Ok(None) };
+        let kwargs = info.get("interaction_kwargs").filter(|kwargs| !kwargs.is_null());
+        let kwargs = kwargs.context("extra_info has no interaction_kwargs: multi_turn.interaction_config_path names users")?;
+        let known = || self.users.iter().map(|user| user.name.as_str()).collect::<Vec<_>>().join(", ");
+        let user = match kwargs["name"].as_str() {
+            Some(name) => self.users.iter().find(|user| user.name == name).with_context(|| {
+                format!("extra_info.interaction_kwargs.name is {name:?}; multi_turn.interaction_config_path has {}", known())
+            })?,
+            None if self.users.len() == 1 => only,
+            None => bail!("extra_info.interaction_kwargs has no name; multi_turn.interaction_config_path has {}", known()),
+        };
+        if let Some(kind) = users::find(&user.class_name) {
+            return Ok(Some((kind.begin)(kwargs).context("extra_info.interaction_kwargs")?));
+        }
+        let session = session.context("the interactions of Python files have no process")?.clone();
+        let (name, timeout) = (user.name.as_str(), self.limits.call_timeout);
+        Ok(Some(Box::new(PythonUser::new(session, name, without_nulls(kwargs), request_id.to_owned(), timeout))))
+    }
+
+    /// The chat of rows with these tools.
+    fn chat(&self, schemas: &[Value]) -> Result<Arc<TemplateChat>> {
+        let names: Vec<String> = schemas.iter().map(|one| one["function"]["name"].to_string()).collect();
+        let mut chats = self.chats.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(chat) = chats.get(&names) {
+            return Ok(chat.clone());
+        }
+        let parts = self.parts()?;
+        let continuation = Continuation::new(parts.tokenizer.clone(), &parts.model_type, with_tools(parts, schemas))?;
+        let continuation = continuation.with_neutralise(self.neutralise);
+        let warnings = continuation.check(!schemas.is_empty(), !self.users.is_empty());
+        for warning in warnings.context("the chat template cannot be used for conversations of several turns")? {
+            tracing::warn!("{warning}");
+        }
+        let chat = Arc::new(TemplateChat {
+            tokenizer: parts.tokenizer.clone(),
+            continuation: continuation.into(),
+            format: parts.format,
+            ignore_in_thinking: self.ignore_in_thinking,
+        });
+        chats.insert(names, chat.clone());
+        Ok(chat)
+    }
+
+    /// The beginning of a conversation with an environment: its reset says what is appended to the last message.
+    fn environment(&self, prompt: Arc<Prompt>, request_id: &str) -> Result<Begin> {
+        let parts = self.parts()?;
+        let host = self.host.as_ref().context("actor_rollout_ref.rollout.agent.environment.path names no environment")?;
+        let offered = host.offers().environments.first().context("the file of the environment offers none")?.clone();
+        let (session, timeout) = (host.session(), self.limits.call_timeout);
+        let row = ToolsOfRow { request_id: request_id.to_owned(), ..ToolsOfRow::default() };
+        let tools = PythonTools::new(session.clone(), host.offers(), Some(&offered), row, timeout);
+        let environment = PythonEnvironment::new(session, None, timeout);
+        let variables = with_tools(parts, tools.schemas());
+        let chat = ResponseTemplateChat {
+            tokenizer: parts.tokenizer.clone(),
+            variables: parts.variables.clone(),
+            template: response_template(parts.format)?.to_owned(),
+            format: Some(parts.format),
+        };
+        let (tokenizer, iterations, limits) = (parts.tokenizer.clone(), self.max_iterations, self.limits.clone());
+        let scores = self.environment_scores;
+        Ok(Box::new(move |mut record: Record| {
+            let said = match environment.reset(&prompt.columns)? {
+                Ok(said) => said,
+                Err(fault) => {
+                    record.begin_with(prompt.ids.clone());
+                    record.fault(fault);
+                    return Ok(Box::new(SingleTurn::new(record, Arc::new(tokenizer))));
+                }
+            };
+            let mut messages = messages(&prompt);
+            if let (Some(said), Some(last)) = (said, messages.last_mut()) {
+                last["content"] = format!("{}{said}", last["content"].as_str().unwrap_or_default()).into();
+            }
+            let text = tokenizer.apply_chat_template(&messages.clone().into(), true, &variables)?;
+            let record = Record::new(messages, tokenizer.encode(&text)?, limits);
+            let trl = Trl::new(record, Arc::new(chat), Box::new(tools), iterations);
+            let reward: EnvironmentReward = Box::new(move || environment.reward());
+            Ok(Box::new(match offered.rewards {
+                true => trl.with_reward(reward, scores),
+                false => trl,
+            }))
+        }))
+    }
+
+    fn text_environment(&self, prompt: &Prompt) -> Result<Box<dyn AgentLoop>> {
+        let host = self.host.as_ref().context("actor_rollout_ref.rollout.agent.agent_func_path names no agent")?;
+        let params = Map::from_iter([("max_tokens".to_owned(), Value::from(self.limits.response_length))]);
+        let environment = PythonTextEnvironment::new(host.session(), params, self.limits.call_timeout);
+        let codec = Arc::new(self.parts()?.tokenizer.clone());
+        let label = prompt.ground_truth.clone();
+        let limits = self.limits.clone();
+        Ok(Box::new(TextEnvironmentLoop::new(messages(prompt), prompt.text.clone(), label, limits, codec, Box::new(environment))))
+    }
+}
+
+fn messages(prompt: &Prompt) -> Vec<Value> {
+    prompt.messages.as_array().cloned().unwrap_or_default()
+}
+
+fn with_tools(parts: &PromptParts, schemas: &[Value]) -> TemplateVariables {
+    let mut variables = parts.variables.clone();
+    variables.insert("tools".to_owned(), schemas.to_vec().into());
+    variables
+}
+
+/// The response template that reads turns in a format.
+fn response_template(format: &Format) -> Result<&'static str> {
+    let named = RESPONSE_TEMPLATES.iter().find(|(name, _)| *name == format.name).map_or(format.name, |(_, template)| template);
+    template_named(named).map(|template| template.name).with_context(|| {
+        let readable: Vec<&str> = RESPONSE_TEMPLATES.iter().map(|(name, _)| *name).collect();
+        format!("{FORMAT}={}: turns in this format are not read beside an environment; {} are", format.name, readable.join(", "))
+    })
+}
+
+fn names(list: Option<&Value>) -> Vec<String> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// Arguments without those that are null: a struct of a parquet file makes absent ones null.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(name, value)| (name.clone(), without_nulls(value))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}

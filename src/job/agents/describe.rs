@@ -1,0 +1,20 @@
+//! The agents of a run in a line, for its dry run.
+
+use super::start::Agents;
+use crate::agent::session::Host;
+
+impl Agents {
+    /// The loop of rows that name none, the tools, users and environments.
+    pub fn describe(&self) -> String {
+        let offers = self.host.as_ref().map(Host::offers);
+        let mut tools: Vec<&str> = self.built_in.iter().map(|made| made.name()).collect();
+        tools.extend(offers.iter().flat_map(|offers| &offers.tools).map(|tool| tool.name.as_str()));
+        let environments = offers.iter().flat_map(|offers| &offers.environments).map(|one| one.class.as_str());
+        let mut parts = vec![self.default.clone()];
+        let named = |what: &str, names: Vec<&str>| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
+        parts.extend(named("tools", tools));
+        parts.extend(named("users", self.users.iter().map(|user| user.name.as_str()).collect()));
+        parts.extend(named("environment", environments.collect()));
+        parts.join("; ")
+    }
+}

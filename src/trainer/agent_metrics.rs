@@ -1,0 +1,186 @@
+//! The metrics of conversations: why they ended, what became of the calls in them, and how long they waited (verl's `tool_call_counts/*` and
+//! `timing_s/agent_loop/*`, TRL's `tools/*`, and what neither has). A batch without conversations has none of them; the number of turns is
+//! among the metrics of every batch.
+
+use std::collections::BTreeMap;
+
+use super::batch::Batch;
+use super::metrics::spread;
+use crate::agent::{CallRecord, End, Episode, Trouble};
+use crate::tracking::Metrics;
+
+/// The most tools that have metrics of their own: names come from the model, and a run may have any number of tools.
+const MOST_TOOLS: usize = 64;
+
+/// Adds the metrics of the conversations of a batch.
+///
+/// Per conversation: `tool_call_counts/*`, `agent/unreadable_calls` and `agent/dropped_calls` (mean numbers), `agent/end/NAME` (the share that
+/// ended so), `tools/call_frequency` (calls). Per call: `tools/failure_frequency` (the share without an answer of the tool; 0 without calls),
+/// `tools/cut_frequency` (the share whose answer was cut). `tools/trouble/NAME` and `tools/TOOL/calls` are numbers of calls of the step,
+/// `tools/TOOL/failure_rate` is the share of a tool's, `agent/context_ratio` the share of response tokens that the model did not sample. Names
+/// that are no tool have no metrics of their own.
+pub fn of_batch(batch: &Batch, metrics: &mut Metrics) {
+    let episodes: Vec<(usize, &Episode)> =
+        batch.episodes.iter().enumerate().filter_map(|(i, episode)| Some((i, episode.as_deref()?))).collect();
+    if episodes.is_empty() {
+        return;
+    }
+    let count = episodes.len() as f64;
+    let each = |number: &dyn Fn(&Episode) -> f64| -> Vec<f64> { episodes.iter().map(|(_, episode)| number(episode)).collect() };
+    let mean = |number: &dyn Fn(&Episode) -> f64| each(number).iter().sum::<f64>() / count;
+    spread("tool_call_counts", &each(&|episode| episode.calls.len() as f64), metrics);
+    for end in End::ALL {
+        metrics.set(format!("agent/end/{}", end.name()), mean(&|episode| f64::from(u8::from(episode.end == end))));
+    }
+    metrics.set("agent/unreadable_calls", mean(&|episode| episode.unreadable_calls as f64));
+    metrics.set("agent/dropped_calls", mean(&|episode| episode.dropped_calls as f64));
+    let context = each(&|episode| episode.sampled.iter().filter(|sampled| !**sampled).count() as f64);
+    let tokens = each(&|episode| episode.ids.len() as f64);
+    metrics.set("agent/context_ratio", context.iter().sum::<f64>() / tokens.iter().sum::<f64>().max(1.0));
+    if episodes.iter().any(|(_, episode)| !episode.rewards.is_empty()) {
+        spread("agent/turn_rewards", &each(&Episode::earned), metrics);
+    }
+    of_calls(&episodes.iter().flat_map(|(_, episode)| &episode.calls).collect::<Vec<_>>(), count, metrics);
+    spread("timing_s/agent_loop/tool_calls", &each(&|episode| episode.waited), metrics);
+    if let Some((i, slowest)) = episodes.iter().max_by(|(_, a), (_, b)| a.waited.total_cmp(&b.waited)) {
+        metrics.set("timing_s/agent_loop/slowest/tool_calls", slowest.waited);
+        metrics.set("timing_s/agent_loop/slowest/prompt_length", slowest.prompt.len() as f64);
+        metrics.set("timing_s/agent_loop/slowest/response_length", batch.tokens(*i).len() as f64);
+    }
+}
+
+/// The metrics of calls of so many conversations.
+fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
+    let share = |of: &[&CallRecord], is: &dyn Fn(&CallRecord) -> bool| {
+        of.iter().filter(|call| is(call)).count() as f64 / of.len().max(1) as f64
+    };
+    let failed = |call: &CallRecord| call.trouble.is_some();
+    metrics.set("tools/call_frequency", calls.len() as f64 / conversations);
+    metrics.set("tools/failure_frequency", share(calls, &failed));
+    metrics.set("tools/cut_frequency", share(calls, &|call| call.cut));
+    for trouble in Trouble::ALL {
+        let count = calls.iter().filter(|call| call.trouble == Some(trouble)).count();
+        metrics.set(format!("tools/trouble/{}", trouble.name()), count as f64);
+    }
+    let mut tools: BTreeMap<&str, Vec<&CallRecord>> = BTreeMap::new();
+    for &call in calls.iter().filter(|call| call.trouble != Some(Trouble::UnknownTool)) {
+        tools.entry(&call.name).or_default().push(call);
+    }
+    for (name, calls) in tools.into_iter().take(MOST_TOOLS) {
+        metrics.set(format!("tools/{name}/calls"), calls.len() as f64);
+        metrics.set(format!("tools/{name}/failure_rate"), share(&calls, &failed));
+        let seconds: Vec<f64> = calls.iter().map(|call| call.seconds).collect();
+        spread(&format!("timing_s/agent_loop/tools/{name}"), &seconds, metrics);
+    }
+}
+
+/// The watch over a run's calls of tools: a run whose every call fails, or whose model's calls cannot be read, goes on like any other. Each
+/// is said once, after the first step that shows it.
+#[derive(Default)]
+pub struct ToolWatch {
+    /// Calls carried out so far by tools that answered.
+    answered: usize,
+    said_unread: bool,
+    said_failed: bool,
+}
+
+impl ToolWatch {
+    /// Follows the conversations of a step.
+    pub fn follow(&mut self, step: u64, batch: &Batch) {
+        for warning in self.warnings(batch) {
+            tracing::warn!("step {step}: {warning}");
+        }
+    }
+
+    fn warnings(&mut self, batch: &Batch) -> Vec<String> {
+        let episodes = || batch.episodes.iter().flatten();
+        let calls: Vec<&CallRecord> = episodes().flat_map(|episode| &episode.calls).collect();
+        let unreadable: usize = episodes().map(|episode| episode.unreadable_calls).sum();
+        self.answered += calls.iter().filter(|call| call.trouble.is_none()).count();
+        let mut said = Vec::new();
+        if calls.is_empty() && unreadable > 0 && self.answered == 0 && !std::mem::replace(&mut self.said_unread, true) {
+            said.push(format!(
+                "no call of a tool could be read, of {unreadable} that look like one: is actor_rollout_ref.rollout.multi_turn.format the format \
+                 of this model? trainer report shows what it writes"
+            ));
+        }
+        if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.said_failed, true) {
+            let mut kinds: BTreeMap<(Option<Trouble>, &str), usize> = BTreeMap::new();
+            calls.iter().for_each(|call| *kinds.entry((call.trouble, &call.name)).or_default() += 1);
+            let most = kinds.into_iter().max_by_key(|(_, count)| *count);
+            let most = most.and_then(|((trouble, name), count)| Some(format!("{count} times {} of {name:?}", trouble?.name())));
+            let count = calls.len();
+            said.push(format!(
+                "no tool answered, of {count} calls, most often {}: the model was told so each time. The log has what the tools print, trainer \
+                 report what was called",
+                most.unwrap_or_default()
+            ));
+        }
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trainer::batch::tests::{conversations, episode, two_responses};
+
+    fn call(name: &str, trouble: Option<Trouble>) -> CallRecord {
+        CallRecord { name: name.to_owned(), trouble, cut: false, seconds: 0.25 }
+    }
+
+    fn batch() -> Batch {
+        let mut first = episode(&[true, false, false, true]);
+        first.calls = vec![call("a", None), call("a", Some(Trouble::Timeout)), call("zz", Some(Trouble::UnknownTool))];
+        let mut second = episode(&[true; 4]);
+        (second.end, second.calls, second.waited, second.unreadable_calls) = (End::UnreadableCall, vec![], 2.0, 1);
+        conversations(vec![first, second])
+    }
+
+    #[test]
+    fn calls_ends_and_times_are_counted() {
+        let mut metrics = Metrics::new();
+        of_batch(&two_responses(), &mut metrics);
+        assert_eq!(metrics.iter().count(), 0, "there is no conversation");
+        of_batch(&batch(), &mut metrics);
+        let expected = [
+            ("tool_call_counts/mean", 1.5),
+            ("tool_call_counts/max", 3.0),
+            ("agent/end/answer", 0.5),
+            ("agent/end/unreadable_call", 0.5),
+            ("agent/end/failed", 0.0),
+            ("agent/unreadable_calls", 0.5),
+            ("agent/context_ratio", 0.25),
+            ("tools/call_frequency", 1.5),
+            ("tools/failure_frequency", 2.0 / 3.0),
+            ("tools/trouble/timeout", 1.0),
+            ("tools/trouble/died", 0.0),
+            ("tools/a/calls", 2.0),
+            ("tools/a/failure_rate", 0.5),
+            ("timing_s/agent_loop/tool_calls/max", 2.0),
+            ("timing_s/agent_loop/slowest/response_length", 4.0),
+            ("timing_s/agent_loop/tools/a/mean", 0.25),
+        ];
+        for (name, value) in expected {
+            assert_eq!(metrics.get(name), Some(value), "{name}");
+        }
+        assert_eq!((metrics.get("tools/zz/calls"), metrics.get("agent/turn_rewards/mean")), (None, None));
+    }
+
+    #[test]
+    fn tools_that_never_answer_and_calls_that_nobody_can_read_are_said_once() {
+        let unread = conversations(batch().episodes[1..].iter().flatten().map(|episode| Episode::clone(episode)).collect());
+        let mut failed = episode(&[true]);
+        failed.calls = vec![call("a", Some(Trouble::Raised)), call("b", Some(Trouble::Died)), call("b", Some(Trouble::Died))];
+        let failed = conversations(vec![failed]);
+        let mut watch = ToolWatch::default();
+        assert!(watch.warnings(&two_responses()).is_empty());
+        let said = watch.warnings(&unread);
+        assert!(said.len() == 1 && said[0].contains("of 1 that look"), "{said:?}");
+        let said = watch.warnings(&failed);
+        assert!(said.len() == 1 && said[0].contains("of 3 calls, most often 2 times died of \"b\""), "{said:?}");
+        assert!(watch.warnings(&failed).is_empty() && watch.warnings(&unread).is_empty());
+        let mut watch = ToolWatch::default();
+        assert!(watch.warnings(&batch()).is_empty() && watch.warnings(&failed).is_empty(), "a tool has answered");
+    }
+}

@@ -1,0 +1,112 @@
+//! Rewards that tools, users and environments gave within conversations: where they join the score (`algorithm.turn_rewards`).
+
+use super::batch::Batch;
+use super::columns::Column;
+use crate::agent::Episode;
+use crate::config::schema::TurnRewards;
+use crate::reward::ResponseScore;
+
+impl TurnRewards {
+    /// Adds the rewards of a conversation to its score, where they are part of it. A conversation without a score stays without one.
+    pub fn join(self, score: &mut ResponseScore, episode: Option<&Episode>) {
+        let Some(earned) =
+            beside_score(episode).filter(|episode| self == Self::Sum && !episode.rewards.is_empty()).map(Episode::earned)
+        else {
+            return;
+        };
+        score.score = score.score.map(|score| (f64::from(score) + earned) as f32);
+    }
+
+    /// Adds the rewards of scored conversations to a column of tokens, each at the token that earned it, where they stand at tokens.
+    pub fn place(self, batch: &Batch, column: &mut [f32]) {
+        for (at, value) in self.places(batch) {
+            column[at] += value;
+        }
+    }
+
+    /// Moves what stands at tokens that earned a reward and that are not trained on, because rollout correction rejected them: to the last
+    /// token before it that is trained on, or to the first one behind it.
+    pub fn settle(self, batch: &Batch, column: &mut [f32]) {
+        let is_trained = |t: &usize| batch[Column::Mask][*t] != 0.0;
+        for (at, _) in self.places(batch).into_iter().filter(|(at, _)| !is_trained(at)) {
+            let tokens = batch.tokens(batch.offsets().partition_point(|&start| start <= at) - 1);
+            let place = (tokens.start..at).rev().find(is_trained).or_else(|| (at..tokens.end).find(is_trained));
+            if let Some(place) = place {
+                column[place] += std::mem::take(&mut column[at]);
+            }
+        }
+    }
+
+    /// The tokens of the batch at which rewards stand, with these.
+    fn places(self, batch: &Batch) -> Vec<(usize, f32)> {
+        let scored = (0..batch.len()).filter(|&i| self == Self::Place && batch.scores[i].score.is_some());
+        let of_one = |i: usize| {
+            let rewards = beside_score(batch.episodes[i].as_deref()).into_iter().flat_map(|episode| &episode.rewards);
+            rewards.filter_map(move |reward| Some((batch.tokens(i).take(reward.at + 1).next_back()?, reward.value as f32)))
+        };
+        scored.flat_map(of_one).collect()
+    }
+
+    /// What estimators add to the score of each trajectory, beyond the score itself.
+    pub fn beside(self, episode: Option<&Episode>) -> f64 {
+        beside_score(episode).filter(|_| self == Self::Place).map_or(0.0, Episode::earned)
+    }
+}
+
+/// A conversation that does not score itself: the score of one that does has its rewards already.
+fn beside_score(episode: Option<&Episode>) -> Option<&Episode> {
+    episode.filter(|episode| episode.score.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::TurnReward;
+    use crate::trainer::batch::tests::{conversations, episode};
+
+    fn batch() -> Batch {
+        let reward = |at, value| TurnReward { at, value, of_tool: true };
+        let mut first = episode(&[true, true, false, true, true]);
+        first.rewards = vec![reward(1, 0.25), reward(1, -1.0), reward(4, 0.5)];
+        let mut second = episode(&[true, true]);
+        second.rewards = vec![reward(1, 8.0)];
+        conversations(vec![first, second])
+    }
+
+    #[test]
+    fn rewards_are_left_added_or_placed() {
+        let mut batch = batch();
+        batch.scores[1].score = None;
+        for (setting, score, column) in [
+            (TurnRewards::Ignore, 0.0, [0.0; 7]),
+            (TurnRewards::Sum, -0.25, [0.0; 7]),
+            (TurnRewards::Place, 0.0, [0.0, -0.75, 0.0, 0.0, 0.5, 0.0, 0.0]),
+        ] {
+            let mut scores = batch.scores.clone();
+            for (score, episode) in scores.iter_mut().zip(&batch.episodes) {
+                setting.join(score, episode.as_deref());
+            }
+            assert_eq!(scores.iter().map(|score| score.score).collect::<Vec<_>>(), [Some(score), None], "{setting:?}");
+            let mut placed = vec![0.0; 7];
+            setting.place(&batch, &mut placed);
+            assert_eq!(placed, column, "{setting:?}");
+        }
+        assert_eq!(TurnRewards::Place.beside(batch.episodes[0].as_deref()), -0.25);
+    }
+
+    /// A rejected token loses no reward: whatever is masked, the sum is the same.
+    #[test]
+    fn rewards_of_tokens_that_are_left_out_move() {
+        let mut batch = batch();
+        for (mask, column) in [
+            ([1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0], [-0.75, 0.0, 0.0, 0.0, 0.5, 0.0, 8.0]),
+            ([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, -0.25, 0.0, 0.0, 8.0]),
+        ] {
+            batch.set(Column::Mask, mask.to_vec());
+            let mut placed = vec![0.0; 7];
+            TurnRewards::Place.place(&batch, &mut placed);
+            TurnRewards::Place.settle(&batch, &mut placed);
+            assert_eq!(placed, column);
+        }
+    }
+}
