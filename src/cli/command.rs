@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::failure::Failure;
 use super::together::refuse_several;
 use super::{
-    completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs,
+    completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs, serve,
     serve_rm, stage, train,
 };
 use crate::pipelines::distill::Distill;
@@ -43,6 +43,8 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Score the responses in a file (evaluation.yaml)
     Eval(eval::EvalArgs),
+    /// Answer requests by OpenAI's protocol, for agents of any framework
+    Serve(serve::ServeArgs),
     /// Answer requests for the scores of a reward model, as OpenRLHF's serve_rm
     ServeRm(serve_rm::ServeRmArgs),
     /// Put the curves, samples and settings of runs into one HTML file, or serve them while they go on
@@ -131,6 +133,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         Some(Command::Distill(args)) => stage::run::<Distill>(&args, output),
         Some(Command::Generate(args)) => generate::run(&args, output.progress),
         Some(Command::Eval(args)) => eval::run(&args),
+        Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::ServeRm(args)) => serve_rm::run(&args),
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Runs(command)) => runs::run(command),

@@ -1,33 +1,24 @@
 //! `trainer serve-rm`: serves a reward model by OpenRLHF's protocol.
 
-use std::env;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::Args;
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::Error;
 
 use super::failure::Failure;
+use super::listening::{ListenArgs, named};
 use super::print::print;
 use crate::config::schema::{Device, Dtype};
 use crate::job::hub_names::model_folder;
 use crate::pipelines::serve_rm::{Server, ServerOptions};
 use crate::reward::steps::StepOptions;
-use crate::server::Limits;
-use crate::util::secret::remember;
 
 #[derive(Args)]
 pub struct ServeRmArgs {
     /// Folder or name on the Hub of the reward model, with its tokenizer
     #[arg(long, value_name = "FOLDER")]
     model: PathBuf,
-    /// Address to listen at; 0.0.0.0 is every one of this machine
-    #[arg(long, default_value = "127.0.0.1")]
-    host: String,
     /// Port to listen at; 0 is any free one, which is printed
     #[arg(long, default_value_t = 5000)]
     port: u16,
@@ -55,28 +46,11 @@ pub struct ServeRmArgs {
     /// Type that the model computes in: auto (bfloat16 on a GPU), float32 or bfloat16
     #[arg(long, default_value = "auto", value_parser = named::<Dtype>)]
     dtype: Dtype,
-    /// Largest body of a request
-    #[arg(long, value_name = "BYTES", default_value_t = some(Limits::BODY))]
-    max_request_bytes: NonZeroUsize,
-    /// Largest sum of the bodies of all requests that are received or answered at the same time; further ones get status 503
-    #[arg(long, value_name = "BYTES", default_value_t = some(Limits::IN_FLIGHT))]
-    max_bytes_in_flight: NonZeroUsize,
-    /// Most connections at the same time; further ones get status 503
-    #[arg(long, value_name = "CONNECTIONS", default_value_t = some(Limits::CONNECTIONS))]
-    max_connections: NonZeroUsize,
-    /// Time for the headers of a request, and again for its body; idle connections are closed after it
-    #[arg(long, value_name = "SECONDS", default_value_t = some(Limits::REQUEST_TIME.as_secs() as usize))]
-    request_timeout: NonZeroUsize,
+    #[command(flatten)]
+    listen: ListenArgs,
     /// Most queries of a request
     #[arg(long, value_name = "QUERIES", default_value = "1024")]
     max_queries: NonZeroUsize,
-    /// Environment variable with a token, which clients must then send as `Authorization: Bearer TOKEN`
-    #[arg(long, value_name = "NAME")]
-    token_env: Option<String>,
-    /// Further name by which clients may address the server, besides IP addresses, localhost, --host and this machine's name; may be
-    /// repeated. With --token-env any name is accepted
-    #[arg(long, value_name = "NAME")]
-    allow_host: Vec<String>,
 }
 
 pub fn run(args: &ServeRmArgs) -> Result<(), Failure> {
@@ -86,11 +60,11 @@ pub fn run(args: &ServeRmArgs) -> Result<(), Failure> {
 }
 
 fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
-    let token = args.token_env.as_deref().map(token).transpose()?;
+    let token = args.listen.token()?;
     let open = token.is_none();
     let server = Server::new(ServerOptions {
         model: model_folder("--model", &args.model)?,
-        host: args.host.clone(),
+        host: args.listen.host.clone(),
         port: args.port,
         max_len: args.max_len.map(NonZeroUsize::get),
         batch_size: args.batch_size.get(),
@@ -102,15 +76,9 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
         },
         device: args.device,
         dtype: args.dtype,
-        limits: Limits {
-            connections: args.max_connections.get(),
-            request_time: Duration::from_secs(args.request_timeout.get() as u64),
-            body: args.max_request_bytes.get(),
-            body_bound: "--max-request-bytes",
-            in_flight: args.max_bytes_in_flight.get(),
-        },
+        limits: args.listen.limits(),
         max_queries: args.max_queries.get(),
-        allowed_hosts: args.allow_host.clone(),
+        allowed_hosts: args.listen.allow_host.clone(),
         token,
     })?;
     let address = server.address()?;
@@ -118,21 +86,4 @@ fn set_up(args: &ServeRmArgs) -> Result<(Server, std::net::SocketAddr)> {
         tracing::warn!("whoever reaches {address} may ask this server; --token-env NAME asks for a token");
     }
     Ok((server, address))
-}
-
-fn token(name: &str) -> Result<String> {
-    let token = env::var(name).ok().with_context(|| format!("--token-env: the environment has no text called {name}"))?;
-    ensure!(!token.trim().is_empty(), "--token-env: {name} is empty");
-    remember(&token);
-    Ok(token)
-}
-
-/// A default, none of which is 0.
-fn some(number: usize) -> NonZeroUsize {
-    NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
-}
-
-/// Parses a value as it is written in configurations.
-fn named<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
-    T::deserialize(IntoDeserializer::<Error>::into_deserializer(text)).map_err(|error| error.to_string())
 }

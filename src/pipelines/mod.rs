@@ -10,6 +10,7 @@ pub mod generate;
 pub mod generate_dry_run;
 mod generate_inputs;
 pub mod rm;
+pub mod serve;
 pub mod serve_rm;
 pub mod sft;
 pub mod stage;

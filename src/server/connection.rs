@@ -95,7 +95,7 @@ impl<S: Site> Shared<S> {
         };
         answer.unwrap_or_else(|refusal| {
             self.site.refused(&refusal);
-            refusal.response()
+            self.site.refusal(refusal)
         })
     }
 

@@ -29,6 +29,17 @@ impl Hosts {
         Self::Named(["127.0.0.1", "localhost"].map(str::to_owned).to_vec())
     }
 
+    /// The names of a server that listens at `host`: those of this machine, `further` ones, and every IP address; any name if it asks for a
+    /// token.
+    pub fn of_server(host: &str, further: &[String], has_token: bool) -> Self {
+        if has_token {
+            return Self::Any;
+        }
+        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let names = [host, "localhost", machine.trim()];
+        Self::NamedOrAddress(names.into_iter().map(str::to_owned).chain(further.iter().cloned()).collect())
+    }
+
     fn has(&self, name: &str) -> bool {
         let is_address = || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         let is_named = |names: &[String]| names.iter().any(|known| name.eq_ignore_ascii_case(known));

@@ -1,13 +1,14 @@
 //! Answers: JSON, and refusals with their reason.
 
-use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
-/// An answer, whose body is in memory.
-pub type HttpResponse = hyper::Response<Full<Bytes>>;
+use super::body::Body;
+
+/// An answer.
+pub type HttpResponse = hyper::Response<Body>;
 
 /// An answer that says why a request is refused: `{"error": …}`.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +44,13 @@ impl Refusal {
     }
 
     pub fn response(self) -> HttpResponse {
-        let mut response = json_response(self.status, &json!({"error": self.message}));
+        let body = json!({"error": self.message});
+        self.response_with(&body)
+    }
+
+    /// The answer with another body.
+    pub fn response_with(self, body: &Value) -> HttpResponse {
+        let mut response = json_response(self.status, body);
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, HeaderValue::from_static(value));
         }
@@ -53,7 +60,7 @@ impl Refusal {
 
 /// An answer in JSON.
 pub fn json_response(status: StatusCode, body: &Value) -> HttpResponse {
-    let mut response = HttpResponse::new(Full::new(Bytes::from(format!("{body}\n"))));
+    let mut response = HttpResponse::new(Bytes::from(format!("{body}\n")).into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -21,4 +21,9 @@ pub trait Site: Send + Sync + 'static {
 
     /// Notes that a request was refused, by this site or by the server itself.
     fn refused(&self, refusal: &Refusal);
+
+    /// The answer that says why a request is refused.
+    fn refusal(&self, refusal: Refusal) -> HttpResponse {
+        refusal.response()
+    }
 }

@@ -20,7 +20,7 @@ use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, Init};
 use crate::reward::model::{Reading, RewardModel};
 use crate::reward::steps::{StepOptions, Steps, load_judge};
-use crate::server::{Hosts, Limits, serve};
+use crate::server::{Bearer, Hosts, Limits, serve};
 use crate::util::interrupt::Interrupt;
 
 /// The number of requests that can wait for the model; further ones wait for a place.
@@ -109,14 +109,14 @@ impl Server {
         // Nobody waits for this thread: the end of the process ends it, in the middle of a pass if need be.
         let pass = move || scoring::run(jobs, batch_size, |texts| model.scores(texts));
         thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
-        let hosts = hosts(&options);
+        let hosts = Hosts::of_server(&options.host, &options.allowed_hosts, options.token.is_some());
         let service = Service {
             reports_cut: texts.cuts(),
             read: Box::new(move |query| texts.read(query)),
             jobs: send.clone(),
             model: options.model.display().to_string(),
             max_queries: options.max_queries,
-            token: options.token,
+            token: Bearer(options.token),
             started: Instant::now(),
             counts: Default::default(),
         };
@@ -130,14 +130,4 @@ impl Server {
         runtime.shutdown_background();
         served
     }
-}
-
-/// The names by which clients may address the server.
-fn hosts(options: &ServerOptions) -> Hosts {
-    if options.token.is_some() {
-        return Hosts::Any;
-    }
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let names = [options.host.as_str(), "localhost", machine.trim()];
-    Hosts::NamedOrAddress(names.into_iter().map(str::to_owned).chain(options.allowed_hosts.iter().cloned()).collect())
 }

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
+use hyper::header::ALLOW;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use super::request::{Query, queries};
 use super::scoring::Job;
 use crate::reward::model::Input;
-use crate::server::{HttpResponse, Refusal, Site, json_response};
+use crate::server::{Bearer, HttpResponse, Refusal, Site, json_response};
 
 const REWARD: &str = "/get_reward";
 const HEALTH: &str = "/health";
@@ -34,7 +34,7 @@ pub struct Service {
     pub reports_cut: bool,
     /// The largest number of queries of one request.
     pub max_queries: usize,
-    pub token: Option<String>,
+    pub token: Bearer,
     pub started: Instant,
     pub counts: Counts,
 }
@@ -52,7 +52,7 @@ impl Site for Service {
         let (method, path) = (&head.method, head.uri.path());
         let elsewhere = |status| Refusal::new(status, format!("{method} {path}: there is POST {REWARD} and GET {HEALTH}"));
         match path {
-            REWARD if *method == Method::POST => self.authorize(&head.headers),
+            REWARD if *method == Method::POST => self.token.check(&head.headers),
             REWARD => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "POST")),
             HEALTH if [Method::GET, Method::HEAD].contains(method) => Ok(()),
             HEALTH => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "GET, HEAD")),
@@ -75,21 +75,6 @@ impl Site for Service {
 }
 
 impl Service {
-    /// Checks the token of a request.
-    ///
-    /// # Errors
-    /// If the server has a token and the request does not have the same.
-    fn authorize(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let Some(token) = &self.token else { return Ok(()) };
-        let given = headers.get(AUTHORIZATION).and_then(|header| header.as_bytes().strip_prefix(b"Bearer "));
-        let refused = |message| Err(Refusal::new(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer"));
-        match given {
-            Some(given) if same(given, token.as_bytes()) => Ok(()),
-            Some(_) => refused("the bearer token is not the server's"),
-            None => refused("the header `Authorization: Bearer TOKEN` is missing"),
-        }
-    }
-
     /// Scores the queries of a body, and returns the answer.
     async fn scores(self: &Arc<Self>, body: Bytes) -> Result<Value, Refusal> {
         let service = self.clone();
@@ -144,9 +129,4 @@ impl Service {
             "uptime_s": self.started.elapsed().as_secs_f64(),
         })
     }
-}
-
-/// Compares in constant time, so that the time does not tell how much of a token is right.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
 }

@@ -1,0 +1,240 @@
+//! Between the requests and the engine: sequences that wait, and those who wait for them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::rollout::{Arrival, Response, Sampling, TurnRequest, Turns};
+use crate::util::rng::Stream;
+
+/// The time after which an idle engine looks whether it is still wanted.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// News of a sequence.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A token was sampled; only where the client is sent tokens as they come.
+    Token(u32),
+    End(Response),
+}
+
+/// A function that returns true if the last of some tokens ends an answer.
+pub type Stop = Arc<dyn Fn(&[u32]) -> bool + Send + Sync>;
+
+/// A sequence to sample.
+pub struct Wanted {
+    pub ids: Arc<[u32]>,
+    pub sampling: Sampling,
+    pub stream: Stream,
+    pub stop: Option<Stop>,
+}
+
+/// The sequences of a request: their news, with the index of each. When this is dropped, they end.
+pub struct Ticket {
+    events: UnboundedReceiver<(usize, Event)>,
+    left: Arc<AtomicBool>,
+}
+
+impl Ticket {
+    /// The next news; `None` if the engine broke off, or every sequence has ended.
+    pub async fn next(&mut self) -> Option<(usize, Event)> {
+        self.events.recv().await
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.left.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whoever waits for a sequence.
+struct Client {
+    events: UnboundedSender<(usize, Event)>,
+    index: usize,
+    streams: bool,
+    /// The conversation for which the engine is to keep the sequence.
+    keep: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    arrivals: Vec<Arrival>,
+    clients: HashMap<usize, Client>,
+    /// Sequences between two requests of a conversation, and its key; the oldest first.
+    kept: VecDeque<(String, usize)>,
+    next: usize,
+    closed: bool,
+}
+
+/// Between the requests and the engine.
+pub struct Hub {
+    state: Mutex<State>,
+    news: Condvar,
+    /// The largest number of sequences that wait or are sampled.
+    most: usize,
+    /// The largest number of sequences that the engine keeps between two requests of a conversation.
+    most_kept: usize,
+}
+
+impl Hub {
+    pub fn new(most: usize, most_kept: usize) -> Self {
+        Self { state: Mutex::default(), news: Condvar::new(), most, most_kept }
+    }
+
+    /// Has sequences sampled. `streams`: true if tokens are wanted as they come; `conversation`: a key by which a single sequence is kept, so
+    /// that the next request of that conversation need not be worked on from its beginning.
+    ///
+    /// Returns `None` if too many wait, or the engine broke off.
+    pub fn submit(&self, wanted: Vec<Wanted>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if state.closed || state.clients.len().saturating_add(wanted.len()) > self.most {
+            return None;
+        }
+        let (events, receive) = unbounded_channel();
+        let left = Arc::new(AtomicBool::new(false));
+        let keep = conversation.filter(|_| wanted.len() == 1 && self.most_kept > 0);
+        for (index, Wanted { ids, sampling, stream, stop }) in wanted.into_iter().enumerate() {
+            let known = keep.and_then(|key| state.kept.iter().position(|(kept, _)| kept == key));
+            let sequence = match known.and_then(|at| state.kept.remove(at)) {
+                Some((_, sequence)) => sequence,
+                None => {
+                    state.next += 1;
+                    state.next - 1
+                }
+            };
+            let is_left = left.clone();
+            let stops = move |ids: &[u32]| is_left.load(Ordering::Relaxed) || stop.as_ref().is_some_and(|stop| stop(ids));
+            let turn = TurnRequest { ids, sampling, stream, stops: Some(Arc::new(stops)) };
+            state.arrivals.push(Arrival { sequence, turn: Some(turn) });
+            state.clients.insert(sequence, Client { events: events.clone(), index, streams, keep: keep.map(str::to_owned) });
+        }
+        drop(guard);
+        self.news.notify_one();
+        Some(Ticket { events: receive, left })
+    }
+
+    /// The number of sequences that wait or are sampled.
+    pub fn waiting(&self) -> usize {
+        self.lock().clients.len()
+    }
+
+    /// A sequence has a new token.
+    pub fn token(&self, sequence: usize, token: u32) {
+        let state = self.lock();
+        if let Some(client) = state.clients.get(&sequence).filter(|client| client.streams) {
+            // Who has left hears nothing.
+            _ = client.events.send((client.index, Event::Token(token)));
+        }
+    }
+
+    /// Takes no further request, and lets go of those that wait.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.clients.clear();
+        drop(state);
+        self.news.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turns for Hub {
+    fn ended(&self, sequence: usize, turn: Response) {
+        let mut state = self.lock();
+        let client = state.clients.remove(&sequence);
+        let keep = client.as_ref().and_then(|client| client.keep.clone());
+        // An older sequence of this conversation, which two requests at the same time leave, is over.
+        let older = keep.as_ref().and_then(|key| state.kept.iter().position(|(kept, _)| kept == key));
+        let mut over: Vec<usize> = older.and_then(|at| state.kept.remove(at)).map(|(_, sequence)| sequence).into_iter().collect();
+        match keep {
+            Some(key) => state.kept.push_back((key, sequence)),
+            None => over.push(sequence),
+        }
+        while state.kept.len() > self.most_kept
+            && let Some((_, oldest)) = state.kept.pop_front()
+        {
+            over.push(oldest);
+        }
+        state.arrivals.extend(over.into_iter().map(|sequence| Arrival { sequence, turn: None }));
+        if let Some(client) = client {
+            _ = client.events.send((client.index, Event::End(turn)));
+        }
+    }
+
+    fn arrived(&self, wait: bool) -> Option<Vec<Arrival>> {
+        let mut state = self.lock();
+        if wait && state.arrivals.is_empty() && !state.closed {
+            state = self.news.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.closed { None } else { Some(std::mem::take(&mut state.arrivals)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::Finish;
+
+    fn wanted(ids: &[u32]) -> Wanted {
+        Wanted { ids: ids.into(), sampling: Sampling::PLAIN, stream: Stream::new(1, "test", &[]), stop: None }
+    }
+
+    fn response() -> Response {
+        Response { ids: vec![7], log_probs: vec![0.0], rollout_log_probs: vec![0.0], finish: Finish::Stop }
+    }
+
+    /// The numbers of sequences with a turn, and of those that are over.
+    fn arrived(hub: &Hub) -> (Vec<usize>, Vec<usize>) {
+        let arrivals = hub.arrived(false).unwrap();
+        let (turns, over): (Vec<_>, Vec<_>) = arrivals.iter().partition(|arrival| arrival.turn.is_some());
+        let numbers = |arrivals: Vec<&Arrival>| arrivals.iter().map(|arrival| arrival.sequence).collect();
+        (numbers(turns), numbers(over))
+    }
+
+    #[test]
+    fn a_conversation_keeps_its_sequence() {
+        let hub = Hub::new(4, 1);
+        let mut first = hub.submit(vec![wanted(&[1])], true, Some("a")).unwrap();
+        let _second = hub.submit(vec![wanted(&[1]), wanted(&[1])], false, Some("a")).unwrap();
+        assert!(hub.submit(vec![wanted(&[1]), wanted(&[1])], false, None).is_none(), "four at most");
+        assert_eq!(arrived(&hub), (vec![0, 1, 2], vec![]));
+        for sequence in 0..3 {
+            hub.token(sequence, 7);
+            hub.ended(sequence, response());
+        }
+        assert_eq!(arrived(&hub), (vec![], vec![1, 2]));
+        assert!(matches!(first.events.try_recv(), Ok((0, Event::Token(7)))));
+        assert!(matches!(first.events.try_recv(), Ok((0, Event::End(_)))));
+        assert!(first.events.try_recv().is_err());
+        // The sequence goes on; another conversation takes its place when it ends.
+        let _again = hub.submit(vec![wanted(&[1, 7, 2])], false, Some("a")).unwrap();
+        assert_eq!(arrived(&hub), (vec![0], vec![]));
+        hub.ended(0, response());
+        let _other = hub.submit(vec![wanted(&[1])], false, Some("b")).unwrap();
+        hub.ended(3, response());
+        assert_eq!(arrived(&hub), (vec![3], vec![0]));
+        assert_eq!(hub.waiting(), 0);
+    }
+
+    #[test]
+    fn who_leaves_ends_the_sequence() {
+        let hub = Hub::new(4, 0);
+        let ticket = hub.submit(vec![wanted(&[1])], false, None).unwrap();
+        let stops = hub.arrived(true).unwrap()[0].turn.clone().unwrap().stops.unwrap();
+        assert!(!stops(&[7]));
+        drop(ticket);
+        assert!(stops(&[7]));
+        let mut waits = hub.submit(vec![wanted(&[1])], false, None).unwrap();
+        hub.close();
+        assert!(waits.events.try_recv().is_err() && hub.arrived(true).is_none());
+        assert!(hub.submit(vec![wanted(&[1])], false, None).is_none());
+    }
+}

@@ -1,0 +1,185 @@
+//! The server: model, engine and address.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Map, Value};
+use tokio::runtime;
+
+use super::hub::Hub;
+use super::service::{Facts, Service};
+use crate::agent::calls::{FORMATS, Format};
+use crate::agent::endpoint::{Defaults, Renderer};
+use crate::config::schema::{Device, Dtype};
+use crate::data::Tokenizer;
+use crate::job::models::{check_model, open_device};
+use crate::model::hf_config::HfConfig;
+use crate::model::{CausalLm, Init};
+use crate::rollout::{Engine, NativeEngine, Sampling, TurnSettings};
+use crate::server::{Bearer, Hosts, Limits, serve};
+use crate::util::interrupt::Interrupt;
+use crate::util::time::unix_time;
+
+/// The number of threads that tokenize: each may need a few hundred times the memory of its text.
+const TOKENIZING: usize = 4;
+/// The stack of the engine's thread, as large as that of a program's main thread.
+const STACK: usize = 8 << 20;
+
+/// The options of the server.
+pub struct ServerOptions {
+    /// The folder of the model with its tokenizer.
+    pub model: PathBuf,
+    /// The name of the model in requests; by default the folder.
+    pub name: Option<String>,
+    /// The folder of another tokenizer.
+    pub tokenizer: Option<PathBuf>,
+    /// A chat template that replaces the tokenizer's.
+    pub chat_template: Option<String>,
+    /// Variables of the chat template that every request has, unless it has its own.
+    pub variables: Map<String, Value>,
+    /// The format in which the model writes calls, by its name; `None` leaves calls in the text.
+    pub format: Option<String>,
+    pub host: String,
+    /// The port; 0 takes any free one.
+    pub port: u16,
+    /// Further names by which clients may address the server.
+    pub allowed_hosts: Vec<String>,
+    /// The bearer token that clients must send; `None` if they need none.
+    pub token: Option<String>,
+    pub limits: Limits,
+    /// The sampling of requests that say nothing of it; `max_tokens` is the length of their answers.
+    pub sampling: Sampling,
+    /// The seed of requests that have none.
+    pub seed: u64,
+    pub engine: NativeEngine,
+    /// The largest number of answers to one request.
+    pub most_answers: usize,
+    /// The largest number of answers that wait for the engine or are sampled; further requests get status 503.
+    pub most_waiting: usize,
+    /// The number of conversations whose keys and values are kept between two requests.
+    pub kept_conversations: usize,
+    /// The number of tokens of conversations that are recorded.
+    pub recorded_tokens: usize,
+    pub device: Device,
+    pub dtype: Dtype,
+}
+
+/// A server that has loaded its model and bound its address.
+pub struct Server {
+    model: CausalLm,
+    facts: Facts,
+    hub: Arc<Hub>,
+    listener: TcpListener,
+    interrupt: Interrupt,
+    options: ServerOptions,
+}
+
+impl Server {
+    /// Binds the address before the model is read, so that clients that come early wait.
+    ///
+    /// # Errors
+    /// If the folder holds no model, the format is unknown, the address is taken, or the device is not available.
+    pub fn new(options: ServerOptions) -> Result<Self> {
+        let folder = options.model.as_path();
+        let hf = HfConfig::read(folder)?;
+        let decoder = hf.decoder().with_context(|| folder.display().to_string())?;
+        let model_type = hf.json.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let tokenizer =
+            Tokenizer::load_with_template(options.tokenizer.as_deref().unwrap_or(folder), options.chat_template.as_deref())?;
+        let tokenizer = tokenizer.with_ends_of(folder)?;
+        let positions = decoder.max_position_embeddings;
+        let longest = options.engine.max_model_len.unwrap_or(positions);
+        check_model(&decoder, &tokenizer, longest, "--max-model-len")?;
+        ensure!(longest > 1, "--max-model-len {longest}: a prompt and its answer have at least 2 tokens");
+        let format = options.format.as_deref().map(format).transpose()?;
+        let mut eos = tokenizer.stop_ids(false, &[]);
+        let ends = format.into_iter().flat_map(|format| format.stop);
+        eos.extend(ends.filter_map(|end| tokenizer.single(end).ok()));
+        eos.sort_unstable();
+        eos.dedup();
+        let (host, port) = (options.host.as_str(), options.port);
+        let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
+        let model = CausalLm::load(folder, Init::Pretrained, &open_device(options.device)?)?;
+        let model = model.computing(options.dtype.is_bfloat16(options.device), false);
+        let defaults = Defaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };
+        let facts = Facts {
+            model: options.name.clone().unwrap_or_else(|| folder.display().to_string()),
+            model_type,
+            renderer: Renderer::new(tokenizer, options.variables.clone(), defaults),
+            eos,
+            format,
+            seed: options.seed,
+            created: unix_time() as u64,
+            token: Bearer(options.token.clone()),
+        };
+        // A sequence that is kept takes a place of the engine's.
+        let kept = options.kept_conversations.min(options.engine.max_num_seqs);
+        let hub = Arc::new(Hub::new(options.most_waiting, kept));
+        Ok(Self { model, facts, hub, listener, interrupt: Interrupt::on_signals()?, options })
+    }
+
+    /// The address that the server is bound to.
+    ///
+    /// # Errors
+    /// If the system does not return it.
+    pub fn address(&self) -> Result<SocketAddr> {
+        Ok(self.listener.local_addr()?)
+    }
+
+    /// The name of the model in requests.
+    pub fn model(&self) -> &str {
+        &self.facts.model
+    }
+
+    /// Serves until a signal asks it to stop, and ends within a second of it.
+    ///
+    /// # Errors
+    /// If the system refuses to serve further, or the engine broke off.
+    pub fn run(self) -> Result<()> {
+        let Self { model, facts, hub, listener, interrupt, options } = self;
+        let (broke_off, broken) = tokio::sync::oneshot::channel::<anyhow::Error>();
+        let (mut engine, eos, turns) = (options.engine, facts.eos.clone(), hub.clone());
+        // Nobody waits for this thread: the end of the process ends it, in the middle of a step if need be.
+        let sample = move || {
+            let _closes = Closes(turns.clone());
+            let token = |sequence, token| turns.token(sequence, token);
+            let settings = TurnSettings { eos: &eos, stops: None, rules: None, progress: None, token: Some(&token) };
+            if let Err(error) = engine.converse(&model, &settings, &*turns) {
+                _ = broke_off.send(error);
+            }
+        };
+        thread::Builder::new().name("engine".to_owned()).stack_size(STACK).spawn(sample)?;
+        let hosts = Hosts::of_server(&options.host, &options.allowed_hosts, options.token.is_some());
+        let service = Arc::new(Service::new(facts, hub, options.recorded_tokens));
+        let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOKENIZING).build()?;
+        let served = runtime.block_on(async {
+            tokio::select! {
+                served = serve(listener, service, hosts, options.limits, &interrupt) => Ok(served?),
+                broken = broken => match broken {
+                    Ok(error) => Err(error),
+                    Err(_) => bail!("the thread of the engine broke off"),
+                },
+            }
+        });
+        runtime.shutdown_background();
+        served
+    }
+}
+
+/// Closes the hub when the engine's thread ends, however it does.
+struct Closes(Arc<Hub>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn format(name: &str) -> Result<&'static Format> {
+    let names = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    let found = FORMATS.iter().find(|format| format.name == name).copied();
+    found.with_context(|| format!("--tool-format: there is no format {name:?} of calls; the formats are {}", names()))
+}

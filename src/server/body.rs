@@ -1,0 +1,48 @@
+//! The bodies of answers: in memory, or in pieces that are made while they are sent.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Frame, SizeHint};
+use tokio::sync::mpsc::Receiver;
+
+/// The body of an answer.
+pub enum Body {
+    Whole(Full<Bytes>),
+    /// Pieces, until their sender is dropped. Whoever sends them sees by the closed channel that the client has left.
+    Pieces(Receiver<Bytes>),
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::Whole(Full::new(bytes))
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(whole) => Pin::new(whole).poll_frame(context),
+            Self::Pieces(pieces) => Poll::Ready(ready!(pieces.poll_recv(context)).map(|piece| Ok(Frame::data(piece)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(whole) => whole.is_end_stream(),
+            Self::Pieces(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(whole) => whole.size_hint(),
+            Self::Pieces(_) => SizeHint::default(),
+        }
+    }
+}
