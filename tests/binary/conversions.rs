@@ -94,10 +94,10 @@ fn recipes_of_verls_scripts_run() {
     let (whole, part) = (at("whole.yaml"), at("part.yaml"));
     assert_eq!(convert(&whole, &[]).0, Some(0));
     let (code, errors) =
-        convert(&part, &["actor_rollout_ref.rollout.multi_turn.enable=True", "trainer.total_epochs=1.5", "+data.nothing=1"]);
+        convert(&part, &["actor_rollout_ref.hybrid_engine=False", "trainer.total_epochs=1.5", "+data.nothing=1"]);
     assert!(code == Some(1) && errors.contains("3 parts of the command") && !errors.contains("would end at once"), "{errors}");
     let text = std::fs::read_to_string(&part).unwrap();
-    for line in ["multi_turn.enable=true", "trainer.total_epochs=1.5", "data.nothing=1"] {
+    for line in ["hybrid_engine=false", "trainer.total_epochs=1.5", "data.nothing=1"] {
         assert!(text.lines().any(|commented| commented.starts_with("#   ") && commented.contains(line)), "{line}: {text}");
     }
     for recipe in [&whole, &part] {

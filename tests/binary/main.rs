@@ -1,5 +1,6 @@
 //! Tests of the real `trainer` binary.
 
+mod agents;
 mod common;
 mod console;
 mod control_characters;
@@ -35,6 +36,7 @@ mod reward_model;
 mod reward_training;
 mod rewards;
 mod secrets;
+mod serve;
 mod serve_rm;
 mod settings;
 mod supervised;

@@ -240,6 +240,7 @@ fn every_key_of_the_algorithms_is_tested() {
         ("actor_rollout_ref.actor.policy_loss.loss_mode", "improve.rs"),
         ("algorithm.custom_adv_estimator.", "estimators.rs"),
         ("algorithm.post_processing.", "estimators.rs"),
+        ("algorithm.turn_rewards", "its unit tests in src/trainer/turn_rewards.rs"),
         ("algorithm.lam", "ignored: there is no critic yet"),
         ("algorithm.use_kl_in_reward", "end_to_end.rs, and beside kl_penalty"),
         ("algorithm.kl_ctrl.type", "end_to_end.rs"),

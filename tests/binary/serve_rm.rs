@@ -103,6 +103,7 @@ fn in_process(texts: &[(String, String)]) -> Vec<f32> {
             data_source: String::new(),
             ground_truth: Value::Null,
             extra_info: Value::Null,
+            agent: String::new(),
             index: 0,
             place: (Path::new("data.jsonl").into(), 0),
         })
