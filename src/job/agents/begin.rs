@@ -17,7 +17,7 @@ use crate::agent::parties::User;
 use crate::agent::session::{Host, PythonEnvironment, PythonTextEnvironment, PythonTools, PythonUser, Session, ToolsOfRow};
 use crate::agent::tokens::Continuation;
 use crate::agent::tools::Toolbox;
-use crate::agent::tools::built_in::BuiltInTools;
+use crate::agent::tools::built_in::{BuiltInTools, Made};
 use crate::agent::tools::joined::Joined;
 use crate::agent::users;
 use crate::config::schema::FORMAT;
@@ -55,18 +55,23 @@ impl Agents {
         let kwargs = info.get("tools_kwargs").filter(|kwargs| !kwargs.is_null()).cloned().unwrap_or_else(|| json!({}));
         let session = self.host.as_ref().map(Host::session);
         let mut boxes: Vec<Box<dyn Toolbox>> = Vec::new();
-        let chosen = self.selected_built_in(info)?;
+        let shown = self.shown(info)?;
+        let chosen: Vec<Made> = self.built_in.iter().filter(|made| shown.contains(made.schema())).cloned().collect();
         if !chosen.is_empty() {
             let tools = BuiltInTools::new(&chosen, &without_nulls(&kwargs), self.limits.call_timeout, self.interrupt.clone());
             boxes.push(Box::new(tools.context("extra_info.tools_kwargs")?));
         }
         if let (Some(host), Some(session)) = (&self.host, &session) {
+            let offered = host.offers().tools.iter().filter(|tool| shown.contains(&tool.schema));
             let row = ToolsOfRow {
                 tools_kwargs: kwargs.as_object().cloned().unwrap_or_default(),
-                tool_selection: names(info.get("tool_selection")),
+                tool_selection: offered.map(|tool| tool.name.clone()).collect(),
                 request_id: request_id.to_owned(),
             };
-            boxes.push(Box::new(PythonTools::new(session.clone(), host.offers(), None, row, self.limits.call_timeout)));
+            // An empty selection would mean all of them.
+            if !row.tool_selection.is_empty() {
+                boxes.push(Box::new(PythonTools::new(session.clone(), host.offers(), None, row, self.limits.call_timeout)));
+            }
         }
         let tools = Joined::new(boxes)?;
         let chat = self.chat(tools.schemas())?;
@@ -77,11 +82,12 @@ impl Agents {
         })
     }
 
-    /// The built-in tools that a row may use.
-    fn selected_built_in(&self, info: &Value) -> Result<Vec<crate::agent::tools::built_in::Made>> {
-        let schemas: Vec<Value> = self.built_in.iter().map(|made| made.schema().clone()).collect();
-        let kept = selected(&schemas, info)?;
-        Ok(self.built_in.iter().filter(|made| kept.contains(made.schema())).cloned().collect())
+    /// The schemas of the tools that a row may use, as its prompt shows them.
+    fn shown(&self, info: &Value) -> Result<Vec<Value>> {
+        let offers = self.host.as_ref().map(Host::offers);
+        let offered = offers.into_iter().flat_map(|offers| &offers.tools).map(|tool| tool.schema.clone());
+        let all: Vec<Value> = self.built_in.iter().map(|made| made.schema().clone()).chain(offered).collect();
+        selected(&all, info)
     }
 
     /// The user that a row names in its `interaction_kwargs`; the only one there is, where it names none.
@@ -199,10 +205,6 @@ fn response_template(format: &Format) -> Result<&'static str> {
         let readable: Vec<&str> = RESPONSE_TEMPLATES.iter().map(|(name, _)| *name).collect();
         format!("{FORMAT}={}: turns in this format are not read beside an environment; {} are", format.name, readable.join(", "))
     })
-}
-
-fn names(list: Option<&Value>) -> Vec<String> {
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// Arguments without those that are null: a struct of a parquet file makes absent ones null.
