@@ -94,7 +94,9 @@ pub fn check(
         };
         near(&format!("{name}, loss"), number(0, "train/loss"), &golden["loss"], 1e-5);
         near(&format!("{name}, gradient"), number(0, "train/grad_norm"), &golden["grad_norm"], 1e-5);
-        near(&format!("{name}, loss after"), number(1, "train/loss"), &golden["loss_after_step"], 1e-4);
+        let (after, want) = (number(1, "train/loss"), golden["loss_after_step"].as_f64().unwrap());
+        let bound = 1e-4 * want.abs().max(1e-3) + undecided(&at, &golden["trainer"], number(1, "train/grad_norm"));
+        assert!((after - want).abs() <= bound, "{name}, loss after: {after}, theirs {want}, bound {bound}");
         for (key, want) in golden["metrics"].as_object().unwrap() {
             let Some(ours) = compared(key) else { continue };
             // A mean of numbers of size 1, each 1e-7 off in f32, may be near 0.
@@ -122,6 +124,41 @@ pub fn check(
     whole
 }
 
+/// How far float32 alone may move the loss after a first step of AdamW, lr·g/(|g| + eps): where a gradient is as small as its own
+/// rounding error, the element may step either way. The sum of |change of the step|·|gradient after it| over all elements, for an
+/// error of 2e-6 of the root mean square of a tensor's gradient: what float32 was seen to miss of float64, here and in a program
+/// written to find out.
+///
+/// Of most goldens this is less than 4e-6 of the loss. In `rm_llama_reward_preference_centred` one element of a query projection
+/// has the gradient 7.8e-9 in float64 and -5.2e-9 in float32, which is 7e-5 of the loss.
+fn undecided(folder: &Path, trainer: &Value, norm_after: f64) -> f64 {
+    let number = |key: &str| trainer[key].as_f64().unwrap();
+    let (lr, eps, clip, beta) =
+        (number("learning_rate"), number("eps"), number("max_grad_norm"), trainer["betas"][0].as_f64().unwrap());
+    let read = |step: usize| std::fs::read(folder.join(format!("global_step_{step}/optim.safetensors"))).unwrap();
+    let (first, second) = (read(1), read(2));
+    let (first, second) = (SafeTensors::deserialize(&first).unwrap(), SafeTensors::deserialize(&second).unwrap());
+    let mut moved = 0.0;
+    for (name, momentum) in first.tensors().iter().filter(|(name, _)| name.ends_with(".exp_avg")) {
+        let after = second.tensor(name).unwrap();
+        let gradient = floats(momentum.data()).map(|m| m / (1.0 - beta));
+        let count = momentum.data().len() / 4;
+        let error = 2e-6 * (gradient.clone().map(|g| g * g).sum::<f64>() / count as f64).sqrt();
+        let step = |g: f64| g / (g.abs() + eps);
+        for (g, m) in gradient.zip(floats(after.data())) {
+            let other = (m - beta * (1.0 - beta) * g) / (1.0 - beta) * (norm_after / clip).max(1.0);
+            let change = f64::max((step(g + error) - step(g)).abs(), (step(g - error) - step(g)).abs());
+            moved += lr * change * other.abs();
+        }
+    }
+    moved
+}
+
+/// The numbers of a float32 tensor.
+fn floats(data: &[u8]) -> impl Iterator<Item = f64> + Clone {
+    data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])))
+}
+
 /// True for a tensor of which a part has no gradient but rounding noise, whose sign AdamW's first step follows: the keys' bias, and
 /// where the losses of a pair cancel the last norm's.
 fn without_gradient(tensor: &str) -> bool {
@@ -133,7 +170,6 @@ fn without_gradient(tensor: &str) -> bool {
 fn abs_sums(folder: &Path) -> BTreeMap<String, (f64, usize)> {
     let bytes = std::fs::read(folder.join("huggingface/model.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
-    let number = |b: &[u8]| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])).abs();
-    let sum = |data: &[u8]| (data.chunks_exact(4).map(number).sum(), data.len() / 4);
+    let sum = |data: &[u8]| (floats(data).map(f64::abs).sum(), data.len() / 4);
     tensors.iter().map(|(name, view)| (name.to_owned(), sum(view.data()))).collect()
 }
