@@ -64,7 +64,7 @@ fn training(c: &mut Criterion) {
     group.sample_size(10);
     let (prompts, responses) = (tokens(PROMPTS, PROMPT_TOKENS), tokens(PROMPTS * SAMPLES, RESPONSE_TOKENS));
     let sequences: Vec<Sequence> =
-        responses.iter().enumerate().map(|(i, response)| Sequence { prompt: &prompts[i / SAMPLES], response }).collect();
+        responses.iter().enumerate().map(|(i, response)| Sequence::new(&prompts[i / SAMPLES], response)).collect();
     group.throughput(Throughput::Elements(sequences.iter().map(|s| s.len() as u64).sum()));
     let frozen = MODEL.frozen();
     group.bench_function("log_probs", |b| b.iter(|| frozen.token_stats(&sequences, 1.0, None)));

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::token_stats::Sequence;
+use super::sequence::Sequence;
 
 /// The size of a micro-batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,7 +65,7 @@ mod tests {
     fn every_sequence_once_within_the_budget_and_prompts_together() {
         let (a, b, response) = ([1, 2], [3], [7; 30]);
         let sequences = [(&a[..], 1), (&b[..], 8), (&a[..], 2), (&b[..], 3), (&b[..], 19)];
-        let sequences = sequences.map(|(prompt, len)| Sequence { prompt, response: &response[..len] });
+        let sequences = sequences.map(|(prompt, len)| Sequence::new(prompt, &response[..len]));
         assert_eq!(Cut::Sequences(4).micro_batches(&sequences), [vec![0, 2, 1, 3], vec![4]]);
         // Lengths 3, 4; 9, 4; 20.
         assert_eq!(Cut::Tokens(12).micro_batches(&sequences), [vec![0, 2], vec![1], vec![3], vec![4]]);

@@ -13,7 +13,8 @@ use super::hf_config::{Classifier, HfConfig};
 use super::labels::{HeadInit, NewHead};
 use super::ops::{tensor_from_vec, to_host};
 use super::readout::Readout;
-use super::token_stats::{Layout, Sequence};
+use super::sequence::Sequence;
+use super::token_stats::Layout;
 
 impl HfConfig {
     /// Returns the decoder that this config describes, with the head of its one-label classifier. Where a head may be `fresh`, a

@@ -21,6 +21,8 @@ use super::noise::NoisyRows;
 use super::ops::{
     Compared, Head, Packed, Softcap, TopK, attention, cast, head_at_once, head_backward, head_stats, head_top_k, index,
 };
+use super::sampled::Sampled;
+use super::sequence::Sequence;
 
 pub use super::ops::Divergence;
 pub use super::ops::head::{TokenGrads, TokenStats};
@@ -31,8 +33,8 @@ pub enum Comparison<'a> {
     /// Another model, on the same device. Where one has more rows of the vocabulary than the other, as padding, both leave out
     /// those that only one has.
     Model(&'a CausalLm, Divergence),
-    /// The most likely tokens of a teacher for every response token, in the order of the sequences; log-probabilities below `least`
-    /// are raised to it.
+    /// The most likely tokens of a teacher for every sampled token, in the order of the sequences; log-probabilities below
+    /// `least` are raised to it.
     TopK { teacher: &'a TopK, least: Option<f32> },
     /// The uniform distribution u over the vocabulary, by the cross-entropy −Σ u·log π.
     Uniform,
@@ -42,23 +44,6 @@ impl<'a> From<&'a CausalLm> for Comparison<'a> {
     /// The divergence KL(π ‖ π_ref) from a reference.
     fn from(reference: &'a CausalLm) -> Self {
         Self::Model(reference, Divergence::ReverseKl)
-    }
-}
-
-/// A prompt and its response. Statistics describe the response tokens, each predicted from all tokens before it.
-#[derive(Clone, Copy, Debug)]
-pub struct Sequence<'a> {
-    /// At least one token.
-    pub prompt: &'a [u32],
-    pub response: &'a [u32],
-}
-
-impl Sequence<'_> {
-    pub fn len(&self) -> usize {
-        self.prompt.len() + self.response.len()
-    }
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -87,21 +72,28 @@ impl Layout {
     /// The rows that predict the response tokens. A response's last token predicts nothing and has no row. Sequences with the same
     /// prompt share its rows.
     pub(super) fn of(sequences: &[Sequence]) -> Self {
-        Self::predictions(sequences, |_| 0)
+        Self::predictions(sequences, |_| 0, |_, _| true)
+    }
+
+    /// The rows that predict the sampled tokens.
+    fn of_sampled(sequences: &[Sequence]) -> Self {
+        Self::predictions(sequences, |_| 0, |sequence, token| sequence.is_sampled(token))
     }
 
     /// The same rows, without any that two sequences share.
     fn unshared(sequences: &[Sequence]) -> Self {
-        Self::predictions(sequences, |i| i)
+        Self::predictions(sequences, |i| i, |sequence, token| sequence.is_sampled(token))
     }
 
-    fn predictions(sequences: &[Sequence], group: impl Fn(usize) -> usize) -> Self {
+    /// The rows that predict the response tokens that are `read`.
+    fn predictions(sequences: &[Sequence], group: impl Fn(usize) -> usize, read: impl Fn(&Sequence, usize) -> bool) -> Self {
         let inputs = sequences.iter().map(|s| s.response.split_last().map(|(_, inputs)| (s.prompt, inputs)));
         let (mut layout, places) = Self::packed(&inputs.collect::<Vec<_>>(), group);
         layout.last_of_prompt = places.iter().map(|(last, _)| *last).collect();
         for (s, (last, first)) in sequences.iter().zip(places) {
-            layout.rows.extend((0..s.response.len()).map(|t| if t == 0 { last } else { first + t - 1 }));
-            layout.targets.extend_from_slice(s.response);
+            let tokens = || (0..s.response.len()).filter(|&t| read(s, t));
+            layout.rows.extend(tokens().map(|t| if t == 0 { last } else { first + t - 1 }));
+            layout.targets.extend(tokens().map(|t| s.response[t]));
         }
         layout
     }
@@ -120,7 +112,7 @@ impl Layout {
     /// # Panics
     /// If a mark is before the last token of a prompt or after the end of a text.
     pub(super) fn reading(marked: &[Marked]) -> Self {
-        let inputs = marked.iter().map(|Marked { sequence: Sequence { prompt, response }, at }| {
+        let inputs = marked.iter().map(|Marked { sequence: Sequence { prompt, response, .. }, at }| {
             let last = at.last()?;
             Some((*prompt, &response[..last + 1 - prompt.len()]))
         });
@@ -183,21 +175,21 @@ impl CausalLm {
     /// Returns statistics of every response token, without gradients. With something to compare with they include the divergence from
     /// it.
     pub fn token_stats(&self, sequences: &[Sequence], temperature: f32, comparison: Option<Comparison>) -> TokenStats {
-        let layout = Layout::of(sequences);
+        let (layout, sampled) = (Layout::of_sampled(sequences), Sampled::of(sequences));
         if layout.targets.is_empty() {
-            return TokenStats::default();
+            return sampled.spread(&TokenStats::default()).into_owned();
         }
         let other = Other::of(comparison, &layout, temperature, self.vocabulary());
         let policy = self.predicting(&layout, temperature).within(other.vocabulary);
-        head_stats(policy.view(), &layout.targets, other.compared()).tokens
+        sampled.spread(&head_stats(policy.view(), &layout.targets, other.compared()).tokens).into_owned()
     }
 
-    /// Returns the k most likely tokens of this model for every response token, among the first `vocabulary` of its own.
+    /// Returns the k most likely tokens of this model for every sampled token, among the first `vocabulary` of its own.
     ///
     /// # Panics
     /// If k is 0 or larger than the vocabulary.
     pub fn top_k(&self, sequences: &[Sequence], temperature: f32, k: usize, vocabulary: usize) -> TopK {
-        let layout = Layout::of(sequences);
+        let layout = Layout::of_sampled(sequences);
         if layout.targets.is_empty() {
             return TopK { k, ..TopK::default() };
         }
@@ -218,19 +210,21 @@ impl CausalLm {
         gradients: &mut Gradients,
         loss: impl FnOnce(&TokenStats) -> TokenGrads,
     ) {
-        if sequences.iter().all(|sequence| sequence.response.is_empty()) {
-            loss(&TokenStats::default());
+        let sampled = Sampled::of(sequences);
+        if sampled.is_empty() {
+            loss(&sampled.spread(&TokenStats::default()));
             return;
         }
         self.backward_through(sequences, temperature, comparison, gradients, |head, targets, compared, d_w| {
             let stats = head_stats(head, targets, compared);
-            let grads = loss(&stats.tokens);
+            let grads = sampled.select(loss(&sampled.spread(&stats.tokens)));
             head_backward(head, targets, &stats, &grads, compared, d_w)
         });
     }
 
-    /// Does what [`backward`](Self::backward) does, for a loss that is a sum over tokens, each of whose terms reads the statistics of its
-    /// token alone. `loss` gets the tokens in ranges, in order. Without anything to compare with, the logits are computed once.
+    /// Does what [`backward`](Self::backward) does, for a loss that is a sum over tokens, each of whose terms reads the
+    /// statistics of its token alone. `loss` gets the tokens in ranges, in order; all must be sampled. Without anything to
+    /// compare with, the logits are computed once.
     ///
     /// # Panics
     /// Like [`backward`](Self::backward).
@@ -258,7 +252,7 @@ impl CausalLm {
         gradients: &mut Gradients,
         through: impl FnOnce(Head, &[u32], Option<Compared>, Option<&mut Tensor<2>>) -> Tensor<2>,
     ) {
-        let layout = if self.noise.is_some() { Layout::unshared(sequences) } else { Layout::of(sequences) };
+        let layout = if self.noise.is_some() { Layout::unshared(sequences) } else { Layout::of_sampled(sequences) };
         if layout.targets.is_empty() {
             return;
         }

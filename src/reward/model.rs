@@ -154,7 +154,7 @@ impl RewardModel {
         let steps = self.reading.steps.as_ref();
         let readout = steps.map_or(Readout::Labels, Steps::readout);
         let mut scores = vec![0.0; texts.len()];
-        let sequences: Vec<Sequence> = texts.iter().map(|text| Sequence { prompt: &text.ids, response: &[] }).collect();
+        let sequences: Vec<Sequence> = texts.iter().map(|text| Sequence::new(&text.ids, &[])).collect();
         for micro in self.cut.micro_batches(&sequences) {
             let marked: Vec<(&[u32], &[usize])> = micro.iter().map(|&i| (&texts[i].ids[..], &texts[i].at[..])).collect();
             let reads: usize = marked.iter().map(|(_, at)| at.len()).sum();

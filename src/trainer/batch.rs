@@ -149,7 +149,8 @@ impl Batch {
     }
 
     pub fn sequence(&self, trajectory: usize) -> Sequence<'_> {
-        Sequence { prompt: self.prompt_ids(trajectory), response: &self.responses[trajectory].ids }
+        let sampled = self.episodes[trajectory].as_deref().map(|episode| &*episode.sampled);
+        Sequence { prompt: self.prompt_ids(trajectory), response: &self.responses[trajectory].ids, sampled }
     }
 
     pub fn sequences(&self) -> Vec<Sequence<'_>> {

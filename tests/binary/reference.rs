@@ -44,7 +44,7 @@ fn another_model_is_the_reference() {
             let prompt = tokenizer.encode(sample["prompt"].as_str().unwrap()).unwrap();
             let response = tokenizer.encode(&pieces.collect::<String>()).unwrap();
             let own: f64 = sample["log_probs"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).sum();
-            let theirs = model.token_stats(&[Sequence { prompt: &prompt, response: &response }], 1.0, None).log_prob;
+            let theirs = model.token_stats(&[Sequence::new(&prompt, &response)], 1.0, None).log_prob;
             own - theirs.iter().map(|x| f64::from(*x)).sum::<f64>()
         })
         .collect();

@@ -38,7 +38,7 @@ fn texts() -> Vec<(Vec<u32>, Vec<u32>)> {
 /// The statistics and gradients of a signed sum of log-probabilities, and the divergence from a reference.
 fn backward(model: &CausalLm, reference: &CausalLm) -> (TokenStats, Gradients) {
     let texts = texts();
-    let sequences: Vec<Sequence> = texts.iter().map(|(prompt, response)| Sequence { prompt, response }).collect();
+    let sequences: Vec<Sequence> = texts.iter().map(|(prompt, response)| Sequence::new(prompt, response)).collect();
     let (mut gradients, mut stats) = (Gradients::default(), TokenStats::default());
     model.backward(&sequences, 0.8, Some(reference.into()), &mut gradients, |seen| {
         stats = seen.clone();
@@ -105,11 +105,8 @@ fn what_generates_in_bfloat16_is_what_is_trained() {
         };
         let mut engine = NativeEngine { max_num_seqs: 4, max_num_batched_tokens: 64, max_model_len: None };
         let responses = engine.generate(&model, &request).unwrap();
-        let sequences: Vec<Sequence> = responses
-            .iter()
-            .enumerate()
-            .map(|(i, response)| Sequence { prompt: request.prompts[i / 3], response: &response.ids })
-            .collect();
+        let sequences: Vec<Sequence> =
+            responses.iter().enumerate().map(|(i, response)| Sequence::new(request.prompts[i / 3], &response.ids)).collect();
         let sampled: Vec<f32> = responses.iter().flat_map(|response| response.log_probs.iter().copied()).collect();
         let trained = model.token_stats(&sequences, 0.8, None).log_prob;
         assert_eq!(sampled.len(), 6 * 40);

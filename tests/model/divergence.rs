@@ -283,7 +283,7 @@ fn padding_of_a_vocabulary_takes_no_part() {
         model
     };
     let sequences = [([5u32, 9, 200], [17u32, 33, 4, 90]), ([1, 2, 3], [250, 0, 0, 7])];
-    let sequences = sequences.each_ref().map(|(prompt, response)| Sequence { prompt, response });
+    let sequences = sequences.each_ref().map(|(prompt, response)| Sequence::new(prompt, response));
     let (student, teacher) = (load("llama3_rope_tied"), load("qwen2"));
     let run = |student: CausalLm, teacher: &CausalLm| {
         let (mut gradients, mut seen) = (Gradients::default(), TokenStats::default());

@@ -37,7 +37,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
         .enumerate()
         .map(|(s, &(p, r))| ((0..p).map(|i| token(s * 31 + i)).collect(), (0..r).map(|i| token(s * 57 + i + 999)).collect()))
         .collect();
-    let sequences: Vec<Sequence> = texts.iter().map(|(prompt, response)| Sequence { prompt, response }).collect();
+    let sequences: Vec<Sequence> = texts.iter().map(|(prompt, response)| Sequence::new(prompt, response)).collect();
     let mut offsets = vec![0];
     sequences.iter().for_each(|s| offsets.push(offsets[offsets.len() - 1] + s.response.len()));
     let tokens = offsets[LENGTHS.len()];
@@ -109,7 +109,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
 fn gradients_agree_with_finite_differences() {
     let model = load("llama").trainable();
     let (prompt, response) = ([5u32, 9, 200], [17u32, 33, 4, 90]);
-    let sequence = [Sequence { prompt: &prompt, response: &response }];
+    let sequence = [Sequence::new(&prompt, &response)];
     let value = |model: &CausalLm| {
         let stats = model.token_stats(&sequence, 0.7, None);
         stats.log_prob.iter().zip(&stats.entropy).map(|(l, h)| *l as f64 + 0.5 * *h as f64).sum::<f64>()
@@ -140,7 +140,7 @@ fn gradients_of_values() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/gpt_neox_critic");
     let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &Device::flex()).unwrap().trainable();
     let (prompt, responses) = ([5u32, 9, 200], [[17u32, 33, 4, 90], [1, 2, 3, 4]]);
-    let sequences: Vec<Sequence> = responses.iter().map(|response| Sequence { prompt: &prompt, response }).collect();
+    let sequences: Vec<Sequence> = responses.iter().map(|response| Sequence::new(&prompt, response)).collect();
     let c = |t: usize| (t as f32 * 1.9).cos();
     let gradients = |cut: Cut| {
         let mut gradients = Gradients::default();
@@ -180,17 +180,11 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     let c: Vec<f32> = (0..response.len()).map(|t| (t as f32 * 1.9).cos()).collect();
     let mut ours = Gradients::default();
     let mut values = Vec::new();
-    model.backward(
-        &[Sequence { prompt: &prompt, response: &response }],
-        temperature,
-        Some((&reference).into()),
-        &mut ours,
-        |stats| {
-            values = stats.full_kl.clone();
-            let zeros = vec![0.0; c.len()];
-            TokenGrads { log_prob: zeros.clone(), entropy: zeros, full_kl: c.clone() }
-        },
-    );
+    model.backward(&[Sequence::new(&prompt, &response)], temperature, Some((&reference).into()), &mut ours, |stats| {
+        values = stats.full_kl.clone();
+        let zeros = vec![0.0; c.len()];
+        TokenGrads { log_prob: zeros.clone(), entropy: zeros, full_kl: c.clone() }
+    });
 
     let ids: Vec<i64> = prompt.iter().chain(&response).map(|&id| id as i64).collect();
     let seq = ids.len();
@@ -226,7 +220,7 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
 fn statistics_are_the_expectations_of_what_is_sampled() {
     let (model, reference) = (load("llama"), narrow_reference());
     let tokens: Vec<u32> = (0..256).collect();
-    let sequences: Vec<Sequence> = tokens.chunks(1).map(|response| Sequence { prompt: &[5, 9, 200], response }).collect();
+    let sequences: Vec<Sequence> = tokens.chunks(1).map(|response| Sequence::new(&[5, 9, 200], response)).collect();
     let ours = model.token_stats(&sequences, 0.7, Some((&reference).into()));
     let theirs = reference.token_stats(&sequences, 0.7, None);
     let expectation = |of: &dyn Fn(usize) -> f32| -> f64 {
@@ -243,7 +237,7 @@ fn statistics_are_the_expectations_of_what_is_sampled() {
 fn a_model_does_not_diverge_from_itself() {
     let model = load("llama3_rope_tied").trainable();
     let sequences = [([5u32, 9, 200], [17u32, 33, 4, 90]), ([1, 2, 3], [250, 0, 0, 7])];
-    let sequences = sequences.each_ref().map(|(prompt, response)| Sequence { prompt, response });
+    let sequences = sequences.each_ref().map(|(prompt, response)| Sequence::new(prompt, response));
     let mut gradients = Gradients::default();
     model.backward(&sequences, 0.7, Some((&model.frozen()).into()), &mut gradients, |stats| {
         assert_eq!(stats.full_kl, [0.0; 8]);
@@ -264,7 +258,7 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
         let sequences: Vec<Sequence> = responses
             .iter()
             .enumerate()
-            .map(|(i, response)| Sequence { prompt: if i == 2 { &short } else { &long }, response })
+            .map(|(i, response)| Sequence::new(if i == 2 { &short } else { &long }, response))
             .collect();
         let run = |model: &CausalLm, batches: &[&[Sequence]]| {
             let mut gradients = Gradients::default();
@@ -290,6 +284,48 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
             assert!(error <= 1e-5 * scale.max(least), "{name} {parameter}: off by {error}, largest {scale}");
             let bits = |g: Tensor<1>| g.into_data().try_into_vec::<f32>().unwrap();
             assert_eq!(bits(g), bits(again.0[&parameter].clone()), "{name} {parameter} with checkpoints");
+        }
+    }
+}
+
+/// A conversation whose context has no gradient gives the gradients of its turns, each as a response of its own to all that was
+/// before it; and so it does where the head is worked out for what was sampled alone.
+#[test]
+fn a_conversation_has_the_gradients_of_its_turns() {
+    for name in ["qwen3", "gemma2", "gpt_neox"] {
+        let model = load(name).trainable();
+        let token = |i: usize| (i * 7919 + 13) as u32 % 256;
+        let ids: Vec<u32> = (0..60).map(token).collect();
+        let (prompt, response) = ids.split_at(7);
+        // The first turn begins the response, the last one ends before it.
+        let turns = [7..18, 30..31, 33..55];
+        let sampled: Vec<bool> = (7..60).map(|i| turns.iter().any(|turn| turn.contains(&i))).collect();
+        let run = |sequences: &[Sequence], sampled: &[bool]| {
+            let mut gradients = Gradients::default();
+            model.backward(sequences, 0.7, None, &mut gradients, |seen| {
+                let of_sampled = |column: &[f32]| -> Vec<f32> {
+                    column.iter().zip(sampled).map(|(x, sampled)| if *sampled { *x } else { 0.0 }).collect()
+                };
+                TokenGrads { log_prob: of_sampled(&seen.log_prob), entropy: of_sampled(&seen.entropy), full_kl: Vec::new() }
+            });
+            gradients
+        };
+        let all = Sequence::new(prompt, response);
+        let whole = run(&[all], &sampled);
+        let read = run(&[Sequence { sampled: Some(&sampled), ..all }], &sampled);
+        let apart: Vec<Sequence> = turns.iter().map(|turn| Sequence::new(&ids[..turn.start], &ids[turn.clone()])).collect();
+        let apart = run(&apart, &vec![true; turns.iter().map(|turn| turn.len()).sum()]);
+        let least = 1e-3 * apart.norm() as f32;
+        for (parameter, g) in whole.0.into_iter().chain(read.0) {
+            let scale: f32 = apart.0[&parameter].clone().abs().max().into_scalar();
+            let error: f32 = (g - apart.0[&parameter].clone()).abs().max().into_scalar();
+            assert!(error <= 1e-5 * scale.max(least), "{name} {parameter}: off by {error}, largest {scale}");
+        }
+        let stats = |sequence| model.token_stats(&[sequence], 0.7, None);
+        let (full, part) = (stats(all), stats(Sequence { sampled: Some(&sampled), ..all }));
+        for (t, sampled) in sampled.into_iter().enumerate() {
+            let want = if sampled { (full.log_prob[t], full.entropy[t]) } else { (0.0, 0.0) };
+            assert!((part.log_prob[t] - want.0).abs() < 1e-5 && (part.entropy[t] - want.1).abs() < 1e-5, "{name}, token {t}");
         }
     }
 }

@@ -35,7 +35,7 @@ fn expected(name: &str) -> (Vec<Vec<u32>>, Value) {
 }
 
 fn sequences(seqs: &[Vec<u32>]) -> Vec<Sequence<'_>> {
-    seqs.iter().map(|s| Sequence { prompt: &s[..1], response: &s[1..] }).collect()
+    seqs.iter().map(|s| Sequence::new(&s[..1], &s[1..])).collect()
 }
 
 fn log_probs(model: &CausalLm, seqs: &[Vec<u32>]) -> Vec<f32> {
@@ -121,7 +121,7 @@ fn generation_computes_what_training_does() {
     };
     let mut engine = NativeEngine { max_num_seqs: 5, max_num_batched_tokens: 64, max_model_len: None };
     for (i, response) in engine.generate(&model, &request).unwrap().iter().enumerate() {
-        let stats = model.token_stats(&[Sequence { prompt: prompts[i / 4], response: &response.ids }], 1.0, None);
+        let stats = model.token_stats(&[Sequence::new(prompts[i / 4], &response.ids)], 1.0, None);
         assert!(largest(&response.log_probs, &stats.log_prob) < 2e-5);
     }
 }

@@ -27,7 +27,7 @@ const PROMPTS: [&[u32]; 3] = [&[5, 9, 200, 17], &[33, 4], &[5, 9, 200, 17]];
 const ANSWERS: [&[u32]; 3] = [&[90, 8, 71], &[], &[90, 8, 72, 3, 66]];
 
 fn texts() -> [Sequence<'static>; 3] {
-    [0, 1, 2].map(|i| Sequence { prompt: PROMPTS[i], response: ANSWERS[i] })
+    [0, 1, 2].map(|i| Sequence::new(PROMPTS[i], ANSWERS[i]))
 }
 
 /// A score is that of the whole text, and its gradient does not depend on what goes through the model with it.
@@ -58,7 +58,7 @@ fn scores_are_read_after_the_last_token() {
         let mut every = Gradients::default();
         let with_next: Vec<Vec<u32>> = ANSWERS.iter().map(|answer| [answer, &[0][..]].concat()).collect();
         let sequences: Vec<Sequence> =
-            PROMPTS.into_iter().zip(&with_next).map(|(prompt, response)| Sequence { prompt, response }).collect();
+            PROMPTS.into_iter().zip(&with_next).map(|(prompt, response)| Sequence::new(prompt, response)).collect();
         model.value_backward(&sequences, &mut every, |values| {
             let mut d = vec![0.0; values.len()];
             let mut end = 0;
@@ -80,7 +80,7 @@ fn logits_after_some_tokens_are_those_of_the_language_model() {
         let model = CausalLm::load(&folder(name), Init::Pretrained, &Device::flex()).unwrap().trainable();
         let all: Vec<u32> = (0..model.config.vocab_size as u32).collect();
         let (text, marks) = ([5u32, 9, 200, 17, 33, 4, 90], [2usize, 4, 5]);
-        let sequence = Sequence { prompt: &text[..1], response: &text[1..] };
+        let sequence = Sequence::new(&text[..1], &text[1..]);
         let (mut expected, mut log_probs) = (Gradients::default(), Vec::new());
         model.backward(&[sequence], 1.0, None, &mut expected, |stats| {
             log_probs = marks.map(|mark| stats.log_prob[mark]).to_vec();

@@ -96,8 +96,7 @@ fn log_probs_are_those_of_the_training_pass() {
     let all: Vec<usize> = (0..7).collect();
     let prompts = prompts();
     for (i, response) in generate(&model, &all, 4, ENGINE).iter().enumerate() {
-        let stats =
-            model.token_stats(&[Sequence { prompt: &prompts[i / 4], response: &response.ids }], SAMPLING.temperature, None);
+        let stats = model.token_stats(&[Sequence::new(&prompts[i / 4], &response.ids)], SAMPLING.temperature, None);
         for (a, b) in response.log_probs.iter().zip(&stats.log_prob) {
             assert!((a - b).abs() < 2e-5, "{a} while sampling, {b} in training");
         }
@@ -202,7 +201,7 @@ fn penalties_and_rules_know_prompt_and_response() {
                 let likeliest = (0..256).max_by(|a, b| changed(*a).total_cmp(&changed(*b)));
                 assert_eq!(likeliest, Some(all[at + 1]), "after {at} tokens, {sampling:?}, {rules:?}");
             }
-            let stats = model.token_stats(&[Sequence { prompt, response: &response.ids }], 1.0, None);
+            let stats = model.token_stats(&[Sequence::new(prompt, &response.ids)], 1.0, None);
             for (a, b) in response.log_probs.iter().zip(&stats.log_prob) {
                 assert!((a - b).abs() < 2e-5, "{a} while sampling, {b} in training");
             }

@@ -79,7 +79,7 @@ fn golden_forward_and_greedy() {
             close(&format!("{name} first logits"), &logits[..vocab], &floats(&want["logits_first"]), 1e-4);
             close(&format!("{name} last logits"), &logits[logits.len() - vocab..], &floats(&want["logits_last"]), 1e-4);
 
-            let stats = model.token_stats(&[Sequence { prompt: &seq[..1], response: &seq[1..] }], 1.0, None);
+            let stats = model.token_stats(&[Sequence::new(&seq[..1], &seq[1..])], 1.0, None);
             close(&format!("{name} log-probs"), &stats.log_prob, &floats(&want["token_logprobs"]), 1e-4);
             let entropy = floats(&want["entropy"]);
             close(&format!("{name} entropy"), &stats.entropy, &entropy[..entropy.len() - 1], 1e-4);
@@ -112,7 +112,7 @@ fn torch(numbers: &serde_json::Map<String, Value>, name: &str) -> f64 {
 
 /// The mean negative log-likelihood of all predicted tokens, with its gradients.
 fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) -> f64 {
-    let batch: Vec<Sequence> = seqs.iter().map(|s| Sequence { prompt: &s[..1], response: &s[1..] }).collect();
+    let batch: Vec<Sequence> = seqs.iter().map(|s| Sequence::new(&s[..1], &s[1..])).collect();
     let count: usize = batch.iter().map(|s| s.response.len()).sum();
     let mut loss = 0.0;
     model.backward(&batch, 1.0, None, gradients, |stats| {
@@ -182,7 +182,7 @@ fn golden_scalar_heads() {
             let last: Vec<f32> = rows.iter().map(|row| row[row.len() - 1]).collect();
             let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
             close(&format!("{name} scores"), &model.final_scores(&texts), &last, 1e-4);
-            let states: Vec<Sequence> = texts.iter().map(|t| Sequence { prompt: &t[..1], response: &t[1..] }).collect();
+            let states: Vec<Sequence> = texts.iter().map(|t| Sequence::new(&t[..1], &t[1..])).collect();
             let values = rows.iter().flat_map(|row| row[..row.len() - 1].to_vec()).collect::<Vec<_>>();
             if critic {
                 close(&format!("{name} values"), &model.values(&states), &values, 1e-4);

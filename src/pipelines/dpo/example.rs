@@ -28,14 +28,14 @@ impl PreferenceExample {
         let mut sequences = self.answers();
         if let Self::Pair { whole: Some(whole), .. } = self {
             let (prompt, response) = whole.split_at(1);
-            sequences[0] = Sequence { prompt, response };
+            sequences[0] = Sequence::new(prompt, response);
         }
         sequences
     }
 
     /// The answers, each behind its prompt.
     pub fn answers(&self) -> Vec<Sequence<'_>> {
-        let of = |(prompt, response)| Sequence { prompt, response };
+        let of = |(prompt, response)| Sequence::new(prompt, response);
         match self {
             Self::Pair { pair, .. } => pair.sides().map(of).to_vec(),
             Self::Labelled(row) => vec![of(row.sequence())],

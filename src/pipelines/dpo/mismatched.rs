@@ -20,7 +20,7 @@ pub fn z(batch: &Batch<PreferenceExample>, reference: &Reference, model: &Causal
     let partners: Vec<usize> = partners(count, |i, j| rows[i].shares_prompt(rows[j])).unwrap_or_else(before);
     let sequence = |i: usize| {
         let (prompt, response) = rows[i].mismatched(rows[partners[i]]);
-        Sequence { prompt, response }
+        Sequence::new(prompt, response)
     };
     let ratios = batch.over_slices(ranks, |slice| {
         let sequences: Vec<Sequence> = slice.iter().map(|&i| sequence(i)).collect();

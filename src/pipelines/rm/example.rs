@@ -25,7 +25,7 @@ impl RmExample {
     /// The sequences that go through the model: both sides of a pair with their prompt, or the text.
     pub fn sequences(&self) -> Vec<Sequence<'_>> {
         match self {
-            Self::Pair(pair) => pair.sides().map(|(prompt, response)| Sequence { prompt, response }).to_vec(),
+            Self::Pair(pair) => pair.sides().map(|(prompt, response)| Sequence::new(prompt, response)).to_vec(),
             Self::Steps(text) => vec![text.sequence()],
         }
     }
@@ -59,6 +59,6 @@ impl RmExample {
 impl StepExample {
     pub fn sequence(&self) -> Sequence<'_> {
         let (prompt, response) = self.ids.split_at(1);
-        Sequence { prompt, response }
+        Sequence::new(prompt, response)
     }
 }

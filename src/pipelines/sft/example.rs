@@ -6,7 +6,7 @@ use crate::model::Sequence;
 /// The sequences of an example, one for each document.
 pub(in crate::pipelines) fn sequences(example: &SftExample) -> Vec<Sequence<'_>> {
     let parts = example.documents.iter().map(Document::parts);
-    parts.map(|(prompt, response, _)| Sequence { prompt, response }).collect()
+    parts.map(|(prompt, response, _)| Sequence::new(prompt, response)).collect()
 }
 
 /// The sum of the weights of all predicted tokens of some examples, by which a mean over them divides.
