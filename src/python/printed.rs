@@ -18,15 +18,15 @@ const PRINTED_AT_ONCE: usize = 1 << 18;
 /// The pipe that receives both output streams of a process.
 pub struct Printed {
     pipe: Option<File>,
-    file: &'static str,
+    file: String,
     partial: Vec<u8>,
     tail: VecDeque<String>,
 }
 
 impl Printed {
     /// Reads this pipe, which does not block. `file` is what messages call a file of the user.
-    pub fn new(pipe: impl Into<OwnedFd>, file: &'static str) -> Self {
-        Self { pipe: Some(File::from(pipe.into())), file, partial: Vec::new(), tail: VecDeque::new() }
+    pub fn new(pipe: impl Into<OwnedFd>, file: impl Into<String>) -> Self {
+        Self { pipe: Some(File::from(pipe.into())), file: file.into(), partial: Vec::new(), tail: VecDeque::new() }
     }
 
     /// The pipe; `None` once it is closed.

@@ -3,9 +3,13 @@
 /// Returns the candidate most like `name` (Damerau–Levenshtein similarity, ignoring case), or `None` if none is close.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
+    let length = name.chars().count();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::normalized_damerau_levenshtein(&name, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (candidate.to_lowercase(), candidate))
+        // One of more than twice the other's length is never close, and comparing a name of a million characters takes seconds.
+        .filter(|(lower, _)| length.min(lower.chars().count()) * 2 >= length.max(lower.chars().count()))
+        .map(|(lower, candidate)| (strsim::normalized_damerau_levenshtein(&name, &lower), candidate))
         .filter(|(similarity, _)| *similarity >= 0.5)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)

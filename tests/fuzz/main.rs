@@ -16,6 +16,7 @@ mod calculator;
 mod data;
 mod edits;
 mod hub;
+mod mcp;
 mod models;
 mod openai;
 mod peers;
@@ -78,6 +79,8 @@ targets! {
     hub::hub_listings
     hub::hub_readmes
     hub::hub_indices
+    mcp::streams_of_servers
+    mcp::lists_of_servers
     openai::openai_bodies
     requests::requests
     rewards::scorers
@@ -110,6 +113,8 @@ fn words_may_be_repeated() {
         (rewards::scorers(), 1),
         (rewards::remote_replies(), 1),
         (rewards::request_bodies(), 1),
+        (mcp::streams_of_servers(), 1),
+        (mcp::lists_of_servers(), 2),
         (openai::openai_bodies(), 1),
     ];
     for (target, count) in targets {

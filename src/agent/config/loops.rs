@@ -20,7 +20,8 @@ pub struct LoopConfig {
 /// Reads a list of loops: `[{name, _target_, …}, …]`.
 ///
 /// # Errors
-/// The first mistake: no list, an entry without a name or a class, two loops of one name.
+/// The first mistake: no list or an empty one, an entry without a name or a class, two loops of one name, keys of Hydra that are
+/// not read.
 pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
     let Value::Array(items) = file else {
         return Err(wrong(
@@ -28,6 +29,9 @@ pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
             format!("the file must be a list of loops, each with `name` and `_target_`, not {}", kind_of(file)),
         ));
     };
+    if items.is_empty() {
+        return Err(wrong("", "the file lists no loop"));
+    }
     let (mut read, mut names) = (Vec::new(), Names::default());
     for (at, entry) in items.iter().enumerate() {
         let place = at.to_string();
@@ -38,10 +42,30 @@ pub fn loops(file: &Value) -> Result<Vec<LoopConfig>, Wrong> {
         let name = text(entry, &place, "name")?.ok_or_else(|| wrong(&place, "the loop has no `name`"))?.to_owned();
         names.take(&name, "loop", &place)?;
         let others = entry.iter().filter(|(key, _)| !["name", "_target_"].contains(&key.as_str()));
-        let arguments = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let arguments: Map<String, Value> = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if let Some(key) = arguments.keys().find(|key| key.starts_with('_')) {
+            return Err(wrong(
+                &format!("{place}.{key}"),
+                format!("`{key}` is not read: a loop has `name`, `_target_` and arguments"),
+            ));
+        }
+        if let Some((key, _)) = arguments.iter().find(|(_, value)| has_target(value)) {
+            let message =
+                format!("`{key}` has a `_target_`: only the loop itself is made of one, and its arguments are plain values");
+            return Err(wrong(&format!("{place}.{key}"), message));
+        }
         read.push(LoopConfig { name, class_name, arguments, place });
     }
     Ok(read)
+}
+
+/// True if a value has an object of Hydra's in it.
+fn has_target(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.contains_key("_target_") || fields.values().any(has_target),
+        Value::Array(items) => items.iter().any(has_target),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +84,9 @@ mod tests {
             (json!([{"name": "x"}]), "0"),
             (json!([{"_target_": "m.Loop"}]), "0"),
             (json!([one, one]), "1"),
+            (json!([]), ""),
+            (json!([{"name": "x", "_target_": "m.Loop", "_partial_": true}]), "0._partial_"),
+            (json!([{"name": "x", "_target_": "m.Loop", "a": [{"b": {"_target_": "m.B"}}]}]), "0.a"),
         ] {
             assert_eq!(loops(&file).unwrap_err().key, key, "{file}");
         }

@@ -1,6 +1,7 @@
 //! The tools of a conversation: what they are asked, what they may see of it, and what they answer.
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::Trouble;
@@ -41,7 +42,7 @@ pub struct Seen<'a> {
 }
 
 /// The answer to a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// What the model is told, not yet cut.
     pub text: String,

@@ -13,6 +13,7 @@ mod toolbox;
 
 pub use calculator::evaluate;
 pub(in crate::agent) use gsm8k::marked;
+pub(in crate::agent::tools) use settings::{only_known, seconds};
 pub use tool::{BuiltIn, Failed, Kind, Told};
 pub use toolbox::{BuiltInTools, Made};
 

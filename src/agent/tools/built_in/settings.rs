@@ -7,20 +7,19 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use ureq::http::Uri;
 
-use super::tool::Kind;
 use crate::util::suggest::did_you_mean;
 
-/// Fails on a key of `config` that the tool does not read. `type` belongs to every tool.
-pub(super) fn only_known(kind: &Kind, config: &Value) -> Result<()> {
+/// Fails on a key of `config` that is not one of those that the tool reads. `type` belongs to every tool.
+pub(in crate::agent::tools) fn only_known(known: &[&str], config: &Value) -> Result<()> {
     let fields = match config {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
         other => bail!("`config` must be a mapping, not {other}"),
     };
     for key in fields.keys().map(String::as_str).filter(|key| *key != "type") {
-        if !kind.settings.contains(&key) {
-            let hint = did_you_mean(key, kind.settings.iter().copied());
-            bail!("the tool has no setting `{key}`.{hint} It reads: type {}", kind.settings.join(" "));
+        if !known.contains(&key) {
+            let hint = did_you_mean(key, known.iter().copied());
+            bail!("the tool has no setting `{key}`.{hint} It reads: type {}", known.join(" "));
         }
     }
     Ok(())
@@ -38,7 +37,7 @@ pub(super) fn count(config: &Value, key: &str, default: u64) -> Result<u64> {
 }
 
 /// A time in seconds, more than 0.
-pub(super) fn seconds(config: &Value, key: &str, default: u64) -> Result<Duration> {
+pub(in crate::agent::tools) fn seconds(config: &Value, key: &str, default: u64) -> Result<Duration> {
     let time = match &config[key] {
         Value::Null => Some(Duration::from_secs(default)),
         value => value.as_f64().filter(|seconds| *seconds > 0.0).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),

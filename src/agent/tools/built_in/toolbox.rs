@@ -16,12 +16,13 @@ use crate::util::interrupt::Interrupt;
 /// The longest time that an interrupt goes unnoticed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A built-in tool, made once for all conversations.
+/// A built-in tool, or one of a service, made once for all conversations.
 #[derive(Clone)]
 pub struct Made {
     name: String,
     schema: Value,
     tool: Arc<dyn BuiltIn>,
+    of_service: bool,
 }
 
 impl Made {
@@ -31,17 +32,36 @@ impl Made {
     /// A setting that is unknown, missing or wrong, or a schema without a name.
     pub fn new(kind: &Kind, config: &Value, schema: Option<Value>) -> Result<Self> {
         let make = || -> Result<Self> {
-            only_known(kind, config)?;
+            only_known(kind.settings, config)?;
             let schema = schema.unwrap_or_else(kind.schema);
             let name = schema["function"]["name"].as_str().context("`tool_schema` has no function.name")?.to_owned();
-            Ok(Self { name, schema, tool: (kind.make)(config)?.into() })
+            Ok(Self { name, schema, tool: (kind.make)(config)?.into(), of_service: false })
         };
         make().with_context(|| format!("the tool {}", kind.class_names[0]))
+    }
+
+    /// A tool that a service offers by this schema.
+    ///
+    /// # Errors
+    /// A schema without a name.
+    pub fn of_service(schema: Value, tool: Arc<dyn BuiltIn>) -> Result<Self> {
+        let name = schema["function"]["name"].as_str().context("the schema of a tool has no function.name")?.to_owned();
+        Ok(Self { name, schema, tool, of_service: true })
     }
 
     /// What the model is told of it, in OpenAI's form.
     pub fn schema(&self) -> &Value {
         &self.schema
+    }
+
+    /// True if a service offers it, which was started or connected to for that.
+    pub fn is_of_service(&self) -> bool {
+        self.of_service
+    }
+
+    /// True if its calls wait for something outside this process.
+    pub fn waits(&self) -> bool {
+        self.tool.waits()
     }
 
     /// The name by which the model calls it.

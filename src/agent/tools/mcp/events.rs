@@ -1,0 +1,85 @@
+//! Reads a stream of server-sent events (the HTML standard, section 9.2).
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+
+use super::message::MOST_BYTES;
+
+/// An event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its kind; empty is `message`.
+    pub name: String,
+    pub data: String,
+}
+
+/// The events of a stream.
+pub struct Events<R> {
+    stream: BufReader<R>,
+    /// The name of the last event that had one, from which the server can go on in another stream.
+    pub last_id: Option<String>,
+    most: usize,
+}
+
+impl<R: Read> Events<R> {
+    /// Reads the events of this stream.
+    pub fn new(stream: R) -> Self {
+        Self { stream: BufReader::new(stream), last_id: None, most: MOST_BYTES }
+    }
+
+    /// The next event with data; `None` at the end of the stream. What follows the last empty line is no event.
+    ///
+    /// # Errors
+    /// A stream that breaks off, an event of more bytes than a message may have.
+    pub fn read(&mut self) -> io::Result<Option<Event>> {
+        let (mut event, mut has_data) = (Event::default(), false);
+        loop {
+            let mut line = Vec::new();
+            let most = (self.most - event.data.len().min(self.most)) as u64 + 1;
+            if (&mut self.stream).take(most).read_until(b'\n', &mut line)? == 0 {
+                return Ok(None);
+            }
+            if line.len() as u64 == most && line.last() != Some(&b'\n') {
+                return Err(io::Error::new(ErrorKind::InvalidData, format!("an event of more than {} bytes", self.most)));
+            }
+            let text = String::from_utf8_lossy(&line);
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            let text = text.strip_suffix('\r').unwrap_or(text);
+            let (field, value) = text.split_once(':').unwrap_or((text, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match field {
+                "" if text.is_empty() && has_data => return Ok(Some(event)),
+                "" if text.is_empty() => event = Event::default(),
+                "event" => event.name = value.to_owned(),
+                "data" => {
+                    if has_data {
+                        event.data.push('\n');
+                    }
+                    event.data += value;
+                    has_data = true;
+                }
+                "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()).filter(|id| !id.is_empty()),
+                // Comments, by which servers keep a stream alive, and what is not known.
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_and_bounded() {
+        let text = ": hello\n\nid: 7\nevent: message\r\ndata: {\"a\":\ndata:1}\r\n\r\nid\ndata\n\nretry: 3\n\ndata: cut";
+        let mut events = Events::new(text.as_bytes());
+        let event = |name: &str, data: &str| Some(Event { name: name.into(), data: data.into() });
+        assert_eq!(events.read().unwrap(), event("message", "{\"a\":\n1}"));
+        assert_eq!(events.last_id.as_deref(), Some("7"));
+        assert_eq!(events.read().unwrap(), event("", ""));
+        assert_eq!((events.last_id.clone(), events.read().unwrap()), (None, None));
+        let long = format!("data: {}\n\n", "x".repeat(100));
+        assert!(Events { most: 50, ..Events::new(long.as_bytes()) }.read().is_err());
+        assert!(Events { most: 200, ..Events::new(long.as_bytes()) }.read().unwrap().is_some());
+    }
+}

@@ -1,0 +1,169 @@
+//! A server at an address that takes each message by POST, and answers with JSON or with a stream of events (streamable HTTP).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde_json::Value;
+use ureq::Body;
+use ureq::http::Response;
+
+use super::events::Events;
+use super::failure::Failure;
+use super::link::{CALL, Link};
+use super::message::{Incoming, MOST_BYTES, answer, cancelled, incoming, notification, request};
+use super::site::{EVENTS, Site, body, failure, header, refused};
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+/// The time for messages that nobody waits for.
+const BESIDE: Duration = Duration::from_secs(5);
+/// The pause before a stream is asked for again that ended before its answer came.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The connections to an address.
+pub struct Http {
+    site: Site,
+    last: AtomicU64,
+    is_open: AtomicBool,
+    agreed: Mutex<Agreed>,
+}
+
+/// What the server said at the beginning, and is told with each message.
+#[derive(Clone, Default)]
+struct Agreed {
+    session: Option<String>,
+    version: Option<String>,
+}
+
+impl Http {
+    /// A server at a site. Nothing is sent yet.
+    pub fn new(site: Site) -> Self {
+        Self { site, last: AtomicU64::new(0), is_open: AtomicBool::new(true), agreed: Mutex::default() }
+    }
+
+    fn agreed(&self) -> MutexGuard<'_, Agreed> {
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        let Agreed { session, version } = self.agreed().clone();
+        [(SESSION, session), (VERSION, version)].into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// Sends a message that has no answer. What goes wrong is seen at the next request.
+    fn send(&self, message: &Value) {
+        if let Err(why) = self.site.post(&self.site.url, message, &self.headers(), Instant::now() + BESIDE) {
+            tracing::debug!("a message to {} is lost: it {}", self.site.url, why.words(BESIDE.as_secs_f64()));
+        }
+    }
+
+    fn ask(&self, id: u64, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+        let headers = self.headers();
+        let response = self.site.post(&self.site.url, &request(id, method, params), &headers, end)?;
+        let status = response.status().as_u16();
+        if status == 404 && headers.iter().any(|(name, _)| *name == SESSION) {
+            return Err(Failure::not_there("has ended the session"));
+        }
+        if !(200..300).contains(&status) {
+            return Err(refused(response));
+        }
+        if let Some(session) = header(&response, SESSION) {
+            self.agreed().session = Some(session);
+        }
+        if header(&response, "content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(EVENTS)) {
+            return self.of_stream(id, response, end);
+        }
+        let messages = incoming(&body(response)?);
+        let found = messages.into_iter().flatten().find_map(|message| self.take(id, message));
+        found.unwrap_or_else(|| Err(Failure::Refused("what is no answer of the protocol".to_owned())))
+    }
+
+    /// The answer in a stream. A stream that ends before is asked for again from its last event, if that had a name.
+    fn of_stream(&self, id: u64, mut response: Response<Body>, end: Instant) -> Result<Value, Failure> {
+        let mut last_id: Option<String> = None;
+        loop {
+            let mut events = Events::new(response.into_body().into_with_config().limit(MOST_BYTES as u64).reader());
+            let broken = loop {
+                match events.read() {
+                    Ok(None) => break None,
+                    Ok(Some(event)) => {
+                        for message in incoming(event.data.as_bytes()).into_iter().flatten() {
+                            if let Some(answer) = self.take(id, message) {
+                                return answer;
+                            }
+                        }
+                    }
+                    Err(error) => break Some(failure(error.into())),
+                }
+            };
+            if let Some(Failure::Late | Failure::Refused(_)) = broken {
+                return Err(broken.unwrap_or(Failure::Late));
+            }
+            last_id = events.last_id.or(last_id);
+            let Some(last) = &last_id else {
+                return Err(broken.unwrap_or_else(|| Failure::Refused("a stream without the answer".to_owned())));
+            };
+            if end.saturating_duration_since(Instant::now()) < PAUSE {
+                return Err(Failure::Late);
+            }
+            std::thread::sleep(PAUSE);
+            let mut headers = self.headers();
+            headers.push(("last-event-id", last.clone()));
+            response = self.site.get(&headers, Some(end))?;
+            if !response.status().is_success() {
+                return Err(refused(response));
+            }
+        }
+    }
+
+    /// What a message means to the request of this number; questions of the server are answered.
+    fn take(&self, id: u64, message: Incoming) -> Option<Result<Value, Failure>> {
+        match message {
+            Incoming::Answer(number, answer) if number == id => Some(answer.map_err(Failure::Refused)),
+            Incoming::Request { id, method } => {
+                self.send(&answer(&id, &method));
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Link for Http {
+    fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, Failure> {
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let answer = self.ask(id, method, params, end);
+        match &answer {
+            Err(Failure::Late) if method == CALL => self.send(&cancelled(id)),
+            Err(Failure::Gone { .. }) => self.is_open.store(false, Ordering::Relaxed),
+            _ => {}
+        }
+        answer
+    }
+
+    fn notify(&self, method: &str) {
+        self.send(&notification(method, None));
+    }
+
+    fn speaks(&self, version: &str) {
+        self.agreed().version = Some(version.to_owned());
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
+    fn close(&self, _: &str) {
+        self.is_open.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        if self.is_open() && self.agreed().session.is_some() {
+            self.site.delete(&self.headers(), Duration::from_secs(1));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The number of calls of a server in a second (verl's `rate_limit`).
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A bucket that fills with so many calls in a second, and holds as many, as verl's `TokenBucket`. One of less than a call in a
+/// second holds one call; in verl none is ever made then.
+pub struct Rate {
+    per_second: f64,
+    /// The calls that may be made, and when they were counted.
+    state: Mutex<(f64, Instant)>,
+}
+
+impl Rate {
+    /// A full bucket. `per_second`: the number of calls in a second, above 0.
+    pub fn new(per_second: f64) -> Self {
+        Self { per_second, state: Mutex::new((per_second.max(1.0), Instant::now())) }
+    }
+
+    /// Waits until a call may be made; false if that is not before `end`.
+    pub fn wait(&self, end: Instant) -> bool {
+        loop {
+            let now = Instant::now();
+            let missing = {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let filled = state.0 + now.saturating_duration_since(state.1).as_secs_f64() * self.per_second;
+                *state = (filled.min(self.per_second.max(1.0)), now);
+                if state.0 >= 1.0 {
+                    state.0 -= 1.0;
+                    return true;
+                }
+                (1.0 - state.0) / self.per_second
+            };
+            let left = end.saturating_duration_since(now);
+            if left.is_zero() {
+                return false;
+            }
+            thread::sleep(left.min(Duration::try_from_secs_f64(missing).unwrap_or(left)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_beyond_the_rate_wait() {
+        let soon = || Instant::now() + Duration::from_millis(20);
+        let rate = Rate::new(2.0);
+        assert!(rate.wait(soon()) && rate.wait(soon()) && !rate.wait(soon()));
+        assert!(rate.wait(Instant::now() + Duration::from_secs(60)));
+        assert!(Rate::new(0.01).wait(soon()), "verl waits for ever");
+    }
+}
