@@ -25,7 +25,7 @@ const SLICE: Duration = Duration::from_millis(50);
 pub struct Common<'a> {
     /// `max_tokens` is what each turn asks for.
     pub sampling: Sampling,
-    /// Returns the random stream of (conversation, turn of the model).
+    /// Returns the random stream of (conversation, turn of the model), where the turn is its number or what [`Ask::draws`] says.
     pub stream: &'a (dyn Fn(usize, usize) -> Stream + Sync),
     /// Takes each conversation when it ends, on one of several threads.
     pub finished: &'a (dyn Fn(usize, Episode) + Sync),
@@ -143,7 +143,7 @@ impl<'a> Conversations<'a> {
         let mut place = self.loops[conversation].lock().unwrap_or_else(PoisonError::into_inner);
         let over = Arrival { sequence: conversation, turn: None };
         let Some(own) = place.as_mut() else { return Ok(over) };
-        let Next::Generate(Ask { ids, max_tokens }) = own.next(turn)? else {
+        let Next::Generate(ask) = own.next(turn)? else {
             if let Some(own) = place.take() {
                 (self.common.finished)(conversation, own.finish());
             }
@@ -154,8 +154,11 @@ impl<'a> Conversations<'a> {
             state.turns[conversation] += 1;
             state.turns[conversation] - 1
         };
-        let (sampling, stream) = (Sampling { max_tokens, ..self.common.sampling }, (self.common.stream)(conversation, nth));
-        Ok(Arrival { sequence: conversation, turn: Some(TurnRequest { ids: ids.into(), sampling, stream, stops: None }) })
+        let Ask { ids, max_tokens, sampling, stops, draws } = ask;
+        let sampling = Sampling { max_tokens, ..sampling.unwrap_or(self.common.sampling) };
+        let stream = (self.common.stream)(conversation, draws.unwrap_or(nth));
+        let turn = TurnRequest { ids: ids.into(), sampling, stream, stops: stops.map(|stops| stops.0) };
+        Ok(Arrival { sequence: conversation, turn: Some(turn) })
     }
 
     /// Lets the threads go, after the engine has returned.

@@ -1,5 +1,5 @@
-//! The parties of a conversation beside the model and its tools: users and environments. What they do wrong is no error of the run: they
-//! return [`Fault`].
+//! The parties of a conversation beside the model and its tools: users, environments, and loops of the user's own. What they do
+//! wrong is no error of the run: they return [`Fault`].
 
 use anyhow::Result;
 use serde_json::{Map, Value};
@@ -63,4 +63,42 @@ pub struct Step {
     /// Numbers for metrics.
     pub extra: Map<String, Value>,
     pub seconds: f64,
+}
+
+/// A loop of the user's own (verl's agent loops), which leads a conversation: it asks for turns of the model and for tokens,
+/// until it is done.
+pub trait OwnLoop: Send {
+    /// Begins, or takes the answer to what was wanted, and returns what is wanted next. An answer `{"error": TEXT}` is an error
+    /// to it.
+    ///
+    /// # Errors
+    /// What ends the run, such as an interrupt.
+    fn go_on(&mut self, answer: Option<Value>) -> Result<Result<Wanted, Fault>>;
+}
+
+/// What a loop of the user's own wants next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// A turn of the model behind these ids, sampled by these parameters in vLLM's names.
+    Turn { ids: Vec<u32>, params: Map<String, Value> },
+    /// What the tokenizer or the chat template says, see [`Tokens`](super::loops::Tokens).
+    Tokens(Value),
+    /// Nothing more.
+    Done(Output),
+}
+
+/// What a loop of the user's own makes of its conversation (verl's `AgentLoopOutput`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    pub prompt: Vec<u32>,
+    /// The ids of the response.
+    pub ids: Vec<u32>,
+    /// For each id of the response, true if it is to be trained: the model sampled it.
+    pub mask: Vec<bool>,
+    /// The score, from loops that score themselves.
+    pub score: Option<f64>,
+    /// The number of turns; `None` if the loop did not count them.
+    pub num_turns: Option<usize>,
+    /// What the loop leaves for reward functions (`extra_fields`).
+    pub extra: Map<String, Value>,
 }

@@ -29,28 +29,28 @@ impl Episode {
     fn rewards_of(&self, tools: bool) -> Vec<f64> {
         self.rewards.iter().filter(|reward| reward.of_tool == tools).map(|reward| reward.value).collect()
     }
+}
 
-    /// The failure of an environment, a user or the loop, which leaves nothing to be scored.
-    fn failure(&self) -> Option<Failure> {
-        let fault = self.extra.get(FAULT).filter(|fault| !fault.is_null());
-        if !(self.end == End::Failed || self.end == End::Timeout && fault.is_some()) {
-            return None;
-        }
-        let trouble = fault.and_then(|fault| fault["trouble"].as_str());
-        let is = |kind: Trouble| trouble == Some(kind.name());
-        let kind = match self.end {
-            End::Timeout => FailureKind::Timeout,
-            _ if is(Trouble::Timeout) => FailureKind::Timeout,
-            _ if is(Trouble::Died) => FailureKind::Crash,
-            _ => FailureKind::Exception,
-        };
-        let message = match fault {
-            None => "its loop says no more".to_owned(),
-            Some(Value::String(message)) => message.clone(),
-            Some(fault) => fault["message"].as_str().map_or_else(|| fault.to_string(), str::to_owned),
-        };
-        Some(Failure { kind, message })
+/// The failure of an environment, a user or the loop, which leaves nothing to be scored; `extra` is [`Episode::extra`].
+pub(super) fn failure(end: End, extra: &Map<String, Value>) -> Option<Failure> {
+    let fault = extra.get(FAULT).filter(|fault| !fault.is_null());
+    if !(end == End::Failed || end == End::Timeout && fault.is_some()) {
+        return None;
     }
+    let trouble = fault.and_then(|fault| fault["trouble"].as_str());
+    let is = |kind: Trouble| trouble == Some(kind.name());
+    let kind = match end {
+        End::Timeout => FailureKind::Timeout,
+        _ if is(Trouble::Timeout) => FailureKind::Timeout,
+        _ if is(Trouble::Died) => FailureKind::Crash,
+        _ => FailureKind::Exception,
+    };
+    let message = match fault {
+        None => "its loop says no more".to_owned(),
+        Some(Value::String(message)) => message.clone(),
+        Some(fault) => fault["message"].as_str().map_or_else(|| fault.to_string(), str::to_owned),
+    };
+    Some(Failure { kind, message })
 }
 
 impl Conversation for Episode {
@@ -75,7 +75,7 @@ impl Conversation for Episode {
     }
 
     fn verdict(&self) -> Option<Result<f64, Failure>> {
-        self.failure().map(Err).or_else(|| self.score.map(Ok))
+        failure(self.end, &self.extra).map(Err).or_else(|| self.score.map(Ok))
     }
 }
 

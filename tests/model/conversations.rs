@@ -62,7 +62,7 @@ impl AgentLoop for Scripted {
             let context: Vec<u32> = (0..count).map(|j| (self.place * 7 + j * 13) as u32 % 256).collect();
             self.push(&context, None);
         }
-        Ok(Next::Generate(Ask { ids: self.ids.clone(), max_tokens: 6 + self.place }))
+        Ok(Next::Generate(Ask::new(self.ids.clone(), 6 + self.place)))
     }
 
     fn finish(self: Box<Self>) -> Episode {
@@ -123,7 +123,7 @@ fn a_conversation_depends_on_itself_alone_and_is_what_training_sees() {
         assert_eq!(converse(&model, engine, |_, _| 0), together, "{max_num_batched_tokens} tokens in a pass");
     }
     for episode in &together {
-        let sequence = Sequence { prompt: &episode.prompt, response: &episode.ids };
+        let sequence = Sequence::new(&episode.prompt, &episode.ids);
         let stats = model.token_stats(&[sequence], SAMPLING.temperature, None);
         let sampled = episode.sampled.iter().zip(episode.log_probs.iter().zip(&stats.log_prob)).filter(|(sampled, _)| **sampled);
         for (_, (a, b)) in sampled {

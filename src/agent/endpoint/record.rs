@@ -59,6 +59,8 @@ pub struct Start {
     pub way: Way,
     /// The number of requests of this conversation before.
     pub asked: u64,
+    /// The number of tokens of the request that its trajectory begins with.
+    pub prompt: usize,
     born: u64,
     after: Option<After>,
     messages: Vec<Value>,
@@ -70,6 +72,8 @@ pub struct Found {
     asked: u64,
     born: u64,
     known: bool,
+    /// The number of tokens that the trajectory which is continued begins with.
+    prompt: usize,
     by_ids: Option<After>,
     by_messages: Option<(After, Trajectory)>,
 }
@@ -80,15 +84,19 @@ impl Record {
         Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, most }
     }
 
-    /// Looks a request up. `setting`: equal for requests with the same tools and variables of the template.
-    pub fn find(&mut self, key: &str, prompt: &Prompt, setting: u64) -> Found {
+    /// Looks a request up. `setting`: equal for requests with the same tools and variables of the template; `quotes`: true if its
+    /// messages count before its ids.
+    pub fn find(&mut self, key: &str, prompt: &Prompt, setting: u64, quotes: bool) -> Found {
         let kept = self.touch(key);
         let asked = kept.asked;
         kept.asked += 1;
-        let by_ids = kept.tree.by_ids(&prompt.ids);
-        let by_messages = if by_ids.is_none() { kept.tree.by_messages(&prompt.messages, setting) } else { None };
+        let by_messages = || kept.tree.by_messages(&prompt.messages, setting);
+        let first = if quotes { by_messages() } else { None };
+        let by_ids = if first.is_none() { kept.tree.by_ids(&prompt.ids) } else { None };
+        let by_messages = if by_ids.is_none() { first.or_else(by_messages) } else { None };
+        let prompt = by_ids.or(by_messages).map_or(0, |after| kept.tree.prompt(after.turn));
         let by_messages = by_messages.and_then(|after| Some((after, kept.tree.trajectory(after.turn)?)));
-        Found { asked, born: kept.born, known: kept.tree.len() > 0, by_ids, by_messages }
+        Found { asked, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
     }
 
     /// Notes a turn that was served. `message`: the model's, in the form of chat templates.
@@ -155,13 +163,19 @@ impl Found {
         append: impl FnOnce(&[Value], &[u32], &[Value]) -> Result<Appended>,
     ) -> Start {
         let Prompt { ids, messages } = prompt;
-        let begin = |ids, way| Start { ids, way, asked: self.asked, born: self.born, after: None, messages: Vec::new(), setting };
+        let begin = |ids: Vec<u32>, way| {
+            let prompt = ids.len();
+            Start { ids, way, asked: self.asked, prompt, born: self.born, after: None, messages: Vec::new(), setting }
+        };
+        let first = self.prompt;
         let mut start = if let Some(after) = self.by_ids {
             let kept = after.messages.min(messages.len());
-            Start { after: Some(After { messages: kept, ..after }), ..begin(ids, Way::Ids) }
+            Start { after: Some(After { messages: kept, ..after }), prompt: first, ..begin(ids, Way::Ids) }
         } else if let Some((after, served)) = self.by_messages {
             match continued(&served, &messages[after.messages..], append) {
-                Ok((kept, whole)) => Start { after: Some(After { tokens: kept, ..after }), ..begin(whole, Way::Messages) },
+                Ok((kept, whole)) => {
+                    Start { after: Some(After { tokens: kept, ..after }), prompt: first, ..begin(whole, Way::Messages) }
+                }
                 Err(error) => begin(ids, Way::Broken(format!("{error:#}"))),
             }
         } else {
@@ -220,7 +234,7 @@ mod tests {
             assert_eq!(history.last().unwrap()["role"], "assistant");
             Ok(Appended { remove: 1, ids: (90..90 + new.len() as u32).collect() })
         };
-        let start = all.find("k", &prompt, 0).start(prompt, 0, append);
+        let start = all.find("k", &prompt, 0, false).start(prompt, 0, append);
         all.served("k", &start, Some(said(reply)), response(turn));
         start
     }
@@ -235,7 +249,7 @@ mod tests {
         // Other ids for the same messages: those that were sampled stay, but for what the template takes off.
         let messages = [user("a"), said("b"), user("c"), said(" d "), user("e"), user("f")];
         let third = ask(&mut all, prompt(&[1, 2, 77, 5, 6, 7], &messages), &[8], "g");
-        assert_eq!((third.way, &third.ids[..]), (Way::Messages, &[1, 2, 3, 4, 5, 90, 91][..]));
+        assert_eq!((third.way, third.prompt, &third.ids[..]), (Way::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
         let whole = all.trajectories("k").unwrap();
         let [one] = &whole[..] else { panic!("{whole:?}") };
         assert_eq!(one.prompt, [1, 2]);
@@ -261,7 +275,7 @@ mod tests {
         let mut all = Record::new(1000);
         ask(&mut all, prompt(&[1], &[user("a")]), &[2], "b");
         let next = prompt(&[7], &[user("a"), said("b"), user("c")]);
-        let found = all.find("k", &next, 1);
+        let found = all.find("k", &next, 1, false);
         assert_eq!(found.start(next, 1, |_, _, _| bail!("not asked")).way, Way::Branch);
     }
 
@@ -270,7 +284,7 @@ mod tests {
         let mut all = Record::new(10);
         let mut serve = |key: &str, from: Option<Start>| {
             let prompt = prompt(&[1, 2], &[]);
-            let start = from.unwrap_or_else(|| all.find(key, &prompt, 0).start(prompt, 0, |_, _, _| bail!("not asked")));
+            let start = from.unwrap_or_else(|| all.find(key, &prompt, 0, false).start(prompt, 0, |_, _, _| bail!("not asked")));
             all.served(key, &start, None, response(&[3, 4]));
             (start, all.len(), all.tokens)
         };

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::options::Options;
 use super::refused::Refused;
-use crate::agent::calls::{Format, ToolCall};
+use crate::agent::calls::{Format, ToolCall, parse};
 use crate::data::Tokenizer;
 use crate::rollout::{Finish, Response};
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ pub struct CallReading<'a> {
     pub tools: &'a [Value],
     /// False if only the first call counts.
     pub parallel: bool,
+    /// True if calls within `<think>…</think>` are thinking.
+    pub ignore_in_thinking: bool,
 }
 
 /// An answer, read.
@@ -65,7 +67,9 @@ impl Reading<'_> {
         let parsed = calls.as_ref().filter(|_| response.finish == Finish::Stop);
         let parsed = match parsed {
             // Formats know the special tokens that calls begin with.
-            Some(reading) => Some((reading.format.parse)(&self.before_stop(tokenizer.decode(said, false)?).0, reading.tools)),
+            Some(CallReading { format, tools, ignore_in_thinking, .. }) => {
+                Some(parse(format, &self.before_stop(tokenizer.decode(said, false)?).0, tools, *ignore_in_thinking))
+            }
             None => None,
         };
         let pieces = if options.log_probs { tokenizer.pieces(ids)? } else { Vec::new() };

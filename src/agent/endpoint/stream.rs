@@ -43,6 +43,16 @@ impl ChunkWriter {
         }
     }
 
+    /// All chunks of an answer with one choice that is complete.
+    pub fn whole(mut self, tokenizer: &Tokenizer, reply: &Reply) -> String {
+        let mut events = self.begin();
+        for id in &reply.response.ids {
+            events += &self.token(tokenizer, 0, *id);
+        }
+        events += &self.end(tokenizer, 0, reply);
+        events + &self.done()
+    }
+
     /// The first chunks: who speaks, and the prompt's ids if they were asked for.
     pub fn begin(&self) -> String {
         let mut events = String::new();

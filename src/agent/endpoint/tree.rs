@@ -118,6 +118,15 @@ impl Tree {
         best.map(|turn| After { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
     }
 
+    /// The number of tokens of the request with which the conversation of a turn begins.
+    pub fn prompt(&self, turn: usize) -> usize {
+        let mut first = turn;
+        while let Some(after) = self.nodes.get(first).and_then(|node| node.turn.after) {
+            first = after.turn;
+        }
+        self.nodes.get(first).map_or(0, |node| node.turn.context.len())
+    }
+
     /// The conversation up to the end of a turn.
     pub fn trajectory(&self, turn: usize) -> Option<Trajectory> {
         let mut path = Vec::new();
@@ -149,6 +158,11 @@ impl Tree {
 }
 
 impl Trajectory {
+    /// Nothing, which was cut off.
+    pub fn empty() -> Self {
+        Self::of(Finish::Length)
+    }
+
     fn of(finish: Finish) -> Self {
         let (ids, sampled, log_probs, rollout_log_probs) = Default::default();
         Self { prompt: Vec::new(), ids, sampled, log_probs, rollout_log_probs, finish, messages: Vec::new() }

@@ -1,9 +1,12 @@
 //! What every kind of conversation is: a state that asks for turns, and an episode at its end.
 
+use std::fmt;
+use std::sync::Arc;
+
 use anyhow::Result;
 
 use super::super::Episode;
-use crate::rollout::Response;
+use crate::rollout::{Response, Sampling, TurnStops};
 
 /// The state of one conversation.
 ///
@@ -36,4 +39,34 @@ pub struct Ask {
     pub ids: Vec<u32>,
     /// The number of tokens that the turn may have, at least 1.
     pub max_tokens: usize,
+    /// How the turn is sampled, where that is not as all other turns of the run are; `max_tokens` in it is not read.
+    pub sampling: Option<Sampling>,
+    /// What ends the turn, beside what ends every turn of the run.
+    pub stops: Option<AskStops>,
+    /// The number that tells the turn's random numbers from those of the conversation's other turns; `None` for the number of
+    /// turns before. It is for conversations whose turns have no order of their own.
+    pub draws: Option<usize>,
+}
+
+impl Ask {
+    /// A turn that is sampled and ends as every turn of the run.
+    pub fn new(ids: Vec<u32>, max_tokens: usize) -> Self {
+        Self { ids, max_tokens, sampling: None, stops: None, draws: None }
+    }
+}
+
+/// What ends a turn; equal if it is the same function.
+#[derive(Clone)]
+pub struct AskStops(pub TurnStops);
+
+impl fmt::Debug for AskStops {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("AskStops")
+    }
+}
+
+impl PartialEq for AskStops {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }

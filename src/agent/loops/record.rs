@@ -80,6 +80,7 @@ impl Record {
         beyond > 0
     }
 
+    /// The bounds of the conversation.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -97,6 +98,11 @@ impl Record {
     /// All tokens so far.
     pub fn ids(&self) -> Vec<u32> {
         self.sequence.all()
+    }
+
+    /// How the last turn of the model ended; [`Finish::Length`] before the first.
+    pub fn last_finish(&self) -> Finish {
+        self.finish
     }
 
     pub fn has_ended(&self) -> bool {
@@ -129,7 +135,7 @@ impl Record {
         self.asked_at = Some((turns, length));
         let max_tokens = room.min(most.max(1));
         self.asked = Some(max_tokens);
-        Next::Generate(Ask { ids: self.ids(), max_tokens })
+        Next::Generate(Ask::new(self.ids(), max_tokens))
     }
 
     /// Takes a turn of the model, and returns it without the tokens beyond those that were asked for.

@@ -30,7 +30,7 @@ use crate::util::python_value::quoted;
 pub type EnvironmentReward = Box<dyn FnMut() -> Result<Result<Option<f64>, Fault>> + Send>;
 
 /// The key of [`Episode::extra`] that holds the reward of an environment.
-const ENVIRONMENT_REWARD: &str = "environment_reward";
+pub const ENVIRONMENT_REWARD: &str = "environment_reward";
 
 /// A conversation of a model with functions as its tools.
 pub struct Trl {

@@ -51,8 +51,8 @@ impl Channel {
         Self { pid, connection, is_open: true, end, printed, received: Vec::new(), searched: 0 }
     }
 
-    /// Sends a line, unless it is empty, and returns the next one received.
-    pub fn ask(&mut self, line: &[u8], begun: Instant, timeout: Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
+    /// Sends a line, unless it is empty, and returns the next one received. `left` is the time that is left for it.
+    pub fn ask(&mut self, line: &[u8], left: &dyn Fn() -> Duration, interrupt: &Interrupt) -> Result<Vec<u8>, Lost> {
         let mut unsent = line;
         let mut gone = None;
         loop {
@@ -60,8 +60,7 @@ impl Channel {
             if let Some(line) = self.take() {
                 return Ok(line);
             }
-            let left = timeout.saturating_sub(begun.elapsed());
-            let ended = self.wait(!unsent.is_empty(), left.min(SLICE));
+            let ended = self.wait(!unsent.is_empty(), left().min(SLICE));
             self.read();
             if let Some(line) = self.take() {
                 return Ok(line);
@@ -79,7 +78,7 @@ impl Channel {
             if let Err(interrupted) = interrupt.check() {
                 return Err(Lost::Interrupted(interrupted));
             }
-            if begun.elapsed() >= timeout {
+            if left().is_zero() {
                 return Err(Lost::TimedOut(self.place()));
             }
         }

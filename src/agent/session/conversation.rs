@@ -19,6 +19,33 @@ use crate::python::process::MOST_BYTES;
 #[derive(Clone)]
 pub struct Session(Arc<Mutex<Conversation>>);
 
+/// The time that a question may take, once there is a process for it.
+#[derive(Clone, Copy)]
+pub enum Time<'a> {
+    For(Duration),
+    Watched {
+        /// The longest time that it can be: what bounds the processor time.
+        longest: Duration,
+        /// What is left, and the limit that it is left of.
+        left: &'a dyn Fn() -> (Duration, Duration),
+    },
+}
+
+impl Time<'_> {
+    fn longest(self) -> Duration {
+        match self {
+            Self::For(longest) | Self::Watched { longest, .. } => longest,
+        }
+    }
+
+    fn left(self, begun: Instant) -> (Duration, Duration) {
+        match self {
+            Self::For(limit) => (limit.saturating_sub(begun.elapsed()), limit),
+            Self::Watched { left, .. } => left(),
+        }
+    }
+}
+
 struct Conversation {
     host: Host,
     process: Option<Forked>,
@@ -56,7 +83,15 @@ impl Session {
         timeout: Duration,
         part: &mut dyn FnMut(Value),
     ) -> Result<Result<Value, Fault>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, timeout, part)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, Time::For(timeout), part)
+    }
+
+    /// Like [`Self::ask`], in a time of its own.
+    ///
+    /// # Errors
+    /// Those of [`Self::ask`].
+    pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: Time) -> Result<Result<Value, Fault>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, time, &mut |_| ())
     }
 
     /// The number of processes of this conversation that were killed or died, each with all that it kept.
@@ -70,11 +105,11 @@ impl Conversation {
         &mut self,
         op: &str,
         arguments: &impl Serialize,
-        timeout: Duration,
+        time: Time,
         part: &mut dyn FnMut(Value),
     ) -> Result<Result<Value, Fault>> {
         self.host.options().interrupt.check()?;
-        let line = request(op, arguments, self.host.cpu(timeout))?;
+        let line = request(op, arguments, self.host.cpu(time.longest()))?;
         if self.process.is_none() {
             match self.host.fork() {
                 Ok(forked) => self.process = Some(forked),
@@ -88,11 +123,11 @@ impl Conversation {
         let begun = Instant::now();
         let mut line = line.as_slice();
         loop {
-            let reply = forked.channel.ask(line, begun, timeout, &self.host.options().interrupt);
+            let reply = forked.channel.ask(line, &|| time.left(begun).0, &self.host.options().interrupt);
             line = &[];
             let reply = match reply {
                 Ok(reply) => serde_json::from_slice::<Value>(&reply).ok(),
-                Err(lost) => return self.lost(lost, timeout, begun),
+                Err(lost) => return self.lost(lost, time, begun),
             };
             match reply {
                 Some(Value::Object(mut reply)) if reply.contains_key("part") => part(reply.remove("part").unwrap_or_default()),
@@ -115,11 +150,11 @@ impl Conversation {
     }
 
     /// Ends a process from which there is no reply, and says why there is none.
-    fn lost(&mut self, lost: Lost, timeout: Duration, begun: Instant) -> Result<Result<Value, Fault>> {
+    fn lost(&mut self, lost: Lost, time: Time, begun: Instant) -> Result<Result<Value, Fault>> {
         let last = self.process.as_ref().and_then(|forked| forked.channel.last_line());
         let status = self.end();
         let last = last.map(|line| format!("; it printed last: {line}")).unwrap_or_default();
-        let seconds = timeout.as_secs_f64();
+        let seconds = time.left(begun).1.as_secs_f64();
         let (trouble, message) = match lost {
             Lost::Interrupted(interrupted) => return Err(interrupted),
             Lost::TimedOut(place) => {
@@ -128,7 +163,7 @@ impl Conversation {
             }
             Lost::TooLong => (Trouble::Raised, format!("its answer has more than {MOST_BYTES} bytes")),
             Lost::Gone => {
-                let how = status.map(|status| WORDS.ended(status, self.host.cpu(timeout)));
+                let how = status.map(|status| WORDS.ended(status, self.host.cpu(time.longest())));
                 (Trouble::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
             }
         };

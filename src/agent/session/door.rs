@@ -98,7 +98,7 @@ impl Drop for Door {
 ///
 /// # Errors
 /// A system without `/dev/urandom`.
-pub(super) fn word() -> Result<String> {
+pub fn word() -> Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).context("cannot read /dev/urandom")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

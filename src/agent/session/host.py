@@ -1,5 +1,6 @@
 # The process that loads the user's files, and the processes of conversations that are forked from it. Run by `python3 -u -c` with the texts
-# of process.py, values.py and modules.py (src/python), schemas.py, loops.py, stand_ins.py, parties.py, tools.py and offers.py before it.
+# of process.py, values.py and modules.py (src/python), schemas.py, loops.py, run_loops.py, verifiers.py, stand_ins.py, parties.py, tools.py,
+# program.py and offers.py before it.
 # Python 3.8 and its standard library are enough.
 #
 # The host answers {"fork": …} and {"reap": pid} and does nothing else: it has no thread, so that a fork finds no lock held, and it outlives
@@ -25,6 +26,7 @@ class State:
     """What a conversation keeps."""
 
     def __init__(self):
+        self.access = {}
         self.data = self.environment = self.environment_name = self.agent = self.label = None
         self.interactions = set()
         self.asking = threading.Lock()
@@ -79,7 +81,7 @@ def send_part(part):
 
 
 def ask_trainer(wanted):
-    """Replies with what the call needs of the trainer, which comes with the next request."""
+    """Replies with what the call needs of the trainer, which comes with the next request; `{"error": …}` is raised."""
     with STATE.asking:
         say({"value": wanted})
         line = STATE.lines.readline()
@@ -87,7 +89,10 @@ def ask_trainer(wanted):
         end_all()
     request = json.loads(line)
     allow_cpu(request["cpu_seconds"])
-    return request["arguments"]
+    answer = request["arguments"]
+    if isinstance(answer, dict) and list(answer) == ["error"]:
+        raise ValueError(answer["error"])
+    return answer
 
 
 OPERATIONS = {
@@ -98,6 +103,8 @@ OPERATIONS = {
     "agent_reset": reset_agent,
     "agent_step": step_agent,
     "loop": run_loop,
+    "access": take_access,
+    "program": run_program,
 }
 
 

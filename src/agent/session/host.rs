@@ -25,9 +25,12 @@ static CODE: LazyLock<String> = LazyLock::new(|| {
     let own = [
         include_str!("schemas.py"),
         include_str!("loops.py"),
+        include_str!("run_loops.py"),
+        include_str!("verifiers.py"),
         include_str!("stand_ins.py"),
         include_str!("parties.py"),
         include_str!("tools.py"),
+        include_str!("program.py"),
         include_str!("offers.py"),
         include_str!("host.py"),
     ];

@@ -1,7 +1,10 @@
-# Agent loops of verl in users' files: their `run` is called here, and what it asks of the model and the tokenizer is asked of the trainer, by
-# the reply to the request that is pending; the next request brings the answer.
+# What files with agent loops of verl import of it. What a loop asks of the model and the tokenizer is asked of the trainer, by the reply to the
+# request that is pending; the next request brings the answer.
 
 import contextlib
+
+# verl's own, which a file may register again: the trainer has them.
+BUILT_IN_LOOPS = ("single_turn_agent", "tool_agent")
 
 
 class TokenOutput(Model):
@@ -15,6 +18,13 @@ class TokenOutput(Model):
         "num_preempted": [one_of(int, NOTHING), lambda: None],
         "extra_fields": [one_of(dict), dict],
     }
+
+    # Until verl 0.6, generate returned the list of ids.
+    def __iter__(self):
+        return iter(self.token_ids)
+
+    def __len__(self):
+        return len(self.token_ids)
 
 
 class AgentLoopMetrics(Model):
@@ -46,6 +56,9 @@ class AgentLoopOutput(Model):
         "mm_processor_output": [one_of(object), lambda: None],
     }
 
+    def as_dict(self):
+        return self.model_dump()
+
 
 @contextlib.contextmanager
 def simple_timer(name, timing_raw):
@@ -55,71 +68,86 @@ def simple_timer(name, timing_raw):
     timing_raw[name] = timing_raw.get(name, 0) + time.monotonic() - begun
 
 
-class Section(dict):
-    """A section of settings, read by attribute, by item or by `get`."""
+class FunctionCall(Model):
+    """verl's `FunctionCall`: a call as the model wrote it."""
 
-    def __getattr__(self, name):
-        if name in self:
-            return self[name]
-        raise AttributeError("these settings have no %s; they have %s" % (name, ", ".join(self)))
+    FIELDS = {"arguments": [one_of(str)], "name": [one_of(str)], "tool_call_id": [one_of(str, NOTHING), lambda: None]}
+
+
+class ToolParser:
+    """verl's `ToolParser`. The trainer reads the calls, but for parsers that a file registers."""
+
+    _registry = {}
+    stop_token_ids = ()  # the trainer ends turns where the format does
+
+    def __init__(self, tokenizer, name=None):
+        self.tokenizer, self.name = tokenizer, name
 
     @classmethod
-    def of(cls, value):
-        if isinstance(value, dict):
-            return cls((key, cls.of(item)) for key, item in value.items())
-        return [cls.of(item) for item in value] if isinstance(value, list) else value
+    def get_tool_parser(cls, name, tokenizer):
+        return cls._registry[name](tokenizer) if name in cls._registry else ToolParser(tokenizer, name)
+
+    @classmethod
+    def register(cls, name):
+        def decorator(subclass):
+            cls._registry[name] = subclass
+            return subclass
+
+        return decorator
+
+    async def extract_tool_calls(self, responses_ids, tools=None):
+        tools = [tool.model_dump() if hasattr(tool, "model_dump") else tool for tool in tools or ()]
+        asked = {"op": "calls", "ids": ids_of(responses_ids), "tools": note(tools), "format": self.name}
+        answer = ask_trainer({"tokenize": asked})
+        return answer["content"], [FunctionCall(name=one["name"], arguments=one["arguments"], tool_call_id=one["id"]) for one in answer["calls"]]
 
 
-class ServerManager:
-    """verl's server manager: generates by asking the trainer."""
+class Merged:
+    """verl's `MergeResult`: tokens that were continued."""
 
-    async def generate(self, request_id=None, prompt_ids=None, sampling_params=None, **_):
-        answer = ask_trainer({"generate": {"prompt_ids": list(prompt_ids), "sampling_params": note(sampling_params or {})}})
-        return TokenOutput.model_validate(answer)
+    def __init__(self, token_ids, appended, removed, kind):
+        self.token_ids, self.appended_token_count, self.kind = token_ids, appended, kind
+        self.inserted_token_ids, self.removed_prefix_token_count = [], removed
 
 
-class LoopTokenizer:
-    """The model's tokenizer, which lives in the trainer."""
-
-    def __init__(self, about):
-        self.__dict__.update(about or {})
-
-    def apply_chat_template(self, messages, tools=None, add_generation_prompt=False, tokenize=True, return_dict=False, **variables):
-        asked = {"messages": note(messages), "tools": note(tools), "add_generation_prompt": bool(add_generation_prompt)}
-        for name in ("return_tensors", "padding", "truncation", "max_length"):
-            variables.pop(name, None)
-        answer = ask_trainer({"tokenize": dict(asked, op="render", tokenize=bool(tokenize), variables=note(variables))})
-        return {"input_ids": answer} if tokenize and return_dict else answer
-
-    def encode(self, text, add_special_tokens=True, **_):
-        return ask_trainer({"tokenize": {"op": "encode", "text": text, "add_special_tokens": bool(add_special_tokens)}})
-
-    def decode(self, token_ids, skip_special_tokens=False, **_):
-        ids = opened(token_ids)
-        ids = [ids] if isinstance(ids, int) else list(ids)
-        return ask_trainer({"tokenize": {"op": "decode", "ids": ids, "skip_special_tokens": bool(skip_special_tokens)}})
-
-    def batch_decode(self, sequences, **options):
-        return [self.decode(ids, **options) for ids in sequences]
-
-    def __call__(self, text, add_special_tokens=True, **_):
-        return {"input_ids": self.encode(text, add_special_tokens=add_special_tokens)}
+def ids_of(ids):
+    """Token ids as a list of numbers."""
+    return [int(opened(one)) for one in opened(ids)]
 
 
 class AgentLoopBase:
-    """verl's `AgentLoopBase`."""
+    """verl's `AgentLoopBase`, as of 0.9; loops for versions since 0.5 find what they use."""
 
-    def __init__(self, trainer_config, server_manager, tokenizer, processor=None, *_, **kwargs):
+    _class_initialized = False
+
+    def __init__(self, trainer_config, server_manager, tokenizer, processor=None, dataset_cls=None, data_config=None, **kwargs):
         import asyncio
 
         self.config = getattr(trainer_config, "config", trainer_config)
         self.rollout_config = getattr(getattr(self.config, "actor_rollout_ref", None), "rollout", Section())
         self.server_manager, self.tokenizer, self.processor = server_manager, tokenizer, processor
-        data = kwargs.get("data_config") or kwargs.get("dataset_config") or Section()
+        data = data_config or kwargs.get("dataset_config") or Section()
         self.data_config = getattr(data, "config", data)
         self.apply_chat_template_kwargs = self.data_config.get("apply_chat_template_kwargs") or {}
-        self.dataset_cls = kwargs.get("dataset_cls")
+        self.mm_processor_kwargs, self.dataset_cls = {}, dataset_cls
         self.loop = asyncio.get_event_loop()
+        # Until verl 0.6, a class is prepared by its first instance.
+        self.init_class(config=self.config, tokenizer=tokenizer, **({"processor": processor} if takes(self.init_class, "processor") else {}))
+
+    @classmethod
+    def init_class(cls, config, tokenizer, **kwargs):
+        pass
+
+    def _assert_mm_supported(self, has_multi_modal):
+        if has_multi_modal:
+            raise ValueError("only text can be in a conversation")
+
+    def _get_mm_processor_kwargs(self, audio_data=None):
+        return {}
+
+    @staticmethod
+    def build_sglang_video_payload(videos, mm_inputs):
+        return None
 
     async def process_vision_info(self, messages):
         return {}
@@ -127,62 +155,35 @@ class AgentLoopBase:
     async def process_multi_modal_info(self, messages):
         return {}
 
-    async def apply_chat_template(self, messages, tools=None, images=None, videos=None, remove_system_prompt=False):
+    def _cap_text_prompt_length(self, prompt_ids):
+        return prompt_ids[-self.rollout_config.prompt_length :]
+
+    async def apply_chat_template(self, messages, tools=None, images=None, videos=None, remove_system_prompt=False, **_):
+        if remove_system_prompt:
+            raise ValueError("remove_system_prompt: append messages by ct_merge_context_msg, which leaves sampled tokens as they are")
+        self._assert_mm_supported(bool(images or videos))
         variables = dict(self.apply_chat_template_kwargs)
         return self.tokenizer.apply_chat_template(messages, tools=tools, add_generation_prompt=True, tokenize=True, **variables)
 
-    async def ct_build_initial_tokens(self, messages, tools=None, **_):
-        ids = await self.apply_chat_template(messages, tools=tools)
-        length = self.rollout_config.get("prompt_length")
-        return ids[-length:] if length and len(ids) > length else ids
+    async def ct_build_initial_tokens(self, messages, tools=None, images=None, videos=None, audios=None, **_):
+        self._assert_mm_supported(bool(audios))
+        return self._cap_text_prompt_length(await self.apply_chat_template(messages, tools=tools, images=images, videos=videos))
+
+    async def ct_merge_context_msg(self, previous_messages, updated_messages, runtime_token_ids, response_mask, response_logprobs=None, tools=None):
+        if updated_messages[: len(previous_messages)] != previous_messages:
+            raise ValueError("the messages so far have changed: messages can only be appended")
+        new = note(updated_messages[len(previous_messages) :])
+        asked = {"op": "append", "history": note(previous_messages), "new": new, "ids": ids_of(runtime_token_ids), "tools": note(tools)}
+        answer = ask_trainer({"tokenize": dict(asked, variables=note(self.apply_chat_template_kwargs))})
+        removed, added = answer["removed"], answer["added"]
+        merged = Merged(runtime_token_ids[: len(runtime_token_ids) - removed] + added, len(added), removed, "context")
+        aligned = [None if one is None else one[: len(one) - removed] + [zero] * len(added) for one, zero in ((response_mask, 0), (response_logprobs, 0.0))]
+        return (merged, *aligned)
+
+    async def ct_merge_assistant_token(self, runtime_token_ids, assistant_token_ids, response_mask, response_logprobs=None, assistant_logprobs=None):
+        merged = Merged(list(runtime_token_ids) + list(assistant_token_ids), len(assistant_token_ids), 0, "assistant")
+        log_probs = None if response_logprobs is None else list(response_logprobs) + list(assistant_logprobs or ())
+        return merged, list(response_mask) + [1] * len(assistant_token_ids), log_probs
 
     async def run(self, sampling_params, **kwargs):
         raise NotImplementedError("%s has no run" % type(self).__name__)
-
-
-def loop_class(entry):
-    """The class of an agent loop: by its dotted name, or registered under its name."""
-    if entry.get("_target_"):
-        return dotted(entry["_target_"], "agent loop")
-    registered = sys.modules.get("verl.experimental.agent_loop.agent_loop")
-    there = vars(registered).get("_agent_loop_registry", AGENT_LOOPS) if registered else AGENT_LOOPS
-    if entry["name"] not in there:
-        raise Unusable("no agent loop is registered as %s; there are %s" % (entry["name"], ", ".join(there) or "none"))
-    found = there[entry["name"]]
-    return dotted(found["_target_"], "agent loop") if isinstance(found, dict) else found  # verl itself registers names of classes
-
-
-def run_loop(name, sampling_params, row, config, tokenizer):
-    """Runs an agent loop to its end; what it asks meanwhile are replies before that."""
-    made, kwargs = HOST.loops[name]
-    config = Section.of(config)
-    holder = SimpleNamespace(config=config)
-
-    async def whole():
-        data = SimpleNamespace(config=config.get("data", Section()))
-        loop = made(
-            trainer_config=holder, server_manager=ServerManager(), tokenizer=LoopTokenizer(tokenizer), processor=None,
-            dataset_cls=None, data_config=data, dataset_config=data, **kwargs
-        )
-        return await loop.run(sampling_params, **row)
-
-    outputs = run_async(whole())
-    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
-    if not outputs or not all(hasattr(output, "model_dump") for output in outputs):
-        raise Unusable("run of the agent loop %s returned %s: return an AgentLoopOutput" % (name, shown(outputs)))
-    return {"done": [loop_output(output) for output in outputs]}
-
-
-def loop_output(output):
-    """An output for the trainer."""
-    metrics = output.metrics
-    return {
-        "prompt_ids": [int(number) for number in opened(output.prompt_ids)],
-        "response_ids": [int(number) for number in opened(output.response_ids)],
-        "response_mask": [int(number) for number in opened(output.response_mask)],
-        "response_logprobs": None if output.response_logprobs is None else [float(number) for number in output.response_logprobs],
-        "reward_score": wire(number(output.reward_score)) if output.reward_score is not None else None,
-        "num_turns": output.num_turns,
-        "metrics": note(metrics if isinstance(metrics, dict) else metrics.model_dump()),
-        "extra_fields": note(output.extra_fields),
-    }

@@ -4,15 +4,18 @@
 //! from it ([`Session`]) when it is first needed. So a conversation keeps its own state, a hang, a crash or an allocation without end costs
 //! that conversation alone, and which conversations run at the same time makes no difference to any of them.
 //!
-//! What the files may hold, they need not be changed for: verl's tools, function tools, interactions and agent loops, TRL's functions and
-//! environments, OpenRLHF's agents. Where these packages are not installed, modules stand in for what the files import of them.
-//! On top of a session are [`PythonTools`], [`PythonUser`], [`PythonTextEnvironment`] and [`PythonEnvironment`].
+//! What the files may hold, they need not be changed for: verl's tools, function tools, interactions and agent loops, TRL's
+//! functions and environments, OpenRLHF's agents, programs that ask the model by OpenAI's protocol. Where these packages are not
+//! installed, modules stand in for what the files import of them. On top of a session are [`PythonTools`], [`PythonUser`],
+//! [`PythonTextEnvironment`], [`PythonEnvironment`], [`PythonLoop`] and [`PythonProgram`].
 
 mod channel;
 mod conversation;
 mod door;
 mod environment;
 mod host;
+mod own_loop;
+mod program;
 mod seen;
 mod setup;
 mod text_environment;
@@ -20,10 +23,15 @@ mod tools;
 mod user;
 mod words;
 
-pub use conversation::Session;
+pub use conversation::{Session, Time};
+pub use door::word;
 pub use environment::PythonEnvironment;
 pub use host::Host;
-pub use setup::{EnvironmentClass, Functions, OfferedEnvironment, OfferedTool, Offers, SessionOptions, Setup};
+pub use own_loop::{LoopOfRow, PythonLoop};
+pub use program::{Access, PythonProgram};
+pub use setup::{
+    EnvironmentClass, Functions, OfferedEnvironment, OfferedLoop, OfferedTool, Offers, ProgramFunction, SessionOptions, Setup,
+};
 pub use text_environment::PythonTextEnvironment;
 pub use tools::{PythonTools, ToolsOfRow};
 pub use user::PythonUser;

@@ -24,7 +24,7 @@ class Offers:
 
     def __init__(self):
         self.tools, self.environments, self.methods, self.interactions, self.loops = {}, {}, set(), {}, {}
-        self.agent = None
+        self.agent = self.program = self.loop_config = None
         self.modules = {}
 
     def file(self, path):
@@ -39,6 +39,7 @@ class Offers:
         self.tools[made.name] = made
 
     def load(self, setup):
+        sys.path.extend(setup["folders"])
         for path in setup["files"]:
             self.file(path)
         for entry in setup["verl_tools"]:
@@ -65,9 +66,18 @@ class Offers:
             self.load_interaction(entry)
         if setup["agent"]:
             self.agent = agent_class(self.file(setup["agent"]), setup["agent"])
+        if setup["program"]:
+            self.program = Program(self.file, **setup["program"])
+        self.loop_config = Section.of(setup["loop_config"] or {})
         for entry in setup["loops"]:
-            kwargs = {key: value for key, value in entry.items() if key not in ("name", "_target_")}
-            self.loops[entry["name"]] = loop_class(entry), kwargs
+            # As in verl, the name is an argument too.
+            kwargs = {key: Section.of(value) for key, value in entry.items() if key != "_target_"}
+            made = loop_class(entry)
+            self.loops[entry["name"]] = made, made.loaded(**kwargs) if made is VerifiersLoop else kwargs
+        if setup["loops"]:
+            for name, made in AGENT_LOOPS.items():
+                if name not in BUILT_IN_LOOPS:
+                    self.loops.setdefault(name, (made, {"name": name}))
 
     def load_function_tools(self, path):
         module = self.file(path)
@@ -100,7 +110,8 @@ class Offers:
             "environments": environments,
             "interactions": list(self.interactions),
             "agent": self.agent is not None,
-            "loops": list(self.loops),
+            "loops": [{"name": name, "scores": bool(getattr(made, "scores", False))} for name, (made, _) in self.loops.items()],
+            "program": self.program is not None,
         }
 
 

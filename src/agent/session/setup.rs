@@ -11,6 +11,8 @@ use crate::util::interrupt::Interrupt;
 /// The user's files, and what is wanted of them. The default is nothing.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Setup {
+    /// Folders in which modules are looked for, behind all others.
+    pub folders: Vec<String>,
     /// Files that are loaded first, for what they register, and so that their classes can be named `FILE.CLASS`.
     pub files: Vec<String>,
     /// The list `tools` of verl's tool configuration: `class_name`, `config`, and `tool_schema`.
@@ -28,6 +30,10 @@ pub struct Setup {
     /// The list of verl's agent loops: `name`, `_target_`, and arguments of the class. Without a `_target_`, the class is the one that a file
     /// of `files` registers under the name.
     pub loops: Vec<Value>,
+    /// A function that leads a conversation itself.
+    pub program: Option<ProgramFunction>,
+    /// The settings of the run that agent loops see, in verl's names.
+    pub loop_config: Value,
     /// True if prompts have the schemas of tools as verl narrows them, false for everything that the user wrote.
     pub narrow_schemas: bool,
 }
@@ -38,6 +44,13 @@ pub struct Functions {
     pub path: String,
     /// The names; none for all functions that the file defines and whose names do not begin with an underscore.
     pub names: Vec<String>,
+}
+
+/// A function of a file that leads a conversation by requests to the model.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProgramFunction {
+    pub path: String,
+    pub name: String,
 }
 
 /// A class, or a function that makes an instance, in a file.
@@ -87,8 +100,19 @@ pub struct Offers {
     pub interactions: Vec<String>,
     /// True if there is an agent of OpenRLHF.
     pub agent: bool,
-    /// The names of agent loops.
-    pub loops: Vec<String>,
+    /// Agent loops: those of the list, and those that their modules register under further names.
+    pub loops: Vec<OfferedLoop>,
+    /// True if there is a function that leads conversations itself.
+    #[serde(default)]
+    pub program: bool,
+}
+
+/// An agent loop.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct OfferedLoop {
+    pub name: String,
+    /// True if it says that it scores all its conversations itself (a class attribute `scores`).
+    pub scores: bool,
 }
 
 /// A tool that every conversation may use.

@@ -1,4 +1,4 @@
-# What files written for verl's and OpenRLHF's agents import of them. A package that is installed goes first; a module of it that is not there,
+# What files written for verl's, OpenRLHF's and TRL's agents import of them. A package that is installed goes first; a module of it that is not there,
 # or whose import fails, is stood in for.
 
 import functools
@@ -41,6 +41,15 @@ class FunctionTool:
 
     def __init__(self, name, fn, tool_schema, is_async):
         self.name, self.fn, self.tool_schema, self.is_async = name, fn, tool_schema, is_async
+
+    async def call(self, parameters):
+        return await self.fn(**parameters) if self.is_async else await in_thread(functools.partial(self.fn, **parameters))
+
+
+def normalize_function_tool_return(returned):
+    """verl's `normalize_function_tool_return`."""
+    made = triple(returned, "the function", True)
+    return ToolResponse(text=made["text"]), made["reward"], made["metrics"]
 
 
 def function_tool(name=None, *, schema=None):
@@ -148,14 +157,36 @@ def untraced(function):
     return function
 
 
+class Training:
+    """A name that a training script of TRL imports beside its tools and environments. The trainer trains in its place."""
+
+    def __init__(self, *_, **__):
+        raise Unusable("a trainer of TRL is made when the file is loaded: make it under `if __name__ == \"__main__\":`")
+
+
+TRAINING = """
+    GRPOConfig GRPOTrainer RLOOConfig RLOOTrainer ModelConfig ScriptArguments TrlParser get_dataset get_kbit_device_map get_peft_config
+    get_quantization_config
+"""
+
+
 MODELS = """
     OpenAIFunctionPropertySchema OpenAIFunctionParametersSchema OpenAIFunctionSchema OpenAIFunctionToolSchema OpenAIFunctionParsedSchema
     OpenAIFunctionCallSchema OpenAIFunctionToolCall ToolResponse
 """
 
 
+# The modules whose contents are always those here, because they are the trainer's side of a loop.
+OURS = ("verl.experimental.agent_loop", "verl.experimental.agent_loop.agent_loop")
+
+
 def stood_in():
     """The modules that are stood in for, with their contents."""
+    loops = dict(
+        AgentLoopBase=AgentLoopBase, AgentLoopOutput=AgentLoopOutput, AgentLoopMetrics=AgentLoopMetrics, register=Register,
+        AsyncLLMServerManager=ServerManager, LLMServerClient=ServerManager, DictConfigWrap=Wrapped, ToolListWrap=Wrapped,
+        simple_timer=simple_timer, rollout_trace_op=untraced, TokenOutput=TokenOutput,
+    )
     gsm8k = dict(extract_solution=gsm8k_answer, compute_score=gsm8k_score)
     modules = {
         "verl.tools.base_tool": dict(
@@ -163,25 +194,24 @@ def stood_in():
         ),
         "verl.tools.schemas": {name: globals()[name] for name in MODELS.split()},
         "verl.tools.function_tool": dict(
-            function_tool=function_tool, FunctionTool=FunctionTool, FUNCTION_TOOL_REGISTRY=FUNCTION_TOOLS, get_function_tool=FUNCTION_TOOLS.get
+            function_tool=function_tool, FunctionTool=FunctionTool, FUNCTION_TOOL_REGISTRY=FUNCTION_TOOLS, get_function_tool=FUNCTION_TOOLS.get,
+            normalize_function_tool_return=normalize_function_tool_return,
         ),
         "verl.utils.rollout_trace": dict(rollout_trace_op=untraced),
         "verl.utils.reward_score.gsm8k": gsm8k,
         "verl.interactions.base": dict(BaseInteraction=BaseInteraction),
-        "verl.experimental.agent_loop.agent_loop": dict(
-            AgentLoopBase=AgentLoopBase,
-            AgentLoopOutput=AgentLoopOutput,
-            AgentLoopMetrics=AgentLoopMetrics,
-            register=Register,
-        ),
-        "verl.experimental.agent_loop": dict(
-            AgentLoopBase=AgentLoopBase, AgentLoopOutput=AgentLoopOutput, AgentLoopMetrics=AgentLoopMetrics, register=Register
-        ),
+        "verl.experimental.agent_loop.agent_loop": loops,
+        "verl.experimental.agent_loop": loops,
+        "verl.experimental.agent_loop.tool_parser": dict(ToolParser=ToolParser, FunctionCall=FunctionCall),
+        "verl.tools.utils.tool_registry": dict(initialize_tools_from_config=tools_of_verl),
+        "verl.tools.tool_registry": dict(load_all_tools=tools_of_verl),
+        "verl.workers.rollout.llm_server": dict(LLMServerClient=ServerManager),
         "verl.utils.profiler": dict(simple_timer=simple_timer),
         "verl.workers.rollout.replica": dict(TokenOutput=TokenOutput),
         "openrlhf.utils.agent": dict(
             AgentInstanceBase=AgentInstanceBase, AgentExecutorBase=AgentExecutorBase, MultiTurnAgentExecutor=MultiTurnAgentExecutor
         ),
+        "trl": {name: Training for name in TRAINING.split()},
         "transformers.utils.chat_template_utils": dict(get_json_schema=get_json_schema),
         "transformers.utils": dict(get_json_schema=get_json_schema),
     }
@@ -204,16 +234,19 @@ class StandIns(importlib.abc.MetaPathFinder):
         real = importlib.machinery.PathFinder.find_spec(name, path)
         # A folder that only has the package's name is none.
         if real is not None and real.origin is not None and real.loader is not None:
+            if name in OURS:
+                empty = Empty(self.modules, list(real.submodule_search_locations or ()))
+                return importlib.machinery.ModuleSpec(name, empty, is_package=True)
             real.loader = Watched(real.loader, self.modules)
             return real
         return importlib.machinery.ModuleSpec(name, Empty(self.modules), is_package=True)
 
 
 class Empty(importlib.abc.Loader):
-    """Loads a module with the contents that stand in for it."""
+    """Loads a module with the contents that stand in for it; other modules below it are looked for in these folders."""
 
-    def __init__(self, modules):
-        self.modules = modules
+    def __init__(self, modules, folders=()):
+        self.modules, self.folders = modules, folders
 
     def create_module(self, spec):
         return None
@@ -227,7 +260,7 @@ class Empty(importlib.abc.Loader):
                 raise AttributeError(wanted)  # Python imports it then
             lacks(wanted)
 
-        module.__path__ = []
+        module.__path__ = list(self.folders)
         module.__dict__.update(contents, __getattr__=missing)
 
 

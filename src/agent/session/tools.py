@@ -77,7 +77,7 @@ class VerlFunction:
     rewards = True
 
     def __init__(self, tool, schema):
-        self.function, self.name, self.schema, self.is_async = tool.fn, tool.name, schema, tool.is_async
+        self.tool, self.function, self.name, self.schema, self.is_async = tool, tool.fn, tool.name, schema, tool.is_async
         self.in_thread = not tool.is_async
 
     def call(self, arguments):

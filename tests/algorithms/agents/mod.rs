@@ -3,8 +3,10 @@
 mod calls;
 mod endpoint;
 mod loops;
+mod mcp;
 mod rewards;
 mod schemas;
+mod server;
 mod session;
 mod session_chaos;
 mod tokens;

@@ -314,13 +314,13 @@ class Twice(AgentLoopBase):
 "#,
     );
     let loops = vec![json!({"name": "twice", "bonus": 1})];
-    let host = host(&Setup { files: vec![file.path()], loops, ..Setup::default() });
+    let loop_config = json!({"actor_rollout_ref": {"rollout": {"response_length": 3}}});
+    let host = host(&Setup { files: vec![file.path()], loops, loop_config, ..Setup::default() });
     let session = host.session();
     let ask = |op: &str, arguments: Value| session.ask(op, &arguments, TIME).unwrap().unwrap();
-    let config = json!({"actor_rollout_ref": {"rollout": {"response_length": 3}}});
     let arguments = json!({"name": "twice", "sampling_params": {"temperature": 0.5}, "row": {"raw_prompt": [{"role": "user"}]},
-        "config": config, "tokenizer": {}});
-    let asked = ask("loop", arguments);
+        "tokenizer": {}, "request_id": "r"});
+    let asked = ask("loop", arguments.clone());
     assert_eq!(asked["tokenize"]["messages"], json!([{"role": "user"}]));
     let asked = ask("turn", json!([10, 11]));
     assert_eq!(asked, json!({"generate": {"prompt_ids": [10, 11], "sampling_params": {"temperature": 0.5}}}));
@@ -329,6 +329,11 @@ class Twice(AgentLoopBase):
     let done = &ask("turn", json!({"token_ids": [3, 4]}))["done"][0];
     assert_eq!((&done["response_ids"], &done["reward_score"]), (&json!([1, 2, 3]), &json!(1.5)));
     assert_eq!((&done["extra_fields"], &done["num_turns"]), (&json!({"seen": 4}), &json!(3)));
+    // What the trainer refuses is raised in the loop.
+    let session = host.session();
+    session.ask("loop", &arguments, TIME).unwrap().unwrap();
+    let fault = session.ask("turn", &json!({"error": "no such template"}), TIME).unwrap().unwrap_err();
+    assert!(fault.message.starts_with("ValueError: no such template"), "{}", fault.message);
 }
 
 #[test]

@@ -1,0 +1,181 @@
+//! Loops of the user's own: what is asked of the engine for them, and what is made of what they return.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use burnish::agent::calls::format_named;
+use burnish::agent::loops::{OwnAgent, Record, TemplateTokens, Tokens};
+use burnish::agent::parties::{Fault, Output, OwnLoop, Wanted};
+use burnish::agent::{Ask, End, Episode, Limits};
+use burnish::rollout::{Finish, Sampling};
+use serde_json::{Map, Value, json};
+
+use super::scripted::{drive, no_limits, tokenizer, turn};
+
+/// A loop that wants these things one after another, and keeps what it was answered.
+struct Scripted {
+    wants: Vec<Result<Wanted, Fault>>,
+    answers: Arc<std::sync::Mutex<Vec<Value>>>,
+}
+
+impl OwnLoop for Scripted {
+    fn go_on(&mut self, answer: Option<Value>) -> Result<Result<Wanted, Fault>> {
+        self.answers.lock().unwrap().extend(answer);
+        Ok(self.wants.remove(0))
+    }
+}
+
+fn generate(ids: &[u32], params: Value) -> Result<Wanted, Fault> {
+    Ok(Wanted::Turn { ids: ids.to_vec(), params: params.as_object().unwrap().clone() })
+}
+
+fn output(prompt: &[u32], ids: &[u32], mask: &[u8]) -> Output {
+    let mask = mask.iter().map(|mask| *mask == 1).collect();
+    Output { prompt: prompt.to_vec(), ids: ids.to_vec(), mask, score: None, num_turns: None, extra: Map::new() }
+}
+
+/// The tokens of a tokenizer with ChatML's template.
+fn tokens() -> Arc<TemplateTokens> {
+    Arc::new(TemplateTokens {
+        tokenizer: tokenizer("chatml", "qwen2_5"),
+        model_type: "qwen2".to_owned(),
+        format: format_named("hermes").unwrap(),
+        ignore_in_thinking: true,
+        neutralise: true,
+        continuations: Default::default(),
+    })
+}
+
+/// Runs a conversation whose turns are these ids, and returns what it was answered too.
+fn run(wants: Vec<Result<Wanted, Fault>>, turns: &[&[u32]], limits: Limits) -> (Episode, Vec<Ask>, Vec<Value>) {
+    let answers = Arc::default();
+    let own = Box::new(Scripted { wants, answers: Arc::clone(&answers) });
+    let record = Record::new(vec![json!({"role": "user", "content": "a"})], vec![7, 8], limits);
+    let agent = OwnAgent::new(record, "mine", own, tokens(), Sampling { temperature: 0.5, ..Sampling::PLAIN });
+    let (episode, asked) = drive(Box::new(agent), |nth, ask| {
+        let log_probs: Vec<f32> = turns[nth].iter().map(|id| -(*id as f32)).collect();
+        turn(turns[nth], &log_probs, ask)
+    });
+    let answers = answers.lock().unwrap().clone();
+    (episode, asked, answers)
+}
+
+fn limits(prompt_length: usize, response_length: usize) -> Limits {
+    Limits { prompt_length, response_length, max_model_len: Some(64), ..no_limits() }
+}
+
+#[test]
+fn branches_may_be_asked_for_and_one_is_returned() {
+    let done = Output {
+        score: Some(0.5),
+        num_turns: Some(4),
+        extra: json!({"turn_scores": [1.0], "note": "x"}).as_object().unwrap().clone(),
+        ..output(&[7, 8], &[10, 11, 90, 12, 13], &[1, 1, 0, 1, 1])
+    };
+    let wants = vec![
+        generate(&[7, 8], json!({})),
+        generate(&[7, 8], json!({"temperature": 2.0, "max_tokens": 2, "stop": "x"})),
+        generate(&[7, 8, 10, 11, 90], json!({"temperature": 0.5, "top_k": -1})),
+        Ok(Wanted::Done(done)),
+    ];
+    let (episode, asked, answers) = run(wants, &[&[10, 99], &[10, 11], &[12, 13]], limits(4, 6));
+    assert_eq!(asked.iter().map(|ask| ask.max_tokens).collect::<Vec<_>>(), [6, 2, 5]);
+    let is_plain = |ask: &Ask| ask.sampling.is_none() && ask.stops.is_none();
+    assert!(is_plain(&asked[0]) && is_plain(&asked[2]));
+    assert!(asked[1].sampling.is_some_and(|sampling| sampling.temperature == 2.0) && asked[1].stops.is_some());
+    assert_eq!(answers[1]["token_ids"], json!([10, 11]));
+    assert_eq!(answers[1]["log_probs"], json!([-10.0, -11.0]));
+    assert_eq!((&episode.prompt[..], &episode.ids[..]), (&[7, 8][..], &[10, 11, 90, 12, 13][..]));
+    assert_eq!(episode.sampled, [true, true, false, true, true]);
+    assert_eq!(episode.log_probs, [-10.0, -11.0, 0.0, -12.0, -13.0]);
+    assert_eq!((episode.end, episode.finish, episode.score), (End::Answer, Finish::Stop, Some(0.5)));
+    assert_eq!((episode.num_turns(), episode.assistant_turns, episode.user_turns), (4, 2, 1));
+    assert_eq!((episode.rewards.len(), episode.rewards[0].at, &episode.extra["note"]), (1, 4, &json!("x")));
+    assert_eq!(episode.messages.len(), 4);
+}
+
+#[test]
+fn a_response_is_cut_to_its_length() {
+    let wants = || vec![generate(&[7, 8], json!({})), Ok(Wanted::Done(output(&[7, 8], &[1, 2, 3], &[1, 1, 1])))];
+    let (episode, asked, _) = run(wants(), &[&[1, 2, 3]], limits(8, 2));
+    assert_eq!(asked[0].max_tokens, 2);
+    // The turn had two tokens, and the third is none of it.
+    assert_eq!(episode.end, End::Failed);
+    let wants = vec![generate(&[7, 8], json!({})), Ok(Wanted::Done(output(&[7, 8], &[1, 2, 3, 4], &[1, 1, 0, 0])))];
+    let (episode, ..) = run(wants, &[&[1, 2]], limits(8, 3));
+    assert_eq!((&episode.ids[..], episode.end, episode.score), (&[1, 2, 3][..], End::Length, None));
+    assert_eq!((&episode.sampled[..], episode.num_turns()), (&[true, true, false][..], 3));
+}
+
+#[test]
+fn what_was_not_sampled_is_not_trained() {
+    let failed = |done: Output| {
+        let wants = vec![generate(&[7, 8], json!({})), generate(&[7, 8, 1, 2, 90], json!({})), Ok(Wanted::Done(done))];
+        let (episode, ..) = run(wants, &[&[1, 2], &[3, 4]], limits(4, 20));
+        assert_eq!((episode.end, episode.score), (End::Failed, None));
+        // What there is of it is that which was sampled.
+        assert_eq!((&episode.ids[..], &episode.sampled[..]), (&[1, 2, 90, 3, 4][..], &[true, true, false, true, true][..]));
+        episode.extra["fault"].as_str().unwrap().to_owned()
+    };
+    let score = |score| Output { score: Some(score), ..output(&[7, 8], &[1, 2], &[1, 1]) };
+    for (done, part) in [
+        (output(&[7, 8], &[1, 5, 90], &[1, 1, 0]), "mine: response_mask has 1 for the tokens 1 to 1 of its response"),
+        (output(&[7, 8], &[1, 5, 90], &[1, 1, 0]), "neither encoded again nor changed"),
+        (output(&[7, 8], &[1, 2, 91, 3, 4], &[1, 1, 0, 1, 1]), "sampled behind other ids"),
+        (output(&[7, 8], &[1, 2], &[1]), "response_mask has 1 numbers"),
+        (output(&[], &[1, 2], &[1, 1]), "prompt_ids are empty"),
+        (output(&[7, 8, 1, 2, 90], &[3], &[1]), "data.max_prompt_length=4"),
+        (output(&[7, 8], &[1, 2, 4_000_000], &[1, 1, 0]), "4000000 in its output is no token"),
+        (score(f64::NAN), "no finite number"),
+    ] {
+        let message = failed(done);
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn what_cannot_be_sampled_is_an_error_of_the_loop() {
+    let done = Ok(Wanted::Done(output(&[7, 8], &[9], &[0])));
+    let wants = vec![
+        generate(&[], json!({})),
+        generate(&[4_000_000], json!({})),
+        generate(&[1; 64], json!({})),
+        generate(&[7], json!({"n": 2})),
+        Ok(Wanted::Tokens(json!({"op": "dance"}))),
+        done,
+    ];
+    let (episode, asked, answers) = run(wants, &[], limits(4, 4));
+    assert!(asked.is_empty());
+    for (answer, part) in answers.iter().zip(["no ids", "4000000", "64 ids", "\"n\"", "dance"]) {
+        assert!(answer["error"].as_str().unwrap().contains(part), "{answer}");
+    }
+    assert_eq!((episode.end, episode.sampled), (End::Done, vec![false]));
+}
+
+#[test]
+fn the_tokenizer_answers() {
+    let tokens = tokens();
+    let asked = |request: Value| tokens.answer(&request).unwrap();
+    let messages = json!([{"role": "user", "content": "Hi"}]);
+    let text = asked(json!({"op": "render", "messages": messages, "add_generation_prompt": true}));
+    assert!(text.as_str().unwrap().ends_with("<|im_start|>assistant\n"));
+    let ids = asked(json!({"op": "render", "messages": messages, "add_generation_prompt": true, "tokenize": true}));
+    assert_eq!(asked(json!({"op": "decode", "ids": ids})), text);
+    assert_eq!(asked(json!({"op": "encode", "text": text})), ids);
+    let found = asked(json!({"op": "token_ids", "tokens": ["<|im_end|>", "no such token"]}));
+    assert!(found[0].is_u64() && found[1].is_null());
+    let call = asked(json!({"op": "encode", "text": "So: <tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 1}}</tool_call>"}));
+    let read = asked(json!({"op": "calls", "ids": call, "format": "hermes"}));
+    assert_eq!((&read["content"], &read["calls"][0]["name"]), (&json!("So: "), &json!("f")));
+    assert_eq!(asked(json!({"op": "calls", "ids": call, "format": "auto"})), read);
+    let said = [json!({"role": "assistant", "content": "b"})];
+    let history: Vec<&Value> = messages.as_array().unwrap().iter().chain(&said).collect();
+    let new = json!([{"role": "tool", "content": "1"}]);
+    let appended = asked(json!({"op": "append", "history": history, "new": new, "ids": ids}));
+    let added = asked(json!({"op": "decode", "ids": appended["added"]}));
+    assert!(added.as_str().unwrap().contains("<tool_response>\n1\n</tool_response>"), "{added}");
+    assert!(tokens.answer(&json!({"op": "calls", "ids": [], "format": "morse"})).unwrap_err().to_string().contains("hermes"));
+    let stops = tokens.stops(vec![5], vec!["</tool_call>".to_owned()]).unwrap();
+    let call: Vec<u32> = serde_json::from_value(call).unwrap();
+    assert!(stops(&[1, 5]) && stops(&call) && !stops(&call[..call.len() - 1]));
+}

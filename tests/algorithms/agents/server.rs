@@ -1,0 +1,295 @@
+//! Programs that lead a conversation by requests: what is served is what the response has, token by token.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use burnish::agent::calls::format_named;
+use burnish::agent::endpoint::{Api, Defaults, Model, Renderer, Sent};
+use burnish::agent::loops::{BRANCHES, ServerAgent, ServerOptions};
+use burnish::agent::parties::Fault;
+use burnish::agent::program::{Desk, Inbox, Verdict};
+use burnish::agent::session::{Access, Host, ProgramFunction, PythonProgram, SessionOptions, Setup};
+use burnish::agent::{AgentLoop, Ask, End, Episode, FAULT, Limits, Next, Trouble, TruncateSide};
+use burnish::data::Tokenizer;
+use burnish::rollout::{Finish, Response, Sampling};
+use serde_json::{Map, Value, json};
+
+use super::session::File;
+
+const LONGEST: usize = 160;
+
+fn tokenizer() -> Tokenizer {
+    Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model")).unwrap()
+}
+
+fn options(scores: bool) -> ServerOptions {
+    let tokenizer = tokenizer();
+    let defaults = Defaults { sampling: Sampling::PLAIN, longest: 1000, vocab: tokenizer.vocab_size(), most: 1 };
+    let model = Model {
+        name: "policy".to_owned(),
+        model_type: "qwen2".to_owned(),
+        eos: tokenizer.eos_ids().to_vec(),
+        renderer: Renderer::new(tokenizer, Map::new(), defaults),
+        format: format_named("hermes"),
+        ignore_in_thinking: true,
+        neutralise: true,
+        created: 0,
+        memory: Default::default(),
+    };
+    let limits = Limits {
+        max_assistant_turns: None,
+        max_user_turns: None,
+        max_parallel_calls: 1,
+        max_tool_response_length: 256,
+        truncate: TruncateSide::Middle,
+        prompt_length: 64,
+        response_length: LONGEST,
+        max_model_len: None,
+        call_timeout: Duration::from_secs(20),
+        conversation_timeout: None,
+    };
+    ServerOptions { model: Arc::new(model), limits, scores }
+}
+
+/// Asks the model; the refusal's message where there is one.
+fn ask(desk: &Desk, body: &Value) -> Result<Value, String> {
+    match desk.ask(Api::Chat, body.to_string().into_bytes()).unwrap().blocking_recv().unwrap() {
+        Sent::Answer(answer) => Ok(answer),
+        Sent::Chunks(events) => Ok(events.into()),
+        Sent::Refusal(refused) => Err(refused.message),
+    }
+}
+
+fn messages(list: &[Value]) -> Value {
+    json!({"model": "policy", "messages": list, "return_token_ids": true, "tools": [
+        {"type": "function", "function": {"name": "calculator", "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}}}}
+    ]})
+}
+
+/// Has a program lead a conversation in which the model says these texts, in single characters where `pieces`.
+fn run(
+    options: ServerOptions,
+    says: &[&str],
+    program: impl FnOnce(&Desk) -> Result<Verdict, Fault> + Send + 'static,
+) -> (Episode, Vec<(Ask, Response)>) {
+    let tokenizer = tokenizer();
+    let begin = Box::new(move || {
+        let (inbox, desk) = Inbox::open();
+        thread::spawn(move || {
+            let result = program(&desk);
+            desk.end(Ok(result));
+        });
+        Ok(inbox)
+    });
+    let mut agent: Box<dyn AgentLoop> =
+        Box::new(ServerAgent::new(vec![json!({"role": "user", "content": "?"})], vec![5, 6], options, begin));
+    let (mut turns, mut said, mut turn) = (Vec::new(), says.iter(), None);
+    while let Next::Generate(ask) = agent.next(turn.take()).unwrap() {
+        // Other pieces than the tokenizer chooses.
+        let mut ids: Vec<u32> = said.next().unwrap().chars().flat_map(|c| tokenizer.encode(&c.to_string()).unwrap()).collect();
+        ids.push(tokenizer.eos_id());
+        let finish = if ids.len() > ask.max_tokens { Finish::Length } else { Finish::Stop };
+        ids.truncate(ask.max_tokens);
+        let log_probs: Vec<f32> = (0..ids.len()).map(|at| -0.5 - at as f32).collect();
+        let response = Response { rollout_log_probs: log_probs.clone(), ids, log_probs, finish };
+        turns.push((ask, response.clone()));
+        turn = Some(response);
+    }
+    (agent.finish(), turns)
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+fn right(reward: f64) -> Result<Verdict, Fault> {
+    Ok(Verdict { reward: Some(reward), extra: Map::from_iter([("seen".to_owned(), json!(1))]) })
+}
+
+const CALL: &str = "<tool_call>{\"name\": \"calculator\", \"arguments\": {\"expression\":   \"12*3\"}}</tool_call>";
+
+/// The arguments of the call come back written otherwise, so that the messages, and not the ids, show that the conversation goes
+/// on.
+#[test]
+fn what_was_served_is_the_response() {
+    let (episode, turns) = run(options(true), &[CALL, "36"], |desk| {
+        let first = ask(desk, &messages(&[user("12*3=")])).unwrap();
+        let mut said = first["choices"][0]["message"].clone();
+        let call = &mut said["tool_calls"][0];
+        assert_eq!(call["function"]["name"], "calculator");
+        call["function"]["arguments"] = json!("{\"expression\":\"12*3\"}");
+        let answer = json!({"role": "tool", "content": "36", "tool_call_id": call["id"]});
+        let second = ask(desk, &messages(&[user("12*3="), said, answer])).unwrap();
+        assert_eq!(second["choices"][0]["message"]["content"], "36");
+        right(1.0)
+    });
+    let [(first, said), (second, answer)] = &turns[..] else { panic!("{} turns", turns.len()) };
+    assert_eq!(episode.prompt, first.ids);
+    let begun = [&first.ids[..], &said.ids].concat();
+    assert_eq!(second.ids[..begun.len()], begun, "sampled ids are never encoded again");
+    let context = second.ids.len() - begun.len();
+    assert_eq!([&episode.prompt[..], &episode.ids].concat(), [&second.ids[..], &answer.ids].concat());
+    let mask = [vec![true; said.ids.len()], vec![false; context], vec![true; answer.ids.len()]].concat();
+    assert_eq!(episode.sampled, mask);
+    let log_probs = [&said.log_probs[..], &vec![0.0; context], &answer.log_probs].concat();
+    assert_eq!((&episode.log_probs, &episode.rollout_log_probs), (&log_probs, &log_probs));
+    assert_eq!((episode.end, episode.score, episode.num_turns(), episode.messages.len()), (End::Done, Some(1.0), 4, 4));
+    assert_eq!((&episode.extra["seen"], &episode.extra[BRANCHES]), (&json!(1), &json!(0)));
+    // The random numbers of a turn are those of its ids.
+    assert!(first.draws.is_some() && first.draws != second.draws);
+    assert_eq!(second.max_tokens, LONGEST - (second.ids.len() - first.ids.len()));
+}
+
+/// The text of a control token in what a tool says ends no turn.
+#[test]
+fn a_tool_ends_no_turn() {
+    let (episode, turns) = run(options(true), &[CALL, "36"], |desk| {
+        let first = ask(desk, &messages(&[user("12*3=")])).unwrap();
+        let said = first["choices"][0]["message"].clone();
+        let answer = json!({"role": "tool", "content": "3<|im_end|>6", "tool_call_id": said["tool_calls"][0]["id"]});
+        ask(desk, &messages(&[user("12*3="), said, answer])).unwrap();
+        right(1.0)
+    });
+    let [(_, said), (_, answer)] = &turns[..] else { panic!("{} turns", turns.len()) };
+    let context = &episode.ids[said.ids.len()..episode.ids.len() - answer.ids.len()];
+    let ends = context.iter().filter(|id| **id == tokenizer().eos_id()).count();
+    assert_eq!((ends, &episode.extra[BRANCHES]), (1, &json!(0)), "the end of the tool's message alone");
+}
+
+#[test]
+fn branches_are_counted_and_the_longest_is_trained() {
+    let (episode, turns) = run(options(false), &["1", "22", "333"], |desk| {
+        for text in ["a", "b"] {
+            ask(desk, &messages(&[user(text)])).unwrap();
+        }
+        // The same request once more is another answer.
+        let mut streamed = messages(&[user("b")]);
+        streamed["stream"] = true.into();
+        streamed["stop"] = json!(["33"]);
+        let events = ask(desk, &streamed).unwrap();
+        assert!(events.as_str().unwrap().ends_with("data: [DONE]\n\n"));
+        right(0.25)
+    });
+    assert!(turns[1].0.ids == turns[2].0.ids && turns[1].0.draws != turns[2].0.draws);
+    let stops = turns[2].0.stops.clone().unwrap();
+    assert!((stops.0)(&turns[2].1.ids[..2]) && !(stops.0)(&turns[2].1.ids[..1]));
+    assert_eq!((&episode.extra[BRANCHES], &episode.ids), (&json!(2), &turns[2].1.ids));
+    // Reward functions score it, and what was returned is a reward beside theirs.
+    assert_eq!((episode.score, episode.rewards[0].value, episode.rewards[0].at), (None, 0.25, episode.ids.len() - 1));
+}
+
+#[test]
+fn requests_are_refused_by_name() {
+    for (field, value, part) in [
+        ("temperature", json!(0.7), "actor_rollout_ref.rollout.temperature"),
+        ("top_p", json!(0.5), "actor_rollout_ref.rollout.top_p"),
+        ("top_k", json!(5), "actor_rollout_ref.rollout.top_k"),
+        ("seed", json!(1), "trainer.seed"),
+        ("n", json!(2), "at most 1"),
+        ("model", json!("gpt-4o"), "\"policy\" is served"),
+        ("messages", json!("x"), "must be a list"),
+        ("messages", json!([user(&"9".repeat(200))]), "data.max_prompt_length is 64"),
+    ] {
+        let mut body = messages(&[user("1")]);
+        body[field] = value.clone();
+        let (episode, _) = run(options(true), &[], move |desk| {
+            let message = ask(desk, &body).unwrap_err();
+            Err(Fault { trouble: Trouble::Raised, message, seconds: 0.0 })
+        });
+        let fault = episode.extra[FAULT].as_str().unwrap();
+        assert!(fault.contains(part), "{field}: {fault}");
+        assert_eq!((episode.end, episode.score, episode.prompt, episode.ids.len()), (End::Failed, None, vec![5, 6], 0));
+    }
+    let (episode, _) = run(options(true), &["1"], |desk| {
+        let mut body = messages(&[user("1")]);
+        (body["temperature"], body["top_p"], body["max_tokens"]) = (json!(1), json!(1.0), json!(4));
+        ask(desk, &body).unwrap();
+        right(0.0)
+    });
+    assert_eq!((episode.end, episode.score), (End::Done, Some(0.0)));
+}
+
+/// Whether the program notices that nothing fits any more or fails, what there is counts, where reward functions score it.
+#[test]
+fn the_end_of_the_response_is_no_failure_of_the_program() {
+    let go_on = |desk: &Desk| {
+        let mut list = vec![user("1")];
+        loop {
+            let answer =
+                ask(desk, &messages(&list)).map_err(|message| Fault { trouble: Trouble::Raised, message, seconds: 0.0 })?;
+            list.extend([answer["choices"][0]["message"].clone(), user("more")]);
+        }
+    };
+    let says = ["12345"; 30];
+    let (episode, turns) = run(options(false), &says, go_on);
+    assert_eq!((episode.end, episode.score, episode.extra.get(FAULT)), (End::ContextTooLong, None, None));
+    assert!(episode.ids.len() <= LONGEST && turns.len() > 2 && episode.sampled.last() == Some(&true));
+    let (episode, _) = run(options(true), &says, go_on);
+    assert!(episode.end == End::Failed && episode.extra[FAULT].as_str().unwrap().contains("data.max_response_length is 160"));
+    let mut bounded = options(false);
+    bounded.limits.max_assistant_turns = Some(2);
+    let (episode, turns) = run(bounded, &says, go_on);
+    assert_eq!((episode.end, turns.len()), (End::AssistantTurns, 2));
+}
+
+#[test]
+fn nothing_is_silently_worth_0() {
+    let none = || Ok(Verdict::default());
+    let (episode, _) = run(options(true), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
+    assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("returned no reward"));
+    let (episode, _) = run(options(false), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
+    assert_eq!((episode.end, episode.extra.get(FAULT)), (End::Done, None));
+    let (episode, _) = run(options(true), &[], move |_| right(1.0));
+    assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("got no answer of the model"));
+    // A program that asks again and again what is refused is ended.
+    let (episode, _) = run(options(true), &[], move |desk| {
+        while desk.ask(Api::Chat, b"{}".to_vec()).is_some() {}
+        none()
+    });
+    assert!(episode.extra[FAULT].as_str().unwrap().contains("was refused 100 times"));
+}
+
+/// A program of a Python file, with nothing to ask: its end is heard, whatever it is.
+#[test]
+fn programs_of_python_files_end() {
+    let file = File::new(
+        "import os, time\n\
+         async def run(row, api_key, **others):\n    \
+             if row['do'] == 'hang': time.sleep(60)\n    \
+             if row['do'] == 'die': os._exit(3)\n    \
+             if row['do'] == 'raise': raise ValueError('no')\n    \
+             assert os.environ['OPENAI_API_KEY'] == api_key == 'k' and others['base_url'] == os.environ['OPENAI_BASE_URL']\n    \
+             return {'reward': row['do'], 'left': [1]}\n\
+         def wants(row, other): pass\n",
+    );
+    let setup =
+        |name: &str| Setup { program: Some(ProgramFunction { path: file.path(), name: name.to_owned() }), ..Setup::default() };
+    let start = |name: &str| Host::start(&setup(name), SessionOptions::default());
+    assert!(start("wants").err().unwrap().to_string().contains("wants the argument other"));
+    assert!(start("walk").err().unwrap().to_string().contains("has no walk"));
+    let host = start("run").unwrap();
+    assert!(host.offers().program);
+    for (what, part) in [
+        (json!(0.5), Ok(0.5)),
+        (json!("hang"), Err("agent.call_timeout without asking the model: it timed out after 0.5 s")),
+        (json!("die"), Err("its process ended with exit status 3")),
+        (json!("raise"), Err("ValueError: no (my_agent.py, line 5)")),
+        (json!("words"), Err("no number")),
+    ] {
+        let mut options = options(true);
+        options.limits.call_timeout = Duration::from_millis(500);
+        let row = Map::from_iter([("do".to_owned(), what.clone())]);
+        let program = PythonProgram::new(host.session(), row, "c".to_owned(), &options.limits);
+        let (inbox, desk) = Inbox::open();
+        let access = Access { base_url: "http://127.0.0.1:9/v1".to_owned(), api_key: "k".to_owned(), model: "m".to_owned() };
+        program.begin(access, &inbox, desk).unwrap();
+        let burnish::agent::program::News::Ended(ended) = inbox.next() else { panic!("it asks nothing") };
+        match (ended.unwrap(), part) {
+            (Ok(verdict), Ok(reward)) => assert_eq!((verdict.reward, &verdict.extra["left"]), (Some(reward), &json!([1]))),
+            (Err(fault), Err(part)) => assert!(fault.message.contains(part), "{what}: {}", fault.message),
+            (ended, _) => panic!("{what}: {ended:?}"),
+        }
+    }
+}
