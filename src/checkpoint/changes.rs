@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use serde_json::Value;
 
 use super::fates::ChangeEffect::{Free, Refused, Validation};
 use super::fates::{CheckpointPart, fate};
 use crate::config::Tree;
 use crate::config::compat::inline;
 use crate::config::diff::{Difference, diff};
+use crate::util::crc::IEEE;
 use crate::util::foreign;
 
 /// The file of the resolved configuration in a checkpoint.
@@ -56,6 +58,25 @@ pub fn check_changes(folder: &Path, now: &Tree, loaded: &[CheckpointPart]) -> Re
     }
     changes.lines.iter().for_each(|line| tracing::warn!("changed since the checkpoint: {line}"));
     Ok(changes)
+}
+
+/// A checksum of the settings whose change a resumed run notices, in hexadecimal. `settings` is a whole configuration.
+pub fn effective_crc(settings: &Value) -> String {
+    let mut crc = IEEE.of(&[]);
+    let mut open = vec![(String::new(), settings)];
+    while let Some((key, value)) = open.pop() {
+        if !key.is_empty() && matches!(fate(&key), Some(Free(_))) {
+            continue;
+        }
+        match value {
+            Value::Object(fields) if !fields.is_empty() => {
+                let below = |name: &String| if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                open.extend(fields.iter().map(|(name, value)| (below(name), value)));
+            }
+            value => crc = IEEE.extend(crc, format!("{key}={value}\n").as_bytes()),
+        }
+    }
+    format!("{crc:08x}")
 }
 
 /// Sorts the changes into those that are refused and those that take effect.

@@ -19,7 +19,7 @@ mod manifest;
 mod resume;
 
 pub use best::Best;
-pub use changes::{CONFIG_FILE, Changes, check_changes};
+pub use changes::{CONFIG_FILE, Changes, check_changes, effective_crc};
 pub use checkpoints::{Checkpoints, Listed, best, inside, refuse_inside, verify};
 pub use fates::{CheckpointPart, KL_COEF};
 pub use folder::{BEST_FILE, TRACKER_FILE, step_of};

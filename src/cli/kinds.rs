@@ -1,7 +1,7 @@
 //! The names that the registries of each kind of configuration know. A kind without any needs no line.
 
 use crate::config::{Choices, Kind};
-use crate::pipelines::{distill, dpo, rm, sft};
+use crate::pipelines::{distill, dpo, generate, rm, sft};
 use crate::trainer;
 use crate::util::choice::Choice;
 
@@ -14,6 +14,7 @@ const REGISTERED: &[Registered] = &[
     (Kind::Rm, rm::choices),
     (Kind::Dpo, dpo::choices),
     (Kind::Distill, distill::choices),
+    (Kind::Generation, generate::choices),
 ];
 
 /// Returns every name that a setting of this kind of configuration may hold.

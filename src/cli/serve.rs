@@ -43,6 +43,12 @@ pub struct ServeArgs {
     /// Temperature of requests that have none; 0 takes the likeliest token
     #[arg(long, default_value_t = 1.0)]
     temperature: f32,
+    /// Share of the probability (top_p) of requests that have none; 1 is all of it
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    top_p: f32,
+    /// Number of the likeliest tokens (top_k) of requests that have none; 0 is all of them
+    #[arg(long, value_name = "TOKENS", default_value_t = 0)]
+    top_k: usize,
     /// Length of answers to requests that have no max_tokens
     #[arg(long, value_name = "TOKENS", default_value = "1024")]
     max_tokens: NonZeroUsize,
@@ -89,6 +95,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
 fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
     ensure!(args.temperature >= 0.0 && args.temperature.is_finite(), "--temperature must be a number from 0");
+    ensure!(args.top_p > 0.0 && args.top_p <= 1.0, "--top-p must be above 0 and at most 1");
     let template = |file: &PathBuf| std::fs::read_to_string(file).with_context(|| format!("--chat-template {}", file.display()));
     let variables: Map<String, Value> =
         serde_json::from_str(&args.chat_template_kwargs).context("--chat-template-kwargs must be a JSON object")?;
@@ -108,6 +115,8 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
         limits: args.listen.limits(),
         sampling: Sampling {
             temperature: args.temperature,
+            top_p: args.top_p,
+            top_k: args.top_k,
             max_tokens: args.max_tokens.get(),
             logprobs: args.logprobs_mode,
             ..Sampling::PLAIN

@@ -9,6 +9,7 @@ pub(super) const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functio
 pub(super) const OPENED: &[(&str, &str)] = &[
     ("algorithm.adv_estimator", "algorithm.custom_adv_estimator.path"),
     ("actor_rollout_ref.rollout.agent.default_agent_loop", "actor_rollout_ref.rollout.agent.agent_loop_config_path"),
+    ("rollout.agent.default_agent_loop", "rollout.agent.agent_loop_config_path"),
 ];
 
 /// Every name that the registries of one kind of configuration know; by default none, and then no name is checked.

@@ -34,7 +34,7 @@ pub mod tokenizer;
 mod unfold;
 mod wanted;
 
-pub use agent_rows::{AgentRows, selected};
+pub use agent_rows::{AGENT_NAME, AgentRows, selected};
 pub use date::TemplateDate;
 pub use examples::{Document, SftExample};
 pub use literal::Literal;

@@ -186,6 +186,11 @@ impl Tokenizer {
         }
     }
 
+    /// The id of a token in the spelling of the vocabulary, if there is such a token.
+    pub fn token_id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
     /// Returns the ids of texts that are one token each.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ pub mod hub_names;
 pub mod memory_estimate;
 pub mod models;
 pub mod nonfinite;
+pub mod openai;
 pub mod optim_choices;
 mod pipeline;
 pub mod rank_device;

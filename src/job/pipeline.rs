@@ -68,6 +68,9 @@ pub trait Pipeline {
     /// A file cannot be written.
     fn save(&self, folder: &Path) -> Result<()>;
 
+    /// Called on all ranks once the checkpoint of `step`, which [`save`](Self::save) wrote, is complete.
+    fn saved(&mut self, _step: u64) {}
+
     /// The part of an optimizer's state that rank 0 asks for while it [saves](Self::save), on the other ranks.
     fn state_part(&self, part: &StatePart) -> Vec<f32>;
 

@@ -196,6 +196,7 @@ impl<P: Pipeline> Run<P> {
         let alive = || ranks.beat();
         ranks.lead(|| checkpoints.save(at.step, best, &alive, write).map(drop), |part| pipeline.state_part(part))?;
         self.saved = Some(self.at.step);
+        self.pipeline.saved(self.at.step);
         Ok(())
     }
 

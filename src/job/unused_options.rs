@@ -86,11 +86,20 @@ fn is_set(tree: &Tree, defaults: &Tree, key: &str) -> bool {
     written(tree, key) != default
 }
 
-/// Settings of rewards that nothing asks for, of a run or of responses in a file. `other_python`: there are functions in Python beside
-/// those of rewards.
-pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, other_python: bool) -> Vec<UnusedOption> {
+/// Whoever reads the settings of processes beside reward functions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Processes {
+    /// There is code in Python.
+    pub python: bool,
+    /// There are servers of tools.
+    pub servers: bool,
+}
+
+/// Settings of rewards that nothing asks for, of a run or of responses in a file. `others`: what there is beside reward functions.
+pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, others: Processes) -> Vec<UnusedOption> {
     let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");
-    let no_python = (no_file.0 && rewards.services().math_verify.is_none() && !other_python, "no function runs in Python");
+    let no_python = (no_file.0 && rewards.services().math_verify.is_none() && !others.python, "no function runs in Python");
+    let no_process = (no_python.0 && !others.servers, no_python.1);
     let no_remote = (keys.remote_url.is_none(), "reward_model.remote_url is null");
     let no_call = (no_python.0 && no_remote.0, "no reward function is asked outside this process");
     let no_value = (keys.reward.on_error != OnError::Value, "reward.on_error is another than value");
@@ -101,9 +110,9 @@ pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, other_python: bool) -> V
         (no_file, "custom_reward_function.reward_kwargs"),
         (prime, "reward_model.reward_manager"),
         (no_call, "reward.timeout"),
-        (no_python, "reward.start_timeout"),
+        (no_process, "reward.start_timeout"),
         (no_python, "reward.python"),
-        (no_python, "reward.pass_env"),
+        (no_process, "reward.pass_env"),
         (no_python, "reward.memory_limit_mb"),
         (no_python, "reward.cpu_limit"),
         (no_remote, "reward.remote_retries"),

@@ -8,14 +8,16 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::evaluate_conversations::{MESSAGES, are_settled, conversations, has_conversations};
+use crate::agent::Told;
 use crate::config::Loaded;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, Rows};
 use crate::data::{GROUND_TRUTH, RowNeeds, Table, Tokenizer, named_source, with_remedies};
 use crate::job::hub_names::{self, Weights};
 use crate::job::reward_plan::{RewardPlan, check_rows};
-use crate::job::unused_options::{UnusedOption, of_rewards, warn_of_unused};
-use crate::reward::{self, ResponseScore, ScoreInput};
+use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};
+use crate::reward::{self, Conversation, ResponseScore, ScoreInput};
 use crate::util::fs::{check_writable, write_atomic};
 use crate::util::interrupt::Interrupt;
 
@@ -41,9 +43,11 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     let tokenizer = tokenizer.transpose()?;
     let files = data.path.paths();
     let mut required = vec![data.response_key.as_str()];
-    required.extend(needs.data_source.then_some(data.data_source_key.as_str()));
-    required.extend(needs.ground_truth.then_some(data.reward_model_key.as_str()));
-    let some = [data.data_source_key.as_str(), data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info"];
+    // A conversation may have a score of its own, for which its row needs nothing.
+    let all_are_asked = !has_conversations(&files);
+    required.extend((needs.data_source && all_are_asked).then_some(data.data_source_key.as_str()));
+    required.extend((needs.ground_truth && all_are_asked).then_some(data.reward_model_key.as_str()));
+    let some = [data.data_source_key.as_str(), data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info", MESSAGES];
     let settings = [
         ("data.response_key", data.response_key.as_str()),
         ("data.data_source_key", &data.data_source_key),
@@ -59,23 +63,26 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     }
     let rows = rows.each(|_, row| Ok(row))?;
     // All rows are read before the first error is returned, so that the same file always gives the same error.
-    let answered: Vec<Result<Answered>> =
-        rows.par_iter().map(|row| Answered::read(row, config, needs, tokenizer.as_ref()).with_context(|| row.place())).collect();
+    let named = !rewards.asks_rules();
+    let read = |row| Answered::read(row, config, needs, named, tokenizer.as_ref());
+    let answered: Vec<Result<Answered>> = rows.par_iter().map(|row| read(row).with_context(|| row.place())).collect();
     let answered = answered.into_iter().collect::<Result<Vec<_>>>()?;
     if rewards.asks_rules() {
         let known =
             |(row, answered): (&Row, &Answered)| reward::find(answered.data_source).map(drop).with_context(|| row.place());
-        rows.iter().zip(&answered).try_for_each(known)?;
+        rows.iter().zip(&answered).filter(|(_, answered)| answered.is_asked()).try_for_each(known)?;
     }
-    let rewards = rewards.rewards(&answered.iter().map(|row| row.data_source).collect())?;
+    let sources = answered.iter().filter(|row| row.is_asked()).map(|row| row.data_source).collect();
+    let rewards = rewards.rewards(&sources)?;
     let failure = |(row, answered): (&Row, &Answered)| rewards.check(&answered.row()).err().map(|error| (row.place(), error));
-    check_rows(&rewards, rows.par_iter().zip(&answered).map(failure).collect())?;
+    let asked = rows.par_iter().zip(&answered).filter(|(_, answered)| answered.is_asked());
+    check_rows(&rewards, asked.map(failure).collect())?;
     let options: Vec<UnusedOption> = [
         (!needs.prompt_text, "data.tokenizer", "no reward function reads the prompt as text"),
         (!needs.prompt_text && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
     ]
     .into_iter()
-    .chain(of_rewards(&config.rewards(), &rewards, false))
+    .chain(of_rewards(&config.rewards(), &rewards, Processes::default()))
     .collect();
     warn_of_unused::<EvalConfig>(tree, &options)?;
     let places: Vec<(usize, usize)> =
@@ -168,12 +175,23 @@ struct Answered<'a> {
     prompt: &'a Value,
     prompt_text: String,
     responses: Vec<&'a str>,
+    /// The conversations that the responses are; empty for responses of one turn.
+    conversations: Vec<Told>,
 }
 
 impl<'a> Answered<'a> {
-    fn read(row: &'a Row, config: &EvalConfig, needs: RowNeeds, tokenizer: Option<&Tokenizer>) -> Result<Self> {
+    /// `named`: reward functions are named.
+    fn read(row: &'a Row, config: &EvalConfig, needs: RowNeeds, named: bool, tokenizer: Option<&Tokenizer>) -> Result<Self> {
         const NULL: &Value = &Value::Null;
         let data = &config.data;
+        let key = &data.response_key;
+        let responses = row.column(key)?;
+        let texts = responses.as_array().with_context(|| format!("column \"{key}\" must be a list of texts, not {responses}"))?;
+        let conversations = conversations(row, texts.len(), named)?;
+        let needs = match are_settled(&conversations) {
+            true => RowNeeds { data_source: false, ground_truth: false, ..needs },
+            false => needs,
+        };
         let source = row.values.get(&data.data_source_key).filter(|source| !source.is_null() || needs.data_source);
         let truth = row.values.get(&data.reward_model_key).and_then(|column| column.get("ground_truth"));
         let ground_truth = match needs.ground_truth {
@@ -182,9 +200,6 @@ impl<'a> Answered<'a> {
                 .with_context(|| format!("column \"{}\" has no ground_truth", data.reward_model_key))?,
             false => truth.unwrap_or(NULL),
         };
-        let key = &data.response_key;
-        let responses = row.column(key)?;
-        let texts = responses.as_array().with_context(|| format!("column \"{key}\" must be a list of texts, not {responses}"))?;
         if texts.is_empty() {
             bail!("column \"{key}\" has no responses");
         }
@@ -215,11 +230,18 @@ impl<'a> Answered<'a> {
             prompt,
             prompt_text,
             responses: texts.iter().enumerate().map(text).collect::<Result<_>>()?,
+            conversations,
         })
     }
 
+    /// True if reward functions are asked about a response of the row.
+    fn is_asked(&self) -> bool {
+        !are_settled(&self.conversations)
+    }
+
     fn input(&self, response: usize) -> ScoreInput<'_> {
-        ScoreInput { solution: self.responses[response], raw: self.responses[response], ..self.row() }
+        let conversation = self.conversations.get(response).map(|told| told as &dyn Conversation);
+        ScoreInput { solution: self.responses[response], raw: self.responses[response], conversation, ..self.row() }
     }
 
     /// The row as reward functions see it, without a response.

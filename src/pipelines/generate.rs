@@ -1,26 +1,35 @@
 //! `trainer generate`: generates responses to the prompts of a file. The output has the input's rows and the additional column
-//! `responses`.
+//! `responses`; where rows have tools, users or environments, a column `messages` too.
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::evaluate_conversations::MESSAGES;
+use super::generate_conversations::{Talks, Tally, TurnSampling, written};
 use super::generate_inputs::Inputs;
 use crate::config::Loaded;
 use crate::config::schema::GenerationConfig;
 use crate::data::{Table, Tokenizer, completes_stop};
+use crate::job::agents;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names::Weights;
 use crate::job::models::open_device;
 use crate::model::{CausalLm, Init};
-use crate::rollout::{Engine, GenerationRequest, Logprobs, TokenRules};
+use crate::rollout::{Engine, GenerationRequest, Logprobs, TokenRules, TurnSettings};
 use crate::tracking::Progress;
+use crate::util::choice::Choice;
 use crate::util::fs::check_writable;
 use crate::util::rng::Stream;
 
 /// The column of responses, which `trainer eval` reads.
 const RESPONSES: &str = "responses";
+
+/// Every name that a setting may hold.
+pub fn choices() -> Vec<Choice> {
+    agents::choices("rollout.agent.default_agent_loop", "rollout.multi_turn.format").collect()
+}
 
 /// A generation, set up from its configuration by [`Generation::new`].
 pub struct Generation {
@@ -31,6 +40,8 @@ pub struct Generation {
     /// The token ids of each row's prompt.
     prompts: Vec<Vec<u32>>,
     rules: Option<TokenRules>,
+    /// The conversations of the rows; `None` where every response is one turn.
+    talks: Option<Talks>,
     progress: Progress,
 }
 
@@ -40,9 +51,11 @@ impl Generation {
         let (data, rollout) = (&self.config.data, &self.config.rollout);
         let sampling = sampling(&rollout.sampling(), rollout.response_length, Logprobs::default());
         let mut engine = native_engine(&rollout.sampling());
-        let eos = self.tokenizer.stop_ids(rollout.ignore_eos, &rollout.stop_token_ids);
+        let of_format = self.talks.as_ref().map(|talks| talks.agents.stop_ids()).unwrap_or_default();
+        let eos = self.tokenizer.stop_ids(rollout.ignore_eos, &[rollout.stop_token_ids.as_slice(), &of_format].concat());
         let stops = |ids: &[u32]| completes_stop(&self.tokenizer, &rollout.stop, ids);
         let mut responses: Vec<Value> = Vec::with_capacity(self.prompts.len());
+        let (mut messages, mut tally): (Vec<Value>, _) = (Vec::new(), Tally::default());
         self.progress.start(0, self.prompts.len().div_ceil(data.batch_size) as u64);
         for (done, batch) in self.prompts.chunks(data.batch_size).enumerate() {
             let start = Instant::now();
@@ -61,16 +74,33 @@ impl Generation {
                 finished: None,
                 progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
             };
-            let generated = engine.generate(&self.model, &request)?;
-            let texts = generated.iter().map(|response| self.tokenizer.decode(&response.ids, true).map(Value::from));
+            let generated: Vec<Vec<u32>> = match &self.talks {
+                None => engine.generate(&self.model, &request)?.into_iter().map(|response| response.ids).collect(),
+                Some(talks) => {
+                    let GenerationRequest { eos, stops, rules, progress, .. } = request;
+                    let settings = TurnSettings { eos, stops, rules, progress, token: None };
+                    let how = TurnSampling { n: data.n_samples, seed, sampling, settings };
+                    let rows = &talks.prompts[first..first + batch.len()];
+                    let episodes = talks.lead(rows, &how, &mut engine, &self.model)?;
+                    messages.extend(episodes.chunks(data.n_samples).map(written).collect::<Result<Vec<_>>>()?);
+                    tally.add(&episodes);
+                    episodes.into_iter().map(|episode| episode.ids).collect()
+                }
+            };
+            let texts = generated.iter().map(|ids| self.tokenizer.decode(ids, true).map(Value::from));
             let texts = texts.collect::<Result<Vec<_>>>()?;
             responses.extend(texts.chunks(data.n_samples).map(|texts| Value::from(texts.to_vec())));
-            let tokens: usize = generated.iter().map(|response| response.ids.len()).sum();
+            let tokens: usize = generated.iter().map(Vec::len).sum();
             let length = tokens as f64 / generated.len() as f64;
             self.progress.update(done as u64 + 1, ("length", length), tokens as f64 / start.elapsed().as_secs_f64());
         }
         self.progress.finish();
-        self.table.write_with(data.output_path.as_path(), RESPONSES, &responses).context("data.output_path")?;
+        let mut columns = vec![(RESPONSES, responses.as_slice())];
+        if self.talks.is_some() {
+            columns.push((MESSAGES, &messages));
+            tally.tell();
+        }
+        self.table.write_columns(data.output_path.as_path(), &[], &columns).context("data.output_path")?;
         let each = if data.n_samples == 1 { "1 response".to_owned() } else { format!("{} responses", data.n_samples) };
         tracing::info!("{}: {} rows, {each} each", data.output_path, responses.len());
         Ok(())
@@ -81,10 +111,10 @@ impl Generation {
         let device = open_device(loaded.config.trainer.device)?;
         let inputs = Inputs::read(loaded, Weights::Loaded)?;
         inputs.memory().check_fits()?;
-        let Inputs { config, tokenizer, table, prompts, rules, .. } = inputs;
+        let Inputs { config, tokenizer, table, prompts, rules, talks, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         let model = CausalLm::load(config.model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
         let model = model.computing(config.model.dtype.is_bfloat16(config.trainer.device), false);
-        Ok(Self { config, model, tokenizer, table, prompts, rules, progress })
+        Ok(Self { config, model, tokenizer, table, prompts, rules, talks, progress })
     }
 }

@@ -22,7 +22,7 @@ pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     check_weights(model, Init::Pretrained, &inputs.decoder).context("model.path")?;
     let (prompts, batch) = (inputs.prompts.len(), data.batch_size);
     let files: Vec<_> = data.path.iter().cloned().collect();
-    let lines = [
+    let mut lines = vec![
         ("model", describe(model, &inputs.decoder, Init::Pretrained, None)),
         ("device", inputs.config.trainer.device.to_string()),
         ("tokenizer", format!("{}: {} tokens", inputs.tokenizer_folder(), inputs.tokenizer.vocab_size())),
@@ -39,5 +39,8 @@ pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
         ),
         ("output", data.output_path.to_string()),
     ];
+    if let Some(talks) = &inputs.talks {
+        lines.insert(lines.len() - 1, ("agents", talks.agents.describe()));
+    }
     Ok(report(&lines, &inputs.memory()))
 }

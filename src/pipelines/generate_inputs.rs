@@ -1,23 +1,33 @@
 //! The inputs of `trainer generate`: tokenizer, prompts, the table that gets the responses, and the model's configuration.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
 
+use super::evaluate_conversations::MESSAGES;
+use super::generate_conversations::Talks;
 use crate::config::Loaded;
 use crate::config::schema::{GenerationConfig, Location};
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
-use crate::data::{PromptText, Table, TemplateVariables, Tokenizer, Truncation, with_remedies};
+use crate::data::{
+    AGENT_NAME, Prompt, PromptOptions, PromptText, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation, load_prompts,
+    with_remedies,
+};
+use crate::job::agents::{AgentSettings, Agents, EndpointSettings, of_conversations, seen_by_own};
+use crate::job::generation::sampling;
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
 use crate::job::template_date;
 use crate::job::token_rules::token_rules;
-use crate::job::unused_options::{UnusedOption, warn_of_unused};
+use crate::job::unused_options::{Processes, UnusedOption, warn_of_unused};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
-use crate::rollout::TokenRules;
+use crate::rollout::{Logprobs, TokenRules};
+use crate::util::interrupt::Interrupt;
 
 /// Everything that a generation reads but the weights.
 pub struct Inputs {
@@ -28,6 +38,8 @@ pub struct Inputs {
     /// The token ids of each row's prompt.
     pub prompts: Vec<Vec<u32>>,
     pub rules: Option<TokenRules>,
+    /// The conversations of the rows; `None` where every response is one turn.
+    pub talks: Option<Talks>,
 }
 
 impl Inputs {
@@ -35,7 +47,28 @@ impl Inputs {
     pub fn read(mut loaded: Loaded<GenerationConfig>, weights: Weights) -> Result<Self> {
         hub_names::find(&mut loaded, weights)?;
         let config = loaded.config;
-        warn_of_unused::<GenerationConfig>(&loaded.tree, &unused_options(&config))?;
+        let rollout = &config.rollout;
+        // What scores the responses is not known here: the reward of an environment is kept.
+        let keys = rollout.conversations();
+        let seen = || json!({"data": config.data, "actor_rollout_ref": {"model": config.model, "rollout": rollout}});
+        let settings = AgentSettings {
+            keys,
+            process: config.reward.process(),
+            prompt_length: rollout.prompt_length,
+            response_length: rollout.response_length,
+            max_model_len: rollout.max_model_len,
+            scores_by_rule: true,
+            seen_by_own: seen_by_own(&keys, (rollout.prompt_length, rollout.response_length), seen),
+            endpoint: EndpointSettings {
+                sampling: sampling(&rollout.sampling(), rollout.response_length, Logprobs::default()),
+                variables: config.data.apply_chat_template_kwargs.clone().into_iter().collect(),
+                ignore_eos: rollout.ignore_eos,
+                stop_token_ids: rollout.stop_token_ids.clone(),
+            },
+        };
+        let mut agents = Agents::start(&settings, &Interrupt::default())?;
+        let processes = agents.as_ref().map(Agents::processes).unwrap_or_default();
+        warn_of_unused::<GenerationConfig>(&loaded.tree, &unused_options(&config, processes))?;
         let model = &config.model;
         let folder = model.tokenizer_path.as_ref().unwrap_or(&model.path);
         let tokenizer = Tokenizer::load_with_template(folder.as_path(), model.custom_chat_template.as_deref())
@@ -48,13 +81,28 @@ impl Inputs {
             let known = tokenizer.vocab_size();
             ensure!((*id as usize) < known, "rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}");
         }
-        let prompts = prompts(&files, &tokenizer, &config).context("data.path")?;
+        let conversations = match &agents {
+            Some(agents) => Some(conversations(&files, &tokenizer, &config, agents).context("data.path")?),
+            None => None,
+        };
+        let prompts = match &conversations {
+            Some(conversations) => conversations.iter().map(|prompt| prompt.ids.clone()).collect(),
+            None => prompts(&files, &tokenizer, &config).context("data.path")?,
+        };
         template_date::note(tokenizer.date(), &mut loaded.tree);
         let table = Table::read(&files).context("data.path")?;
-        let decoder = HfConfig::read(model.path.as_path()).and_then(|hf| hf.decoder()).context("model.path")?;
+        warn_of_columns(&table, &config, agents.is_some())?;
+        let hf = HfConfig::read(model.path.as_path()).context("model.path")?;
+        let decoder = hf.decoder().context("model.path")?;
+        if let (Some(agents), Some(prompts)) = (&mut agents, &conversations) {
+            let model_type = hf.json.get("model_type").and_then(|name| name.as_str()).unwrap_or_default();
+            agents.write_with(&tokenizer, chat_kwargs(&config), (model_type, decoder.max_position_embeddings))?;
+            agents.check(prompts.iter())?;
+        }
         let keys = config.rollout.token_rules();
         let rules = token_rules(&keys, "rollout", &loaded.tree, &tokenizer, decoder.vocab_size)?;
-        let inputs = Self { config, decoder, tokenizer, table, prompts, rules };
+        let talks = agents.zip(conversations).map(|(agents, prompts)| Talks { agents, prompts });
+        let inputs = Self { config, decoder, tokenizer, table, prompts, rules, talks };
         let (longest, shorten) = match inputs.config.rollout.max_model_len {
             Some(longest) => (longest, "rollout.max_model_len"),
             None => (
@@ -72,14 +120,18 @@ impl Inputs {
         self.config.model.tokenizer_path.as_ref().unwrap_or(&self.config.model.path)
     }
 
-    /// The number of tokens of the longest prompt.
+    /// The number of tokens of the longest prompt. One that an environment writes may have as many as are kept.
     pub fn longest_prompt(&self) -> usize {
+        let agent = &self.config.rollout.agent;
+        if self.talks.is_some() && (agent.environment.path.is_some() || agent.agent_func_path.is_some()) {
+            return self.config.rollout.prompt_length;
+        }
         self.prompts.iter().map(Vec::len).max().unwrap_or(0)
     }
 
     /// The memory that the generation takes.
     pub fn memory(&self) -> MemoryEstimate {
-        let GenerationConfig { data, rollout, model, trainer } = &self.config;
+        let GenerationConfig { data, rollout, model, trainer, .. } = &self.config;
         let lengths = (self.longest_prompt(), rollout.response_length);
         let side_by_side = data.batch_size.min(self.prompts.len()).saturating_mul(data.n_samples);
         let slots = rollout.max_num_seqs.min(side_by_side);
@@ -92,7 +144,7 @@ impl Inputs {
 }
 
 /// The settings that have no effect in some configurations.
-fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
+fn unused_options(config: &GenerationConfig, processes: Processes) -> Vec<UnusedOption> {
     let rollout = &config.rollout;
     let why = match rollout.do_sample {
         true => "rollout.temperature=0 takes the likeliest token",
@@ -100,20 +152,93 @@ fn unused_options(config: &GenerationConfig) -> [UnusedOption; 6] {
     };
     let greedy = !rollout.do_sample || rollout.temperature == 0.0;
     let never_stops = rollout.ignore_eos && rollout.stop.is_empty() && rollout.stop_token_ids.is_empty();
-    [
+    let no_python = "there are no tools, users or environments in Python";
+    let (no_process, no_python) = ((!processes.python && !processes.servers, no_python), (!processes.python, no_python));
+    let of_processes = [
+        (no_process, "reward.start_timeout"),
+        (no_python, "reward.python"),
+        (no_process, "reward.pass_env"),
+        (no_python, "reward.cpu_limit"),
+    ];
+    let own = [
         (!rollout.do_sample, "rollout.temperature", why),
         (greedy, "rollout.top_k", why),
         (greedy, "rollout.top_p", why),
         (greedy, "rollout.min_p", why),
         (greedy, "trainer.seed", why),
         (never_stops, "rollout.min_tokens", "rollout.ignore_eos is true, and nothing else stops a response"),
-    ]
+    ];
+    let of_agents = of_conversations(&rollout.conversations()).into_iter();
+    // Their keys are those of training.
+    let of_agents = of_agents.filter_map(|(unused, key, why)| Some((unused, key.strip_prefix("actor_rollout_ref.")?, why)));
+    own.into_iter().chain(of_processes.map(|((unused, why), key)| (unused, key, why))).chain(of_agents).collect()
+}
+
+fn chat_kwargs(config: &GenerationConfig) -> TemplateVariables {
+    config.data.apply_chat_template_kwargs.clone().into_iter().collect()
+}
+
+/// The rows that begin conversations.
+fn conversations(
+    files: &[PathBuf],
+    tokenizer: &Tokenizer,
+    config: &GenerationConfig,
+    agents: &Agents,
+) -> Result<Vec<Arc<Prompt>>> {
+    let columns = config.rollout.conversations().read_columns();
+    let options = PromptOptions {
+        prompt_key: config.data.prompt_key.clone(),
+        reward_fn_key: "data_source".to_owned(),
+        max_prompt_length: usize::MAX,
+        truncation: Truncation::Error,
+        filter_overlong_prompts: false,
+        needs: RowNeeds { data_source: false, ground_truth: false, columns, prompt_text: false },
+        chat_kwargs: chat_kwargs(config),
+        agents: agents.rows()?,
+    };
+    let prompts = load_prompts(files, tokenizer, &options)?.into_iter();
+    let cut = |prompt: Prompt| Ok(Prompt { ids: shortened(&prompt.ids, config, || prompt.place())?, ..prompt }.into());
+    prompts.map(cut).collect()
+}
+
+/// Says what happens to columns that concern conversations.
+///
+/// # Errors
+/// A column of prompts that the conversations would replace.
+fn warn_of_columns(table: &Table, config: &GenerationConfig, has_agents: bool) -> Result<()> {
+    let has = |name: &str| table.names().any(|column| column == name);
+    ensure!(
+        !has_agents || config.data.prompt_key != MESSAGES,
+        "data.prompt_key={MESSAGES}: conversations are written to a column of this name; rename the column of the prompts"
+    );
+    if has_agents && has(MESSAGES) {
+        tracing::warn!("data.path: the column \"{MESSAGES}\" is replaced by that of the conversations");
+    }
+    if !has_agents && has(AGENT_NAME) {
+        tracing::warn!(
+            "data.path: the column \"{AGENT_NAME}\" has no effect: every response is one turn, because neither tools nor users nor \
+             environments are set (rollout.multi_turn, rollout.agent)"
+        );
+    }
+    Ok(())
+}
+
+/// A prompt of at most `rollout.prompt_length` tokens.
+fn shortened(ids: &[u32], config: &GenerationConfig, place: impl Fn() -> String) -> Result<Vec<u32>> {
+    let max = config.rollout.prompt_length;
+    Truncation::from(config.data.truncation).apply(ids, max).with_context(|| {
+        format!(
+            "{}: the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
+             data.truncation=left, right or middle",
+            place(),
+            ids.len()
+        )
+    })
 }
 
 /// The token ids of every row's prompt.
 fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
-    let (data, max) = (&config.data, config.rollout.prompt_length);
-    let chat_kwargs: TemplateVariables = data.apply_chat_template_kwargs.clone().into_iter().collect();
+    let (data, chat_kwargs) = (&config.data, chat_kwargs(config));
     let rows = Rows::read(files, &[&data.prompt_key], MEDIA_COLUMNS);
     let rows = rows.map_err(|error| with_remedies(error, &[("data.prompt_key", &data.prompt_key)]))?;
     if rows.is_empty() {
@@ -126,16 +251,6 @@ fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) 
     };
     let prompts = rows.each(read)?;
     warn_of_ends(tokenizer, prompts.iter().filter(|(_, is_plain)| *is_plain).map(|(ids, _)| ids.as_slice()));
-    let truncation = Truncation::from(data.truncation);
-    let cut = |(index, (ids, _)): (usize, &(Vec<u32>, bool))| {
-        truncation.apply(ids, max).with_context(|| {
-            format!(
-                "{}: the prompt has {} tokens, more than rollout.prompt_length={max}; raise it, or shorten such prompts with \
-                 data.truncation=left, right or middle",
-                rows.place(index),
-                ids.len()
-            )
-        })
-    };
+    let cut = |(index, (ids, _)): (usize, &(Vec<u32>, bool))| shortened(ids, config, || rows.place(index));
     prompts.iter().enumerate().map(cut).collect()
 }

@@ -3,10 +3,12 @@
 pub mod distill;
 pub mod dpo;
 pub mod evaluate;
+mod evaluate_conversations;
 pub mod export;
 pub mod export_card;
 mod export_curve;
 pub mod generate;
+mod generate_conversations;
 pub mod generate_dry_run;
 mod generate_inputs;
 pub mod rm;

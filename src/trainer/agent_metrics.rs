@@ -4,8 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::batch::Batch;
 use super::metrics::spread;
+use crate::agent::loops::BRANCHES;
 use crate::agent::{CallRecord, End, Episode, Trouble};
 use crate::tracking::Metrics;
 
@@ -14,11 +17,12 @@ const MOST_TOOLS: usize = 64;
 
 /// Adds the metrics of the conversations of a batch.
 ///
-/// Per conversation: `tool_call_counts/*`, `agent/unreadable_calls` and `agent/dropped_calls` (mean numbers), `agent/end/NAME` (the share that
-/// ended so), `tools/call_frequency` (calls). Per call: `tools/failure_frequency` (the share without an answer of the tool; 0 without calls),
-/// `tools/cut_frequency` (the share whose answer was cut). `tools/trouble/NAME` and `tools/TOOL/calls` are numbers of calls of the step,
-/// `tools/TOOL/failure_rate` is the share of a tool's, `agent/context_ratio` the share of response tokens that the model did not sample. Names
-/// that are no tool have no metrics of their own.
+/// Per conversation: `tool_call_counts/*`, `agent/unreadable_calls`, `agent/dropped_calls` and, where programs lead,
+/// `agent/branches_dropped` (mean numbers), `agent/end/NAME` (the share that ended so), `tools/call_frequency` (calls). Per call:
+/// `tools/failure_frequency` (the share without an answer of the tool; 0 without calls), `tools/cut_frequency` (the share whose
+/// answer was cut). `tools/trouble/NAME` and `tools/TOOL/calls` are numbers of calls of the step, `tools/TOOL/failure_rate` is
+/// the share of a tool's, `agent/context_ratio` the share of response tokens that the model did not sample. Names that are no
+/// tool have no metrics of their own.
 pub fn of_batch(batch: &Batch, metrics: &mut Metrics) {
     let episodes: Vec<(usize, &Episode)> =
         batch.episodes.iter().enumerate().filter_map(|(i, episode)| Some((i, episode.as_deref()?))).collect();
@@ -34,6 +38,10 @@ pub fn of_batch(batch: &Batch, metrics: &mut Metrics) {
     }
     metrics.set("agent/unreadable_calls", mean(&|episode| episode.unreadable_calls as f64));
     metrics.set("agent/dropped_calls", mean(&|episode| episode.dropped_calls as f64));
+    let branches = |episode: &Episode| episode.extra.get(BRANCHES).and_then(Value::as_f64);
+    if episodes.iter().any(|(_, episode)| branches(episode).is_some()) {
+        metrics.set("agent/branches_dropped", mean(&|episode| branches(episode).unwrap_or(0.0)));
+    }
     let context = each(&|episode| episode.sampled.iter().filter(|sampled| !**sampled).count() as f64);
     let tokens = each(&|episode| episode.ids.len() as f64);
     metrics.set("agent/context_ratio", context.iter().sum::<f64>() / tokens.iter().sum::<f64>().max(1.0));

@@ -49,12 +49,14 @@ pub fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
 /// True if the old policy's log-probabilities need a pass of their own. With a single update per step that policy is the one
 /// being
 /// updated: every ratio is exactly 1, and what generation reported, with the same weights, is what a KL term in the rewards needs,
-/// as long as both divide the logits by the same temperature (greedy responses are reported at 1) and compute in float32 (in
-/// bfloat16 they differ by too much). In bypass mode the policy that generated stands for the old one.
+/// as long as both divide the logits by the same temperature (greedy responses are reported at 1; loops of the user's own may sample
+/// a turn at another) and compute in float32 (in bfloat16 they differ by too much). In bypass mode the policy that generated stands
+/// for the old one.
 pub fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
     let rollout = &config.actor_rollout_ref.rollout;
     let exact = !config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);
-    let reported = exact && (rollout.do_sample || rollout.temperature == 1.0);
+    let one_temperature = rollout.agent.agent_loop_config_path.is_none();
+    let reported = exact && one_temperature && (rollout.do_sample || rollout.temperature == 1.0);
     let read = !plan.on_policy() || config.algorithm.use_kl_in_reward && !reported || corrections.correction.is_some();
     read && !corrections.bypass || reads_sum_pi_squared(config) || rollout.calculate_log_probs
 }

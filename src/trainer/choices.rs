@@ -1,8 +1,8 @@
 //! The names that the registries of reinforcement learning give to keys of the configuration, and the facts of each entry.
 
-use crate::agent::calls::FORMATS;
 use crate::algorithm::{advantage, aggregate, kl, pf_ppo, policy_loss};
-use crate::config::schema::{ADV_ESTIMATOR, AGENT_LOOPS, DEFAULT_AGENT_LOOP, FORMAT, LOSS_MODE, REMOTE};
+use crate::config::schema::{ADV_ESTIMATOR, DEFAULT_AGENT_LOOP, FORMAT, LOSS_MODE, REMOTE};
+use crate::job::agents;
 use crate::job::optim_choices::optim_choices;
 use crate::reward;
 use crate::tracking;
@@ -13,7 +13,6 @@ pub fn choices() -> Vec<Choice> {
     let plain = |key, names: Vec<&'static str>| names.into_iter().map(move |name| Choice::plain(key, name));
     let kl = |key| kl::names().into_iter().map(move |name| Choice::plain(key, name));
     let functions = [reward::function_names(), vec![REMOTE]].concat();
-    let formats = [vec!["auto"], FORMATS.iter().map(|format| format.name).collect()].concat();
     advantage::choices(ADV_ESTIMATOR)
         .chain(policy_loss::choices(LOSS_MODE))
         .chain(policy_loss::dpo_loss_types())
@@ -25,8 +24,7 @@ pub fn choices() -> Vec<Choice> {
         .chain(plain("critic.loss_agg_mode", aggregate::names()))
         .chain(optim_choices!("critic.optim"))
         .chain(plain("reward_model.reward_functions", functions))
-        .chain(plain(DEFAULT_AGENT_LOOP, AGENT_LOOPS.to_vec()))
-        .chain(plain(FORMAT, formats))
+        .chain(agents::choices(DEFAULT_AGENT_LOOP, FORMAT))
         .chain(tracking::choices())
         .collect()
 }

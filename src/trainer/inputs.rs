@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use rayon::prelude::*;
+use serde_json::json;
 
 use super::estimator::RunEstimator;
 use super::post_processing;
@@ -12,7 +13,8 @@ use crate::config::plan::MOST_TOKENS;
 use crate::config::schema::ModelConfig;
 use crate::config::{BatchPlan, PpoConfig, Tree};
 use crate::data::{AgentRows, Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
-use crate::job::agents::Agents;
+use crate::job::agents::{AgentSettings, Agents, EndpointSettings, seen_by_own};
+use crate::job::generation::sampling;
 use crate::job::models::check_model;
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::template_date::dated;
@@ -50,9 +52,29 @@ impl Inputs {
     pub fn read(config: &PpoConfig, tree: &Tree, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
         let mut rewards = RewardPlan::start(config.rewards(), interrupt)?;
-        let mut agents = Agents::start(config, rewards.asks_rules(), interrupt)?;
-        // Environments get every column of their row.
-        rewards.needs.columns |= config.actor_rollout_ref.rollout.agent.environment.path.is_some();
+        let (rollout, data) = (&config.actor_rollout_ref.rollout, &config.data);
+        let keys = rollout.conversations();
+        let seen = || {
+            let PpoConfig { data, actor_rollout_ref, algorithm, trainer, .. } = config;
+            json!({"data": data, "actor_rollout_ref": actor_rollout_ref, "algorithm": algorithm, "trainer": trainer})
+        };
+        let settings = AgentSettings {
+            keys,
+            process: config.reward.process(),
+            prompt_length: data.max_prompt_length,
+            response_length: data.max_response_length,
+            max_model_len: rollout.max_model_len,
+            scores_by_rule: rewards.asks_rules(),
+            seen_by_own: seen_by_own(&keys, (data.max_prompt_length, data.max_response_length), seen),
+            endpoint: EndpointSettings {
+                sampling: sampling(&rollout.sampling(), data.max_response_length, rollout.logprobs_mode.into()),
+                variables: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+                ignore_eos: rollout.ignore_eos,
+                stop_token_ids: rollout.stop_token_ids.clone(),
+            },
+        };
+        let mut agents = Agents::start(&settings, interrupt)?;
+        rewards.needs.columns |= keys.read_columns();
         if agents.as_ref().is_some_and(Agents::scores_by_default) {
             rewards.needs = RowNeeds { data_source: false, ground_truth: false, ..rewards.needs };
         }

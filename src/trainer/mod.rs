@@ -30,7 +30,6 @@ mod teacher;
 mod timing;
 mod trl_metrics;
 mod turn_rewards;
-pub mod unused_agent_options;
 pub mod unused_options;
 pub mod unused_training_options;
 
@@ -201,6 +200,10 @@ impl Pipeline for Trainer {
 
     fn save(&self, folder: &Path) -> Result<()> {
         self.learning.save(folder, self.sampling.tokenizer.files())
+    }
+
+    fn saved(&mut self, step: u64) {
+        self.sampling.saved(self.learning.policy(), step);
     }
 
     fn state_part(&self, part: &StatePart) -> Vec<f32> {

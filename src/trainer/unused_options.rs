@@ -4,13 +4,13 @@ use anyhow::Result;
 
 use super::inputs::Inputs;
 use super::sampling::reward_model::judges_steps;
-use super::unused_agent_options::of_conversations;
 use super::unused_training_options::of_run;
 use super::{algorithms, choices};
 use crate::algorithm::policy_loss;
 use crate::config::schema::{ADV_ESTIMATOR, BypassLossType, KlControllerKind, LOSS_MODE, NumberOrText, PpoConfig, RewardManager};
 use crate::config::{Tree, Value};
 use crate::job::adapter;
+use crate::job::agents::{Agents, of_conversations};
 use crate::job::division::Division;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
 use crate::util::choice::{Choice, Need};
@@ -31,15 +31,17 @@ pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Divisio
     let is_own = config.algorithm.custom_adv_estimator.path.is_some();
     let of_estimators = named(ADV_ESTIMATOR, estimator, "the advantage estimator does not read it");
     let of_estimators = of_estimators.filter(|(key, _)| !is_own || Need::Components.reads().contains(key));
+    let mut processes = inputs.agents.as_ref().map(Agents::processes).unwrap_or_default();
+    processes.python |= is_own || config.algorithm.post_processing.path.is_some();
     let model = adapter::unused_options(&config.actor_rollout_ref.model.lora());
     let critic = config.has_critic().then(|| adapter::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
     let options: Vec<UnusedOption> = others(config)
         .into_iter()
         .chain(of_run(config, inputs, division)?)
-        .chain(of_conversations(config))
+        .chain(of_conversations(&config.actor_rollout_ref.rollout.conversations()))
         .chain(of_lora)
-        .chain(of_rewards(&config.rewards(), &inputs.rewards, is_own || config.algorithm.post_processing.path.is_some()))
+        .chain(of_rewards(&config.rewards(), &inputs.rewards, processes))
         .filter(|(unused, ..)| *unused)
         .collect();
     let of_critic: Vec<String> = match config.has_critic() {

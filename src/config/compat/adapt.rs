@@ -46,8 +46,9 @@ const MODULES: &[(&str, &[&str])] = &[
     ("linear_fc1_up", &["up_proj"]),
 ];
 
-/// The side on which a tool's answer is cut.
-const TRUNCATE_SIDE: &str = "actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side";
+/// The side on which a tool's answer is cut, in training and in generation.
+const TRUNCATE_SIDES: [&str; 2] =
+    ["actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side", "rollout.multi_turn.tool_response_truncate_side"];
 /// The first edition with the sides of today.
 const SIDES_OF_TODAY: &str = "2026-08";
 
@@ -141,7 +142,8 @@ impl<'a> Verl<'a> {
     /// is right today, and the other way round (verl#6313). Returns the value that was written, for the notes.
     pub fn choose_side(&self, root: &mut Node) -> Option<Ignored> {
         let is_older = self.preset.borrow().as_ref().is_some_and(|(_, edition)| EDITIONS[*edition] < SIDES_OF_TODAY);
-        let node = root.get_mut(TRUNCATE_SIDE).filter(|_| is_older)?;
+        let key = TRUNCATE_SIDES.into_iter().find(|key| root.get(key).is_some()).filter(|_| is_older)?;
+        let node = root.get_mut(key)?;
         let today = match &node.value {
             Value::Text(side) if side == "left" => "right",
             Value::Text(side) if side == "right" => "left",
@@ -149,7 +151,7 @@ impl<'a> Verl<'a> {
         };
         let written = std::mem::replace(&mut node.value, Value::Text(today.into()));
         let reason = "verl before 0.8 calls left what is right since then, and the other way round; that is what counts here";
-        Some(Ignored { key: TRUNCATE_SIDE.into(), value: inline(&written), reason })
+        Some(Ignored { key: key.into(), value: inline(&written), reason })
     }
 
     /// Adds the built-in default of every setting that no file sets. A setting that an override deleted is a problem.

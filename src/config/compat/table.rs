@@ -36,8 +36,8 @@ const OWN_SEED: &str = "trainer.seed is the seed";
 const GENERATION_READS: &str = "generation reads model.path, rollout and its own data alone";
 const NATIVE: &str = "the native engine generates, with the trained weights themselves";
 const NO_ACTIVATIONS: &str = "activations are kept on the device";
+const QWEN_IS_HERMES: &str = "it is SGLang's name for the calls of Qwen 2.5, which are those of hermes";
 const AGENT_LOOP: &str = "a conversation is led by the loop that rollout.agent.default_agent_loop or the row names";
-const GENERATES_ONE_TURN: &str = "trainer generate writes responses of one turn, without tools";
 const KEEPS_IDS: &str =
     "nothing is rendered again: the ids that were sampled stay, and what is appended is the difference of two renderings";
 const NO_ASYNC: &str = "generation and training take turns";
@@ -235,6 +235,19 @@ macro_rules! engine {
             ),
             (concat!($at, "sglang_engine_mode"), Ignored(NATIVE)),
             (concat!($at, "server.**"), Ignored(NATIVE)),
+            // Conversations.
+            (concat!($at, "agent.custom_async_server.path"), Refused(NATIVE)),
+            (concat!($at, "agent.custom_async_server.**"), Ignored(NATIVE)),
+            (
+                concat!($at, "agent.num_workers"),
+                Ignored("one process leads all conversations, and each has its own for Python"),
+            ),
+            (concat!($at, "agent.agent_loop_manager_class"), Refused(AGENT_LOOP)),
+            (concat!($at, "multi_turn.max_turns"), Renamed(concat!($at, "multi_turn.max_assistant_turns"))),
+            (concat!($at, "multi_turn.completion_callback"), Refused(AGENT_LOOP)),
+            (concat!($at, "multi_turn.use_inference_chat_template"), Ignored(KEEPS_IDS)),
+            (concat!($at, "multi_turn.tokenization_sanity_check_mode"), Ignored(KEEPS_IDS)),
+            (concat!($at, "multi_turn.num_repeat_rollouts"), Ignored("rollout.n alone counts the responses")),
             (concat!($at, "chat_scheduler.**"), Refused(AGENT_LOOP)),
         ]
     };
@@ -288,19 +301,6 @@ pub(super) const RL: &[(&str, Fate)] = &[
     ("actor_rollout_ref.*.rollout_n", Ignored("actor_rollout_ref.rollout.n alone counts the responses")),
     ("actor_rollout_ref.actor.sum_pi_squared_checkpointing", Ignored("the head always works in chunks of tokens")),
     ("model_engine", Ignored("it chooses a training framework")),
-    // Conversations.
-    ("actor_rollout_ref.rollout.agent.custom_async_server.path", Refused(NATIVE)),
-    ("actor_rollout_ref.rollout.agent.custom_async_server.**", Ignored(NATIVE)),
-    (
-        "actor_rollout_ref.rollout.agent.num_workers",
-        Ignored("one process leads all conversations, and each has its own for Python"),
-    ),
-    ("actor_rollout_ref.rollout.agent.agent_loop_manager_class", Refused(AGENT_LOOP)),
-    ("actor_rollout_ref.rollout.multi_turn.max_turns", Renamed("actor_rollout_ref.rollout.multi_turn.max_assistant_turns")),
-    ("actor_rollout_ref.rollout.multi_turn.completion_callback", Refused(AGENT_LOOP)),
-    ("actor_rollout_ref.rollout.multi_turn.use_inference_chat_template", Ignored(KEEPS_IDS)),
-    ("actor_rollout_ref.rollout.multi_turn.tokenization_sanity_check_mode", Ignored(KEEPS_IDS)),
-    ("actor_rollout_ref.rollout.multi_turn.num_repeat_rollouts", Ignored("rollout.n alone counts the responses")),
     // Data.
     (
         "data.custom_cls.path",
@@ -441,6 +441,8 @@ pub(super) const GENERATION: &[(&str, Fate)] = &[
     ("data.max_prompt_length", Renamed("rollout.prompt_length")),
     ("data.max_response_length", Renamed("rollout.response_length")),
     ("data.tokenizer", Renamed("model.tokenizer_path")),
+    ("data.tool_config_path", Renamed("rollout.multi_turn.tool_config_path")),
+    ("data.function_tool_path", Renamed("rollout.multi_turn.function_tool_path")),
     ("data.**", Unread(GENERATION_READS)),
     ("trainer.**", Unread(GENERATION_READS)),
     ("actor_rollout_ref.**", Ignored(GENERATION_READS)),
@@ -449,13 +451,9 @@ pub(super) const GENERATION: &[(&str, Fate)] = &[
     ("algorithm.**", Ignored(GENERATION_READS)),
     ("reward_model.**", Ignored(GENERATION_READS)),
     ("custom_reward_function.**", Ignored(GENERATION_READS)),
+    ("reward.**", Unread(GENERATION_READS)),
     ("rollout.n", Ignored("data.n_samples counts the responses")),
     ("rollout.val_kwargs.**", Ignored(GENERATION_READS)),
-    ("rollout.multi_turn.enable", Refused(GENERATES_ONE_TURN)),
-    ("rollout.multi_turn.**", Ignored(GENERATES_ONE_TURN)),
-    ("rollout.agent.agent_loop_config_path", Refused(GENERATES_ONE_TURN)),
-    ("rollout.agent.default_agent_loop", Refused(GENERATES_ONE_TURN)),
-    ("rollout.agent.**", Ignored(GENERATES_ONE_TURN)),
     ("rollout.calculate_log_probs", Ignored("generation writes texts")),
     ("rollout.logprobs_mode", Ignored("generation writes texts")),
     ("rollout.log_prob_*", Ignored("generation writes texts")),
@@ -469,10 +467,6 @@ pub const VALUES: &[(&str, &[&str], &str, &str)] = &[
         "file",
         "there is no such tracker; `trainer report` shows responses token by token",
     ),
-    (
-        "actor_rollout_ref.rollout.multi_turn.format",
-        &["qwen", "qwen25"],
-        "hermes",
-        "it is SGLang's name for the calls of Qwen 2.5, which are those of hermes",
-    ),
+    ("actor_rollout_ref.rollout.multi_turn.format", &["qwen", "qwen25"], "hermes", QWEN_IS_HERMES),
+    ("rollout.multi_turn.format", &["qwen", "qwen25"], "hermes", QWEN_IS_HERMES),
 ];

@@ -17,8 +17,11 @@ const ENVIRONMENT: &str = "environment_agent";
 /// The loop with an environment of texts.
 const TEXT_ENVIRONMENT: &str = "text_environment_agent";
 
+/// The loop of a program that asks the model itself.
+const SERVER: &str = "server_agent";
+
 /// The loops that are built in.
-pub const AGENT_LOOPS: [&str; 4] = [SINGLE_TURN, TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT];
+pub const AGENT_LOOPS: [&str; 5] = [SINGLE_TURN, TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER];
 
 /// The loops, and what they read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +37,7 @@ pub struct AgentConfig {
     pub environment: EnvironmentConfig,
     pub max_tool_calling_iterations: Option<usize>,
     pub agent_func_path: Option<Location>,
+    pub server: ServerConfig,
     pub ignore_calls_in_thinking: bool,
     pub tell_unreadable_calls: bool,
     pub neutralise_control_tokens: bool,
@@ -47,9 +51,20 @@ pub struct EnvironmentConfig {
     pub name: Option<String>,
 }
 
+/// A function that leads conversations itself, by requests to the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    pub path: Option<Location>,
+    pub name: String,
+    pub scores: Option<bool>,
+}
+
 /// The settings of conversations.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentKeys<'a> {
+    /// The dotted key of the group that holds them: that of training, or of `trainer generate`.
+    pub group: &'static str,
     pub multi_turn: &'a MultiTurnConfig,
     pub agent: &'a AgentConfig,
 }
@@ -65,7 +80,7 @@ pub struct LoopChoice<'a> {
 impl<'a> AgentKeys<'a> {
     /// The settings that bring a tool, a user, an environment or a loop: the end of the key, whether it is set, and the loop that reads
     /// it, `None` for loops of the user's own.
-    fn parts(&self) -> [(&'static str, bool, Option<&'static str>); 7] {
+    fn parts(&self) -> [(&'static str, bool, Option<&'static str>); 8] {
         let (multi_turn, agent) = (self.multi_turn, self.agent);
         [
             ("multi_turn.tool_config_path", multi_turn.tool_config_path.is_some(), Some(TOOLS)),
@@ -74,11 +89,12 @@ impl<'a> AgentKeys<'a> {
             ("agent.functions_path", agent.functions_path.is_some(), Some(TOOLS)),
             ("agent.environment.path", agent.environment.path.is_some(), Some(ENVIRONMENT)),
             ("agent.agent_func_path", agent.agent_func_path.is_some(), Some(TEXT_ENVIRONMENT)),
+            ("agent.server.path", agent.server.path.is_some(), Some(SERVER)),
             ("agent.agent_loop_config_path", agent.agent_loop_config_path.is_some(), None),
         ]
     }
 
-    /// The settings that are set and that this built-in loop reads, without `actor_rollout_ref.rollout.`. Those that a run has and that
+    /// The settings that are set and that this built-in loop reads, without [`group`](Self::group). Those that a run has and that
     /// neither [`default_loop`](Self::default_loop) nor a row asks for are an error.
     pub fn read_by(&self, name: &str) -> Vec<&'static str> {
         self.parts().iter().filter(|(_, is_set, reader)| *is_set && *reader == Some(name)).map(|(key, ..)| *key).collect()
@@ -89,9 +105,25 @@ impl<'a> AgentKeys<'a> {
         self.parts().iter().any(|(_, is_set, _)| *is_set)
     }
 
-    /// True if calls of tools can be in a response: there are tools, or an environment with methods, or loops of the user's own.
+    /// True if calls of tools can be in a response: there are tools, or an environment with methods, or loops or programs of the
+    /// user's own.
     pub fn has_calls(&self) -> bool {
-        self.parts().iter().any(|(_, is_set, reader)| *is_set && *reader != Some(TEXT_ENVIRONMENT))
+        self.has_beside(&[TEXT_ENVIRONMENT])
+    }
+
+    /// True if calls of tools are not only those of a program, which carries them out itself.
+    pub fn carries_out(&self) -> bool {
+        self.has_beside(&[TEXT_ENVIRONMENT, SERVER])
+    }
+
+    fn has_beside(&self, loops: &[&str]) -> bool {
+        self.parts().iter().any(|(_, is_set, reader)| *is_set && !reader.is_some_and(|reader| loops.contains(&reader)))
+    }
+
+    /// True if an environment, a program or loops of the user's own are named: these get every column of their row.
+    pub fn read_columns(&self) -> bool {
+        let agent = self.agent;
+        agent.environment.path.is_some() || agent.server.path.is_some() || agent.agent_loop_config_path.is_some()
     }
 
     /// The loop of rows that name none.

@@ -1,11 +1,15 @@
 //! Responses to the prompts of a file. Meaning and defaults: `config/generation.yaml`.
 
+use super::agent::{AgentConfig, AgentKeys};
 use super::data::Truncation;
 use super::loadable::Schema;
+use super::multi_turn::MultiTurnConfig;
 use super::place::Place;
+use super::reward::ProcessKeys;
 use super::sampling::sampling_keys;
 use super::types::{Device, Dtype, Location, OneOrMany, Open};
 use super::validate::{lengths, stop_strings, template_date};
+use super::validate_agent;
 use crate::config::{Kind, Report};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,6 +33,7 @@ pub struct GenerationConfig {
     pub data: GenerationDataConfig,
     pub model: GenerationModelConfig,
     pub rollout: GenerationRolloutConfig,
+    pub reward: GenerationRewardConfig,
     pub trainer: GenerationTrainerConfig,
 }
 
@@ -80,9 +85,36 @@ pub struct GenerationRolloutConfig {
     pub max_num_seqs: usize,
     pub max_num_batched_tokens: usize,
     pub max_model_len: Option<usize>,
+    pub multi_turn: MultiTurnConfig,
+    pub agent: AgentConfig,
 }
 
 sampling_keys!(GenerationRolloutConfig);
+
+impl GenerationRolloutConfig {
+    /// The settings of conversations.
+    pub fn conversations(&self) -> AgentKeys<'_> {
+        AgentKeys { group: "rollout", multi_turn: &self.multi_turn, agent: &self.agent }
+    }
+}
+
+/// The processes of users' Python code: tools, users and environments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationRewardConfig {
+    pub start_timeout: f64,
+    pub python: Location,
+    pub pass_env: Vec<String>,
+    pub cpu_limit: Option<u64>,
+}
+
+impl GenerationRewardConfig {
+    /// The processes of users' Python code.
+    pub fn process(&self) -> ProcessKeys<'_> {
+        let Self { python, start_timeout, pass_env, cpu_limit } = self;
+        ProcessKeys { python, start_timeout: *start_timeout, pass_env, cpu_limit: *cpu_limit }
+    }
+}
 
 /// Device and seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,6 +132,7 @@ impl GenerationConfig {
         lengths("rollout", longest, rollout.min_tokens, rollout.max_model_len, report);
         stop_strings("rollout.stop", &rollout.stop, report);
         rollout.token_rules().check("rollout", report);
+        validate_agent::agent(&rollout.conversations(), report);
         template_date(data.chat_template_date.as_deref(), report);
         let samples = data.n_samples;
         for (greedy, key, help) in [

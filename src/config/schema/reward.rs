@@ -111,6 +111,25 @@ pub struct RewardConfig {
     pub sandbox_fusion: SandboxFusionConfig,
 }
 
+/// The processes of users' Python code, in this group and in that of `trainer generate`.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessKeys<'a> {
+    pub python: &'a Location,
+    /// Seconds.
+    pub start_timeout: f64,
+    pub pass_env: &'a [String],
+    /// Seconds.
+    pub cpu_limit: Option<u64>,
+}
+
+impl RewardConfig {
+    /// The processes of users' Python code.
+    pub fn process(&self) -> ProcessKeys<'_> {
+        let Self { python, start_timeout, pass_env, cpu_limit, .. } = self;
+        ProcessKeys { python, start_timeout: *start_timeout, pass_env, cpu_limit: *cpu_limit }
+    }
+}
+
 choices! {
     /// The treatment of a response that a reward function fails to score.
     pub enum OnError {

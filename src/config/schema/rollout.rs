@@ -48,7 +48,7 @@ sampling_keys!(RolloutConfig);
 impl RolloutConfig {
     /// The settings of conversations.
     pub fn conversations(&self) -> AgentKeys<'_> {
-        AgentKeys { multi_turn: &self.multi_turn, agent: &self.agent }
+        AgentKeys { group: "actor_rollout_ref.rollout", multi_turn: &self.multi_turn, agent: &self.agent }
     }
 }
 

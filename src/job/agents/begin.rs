@@ -5,34 +5,40 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
-use super::start::{Agents, ENVIRONMENT, PromptParts, SINGLE_TURN, TEXT_ENVIRONMENT, TOOLS};
+use super::start::{Agents, ENVIRONMENT, PromptParts, SERVER, SINGLE_TURN, TEXT_ENVIRONMENT, TOOLS};
 use crate::agent::AgentLoop;
 use crate::agent::calls::Format;
 use crate::agent::calls::response::template_named;
 use crate::agent::loops::{
-    Begin, Deferred, EnvironmentReward, Record, ResponseTemplateChat, SingleTurn, TemplateChat, TextEnvironmentLoop, ToolAgent,
-    Trl,
+    Begin, Deferred, EnvironmentReward, OwnAgent, Record, ResponseTemplateChat, ServerAgent, ServerOptions, SingleTurn,
+    TemplateChat, TextEnvironmentLoop, ToolAgent, Trl, params_of,
 };
 use crate::agent::parties::User;
-use crate::agent::session::{Host, PythonEnvironment, PythonTextEnvironment, PythonTools, PythonUser, Session, ToolsOfRow};
+use crate::agent::recorded::RecordedTools;
+use crate::agent::session::{
+    Host, LoopOfRow, OfferedLoop, PythonEnvironment, PythonLoop, PythonProgram, PythonTextEnvironment, PythonTools, PythonUser,
+    Session, ToolsOfRow,
+};
 use crate::agent::tokens::Continuation;
 use crate::agent::tools::Toolbox;
 use crate::agent::tools::built_in::{BuiltInTools, Made};
 use crate::agent::tools::joined::Joined;
 use crate::agent::users;
-use crate::config::schema::FORMAT;
-use crate::data::{Prompt, TemplateVariables, selected};
+use crate::config::schema::AGENT_LOOPS;
+use crate::data::{AGENT_NAME, Prompt, TemplateVariables, selected};
+use crate::rollout::Sampling;
 
 /// The response templates of TRL that read the formats of other names.
 const RESPONSE_TEMPLATES: &[(&str, &str)] =
     &[("hermes", "qwen3"), ("qwen3_coder", "qwen3_5"), ("glm", "glm4moe"), ("llama3_json", "llama3"), ("gpt-oss", "gptoss")];
 
 impl Agents {
-    /// The conversation of a row. `request_id` names it for tools and users, the same in each run. Nothing is asked of anybody yet.
+    /// The conversation of a row, whose turns are sampled by `sampling`. `request_id` names it for tools and users, the same in
+    /// each run. Nothing is asked of anybody yet.
     ///
     /// # Errors
     /// A row that names what there is not, or lacks what its tools or its user need.
-    pub fn begin(&self, prompt: &Arc<Prompt>, request_id: &str) -> Result<Box<dyn AgentLoop>> {
+    pub fn begin(&self, prompt: &Arc<Prompt>, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
         let record = |ids: &[u32]| Record::new(messages(prompt), ids.to_vec(), self.limits.clone());
         let parts = self.parts()?;
         Ok(match prompt.agent.as_str() {
@@ -40,9 +46,14 @@ impl Agents {
             TOOLS => self.tool_agent(prompt, record(&prompt.ids), request_id)?,
             ENVIRONMENT => Box::new(Deferred::new(record(&[]), self.environment(prompt.clone(), request_id)?)),
             TEXT_ENVIRONMENT => self.text_environment(prompt)?,
-            other => bail!(
-                "agent_name is {other:?}: there is no such loop; there are {SINGLE_TURN}, {TOOLS}, {ENVIRONMENT} and {TEXT_ENVIRONMENT}"
-            ),
+            SERVER => self.server_agent(prompt, request_id)?,
+            own if self.own_loops().iter().any(|one| one.name == own) => {
+                self.own(prompt, record(&prompt.ids), request_id, sampling)?
+            }
+            other => {
+                let all = AGENT_LOOPS.into_iter().chain(self.own_loops().iter().map(|own| own.name.as_str()));
+                bail!("agent_name is {other:?}: there is no such loop; there are {}", all.collect::<Vec<_>>().join(", "))
+            }
         })
     }
 
@@ -73,13 +84,24 @@ impl Agents {
                 boxes.push(Box::new(PythonTools::new(session.clone(), host.offers(), None, row, self.limits.call_timeout)));
             }
         }
-        let tools = Joined::new(boxes)?;
+        let tools = self.recorded(Box::new(Joined::new(boxes)?), request_id);
         let chat = self.chat(tools.schemas())?;
-        let agent = ToolAgent::new(record, chat, Box::new(tools)).tells_unreadable(self.tells_unreadable);
+        let agent = ToolAgent::new(record, chat, tools).tells_unreadable(self.tells_unreadable);
         Ok(match self.user(info, session.as_ref(), request_id)? {
             Some(user) => Box::new(agent.with_user(user)),
             None => Box::new(agent),
         })
+    }
+
+    /// Tools whose answers are recorded, where there is a record. A user in Python has a state, which answers of tools do not
+    /// bring back: conversations with one begin again.
+    fn recorded(&self, tools: Box<dyn Toolbox>, request_id: &str) -> Box<dyn Toolbox> {
+        let has_state = self.users.iter().any(|user| users::find(&user.class_name).is_none());
+        let Some(recorder) = self.recorder.as_ref().filter(|_| !has_state) else { return tools };
+        let inside: Vec<&str> = self.built_in.iter().filter(|made| !made.waits()).map(Made::name).collect();
+        let name = |schema: &Value| schema["function"]["name"].as_str().map(str::to_owned);
+        let outside = tools.schemas().iter().filter_map(name).filter(|name| !inside.contains(&name.as_str())).collect();
+        Box::new(RecordedTools::new(tools, outside, recorder.clone(), request_id))
     }
 
     /// The schemas of the tools that a row may use, as its prompt shows them.
@@ -138,7 +160,7 @@ impl Agents {
     /// The beginning of a conversation with an environment: its reset says what is appended to the last message.
     fn environment(&self, prompt: Arc<Prompt>, request_id: &str) -> Result<Begin> {
         let parts = self.parts()?;
-        let host = self.host.as_ref().context("actor_rollout_ref.rollout.agent.environment.path names no environment")?;
+        let host = self.host.as_ref().with_context(|| format!("{}.agent.environment.path names no environment", self.group))?;
         let offered = host.offers().environments.first().context("the file of the environment offers none")?.clone();
         let (session, timeout) = (host.session(), self.limits.call_timeout);
         let row = ToolsOfRow { request_id: request_id.to_owned(), ..ToolsOfRow::default() };
@@ -148,7 +170,9 @@ impl Agents {
         let chat = ResponseTemplateChat {
             tokenizer: parts.tokenizer.clone(),
             variables: parts.variables.clone(),
-            template: response_template(parts.format)?.to_owned(),
+            template: response_template(parts.format)
+                .with_context(|| format!("{}.multi_turn.format={}", self.group, parts.format.name))?
+                .to_owned(),
             format: Some(parts.format),
         };
         let (tokenizer, iterations, limits) = (parts.tokenizer.clone(), self.max_iterations, self.limits.clone());
@@ -177,8 +201,29 @@ impl Agents {
         }))
     }
 
+    /// Loops of the user's own.
+    pub(super) fn own_loops(&self) -> &[OfferedLoop] {
+        self.host.as_ref().map_or(&[], |host| &host.offers().loops)
+    }
+
+    /// The beginning of a loop of the user's own.
+    fn own(&self, prompt: &Prompt, record: Record, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
+        let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_loop_config_path names no loop", self.group))?;
+        let tokens = self.parts()?.tokens.clone();
+        let row = LoopOfRow {
+            name: prompt.agent.clone(),
+            sampling_params: params_of(sampling),
+            row: own_row(prompt),
+            tokenizer: tokens.about()?,
+            request_id: request_id.to_owned(),
+        };
+        let own = Box::new(PythonLoop::new(host.session(), row, self.limits.call_timeout));
+        let scores = self.own_loops().iter().any(|one| one.name == prompt.agent && one.scores);
+        Ok(Box::new(OwnAgent::new(record, &prompt.agent, own, tokens, *sampling).scores(scores)))
+    }
+
     fn text_environment(&self, prompt: &Prompt) -> Result<Box<dyn AgentLoop>> {
-        let host = self.host.as_ref().context("actor_rollout_ref.rollout.agent.agent_func_path names no agent")?;
+        let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_func_path names no agent", self.group))?;
         let params = Map::from_iter([("max_tokens".to_owned(), Value::from(self.limits.response_length))]);
         let environment = PythonTextEnvironment::new(host.session(), params, self.limits.call_timeout);
         let codec = Arc::new(self.parts()?.tokenizer.clone());
@@ -186,6 +231,36 @@ impl Agents {
         let limits = self.limits.clone();
         Ok(Box::new(TextEnvironmentLoop::new(messages(prompt), prompt.text.clone(), label, limits, codec, Box::new(environment))))
     }
+
+    /// A conversation that a program leads, by requests to the server of the run.
+    fn server_agent(&self, prompt: &Prompt, request_id: &str) -> Result<Box<dyn AgentLoop>> {
+        let server = self.server.as_ref().with_context(|| format!("{}.agent.server.path names no program", self.group))?;
+        let host = self.host.as_ref().context("the program of agent.server.path has no process")?;
+        let (limits, scores) = (self.limits.clone(), self.program_scores);
+        let program = PythonProgram::new(host.session(), prompt.columns.clone(), request_id.to_owned(), &limits);
+        let options = ServerOptions { model: server.model(), limits, scores };
+        let reception = server.reception();
+        let begin = Box::new(move || reception.begin(program));
+        Ok(Box::new(ServerAgent::new(messages(prompt), prompt.ids.clone(), options, begin)))
+    }
+}
+
+/// The arguments of verl's `run`: the columns of a row, and what verl's data set adds to them.
+fn own_row(prompt: &Prompt) -> Map<String, Value> {
+    let mut row = prompt.columns.clone();
+    row.remove(AGENT_NAME);
+    let of_info =
+        |name: &str, without: Value| prompt.extra_info.get(name).filter(|own| !own.is_null()).cloned().unwrap_or(without);
+    for (name, value) in [
+        ("raw_prompt", prompt.messages.clone()),
+        ("extra_info", prompt.extra_info.clone()),
+        ("index", of_info("index", 0.into())),
+        ("tools_kwargs", of_info("tools_kwargs", json!({}))),
+        ("interaction_kwargs", of_info("interaction_kwargs", json!({}))),
+    ] {
+        row.insert(name.to_owned(), value);
+    }
+    row
 }
 
 fn messages(prompt: &Prompt) -> Vec<Value> {
@@ -203,7 +278,7 @@ fn response_template(format: &Format) -> Result<&'static str> {
     let named = RESPONSE_TEMPLATES.iter().find(|(name, _)| *name == format.name).map_or(format.name, |(_, template)| template);
     template_named(named).map(|template| template.name).with_context(|| {
         let readable: Vec<&str> = RESPONSE_TEMPLATES.iter().map(|(name, _)| *name).collect();
-        format!("{FORMAT}={}: turns in this format are not read beside an environment; {} are", format.name, readable.join(", "))
+        format!("turns in this format are not read beside an environment; {} are", readable.join(", "))
     })
 }
 

@@ -4,7 +4,7 @@ use super::start::Agents;
 use crate::agent::session::Host;
 
 impl Agents {
-    /// The loop of rows that name none, the tools, users and environments.
+    /// The loop of rows that name none, the tools, users, environments and loops of the user's own.
     pub fn describe(&self) -> String {
         let offers = self.host.as_ref().map(Host::offers);
         let mut tools: Vec<&str> = self.built_in.iter().map(|made| made.name()).collect();
@@ -15,6 +15,8 @@ impl Agents {
         parts.extend(named("tools", tools));
         parts.extend(named("users", self.users.iter().map(|user| user.name.as_str()).collect()));
         parts.extend(named("environment", environments.collect()));
+        parts.extend(named("loops", self.own_loops().iter().map(|own| own.name.as_str()).collect()));
+        parts.extend(offers.is_some_and(|offers| offers.program).then(|| "a program that asks the model itself".to_owned()));
         parts.join("; ")
     }
 }

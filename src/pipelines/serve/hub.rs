@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::rollout::{Arrival, Response, Sampling, TurnRequest, Turns};
+use crate::rollout::{Arrival, Response, Sampling, TurnRequest, TurnStops, Turns};
 use crate::util::rng::Stream;
 
 /// The time after which an idle engine looks whether it is still wanted.
@@ -21,15 +21,12 @@ pub enum Event {
     End(Response),
 }
 
-/// A function that returns true if the last of some tokens ends an answer.
-pub type Stop = Arc<dyn Fn(&[u32]) -> bool + Send + Sync>;
-
 /// A sequence to sample.
 pub struct Wanted {
     pub ids: Arc<[u32]>,
     pub sampling: Sampling,
     pub stream: Stream,
-    pub stop: Option<Stop>,
+    pub stop: Option<TurnStops>,
 }
 
 /// The sequences of a request: their news, with the index of each. When this is dropped, they end.

@@ -12,7 +12,7 @@ use tokio::runtime;
 use super::hub::Hub;
 use super::service::{Facts, Service};
 use crate::agent::calls::{FORMATS, Format};
-use crate::agent::endpoint::{Defaults, Renderer};
+use crate::agent::endpoint::{Defaults, Model, Renderer};
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
 use crate::job::models::{check_model, open_device};
@@ -105,16 +105,18 @@ impl Server {
         let model = CausalLm::load(folder, Init::Pretrained, &open_device(options.device)?)?;
         let model = model.computing(options.dtype.is_bfloat16(options.device), false);
         let defaults = Defaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };
-        let facts = Facts {
-            model: options.name.clone().unwrap_or_else(|| folder.display().to_string()),
+        let model_of_endpoint = Model {
+            name: options.name.clone().unwrap_or_else(|| folder.display().to_string()),
             model_type,
             renderer: Renderer::new(tokenizer, options.variables.clone(), defaults),
             eos,
             format,
-            seed: options.seed,
+            ignore_in_thinking: false,
+            neutralise: true,
             created: unix_time() as u64,
-            token: Bearer(options.token.clone()),
+            memory: Default::default(),
         };
+        let facts = Facts { model: model_of_endpoint, seed: options.seed, token: Bearer(options.token.clone()) };
         // A sequence that is kept takes a place of the engine's.
         let kept = options.kept_conversations.min(options.engine.max_num_seqs);
         let hub = Arc::new(Hub::new(options.most_waiting, kept));
@@ -131,7 +133,7 @@ impl Server {
 
     /// The name of the model in requests.
     pub fn model(&self) -> &str {
-        &self.facts.model
+        &self.facts.model.name
     }
 
     /// Serves until a signal asks it to stop, and ends within a second of it.
@@ -141,7 +143,7 @@ impl Server {
     pub fn run(self) -> Result<()> {
         let Self { model, facts, hub, listener, interrupt, options } = self;
         let (broke_off, broken) = tokio::sync::oneshot::channel::<anyhow::Error>();
-        let (mut engine, eos, turns) = (options.engine, facts.eos.clone(), hub.clone());
+        let (mut engine, eos, turns) = (options.engine, facts.model.eos.clone(), hub.clone());
         // Nobody waits for this thread: the end of the process ends it, in the middle of a step if need be.
         let sample = move || {
             let _closes = Closes(turns.clone());

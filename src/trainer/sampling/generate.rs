@@ -15,6 +15,7 @@ use crate::data::{Prompt, completes_stop};
 use crate::job::Context;
 use crate::job::clock::Clock;
 use crate::model::CausalLm;
+use crate::reward::Conversation as _;
 use crate::rollout::{GenerationRequest, Response, Sampling, TurnSettings};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
@@ -107,7 +108,7 @@ impl SamplingSide {
         let sampling = Sampling { temperature: 0.0, ..self.sampling };
         let greedy = self.sample(
             policy,
-            SampleRequest { purpose: "rollout", prompts: batch.prompts.clone(), n: 1, sampling, keys: &[] },
+            SampleRequest { purpose: "baseline", prompts: batch.prompts.clone(), n: 1, sampling, keys: &[] },
             at,
         )?;
         let greedy = self.score(greedy, at)?;
@@ -128,6 +129,8 @@ impl SamplingSide {
     /// responses to all of them.
     pub(super) fn sample(&mut self, policy: &CausalLm, request: SampleRequest, at: &Context) -> Result<Sampled> {
         let SampleRequest { purpose, prompts, n, sampling, keys } = request;
+        let opened = self.record(policy, at);
+        self.ranks.agree(opened)?;
         let own = &prompts[self.ranks.share(prompts.len())];
         let ids: Vec<&[u32]> = own.iter().map(|p| p.ids.as_slice()).collect();
         let (seed, step) = (self.config.trainer.seed, at.step);
@@ -157,23 +160,42 @@ impl SamplingSide {
         let (engine, agents, ranks) = (&mut self.engine, &self.agents, &self.ranks);
         let scored = scoring.run(self.config.reward.num_workers, ranks, |finished| match agents {
             Some(agents) => {
-                let begin = |i: usize| {
-                    let (prompt, keys) = (&own[i / n], [&[step, own[i / n].index as u64, (i % n) as u64], keys].concat());
-                    let name: Vec<String> = keys.iter().map(u64::to_string).collect();
-                    agents.begin(prompt, &format!("{purpose}-{}", name.join("-"))).with_context(|| prompt.place())
+                let name = |i: usize| {
+                    let keys = [&[step, own[i / n].index as u64, (i % n) as u64], keys].concat();
+                    let keys: Vec<String> = keys.iter().map(u64::to_string).collect();
+                    format!("{purpose}-{}", keys.join("-"))
                 };
-                let loops = (0..own.len() * n).map(begin).collect::<Result<_>>()?;
+                let (mut places, mut loops) = (Vec::new(), Vec::new());
+                for i in 0..own.len() * n {
+                    if let Some(episode) = agents.recorder().and_then(|recorder| recorder.ended(&name(i))) {
+                        finished(i, episode.response(), Some(episode));
+                        continue;
+                    }
+                    loops.push(agents.begin(&own[i / n], &name(i), &sampling).with_context(|| own[i / n].place())?);
+                    places.push(i);
+                }
+                if loops.is_empty() {
+                    return Ok(());
+                }
                 let common = Common {
                     sampling,
                     // The first turn has the stream that a response of one turn has.
-                    stream: &|i, turn| match turn {
-                        0 => stream(i / n, i % n),
-                        _ => {
+                    stream: &|at, turn| match (places[at], turn) {
+                        (i, 0) => stream(i / n, i % n),
+                        (i, _) => {
                             let row = own[i / n].index as u64;
                             Stream::new(seed, purpose, &[&[step, row, (i % n) as u64], keys, &[u64::MAX, turn as u64]].concat())
                         }
                     },
-                    finished: &|i, episode| finished(i, episode.response(), Some(episode)),
+                    finished: &|at, episode| {
+                        let i = places[at];
+                        // One whose failure ends the run is led again by the next, when its cause is gone.
+                        let ends_run = rewards.fails() && matches!(episode.verdict(), Some(Err(_)));
+                        if let Some(recorder) = agents.recorder().filter(|_| !ends_run) {
+                            recorder.record_end(&name(i), &episode);
+                        }
+                        finished(i, episode.response(), Some(episode));
+                    },
                     waiting: &|| ranks.beat(),
                 };
                 let GenerationRequest { eos, stops, rules, progress, .. } = request;

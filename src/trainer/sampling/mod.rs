@@ -2,6 +2,7 @@
 
 mod generate;
 mod majority;
+mod recorded;
 mod reported;
 mod reward_metrics;
 pub mod reward_model;

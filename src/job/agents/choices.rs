@@ -1,0 +1,12 @@
+//! The names that settings of conversations may hold.
+
+use crate::agent::calls::FORMATS;
+use crate::config::schema::AGENT_LOOPS;
+use crate::util::choice::Choice;
+
+/// The loops and the formats of calls, by the keys that name them.
+pub fn choices(default_loop: &'static str, format: &'static str) -> impl Iterator<Item = Choice> {
+    let loops = AGENT_LOOPS.into_iter().map(move |name| Choice::plain(default_loop, name));
+    let formats = ["auto"].into_iter().chain(FORMATS.iter().map(|format| format.name));
+    loops.chain(formats.map(move |name| Choice::plain(format, name)))
+}

@@ -1,0 +1,159 @@
+//! The server that the programs of conversations ask for turns of the model: at this machine's own address, by OpenAI's protocol.
+//! The key that a program is given tells its conversation.
+
+use std::collections::HashMap;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anyhow::{Context, Result};
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::AUTHORIZATION;
+use hyper::http::request::Parts;
+use tokio::runtime;
+
+use crate::agent::endpoint::{Api, Model, Refused, Sent};
+use crate::agent::program::{Desk, Inbox};
+use crate::agent::session::{Access, PythonProgram, word};
+use crate::job::openai::{self, Address, check_method, names, not_there};
+use crate::server::{Hosts, HttpResponse, Limits, Refusal, Site, serve};
+use crate::util::interrupt::Interrupt;
+
+/// The number of connections: programs may have several each.
+const CONNECTIONS: usize = 1 << 14;
+/// The largest sum of the bodies of requests that wait, in bytes: those of all conversations of a step may.
+const IN_FLIGHT: usize = 1 << 30;
+
+/// The server of a run. It ends when it is dropped.
+pub struct AgentServer {
+    base_url: String,
+    programs: Arc<Programs>,
+    interrupt: Interrupt,
+}
+
+/// The programs that run, by their keys.
+struct Programs {
+    model: Arc<Model>,
+    desks: Mutex<HashMap<String, Desk>>,
+}
+
+impl AgentServer {
+    /// Listens at a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// If the system has no port or thread for it.
+    pub fn start(model: Arc<Model>) -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("the programs of conversations need a port of 127.0.0.1")?;
+        let base_url = format!("http://{}/v1", listener.local_addr()?);
+        let programs = Arc::new(Programs { model, desks: Mutex::default() });
+        let (site, interrupt) = (programs.clone(), Interrupt::default());
+        let stop = interrupt.clone();
+        let limits = Limits {
+            connections: CONNECTIONS,
+            request_time: Limits::REQUEST_TIME,
+            body: Limits::BODY,
+            body_bound: "what a program may send: bytes",
+            in_flight: IN_FLIGHT,
+        };
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let run = move || {
+            if let Err(error) = runtime.block_on(serve(listener, site, Hosts::loopback(), limits, &stop)) {
+                tracing::error!("the server for the programs of conversations broke off: {error}");
+            }
+        };
+        thread::Builder::new().name("agent server".to_owned()).spawn(run)?;
+        Ok(Self { base_url, programs, interrupt })
+    }
+
+    /// The model that is asked.
+    pub fn model(&self) -> Arc<Model> {
+        self.programs.model.clone()
+    }
+
+    /// The part that begins programs, for conversations that outlive no server.
+    pub fn reception(&self) -> Reception {
+        Reception { base_url: self.base_url.clone(), programs: self.programs.clone() }
+    }
+}
+
+impl Drop for AgentServer {
+    fn drop(&mut self) {
+        self.interrupt.ask();
+    }
+}
+
+/// The part of the server that begins programs.
+#[derive(Clone)]
+pub struct Reception {
+    base_url: String,
+    programs: Arc<Programs>,
+}
+
+impl Reception {
+    /// Begins a program, whose requests come in at what is returned.
+    ///
+    /// # Errors
+    /// If the system lacks a thread or a random number for it.
+    pub fn begin(&self, program: PythonProgram) -> Result<Inbox> {
+        let (api_key, (mut inbox, desk)) = (word()?, Inbox::open());
+        self.programs.desks().insert(api_key.clone(), desk.clone());
+        let (programs, key) = (self.programs.clone(), api_key.clone());
+        inbox.at_end(move || drop(programs.desks().remove(&key)));
+        let access = Access { base_url: self.base_url.clone(), api_key, model: self.programs.model.name.clone() };
+        program.begin(access, &inbox, desk)?;
+        Ok(inbox)
+    }
+}
+
+impl Programs {
+    fn desks(&self) -> MutexGuard<'_, HashMap<String, Desk>> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The desk of the conversation whose key a request has.
+    fn desk(&self, head: &Parts) -> Result<Desk, Refusal> {
+        let header = head.headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
+        let key = header.and_then(|header| header.strip_prefix("Bearer ")).unwrap_or_default();
+        let desk = self.desks().get(key).cloned();
+        desk.ok_or_else(|| {
+            let message = "the key is that of no conversation which goes on: make the client within the function that leads the \
+                           conversation, with its api_key";
+            Refusal::new(StatusCode::UNAUTHORIZED, message)
+        })
+    }
+
+    async fn complete(&self, api: Api, desk: &Desk, body: Bytes) -> Sent {
+        let over = || Sent::Refusal(Refused::status(400, "the conversation is over"));
+        match desk.ask(api, body.to_vec()) {
+            Some(reply) => reply.await.unwrap_or_else(|_| over()),
+            None => over(),
+        }
+    }
+}
+
+impl Site for Programs {
+    fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+        let address = Address::of(head.uri.path()).ok_or_else(|| not_there(head, ""))?;
+        check_method(head, address.methods(), names(address.methods()))?;
+        self.desk(head).map(drop)
+    }
+
+    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, Refusal> {
+        let desk = self.desk(&head)?;
+        let sent = match Address::of(head.uri.path()) {
+            Some(Address::Complete(api)) => self.complete(api, &desk, body).await,
+            Some(Address::Model(name)) => openai::models(&self.model, Some(&name)).unwrap_or_else(Sent::Refusal),
+            _ => Sent::Answer(self.model.list()),
+        };
+        Ok(openai::response(sent))
+    }
+
+    fn refused(&self, refusal: &Refusal) {
+        tracing::debug!("a request of a program was refused: {}", refusal.message);
+    }
+
+    fn refusal(&self, refusal: Refusal) -> HttpResponse {
+        openai::refusal(refusal)
+    }
+}

@@ -1,0 +1,89 @@
+//! What conversations are written with: the tokenizer and its chat template, the format of calls, and the model as programs ask
+//! it.
+
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result};
+
+use super::server::AgentServer;
+use super::start::{Agents, EndpointSettings, PromptParts};
+use crate::agent::calls::{FORMATS, Format, format_named, format_shown};
+use crate::agent::endpoint::{Defaults, Memory, Model, Renderer};
+use crate::agent::loops::TemplateTokens;
+use crate::data::{TemplateVariables, Tokenizer};
+use crate::util::time::unix_time;
+
+/// The name of the model in the requests of programs.
+const MODEL_NAME: &str = "policy";
+
+impl Agents {
+    /// Adds what conversations are written with: the tokenizer, the variables of its template, the model's `model_type`, and the
+    /// greatest length of its sequences.
+    ///
+    /// # Errors
+    /// A format of calls that cannot be found out.
+    pub fn write_with(&mut self, tokenizer: &Tokenizer, variables: TemplateVariables, model: (&str, usize)) -> Result<()> {
+        let (model_type, longest) = model;
+        let format = format_of(&self.format, tokenizer).with_context(|| format!("{}.multi_turn.format", self.group))?;
+        self.limits.max_model_len = Some(self.limits.max_model_len.unwrap_or(longest).min(longest));
+        let tokens = TemplateTokens {
+            tokenizer: tokenizer.clone(),
+            model_type: model_type.to_owned(),
+            format,
+            ignore_in_thinking: self.ignore_in_thinking,
+            neutralise: self.neutralise,
+            continuations: Mutex::default(),
+        };
+        self.prompt = Some(PromptParts {
+            tokenizer: tokenizer.clone(),
+            variables,
+            model_type: model_type.to_owned(),
+            format,
+            tokens: tokens.into(),
+        });
+        if let Some(settings) = &self.endpoint {
+            self.server = Some(AgentServer::start(Arc::new(self.model(settings, tokenizer, model_type, format)))?);
+        }
+        Ok(())
+    }
+
+    /// The model as programs ask it.
+    fn model(&self, settings: &EndpointSettings, tokenizer: &Tokenizer, model_type: &str, format: &'static Format) -> Model {
+        let EndpointSettings { sampling, variables, ignore_eos, stop_token_ids } = settings;
+        let longest = self.limits.max_model_len.unwrap_or(usize::MAX);
+        let defaults = Defaults { sampling: *sampling, longest, vocab: tokenizer.vocab_size(), most: 1 };
+        let further = [stop_token_ids.as_slice(), &self.stop_ids()].concat();
+        Model {
+            name: MODEL_NAME.to_owned(),
+            model_type: model_type.to_owned(),
+            renderer: Renderer::new(tokenizer.clone(), variables.clone(), defaults),
+            eos: tokenizer.stop_ids(*ignore_eos, &further),
+            format: Some(format),
+            ignore_in_thinking: self.ignore_in_thinking,
+            neutralise: self.neutralise,
+            created: unix_time() as u64,
+            memory: Memory::default(),
+        }
+    }
+
+    /// Tokens that end a turn in the format of calls, beside the tokenizer's own. A token that the tokenizer does not have ends
+    /// nothing.
+    pub fn stop_ids(&self) -> Vec<u32> {
+        let of = |parts: &PromptParts| parts.format.stop.iter().filter_map(|text| parts.tokenizer.single(text).ok()).collect();
+        self.prompt.as_ref().map(of).unwrap_or_default()
+    }
+}
+
+/// The format of this name; `auto` is what the chat template shows.
+///
+/// # Errors
+/// A name of no format, a template that shows none.
+fn format_of(name: &str, tokenizer: &Tokenizer) -> Result<&'static Format> {
+    if name != "auto" {
+        return format_named(name).with_context(|| format!("unknown format {name}"));
+    }
+    format_shown(|sign| tokenizer.template_has(sign)).with_context(|| {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        format!("auto: the chat template shows no format of calls; write one of {}", names.join(", "))
+    })
+}

@@ -1,0 +1,139 @@
+//! OpenAI's addresses, for every server that answers at them, and its errors.
+
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+
+use crate::agent::endpoint::{Api, Model, Refused, Sent};
+use crate::server::{Body, HttpResponse, Refusal, json_response};
+
+const CHAT: &str = "/v1/chat/completions";
+const TEXT: &str = "/v1/completions";
+const MODELS: &str = "/v1/models";
+
+/// What an address of OpenAI's asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Complete(Api),
+    Models,
+    /// The model of this name.
+    Model(String),
+}
+
+impl Address {
+    /// What a path asks for; `None` if it is none of OpenAI's that are here.
+    pub fn of(path: &str) -> Option<Self> {
+        match path {
+            CHAT => Some(Self::Complete(Api::Chat)),
+            TEXT => Some(Self::Complete(Api::Text)),
+            MODELS => Some(Self::Models),
+            // Names of models have slashes, which some clients escape.
+            path => Some(Self::Model(unescaped(path.strip_prefix(MODELS)?.strip_prefix('/')?))),
+        }
+    }
+
+    /// The methods that it takes.
+    pub fn methods(&self) -> &'static [Method] {
+        match self {
+            Self::Complete(_) => &[Method::POST],
+            Self::Models | Self::Model(_) => &[Method::GET, Method::HEAD],
+        }
+    }
+}
+
+/// The refusal of an address that is not there. `further`: those that a server has beside OpenAI's.
+pub fn not_there(head: &Parts, further: &str) -> Refusal {
+    let message = format!("{} {}: there is {CHAT}, {TEXT}, {MODELS}, {MODELS}/NAME{further}", head.method, head.uri.path());
+    Refusal::new(StatusCode::NOT_FOUND, message)
+}
+
+/// Checks the method of a request. `names`: those in `allowed`.
+///
+/// # Errors
+/// If it is another.
+pub fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Result<(), Refusal> {
+    if allowed.contains(&head.method) {
+        return Ok(());
+    }
+    let message = format!("{} takes {names}, not {}", head.uri.path(), head.method);
+    Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message).with(ALLOW, names))
+}
+
+/// The names of the methods of [`Address::methods`].
+pub fn names(allowed: &[Method]) -> &'static str {
+    if allowed.len() == 1 { "POST" } else { "GET, HEAD" }
+}
+
+/// The answer about models.
+///
+/// # Errors
+/// If no model has the name.
+pub fn models(model: &Model, name: Option<&str>) -> Result<Sent, Refused> {
+    name.map_or_else(|| Ok(model.list()), |name| model.named(name)).map(Sent::Answer)
+}
+
+/// The answer that a client is sent.
+pub fn response(sent: Sent) -> HttpResponse {
+    match sent {
+        Sent::Answer(body) => json_response(StatusCode::OK, &body),
+        Sent::Chunks(events) => events_of(Body::from(hyper::body::Bytes::from(events))),
+        Sent::Refusal(refused) => {
+            let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let mut response = json_response(status, &refused.to_json());
+            if status == StatusCode::SERVICE_UNAVAILABLE {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            response
+        }
+    }
+}
+
+/// The answer with these server-sent events.
+pub fn events_of(body: Body) -> HttpResponse {
+    let mut response = HttpResponse::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// A refusal by the server below, in OpenAI's form.
+pub fn refusal(refusal: Refusal) -> HttpResponse {
+    let body = Refused::status(refusal.status.as_u16(), refusal.message.clone()).to_json();
+    refusal.response_with(&body)
+}
+
+/// A part of an address, with its `%41` as characters.
+pub fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let code = (*first == b'%').then(|| std::str::from_utf8(behind.get(..2)?).ok()).flatten();
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_models_have_slashes() {
+        let model = |name: &str| Some(Address::Model(name.to_owned()));
+        assert_eq!(Address::of("/v1/models/a/b"), model("a/b"));
+        assert_eq!(Address::of("/v1/models/a%2Fb"), model("a/b"));
+        assert_eq!(Address::of("/v1/models"), Some(Address::Models));
+        assert_eq!(Address::of("/v1/modelsx"), None);
+        assert_eq!(Address::of("/v1/embeddings"), None);
+    }
+}

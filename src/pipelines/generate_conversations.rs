@@ -1,0 +1,133 @@
+//! The conversations of `trainer generate`: rows with tools, users or environments.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::agent::{Common, Conversations, Episode, FAULT, Told};
+use crate::data::Prompt;
+use crate::job::agents::Agents;
+use crate::model::CausalLm;
+use crate::rollout::{Engine, Sampling, TurnSettings};
+use crate::util::rng::Stream;
+
+/// The agents, and the rows whose conversations they lead.
+pub struct Talks {
+    pub agents: Agents,
+    /// One for each row of the file, in its order.
+    pub prompts: Vec<Arc<Prompt>>,
+}
+
+/// How turns are sampled.
+pub struct TurnSampling<'a> {
+    /// Responses per row.
+    pub n: usize,
+    pub seed: u64,
+    pub sampling: Sampling,
+    pub settings: TurnSettings<'a>,
+}
+
+impl Talks {
+    /// Has the conversations of some rows led to their ends; returns them in the order p0 s0, p0 s1, …, p1 s0, …. The random
+    /// streams and the names of conversations have the place of the row, so that other rows beside it change nothing.
+    ///
+    /// # Errors
+    /// The errors of the engine, and those of a conversation that end a run; the row is named.
+    pub fn lead(
+        &self,
+        rows: &[Arc<Prompt>],
+        how: &TurnSampling,
+        engine: &mut dyn Engine,
+        model: &CausalLm,
+    ) -> Result<Vec<Episode>> {
+        let TurnSampling { n, seed, sampling, settings } = how;
+        let place = |i: usize| (rows[i / n].index as u64, (i % n) as u64);
+        let begin = |i: usize| {
+            let (row, sample) = place(i);
+            self.agents.begin(&rows[i / n], &format!("generate-{row}-{sample}"), sampling).with_context(|| rows[i / n].place())
+        };
+        let loops = (0..rows.len() * n).map(begin).collect::<Result<Vec<_>>>()?;
+        let mut ended: Vec<Option<Episode>> = Vec::new();
+        ended.resize_with(loops.len(), || None);
+        let ended = Mutex::new(ended);
+        let common = Common {
+            sampling: *sampling,
+            // The first turn has the stream that a response of one turn has.
+            stream: &|i, turn| {
+                let (row, sample) = place(i);
+                match turn {
+                    0 => Stream::new(*seed, "generate", &[row, sample]),
+                    _ => Stream::new(*seed, "generate", &[row, sample, turn as u64]),
+                }
+            },
+            finished: &|i, episode| {
+                ended.lock().unwrap_or_else(PoisonError::into_inner)[i] = Some(episode);
+            },
+            waiting: &|| (),
+        };
+        Conversations::run(loops, common, |turns| engine.converse(model, settings, turns))?;
+        let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        ended.into_iter().map(|one| one.context("a conversation was lost")).collect()
+    }
+}
+
+/// The conversations of a row as a list of JSON texts.
+///
+/// # Errors
+/// None that a conversation can have.
+pub fn written(episodes: &[Episode]) -> Result<Value> {
+    let text = |episode| serde_json::to_string(&Told::from(episode)).map(Value::from);
+    Ok(episodes.iter().map(text).collect::<Result<Vec<_>, _>>()?.into())
+}
+
+/// What happened in the conversations of a file.
+#[derive(Default)]
+pub struct Tally {
+    ends: BTreeMap<&'static str, usize>,
+    calls: usize,
+    troubles: BTreeMap<&'static str, usize>,
+    unreadable: usize,
+    dropped: usize,
+    fault: Option<String>,
+}
+
+impl Tally {
+    /// Counts these conversations.
+    pub fn add(&mut self, episodes: &[Episode]) {
+        for episode in episodes {
+            *self.ends.entry(episode.end.name()).or_default() += 1;
+            self.calls += episode.calls.len();
+            for trouble in episode.calls.iter().filter_map(|call| call.trouble) {
+                *self.troubles.entry(trouble.name()).or_default() += 1;
+            }
+            self.unreadable += episode.unreadable_calls;
+            self.dropped += episode.dropped_calls;
+            if let (None, Some(fault)) = (&self.fault, episode.extra.get(FAULT)) {
+                self.fault = Some(fault.as_str().map_or_else(|| fault.to_string(), str::to_owned));
+            }
+        }
+    }
+
+    /// Says how the conversations ended, and what went wrong in them.
+    pub fn tell(&self) {
+        let list = |counts: &BTreeMap<&str, usize>| {
+            counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+        };
+        tracing::info!("conversations ended: {}; {} calls of tools", list(&self.ends), self.calls);
+        if !self.troubles.is_empty() {
+            tracing::warn!("calls without an answer of their tool: {}", list(&self.troubles));
+        }
+        if self.unreadable + self.dropped > 0 {
+            tracing::warn!(
+                "calls that were not carried out: {} could not be read, {} were more than a turn may have (multi_turn.max_parallel_calls)",
+                self.unreadable,
+                self.dropped
+            );
+        }
+        if let Some(fault) = &self.fault {
+            tracing::warn!("the first fault of a user, an environment, a program or a loop that ended a conversation: {fault}");
+        }
+    }
+}

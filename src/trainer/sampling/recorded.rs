@@ -1,0 +1,54 @@
+//! The record of the conversations since the last checkpoint: a resumed run asks nobody again.
+
+use anyhow::{Context as _, Result};
+
+use super::side::SamplingSide;
+use crate::agent::recorded::{Base, Recorder, Recording};
+use crate::checkpoint::effective_crc;
+use crate::config::schema::ResumeMode;
+use crate::job::Context;
+use crate::job::agents::{Agents, files_crc};
+use crate::model::CausalLm;
+
+impl SamplingSide {
+    /// Opens the record before the first conversations, and tells it which step it is. Only what was sampled with these weights,
+    /// and with settings, data, tools and files like these, is taken from it.
+    ///
+    /// # Errors
+    /// A run's folder that cannot be read.
+    pub(super) fn record(&mut self, policy: &CausalLm, at: &Context) -> Result<()> {
+        let Some(agents) = self.agents.as_ref().filter(|agents| agents.asks_others() && !at.settings.val_only) else {
+            return Ok(());
+        };
+        if let Some(recorder) = agents.recorder() {
+            recorder.begin(at.step);
+            return Ok(());
+        }
+        let settings = effective_crc(&serde_json::to_value(self.config.as_ref()).context("the settings are no JSON")?);
+        let tools = serde_json::to_string(&agents.rows()?.tools)?;
+        let files = files_crc(&self.config.actor_rollout_ref.rollout.conversations());
+        let base = Base {
+            step: at.step,
+            weights: policy.fingerprint(),
+            settings: format!("{} steps; {settings}; {}; {files:08x}; {tools}", at.total_steps(), self.data_crc()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let how = Recording {
+            resumes: at.settings.resume.mode != ResumeMode::Disable,
+            keeps: !at.settings.save_freq.is_never(),
+            interrupt: at.interrupt.clone(),
+        };
+        let recorder = Recorder::open(at.settings.dir(), (at.ranks.rank(), at.ranks.size()), base, how)?;
+        recorder.begin(at.step);
+        self.agents.iter_mut().for_each(|agents| agents.record_to(recorder.clone()));
+        Ok(())
+    }
+
+    /// Lets the record begin anew behind the checkpoint of a step, which has `policy` in it.
+    pub fn saved(&self, policy: &CausalLm, step: u64) {
+        let Some(recorder) = self.agents.as_ref().and_then(Agents::recorder) else { return };
+        if let Err(error) = recorder.saved(step, policy.fingerprint()) {
+            tracing::warn!("the record of conversations cannot be kept: {error:#}");
+        }
+    }
+}
