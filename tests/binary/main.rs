@@ -4,6 +4,7 @@ mod agents;
 mod common;
 mod console;
 mod control_characters;
+mod conversations;
 mod conversions;
 mod critic;
 mod data_by_name;
@@ -27,6 +28,7 @@ mod mistakes;
 #[path = "../algorithms/numpy.rs"]
 mod numpy;
 mod options;
+mod own_loops;
 mod preferences;
 mod record;
 mod reference;

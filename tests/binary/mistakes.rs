@@ -8,6 +8,11 @@ use crate::common::trainer;
 pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ("wrong key", &["algorithm.adv_estimatr=rloo"], &["algorithm.adv_estimatr", "algorithm.adv_estimator"]),
     ("wrong type", &["actor_rollout_ref.rollout.n=many"], &["actor_rollout_ref.rollout.n", "many"]),
+    (
+        "no section",
+        &["actor_rollout_ref.rollout.multi_turn=true"],
+        &["`actor_rollout_ref.rollout.multi_turn` must be a mapping, not the bool `true`"],
+    ),
     ("missing file", &["data.train_files=no/such.parquet"], &["data.train_files", "no/such.parquet"]),
     ("missing column", &["data.prompt_key=question"], &["question", "prompt", "train.parquet"]),
     (

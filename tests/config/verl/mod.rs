@@ -286,11 +286,6 @@ fn what_would_change_a_run_is_refused_and_misspelt_sections_are_unknown() {
         ("reward: {reward_manager: dapo}", &[], &["`reward.reward_manager` must be a mapping, not dapo", "run.yaml:1:26"]),
         (
             "",
-            &["actor_rollout_ref.rollout.multi_turn=true"],
-            &["`actor_rollout_ref.rollout.multi_turn` must be a mapping, not the bool `true`"],
-        ),
-        (
-            "",
             &["trainer.remove_previous_ckpt_in_save=yes"],
             &["`trainer.remove_previous_ckpt_in_save` must be true or false, not 'yes'"],
         ),

@@ -1,4 +1,6 @@
-"""An environment as TRL has it: a number that can be looked at."""
+"""A training script of TRL with an environment: a number that can be looked at."""
+
+from trl import GRPOConfig, GRPOTrainer
 
 
 class Toy:
@@ -15,3 +17,7 @@ class Toy:
         """
         self.looks += 1
         return "7"
+
+
+if __name__ == "__main__":
+    GRPOTrainer(model="model", args=GRPOConfig(), environment_factory=Toy).train()
