@@ -95,23 +95,13 @@ mod tests {
             let outside = HashSet::from(["search".to_owned()]);
             RecordedTools::new(Box::new(Counting(asked)), outside, recorder, "rollout-1-2-3")
         };
-        let seen = Seen {
-            messages: &[],
-            assistant_turns: 1,
-            user_turns: 0,
-            tool_rewards: &[],
-            turn_scores: &[],
-            prompt: &[],
-            response: &[],
-            sampled: &[],
-        };
         let ask = |tools: &mut RecordedTools, calls: &[(&str, &str)]| -> Vec<String> {
             let call = |(name, arguments): &(&str, &str)| Call {
                 written: ToolCall { id: None, name: (*name).to_owned(), arguments: (*arguments).to_owned() },
                 arguments: json!({}),
             };
             let calls: Vec<Call> = calls.iter().map(call).collect();
-            tools.call(&calls, &seen).unwrap().into_iter().map(|answer| answer.text).collect()
+            tools.call(&calls, &Seen::NOTHING).unwrap().into_iter().map(|answer| answer.text).collect()
         };
         let both = [("search", "a"), ("here", "b"), ("search", "c")];
         let mut first = tools(0);

@@ -98,16 +98,6 @@ mod tests {
 
     #[test]
     fn each_call_goes_to_its_toolbox_and_answers_come_in_order() {
-        let seen = Seen {
-            messages: &[],
-            assistant_turns: 1,
-            user_turns: 0,
-            tool_rewards: &[],
-            turn_scores: &[],
-            prompt: &[],
-            response: &[],
-            sampled: &[],
-        };
         let mut joined = Joined::new(vec![Named::boxed("A", &["x", "y"]), Named::boxed("B", &["z"])]).unwrap();
         assert_eq!(joined.schemas().len(), 3);
         let call = |name: &str| Call {
@@ -116,7 +106,7 @@ mod tests {
         };
         let mut texts = |names: &[&str]| {
             let calls: Vec<Call> = names.iter().map(|name| call(name)).collect();
-            joined.call(&calls, &seen).unwrap().into_iter().map(|answer| answer.text).collect::<Vec<_>>()
+            joined.call(&calls, &Seen::NOTHING).unwrap().into_iter().map(|answer| answer.text).collect::<Vec<_>>()
         };
         assert_eq!(texts(&["z", "x", "z", "y"]), ["B z 2", "A x 2", "B z 2", "A y 2"]);
         assert_eq!(texts(&["y"]), ["A y 1"]);

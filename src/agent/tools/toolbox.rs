@@ -41,6 +41,20 @@ pub struct Seen<'a> {
     pub sampled: &'a [bool],
 }
 
+impl Seen<'static> {
+    /// A first turn of which nothing is known, for whoever calls tools outside a conversation.
+    pub const NOTHING: Self = Self {
+        messages: &[],
+        assistant_turns: 1,
+        user_turns: 0,
+        tool_rewards: &[],
+        turn_scores: &[],
+        prompt: &[],
+        response: &[],
+        sampled: &[],
+    };
+}
+
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {

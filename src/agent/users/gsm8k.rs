@@ -54,16 +54,7 @@ mod tests {
             [("72", true), ("so\n#### 72", true), ("it is 72", false), ("#### 71", false), ("72 <|im_end|>", true), ("", false)]
         {
             let messages = [json!({"role": "assistant", "content": content}), json!({"role": "tool", "content": "#### 72"})];
-            let seen = Seen {
-                messages: &messages,
-                assistant_turns: 1,
-                user_turns: 1,
-                tool_rewards: &[],
-                turn_scores: &[],
-                prompt: &[],
-                response: &[],
-                sampled: &[],
-            };
+            let seen = Seen { messages: &messages, user_turns: 1, ..Seen::NOTHING };
             let reply = user.respond(&seen).unwrap().unwrap();
             assert_eq!((reply.ends, reply.score), (is_right, Some(f64::from(u8::from(is_right)))), "{content}");
             assert_eq!(reply.text.starts_with("Your response is correct!"), is_right);

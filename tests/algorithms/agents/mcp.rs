@@ -16,16 +16,6 @@ use burnish::util::interrupt::Interrupt;
 use serde_json::{Value, json};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/agents/mcp_server.py");
-const SEEN: Seen = Seen {
-    messages: &[],
-    assistant_turns: 1,
-    user_turns: 0,
-    tool_rewards: &[],
-    turn_scores: &[],
-    prompt: &[],
-    response: &[],
-    sampled: &[],
-};
 
 /// An entry for these servers, which are written to a file of this folder.
 fn entry(folder: &Path, servers: &Value, config: &Value, selected: &Value) -> ToolConfig {
@@ -58,7 +48,7 @@ fn call(name: &str, arguments: Value) -> Call {
 /// The answers of a conversation that makes these calls in one turn.
 fn ask_all(made: &[Made], calls: &[Call], timeout: Duration) -> Vec<Answer> {
     let mut tools = BuiltInTools::new(made, &Value::Null, timeout, Interrupt::default()).unwrap();
-    tools.call(calls, &SEEN).unwrap()
+    tools.call(calls, &Seen::NOTHING).unwrap()
 }
 
 fn ask(made: &[Made], name: &str, arguments: Value) -> (String, Option<Trouble>) {

@@ -45,16 +45,7 @@ pub fn call(name: &str, arguments: &str) -> Call {
 }
 
 pub fn seen(messages: &[Value]) -> Seen<'_> {
-    Seen {
-        messages,
-        assistant_turns: 1,
-        user_turns: 0,
-        tool_rewards: &[],
-        turn_scores: &[],
-        prompt: &[1, 2],
-        response: &[3],
-        sampled: &[true],
-    }
+    Seen { messages, prompt: &[1, 2], response: &[3], sampled: &[true], ..Seen::NOTHING }
 }
 
 pub fn tools(host: &Host, row: ToolsOfRow, timeout: Duration) -> PythonTools {

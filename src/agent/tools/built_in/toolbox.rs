@@ -182,17 +182,6 @@ mod tests {
     use crate::agent::Trouble;
     use crate::agent::calls::ToolCall;
 
-    const SEEN: Seen = Seen {
-        messages: &[],
-        assistant_turns: 1,
-        user_turns: 0,
-        tool_rewards: &[],
-        turn_scores: &[],
-        prompt: &[],
-        response: &[],
-        sampled: &[],
-    };
-
     fn call(name: &str, arguments: Value) -> Call {
         Call { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
     }
@@ -225,7 +214,7 @@ mod tests {
             call("calc_gsm8k_reward", json!({"answer": "72"})),
         ];
         let begun = Instant::now();
-        let answers = toolbox.call(&calls, &SEEN).unwrap();
+        let answers = toolbox.call(&calls, &Seen::NOTHING).unwrap();
         assert!(begun.elapsed() < Duration::from_secs(5));
         let texts: Vec<&str> = answers.iter().map(|answer| answer.text.as_str()).collect();
         let late = "Error executing tool 'search': timed out after 0.3 s";
@@ -237,7 +226,7 @@ mod tests {
         let rewards: Vec<_> = answers.iter().map(|answer| answer.reward).collect();
         assert_eq!(rewards, [0.0, 0.0, 0.0, 0.0, 0.0, -0.05].map(Some));
         interrupt.ask();
-        assert!(toolbox.call(&calls, &SEEN).is_err());
+        assert!(toolbox.call(&calls, &Seen::NOTHING).is_err());
     }
 
     #[test]
