@@ -49,6 +49,11 @@ fn log_to(output: &Output) {
         .with_ansi(terminal::colours_on_stderr());
     let written = fmt::layer().with_writer(move || log.writer()).with_target(false).with_ansi(false);
     tracing_subscriber::registry().with(filter).with(shown).with(written).init();
+    #[cfg(feature = "gpu")]
+    {
+        let log = output.log.clone();
+        burnish::model::device_failure::tell(move |message| log.line(message));
+    }
     let log = output.log.clone();
     std::panic::set_hook(Box::new(move |panic| {
         if is_contained() {

@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::failure::Failure;
 use super::together::refuse_several;
 use super::{
-    completions, config, data, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report, runs, serve,
-    serve_rm, stage, train,
+    completions, config, data, devices, eval, export, fetch, from_openrlhf, from_peer, from_trl, from_verl, generate, report,
+    runs, serve, serve_rm, stage, train,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
@@ -67,6 +67,8 @@ enum Command {
     /// Look at a configuration without running it
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// List what there is to compute on, by the names that trainer.device takes
+    Devices,
     /// Print a script that completes commands, flags and overrides in a shell
     Completions(completions::CompletionsArgs),
     /// Complete a word, as such a script asks
@@ -144,6 +146,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), Failure> {
         Some(Command::FromTrl(args)) => from_trl::run(&args),
         Some(Command::FromOpenrlhf(args)) => from_openrlhf::run(&args),
         Some(Command::Config(command)) => config::run(command),
+        Some(Command::Devices) => devices::run(),
         Some(Command::Completions(args)) => completions::script(&args),
         Some(Command::Complete(args)) => completions::run(&args, &Cli::command()),
     }

@@ -10,6 +10,7 @@ mod config;
 mod conversion;
 mod data;
 mod data_select;
+mod devices;
 mod eval;
 mod export;
 mod failure;

@@ -79,10 +79,10 @@ pub struct ServeArgs {
     /// Tokens of conversations that are recorded; those that were not asked for longest are forgotten first
     #[arg(long, value_name = "TOKENS", default_value_t = 10_000_000)]
     recorded_tokens: usize,
-    /// cpu, cuda or cuda:N
+    /// cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for the GPU of that number; `trainer devices` lists what there is
     #[arg(long, default_value = "cpu", value_parser = named::<Device>)]
     device: Device,
-    /// Type that the model computes in: auto (bfloat16 on a GPU), float32 or bfloat16
+    /// Type that the model computes in: auto (bfloat16 on a GPU that computes in it), float32 or bfloat16
     #[arg(long, default_value = "auto", value_parser = named::<Dtype>)]
     dtype: Dtype,
 }

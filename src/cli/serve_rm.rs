@@ -40,10 +40,10 @@ pub struct ServeRmArgs {
     /// Token by which a language model judges; once for each, the better one first
     #[arg(long, value_name = "TOKEN", requires = "placeholder_token", allow_hyphen_values = true)]
     reward_token: Vec<String>,
-    /// cpu, cuda or cuda:N
+    /// cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for the GPU of that number; `trainer devices` lists what there is
     #[arg(long, default_value = "cpu", value_parser = named::<Device>)]
     device: Device,
-    /// Type that the model computes in: auto (bfloat16 on a GPU), float32 or bfloat16
+    /// Type that the model computes in: auto (bfloat16 on a GPU that computes in it), float32 or bfloat16
     #[arg(long, default_value = "auto", value_parser = named::<Dtype>)]
     dtype: Dtype,
     #[command(flatten)]

@@ -1,21 +1,23 @@
-//! The report of `--dry-run`: the model, the steps, the files and the memory of a run.
+//! The report of `--dry-run`: the model, the steps, the files, the memory of a run, and on a GPU the time of its steps.
 
 use anyhow::{Result, bail};
 
 use super::memory_estimate::MemoryEstimate;
+use super::time_estimate::TimeEstimate;
 use crate::config::schema::{Init, Location};
 use crate::model::DecoderConfig;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::weights::{WeightFiles, weights_file};
 
-/// The whole report: lines with their names, and the memory. A run that this machine cannot hold is planned all the same, with a
-/// warning: it may be meant for another one.
-pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
+/// The whole report: lines with their names, the memory, and the time on a GPU (`None` on a CPU). A run that this machine cannot hold
+/// is planned all the same, with a warning: it may be meant for another one.
+pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate, time: Option<&TimeEstimate>) -> String {
     if let Some(lack) = memory.lack() {
         tracing::warn!("{lack}; on a larger one it may run");
     }
     let lines: String = lines.iter().map(|(name, text)| format!("{name:10}  {text}\n")).collect();
-    format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
+    let time = time.map_or_else(String::new, |time| time.page(memory.peak().0));
+    format!("{lines}{memory}{time}nothing was trained or written (--dry-run)\n")
 }
 
 /// The model in a few words.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::config::schema::{Device, Init, OptimConfig};
+use crate::config::schema::{Device, Dtype, Init, OptimConfig};
 use crate::data::Tokenizer;
 use crate::distributed::Ranks;
 use crate::model::{self, CausalLm, DecoderConfig};
@@ -94,10 +94,24 @@ pub fn check_model(model: &DecoderConfig, tokenizer: &Tokenizer, longest: usize,
     Ok(())
 }
 
-/// The burn device of `trainer.device`.
-pub fn open_device(device: Device) -> Result<burn::tensor::Device> {
-    model::device::open(match device {
+/// Opens the device that the setting `key` names, for models of these number formats, each with its key.
+///
+/// # Errors
+/// A device that is not there or not built in, with those that are; a number format that the device does not compute in.
+pub fn open_device(key: &str, device: Device, dtypes: &[(&str, Dtype)]) -> Result<burn::tensor::Device> {
+    let gpu = match device {
         Device::Cpu => None,
-        Device::Cuda(index) => Some(index),
-    })
+        Device::Gpu(interface, index) => Some((interface.as_str(), index)),
+    };
+    let opened = model::device::open(gpu).with_context(|| format!("{key}={device}"))?;
+    let lacks_bfloat16 = !model::interfaces::has_bfloat16(&opened);
+    match dtypes.iter().find(|(_, dtype)| lacks_bfloat16 && *dtype == Dtype::Bfloat16) {
+        Some((key, _)) => bail!("{key}=bfloat16: {device} does not compute in bfloat16 (`trainer devices`); write {key}=float32"),
+        None => Ok(opened),
+    }
+}
+
+/// True if a number format is bfloat16 on the device that the settings name, which is open.
+pub fn is_bfloat16(dtype: Dtype, device: Device, opened: &burn::tensor::Device) -> bool {
+    dtype.is_bfloat16(device) && model::interfaces::has_bfloat16(opened)
 }

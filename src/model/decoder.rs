@@ -8,7 +8,8 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::config::{DecoderConfig, NormKind, Residual};
-use super::ops::{act, cast, glu, layer_norm, linear, linear_frozen, linear_rows, rms_norm, rope};
+use super::ops::{act, cast, fused, glu, layer_norm, linear, linear_frozen, linear_rows, rms_norm, rope};
+use super::stream::Stream;
 
 #[derive(Module, Debug)]
 pub struct Linear {
@@ -104,16 +105,21 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn down<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+    pub(super) fn down<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         cast(x, self.dtype)
     }
 
-    fn up<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+    pub(super) fn up<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         cast(x, FloatDType::F32)
     }
 
     fn linear(&self, x: Tensor<2>, layer: &Linear) -> Tensor<2> {
-        let (weight, bias) = (layer.weight.val(), layer.bias.as_ref().map(|b| self.down(b.val())));
+        self.product(x, layer, layer.bias.as_ref().map(|bias| self.down(bias.val())))
+    }
+
+    /// x [n, in] by the layer's matrix, with its adapter and this bias -> [n, out].
+    fn product(&self, x: Tensor<2>, layer: &Linear, bias: Option<Tensor<1>>) -> Tensor<2> {
+        let weight = layer.weight.val();
         let (frozen, weight) = (!weight.is_require_grad(), self.down(weight));
         let product = match (self.independent_rows, frozen) {
             (true, _) => linear_rows,
@@ -133,13 +139,30 @@ impl Pass<'_> {
     }
 
     /// Normalises over the last dimension, in f32.
-    fn norm<const D: usize>(&self, x: Tensor<D>, norm: &Norm) -> Tensor<D> {
+    pub(super) fn norm<const D: usize>(&self, x: Tensor<D>, norm: &Norm) -> Tensor<D> {
         let (weight, eps) = (norm.weight.val(), self.config.norm_eps);
         match (self.config.norm, &norm.bias) {
             (NormKind::Layer, Some(bias)) => layer_norm(x, weight, bias.val(), eps),
             (NormKind::Rms { offset }, _) => rms_norm(x, weight, eps, offset),
             (NormKind::Layer, None) => unreachable!("a LayerNorm is built with its bias"),
         }
+    }
+
+    /// Returns x + y and the norm of that in `dtype`, where one kernel does both.
+    pub(super) fn norm_of_sum(
+        &self,
+        x: &Tensor<2>,
+        y: Option<&Tensor<2>>,
+        norm: &Norm,
+        dtype: FloatDType,
+    ) -> Option<(Tensor<2>, Tensor<2>)> {
+        fused::norm_of_sum(x, y, &self.weights(norm), dtype)
+    }
+
+    fn weights(&self, norm: &Norm) -> fused::Norm {
+        let offset = if let NormKind::Rms { offset } = self.config.norm { offset } else { 0.0 };
+        let bias = norm.bias.as_ref().map(|bias| bias.val());
+        fused::Norm { weight: norm.weight.val(), bias, eps: self.config.norm_eps, offset }
     }
 }
 
@@ -161,28 +184,63 @@ impl Lora {
 impl Attention {
     /// x [n, h] -> [n, h], in the pass's dtype.
     fn forward(&self, x: Tensor<2>, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) -> Tensor<2> {
+        let (n, c) = (x.dims()[0], pass.config);
+        let [q, k, v] = match fused::available(&x) {
+            true => self.heads_at_once(x, pass),
+            false => self.heads(x, pass),
+        };
+        pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
+    }
+
+    /// The projections of q, k and v, their numbers of heads and the norms over each head.
+    fn parts(&self, c: &DecoderConfig) -> [(&Linear, usize, Option<&Norm>); 3] {
+        [
+            (&self.q_proj, c.num_attention_heads, self.q_norm.as_ref()),
+            (&self.k_proj, c.num_key_value_heads, self.k_norm.as_ref()),
+            (&self.v_proj, c.num_key_value_heads, None),
+        ]
+    }
+
+    /// Projects x [n, h] -> q, k and v [n, heads, d], rotated.
+    fn heads(&self, x: Tensor<2>, pass: &Pass) -> [Tensor<3>; 3] {
         let ([n, _], c) = (x.dims(), pass.config);
-        let together = self.qkv_lora.as_ref().map(|lora| pass.lora(x.clone(), lora));
-        let heads = |(part, proj): (usize, &Linear), norm: &Option<Norm>, count: usize| {
-            let (y, width) = (pass.linear(x.clone(), proj), count * c.head_dim);
-            let y = match &together {
-                Some(all) => y + all.clone().narrow(1, part * width, width),
-                None => y,
-            };
+        let products = self.products(&x, pass, |proj| pass.linear(x.clone(), proj));
+        let mut heads = products.into_iter().zip(self.parts(c)).enumerate().map(|(part, (y, (_, count, norm)))| {
             let y = y.reshape([n, count, c.head_dim]);
-            match norm {
+            let y = match norm {
                 Some(norm) => pass.down(pass.norm(pass.up(y), norm)),
                 None => y,
+            };
+            match &pass.rotation {
+                Some((cos, sin)) if part < 2 => rope(y, cos.clone(), sin.clone()),
+                _ => y,
             }
-        };
-        let rotate = |y: Tensor<3>| match &pass.rotation {
-            Some((cos, sin)) => rope(y, cos.clone(), sin.clone()),
-            None => y,
-        };
-        let q = rotate(heads((0, &self.q_proj), &self.q_norm, c.num_attention_heads));
-        let k = rotate(heads((1, &self.k_proj), &self.k_norm, c.num_key_value_heads));
-        let v = heads((2, &self.v_proj), &None, c.num_key_value_heads);
-        pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
+        });
+        std::array::from_fn(|_| heads.next().expect("three parts"))
+    }
+
+    /// Does what [`heads`](Self::heads) does, with one kernel after the products.
+    fn heads_at_once(&self, x: Tensor<2>, pass: &Pass) -> [Tensor<3>; 3] {
+        let c = pass.config;
+        let products = self.products(&x, pass, |proj| pass.product(x.clone(), proj, None));
+        let biases = self.parts(c).map(|(proj, ..)| proj.bias.as_ref().map(|bias| bias.val()));
+        let norms = [&self.q_norm, &self.k_norm].map(|norm| norm.as_ref().map(|norm| pass.weights(norm)));
+        fused::heads(products, [c.num_attention_heads, c.num_key_value_heads, c.head_dim], biases, norms, pass.rotation.as_ref())
+    }
+
+    /// The products of x [n, h] with the projections of q, k and v, by `project`, and with their adapter: [n, heads · d] each.
+    fn products(&self, x: &Tensor<2>, pass: &Pass, project: impl Fn(&Linear) -> Tensor<2>) -> [Tensor<2>; 3] {
+        let c = pass.config;
+        let together = self.qkv_lora.as_ref().map(|lora| pass.lora(x.clone(), lora));
+        let mut first = 0;
+        self.parts(c).map(|(proj, count, _)| {
+            let (y, width) = (project(proj), count * c.head_dim);
+            first += width;
+            match &together {
+                Some(all) => y + all.clone().narrow(1, first - width, width),
+                None => y,
+            }
+        })
     }
 }
 
@@ -199,30 +257,24 @@ impl Mlp {
 }
 
 impl Block {
-    /// The residual stream [n, h] through one block.
-    pub fn forward(
-        &self,
-        x: Tensor<2>,
-        pass: &Pass,
-        attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>,
-    ) -> Tensor<2> {
-        let normed = |x: &Tensor<2>, norm: &Norm| pass.down(pass.norm(x.clone(), norm));
-        let attention = self.self_attn.forward(normed(&x, &self.input_layernorm), pass, attend);
-        let attention = pass.up(attention);
+    /// Takes the residual stream through one block.
+    pub fn forward(&self, x: &mut Stream, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) {
+        let attention = self.self_attn.forward(x.normed(&self.input_layernorm, pass), pass, attend);
         match (pass.config.residual, &self.pre_feedforward_layernorm, &self.post_feedforward_layernorm) {
             (Residual::Parallel, ..) => {
-                let mlp = self.mlp.forward(normed(&x, &self.post_attention_layernorm), pass);
-                x + attention + pass.up(mlp)
+                let mlp = self.mlp.forward(x.normed(&self.post_attention_layernorm, pass), pass);
+                x.add(attention, pass);
+                x.add(mlp, pass);
             }
             (Residual::Sandwich, Some(before), Some(after)) => {
-                let x = x + pass.norm(attention, &self.post_attention_layernorm);
-                let mlp = pass.up(self.mlp.forward(normed(&x, before), pass));
-                x + pass.norm(mlp, after)
+                x.add(pass.norm(pass.up(attention), &self.post_attention_layernorm), pass);
+                let mlp = self.mlp.forward(x.normed(before, pass), pass);
+                x.add(pass.norm(pass.up(mlp), after), pass);
             }
             _ => {
-                let x = x + attention;
-                let mlp = self.mlp.forward(normed(&x, &self.post_attention_layernorm), pass);
-                x + pass.up(mlp)
+                x.add(attention, pass);
+                let mlp = self.mlp.forward(x.normed(&self.post_attention_layernorm, pass), pass);
+                x.add(mlp, pass);
             }
         }
     }
@@ -231,9 +283,11 @@ impl Block {
 impl Decoder {
     /// Turns embedded tokens [n, h] into final hidden states [n, h], with the last norm applied.
     pub fn forward(&self, x: Tensor<2>, pass: &Pass, attend: Attend) -> Tensor<2> {
-        let blocks = self.model.layers.iter().enumerate();
-        let x = blocks.fold(x, |x, (layer, block)| block.forward(x, pass, |q, k, v| attend(layer, q, k, v)));
-        self.last_norm(x, pass)
+        let mut x = Stream::new(x);
+        for (layer, block) in self.model.layers.iter().enumerate() {
+            block.forward(&mut x, pass, |q, k, v| attend(layer, q, k, v));
+        }
+        x.last_norm(&self.model.norm, pass)
     }
 
     /// Applies the norm after the last block.

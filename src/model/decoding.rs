@@ -8,8 +8,8 @@ use burn::tensor::{FloatDType, Tensor};
 use super::causal_lm::CausalLm;
 use super::decoder::Pass;
 use super::device::is_cpu;
-use super::kv_cache::{KvCache, place};
-use super::ops::{CacheView, Packed, Places, attention, cast, decode_attention, linear, products_on_host, to_host};
+use super::kv_cache::KvCache;
+use super::ops::{CacheView, Packed, Places, attention, cast, linear, products_on_host, to_host};
 
 impl CausalLm {
     /// An empty cache for this model's keys and values.
@@ -33,12 +33,9 @@ impl CausalLm {
     pub fn decode(&self, ids: &[u32], positions: &[usize], tables: &[&[usize]], cache: &mut KvCache) -> Tensor<2> {
         let pass = Pass { independent_rows: true, ..self.pass(positions) };
         let lens: Vec<usize> = positions.iter().map(|p| p + 1).collect();
-        let places = Places::from(tables.iter().zip(positions).map(|(table, p)| place(table, *p)).collect::<Vec<_>>());
         let at = CacheView::new(self.config.num_key_value_heads, tables, &lens);
         self.net.forward(self.embed(ids, positions), &pass, &mut |layer, q, k, v| {
-            cache.write(layer, &places, flat(&k), flat(&v));
-            let (k, v) = cache.layer(layer);
-            decode_attention(q, k, v, &at, self.config.scoring(layer))
+            cache.attend(layer, q, [flat(&k), flat(&v)], &at, self.config.scoring(layer))
         })
     }
 

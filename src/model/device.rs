@@ -1,52 +1,65 @@
 //! The device of a run, chosen at run time. Every tensor is made on a device that is passed along; nothing asks burn for its default
-//! device, which in a build with CUDA is a GPU.
+//! device, which in a build with an interface to GPUs is a GPU.
 
 use anyhow::{Result, bail};
 use burn::backend::DispatchDevice;
 use burn::tensor::Device;
+
+use super::devices::in_words;
+use super::interfaces::found;
 
 /// True if fused operations run on this device, on memory that the host reads without a transfer.
 pub fn is_cpu(device: &Device) -> bool {
     matches!(device.as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// Returns the CPU, or the CUDA device of that index.
+/// Returns the CPU, or the GPU of that number behind that interface, one of [`INTERFACES`](super::interfaces::INTERFACES). A GPU is
+/// opened and named in the log.
 ///
 /// # Errors
-/// If CUDA is asked for in a build without it, or there is no such GPU.
-pub fn open(cuda: Option<usize>) -> Result<Device> {
-    let Some(index) = cuda else { return Ok(Device::flex()) };
-    #[cfg(not(feature = "cuda"))]
-    bail!("trainer.device=cuda:{index}: this build has no CUDA; build with `--features cuda`, or set trainer.device=cpu");
+/// If the build does not have the interface, or there is no such GPU, or it cannot be opened; the message lists the devices that
+/// there are.
+pub fn open(gpu: Option<(&str, usize)>) -> Result<Device> {
+    let Some((interface, index)) = gpu else { return Ok(Device::flex()) };
+    let Some(found) = found(interface) else {
+        bail!("this build has no {interface}: build with `--features {interface}`, or take another device: {}", in_words());
+    };
     #[cfg(feature = "cuda")]
+    if interface == "cuda"
+        && let Some(missing) = super::cuda_paths::missing()
     {
-        keep_kernels();
-        let count = Device::enumerate(burn::tensor::DeviceType::Cuda).into_iter().count();
-        if index >= count {
-            let found =
-                if count == 0 { "no CUDA GPU was found".to_owned() } else { format!("there are {count} CUDA GPUs, from 0") };
-            bail!(
-                "trainer.device=cuda:{index}: {found} (is libcuda installed and is the GPU visible?); or set trainer.device=cpu"
-            );
-        }
-        Ok(Device::cuda(index))
+        bail!("{missing}; devices: {}", in_words());
     }
+    let Some(device) = found.get(index) else {
+        let count = match found.len() {
+            0 => format!("{interface} finds no GPU (is its driver installed, and is the GPU visible?)"),
+            1 => format!("{interface} finds 1 GPU, {interface}:0"),
+            count => format!("{interface} finds {count} GPUs, from {interface}:0 to {interface}:{}", count - 1),
+        };
+        bail!("{count}; devices: {}", in_words());
+    };
+    #[cfg(feature = "gpu")]
+    {
+        let name = format!("{interface}:{index}");
+        match super::devices::describe(name.clone(), device) {
+            Ok(found) => tracing::info!("device {}", found.in_words()),
+            Err(why) => bail!("it cannot be opened: {why}; devices: {}", in_words()),
+        }
+        super::device_failure::watch(&name);
+    }
+    Ok(device.clone())
 }
 
-/// Keeps compiled kernels and the choices of autotuning in the user's cache folder, for later runs. A cubecl.toml or burn.toml in
-/// the working folder or above it takes precedence. Without either, CubeCL would keep no kernels, and would keep its choices
-/// beside the working folder's Cargo.toml.
-#[cfg(feature = "cuda")]
-fn keep_kernels() {
-    use burn::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig};
-    let sections = CubeClRuntimeConfig::section_file_names().iter().map(|(file, _)| file);
-    let files: Vec<&str> = CubeClRuntimeConfig::file_names().iter().chain(sections).copied().collect();
-    let there = |folder: &std::path::Path| files.iter().any(|file| folder.join(file).is_file());
-    if std::env::current_dir().is_ok_and(|folder| folder.ancestors().any(there)) {
-        return;
+#[cfg(test)]
+mod tests {
+    use super::super::interfaces::INTERFACES;
+    use super::*;
+
+    #[test]
+    fn an_interface_that_was_not_built_in_is_refused_by_name_with_what_there_is() {
+        for interface in INTERFACES.into_iter().filter(|interface| found(interface).is_none()) {
+            let message = open(Some((interface, 0))).unwrap_err().to_string();
+            assert!(message.contains(&format!("`--features {interface}`")) && message.contains("cpu"), "{message}");
+        }
     }
-    let mut config = CubeClRuntimeConfig::default().override_from_env();
-    config.environment.path = CacheConfig::Global;
-    config.compilation.cache = true;
-    CubeClRuntimeConfig::try_set(config);
 }

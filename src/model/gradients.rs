@@ -63,8 +63,10 @@ impl Gradients {
 
     /// Σ g² of each gradient; on a GPU with one transfer for all of them.
     pub fn squares(&self) -> impl Iterator<Item = (&str, f64)> {
-        let on_cpu: Option<Vec<f64>> = self.0.values().map(|g| Some(squares(f32s(&flex_f32(g)?)))).collect();
-        let squares = on_cpu.unwrap_or_else(|| {
+        let here: Option<Vec<f64>> = self.0.values().map(|g| Some(squares(f32s(&flex_f32(g)?)))).collect();
+        #[cfg(feature = "gpu")]
+        let here = here.or_else(|| super::ops::squares_on_gpu(self.0.values()));
+        let squares = here.unwrap_or_else(|| {
             let sums = self.0.values().map(|g| g.clone().square().sum()).collect();
             to_host(Tensor::cat(sums, 0)).into_iter().map(f64::from).collect()
         });

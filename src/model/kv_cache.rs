@@ -4,7 +4,7 @@
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::config::DecoderConfig;
-use super::ops::{BLOCK, Places, cast, copy_rows, write_rows};
+use super::ops::{BLOCK, CacheView, KeptTables, Places, Scoring, cast, copy_rows, decode_attention, write_keys_and_values};
 
 /// The blocks of a sequence, in order.
 pub type BlockTable = Vec<usize>;
@@ -37,6 +37,8 @@ pub struct KvCache {
     /// The number of sequences that hold each block.
     holders: Vec<u32>,
     free: Vec<usize>,
+    /// The block tables that the device has.
+    tables: KeptTables,
 }
 
 impl KvCache {
@@ -44,13 +46,13 @@ impl KvCache {
     pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
         let (layers, width) = (config.num_hidden_layers, config.num_key_value_heads * config.head_dim);
         let empty = Empty { layers, width, dtype, device: device.clone() };
-        Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new() }
+        Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new(), tables: KeptTables::default() }
     }
 
-    /// The keys and values of a layer.
-    pub fn layer(&self, layer: usize) -> (&Tensor<2>, &Tensor<2>) {
-        let (k, v) = &self.layers[layer];
-        (k, v)
+    /// Writes a step's new keys and values [rows, kv heads · d] and attends with q [rows, heads, d] -> [rows, heads, d].
+    pub fn attend(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], at: &CacheView, scoring: Scoring) -> Tensor<3> {
+        let (keys, values) = &mut self.layers[layer];
+        decode_attention(q, new, [keys, values], at, &self.tables, scoring)
     }
 
     /// The number of blocks that have memory.
@@ -80,17 +82,31 @@ impl KvCache {
 
     /// Returns the blocks of `count` new sequences that begin with the first `len` positions of another: full blocks are shared,
     /// the remaining positions are copied.
-    pub fn fork(&mut self, table: &BlockTable, len: usize, count: usize) -> Vec<BlockTable> {
-        let (full, left) = (len / BLOCK, len % BLOCK);
-        for &block in &table[..full] {
-            self.holders[block] += count as u32;
-        }
-        let mut forks = vec![table[..full].to_vec(); count];
-        if left > 0 && count > 0 {
-            forks.iter_mut().for_each(|fork| fork.push(self.take()));
-            let rows = |block: usize| block * BLOCK..block * BLOCK + left;
-            let from = Places::from(forks.iter().flat_map(|_| rows(table[full])).collect::<Vec<_>>());
-            let to = Places::from(forks.iter().flat_map(|fork| rows(fork[full])).collect::<Vec<_>>());
+    pub fn fork(&mut self, table: &[usize], len: usize, count: usize) -> Vec<BlockTable> {
+        self.fork_all([(table, len, count)]).remove(0)
+    }
+
+    /// Does what [`fork`](Self::fork) does for several sequences, with one copy for all of them.
+    pub fn fork_all<'a>(&mut self, sequences: impl IntoIterator<Item = (&'a [usize], usize, usize)>) -> Vec<Vec<BlockTable>> {
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        let forks = sequences.into_iter().map(|(table, len, count)| {
+            let (full, left) = (len / BLOCK, len % BLOCK);
+            for &block in &table[..full] {
+                self.holders[block] += count as u32;
+            }
+            let mut forks = vec![table[..full].to_vec(); count];
+            if left > 0 {
+                for fork in &mut forks {
+                    fork.push(self.take());
+                    from.extend(table[full] * BLOCK..table[full] * BLOCK + left);
+                    to.extend(fork[full] * BLOCK..fork[full] * BLOCK + left);
+                }
+            }
+            forks
+        });
+        let forks = forks.collect();
+        if !from.is_empty() {
+            let (from, to) = (Places::from(from), Places::from(to));
             for (k, v) in &mut self.layers {
                 copy_rows(k, &from, &to);
                 copy_rows(v, &from, &to);
@@ -112,8 +128,7 @@ impl KvCache {
     /// Writes rows of keys and values [rows, kv heads · d] at `places` (see [`place`]).
     pub fn write(&mut self, layer: usize, places: &Places, k: Tensor<2>, v: Tensor<2>) {
         let (keys, values) = &mut self.layers[layer];
-        write_rows(keys, places, k);
-        write_rows(values, places, v);
+        write_keys_and_values([keys, values], places, [k, v]);
     }
 
     fn take(&mut self) -> usize {
@@ -169,7 +184,7 @@ mod tests {
         cache.write(0, &vec![place(&fork, len - 1)].into(), rows(3.0, 1), rows(4.0, 1));
         cache.reserve(100);
         let at = |table: &BlockTable, p: usize| {
-            let (k, v) = cache.layer(0);
+            let (k, v) = &cache.layers[0];
             let row = |x: &Tensor<2>| to_host(x.clone().narrow(0, place(table, p), 1));
             (row(k), row(v))
         };

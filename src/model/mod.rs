@@ -9,15 +9,23 @@
 mod build;
 pub mod causal_lm;
 pub mod config;
+#[cfg(any(feature = "cuda", test))]
+pub mod cuda_paths;
 pub mod decoder;
 mod decoding;
 pub mod device;
+#[cfg(feature = "gpu")]
+pub mod device_failure;
+pub mod devices;
 pub mod families;
 mod file_layout;
 mod fingerprint;
 pub mod gradients;
 pub mod hf_config;
 pub mod hf_reader;
+pub mod interfaces;
+#[cfg(feature = "gpu")]
+mod kernel_cache;
 pub mod kv_cache;
 pub mod labels;
 pub mod lora;
@@ -32,6 +40,7 @@ pub mod rope;
 mod sampled;
 pub mod scalar;
 mod sequence;
+mod stream;
 pub mod tensor_files;
 pub mod token_stats;
 pub mod weights;

@@ -1,12 +1,12 @@
 //! Numbers read after some tokens of a text: the labels of a classifier, or the logits of a language model's tokens. The head runs
 //! on those rows alone, outside any graph; its gradient goes back through the trunk as in [`super::token_stats`].
 
-use burn::tensor::{IndexingUpdateOp, Tensor};
+use burn::tensor::Tensor;
 
 use super::causal_lm::CausalLm;
 use super::config::HeadKind;
 use super::gradients::Gradients;
-use super::ops::{index, tensor_from_vec, to_host};
+use super::ops::{add_rows, index, tensor_from_vec, to_host};
 use super::token_stats::{EMBEDDING, HEAD, Layout, Marked};
 
 /// The name of a classifier's bias.
@@ -111,8 +111,8 @@ impl CausalLm {
             match what {
                 Readout::Tokens(tokens) => {
                     let sum = gradients.take(name, head.dims(), &self.device);
-                    let rows = index(tokens.iter().map(|&id| id as usize), &self.device);
-                    gradients.add(name, sum.select_assign(0, rows, d_rows, IndexingUpdateOp::Add));
+                    let rows: Vec<usize> = tokens.iter().map(|&id| id as usize).collect();
+                    gradients.add(name, add_rows(sum, &rows, d_rows));
                 }
                 _ => gradients.add(name, d_rows),
             }

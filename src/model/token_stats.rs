@@ -12,17 +12,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, s};
+use burn::tensor::{Device, Int, Tensor, s};
 
 use super::causal_lm::CausalLm;
 use super::decoder::Pass;
 use super::gradients::Gradients;
 use super::noise::NoisyRows;
 use super::ops::{
-    Compared, Head, Packed, Softcap, TopK, attention, cast, head_at_once, head_backward, head_stats, head_top_k, index,
+    Compared, Head, Packed, Softcap, TopK, add_rows, attention, cast, head_at_once, head_backward, head_stats, head_top_k, index,
 };
 use super::sampled::Sampled;
 use super::sequence::Sequence;
+use super::stream::Stream;
 
 pub use super::ops::Divergence;
 pub use super::ops::head::{TokenGrads, TokenStats};
@@ -307,27 +308,26 @@ impl CausalLm {
         };
         let trunk = self.trunk(embedded, layout);
         let rows = layout.predicting(&self.device);
-        let d_rows = head(trunk.hidden().select(0, rows.clone()), gradients);
+        let d_rows = head(trunk.hidden().select(0, rows), gradients);
         let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
-        let d_hidden = d_hidden.select_assign(0, rows, d_rows, IndexingUpdateOp::Add);
+        let d_hidden = add_rows(d_hidden, &layout.rows, d_rows);
         let d_embedded = trunk.backward(self, layout, d_hidden, gradients);
         if !self.net.model.embed_tokens.weight.val().is_require_grad() {
             return;
         }
-        let mut scatter = |name: &str, table: &Tensor<2>, rows: Tensor<1, Int>, d: Tensor<2>| {
+        let mut scatter = |name: &str, table: &Tensor<2>, rows: &[usize], d: Tensor<2>| {
             let sum = gradients.take(name, table.dims(), &self.device);
-            gradients.add(name, sum.select_assign(0, rows, d, IndexingUpdateOp::Add));
+            gradients.add(name, add_rows(sum, rows, d));
         };
         if let Some(table) = &self.net.model.embed_positions {
-            let positions = index(positions.into_iter(), &self.device);
-            scatter("model.embed_positions.weight", &table.weight.val(), positions, d_embedded.clone());
+            scatter("model.embed_positions.weight", &table.weight.val(), &positions, d_embedded.clone());
         }
         let d_embedded = match self.config.embedding_scale {
             Some(scale) => d_embedded * scale,
             None => d_embedded,
         };
-        let ids = index(layout.ids.iter().map(|&id| id as usize), &self.device);
-        scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), ids, d_embedded);
+        let ids: Vec<usize> = layout.ids.iter().map(|&id| id as usize).collect();
+        scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), &ids, d_embedded);
     }
 
     /// The head over the hidden states that predict the response tokens, outside any graph.
@@ -371,7 +371,9 @@ impl CausalLm {
 
     fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
         let scoring = self.config.scoring(layer);
-        self.net.model.layers[layer].forward(x, pass, |q, k, v| attention(q, k, v, packed.clone(), scoring))
+        let mut x = Stream::new(x);
+        self.net.model.layers[layer].forward(&mut x, pass, |q, k, v| attention(q, k, v, packed.clone(), scoring));
+        x.value(pass)
     }
 }
 

@@ -3,7 +3,7 @@
 //! w ← w·(1 − lr·λ);  m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;
 //! w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
 //!
-//! On the CPU the update is one threaded pass over each parameter, elsewhere ordinary tensor operations. All parameters decay, as
+//! On the CPU the update is one threaded pass over each parameter, on a GPU a kernel over many of them. All parameters decay, as
 //! in verl, but those that `no_decay_name_list` names: transformers' Trainer, and so TRL, leaves out biases and the weights of norms.
 
 use burn::backend::flex::FlexTensor;
@@ -12,8 +12,12 @@ use rayon::prelude::*;
 
 use super::kind::OptimizerKind;
 use super::optimizer::Optimizer;
+#[cfg(feature = "gpu")]
+use super::rule::Trained;
 use super::rule::{Parameter, Rule, Slot, State, Step, state, tensors};
 use super::settings::Settings;
+#[cfg(feature = "gpu")]
+use crate::model::ops::adamw_on_gpu;
 use crate::model::ops::{AdamwStep, adamw_row, f32s, flex_f32};
 
 pub(super) const ADAMW: OptimizerKind = OptimizerKind {
@@ -68,6 +72,19 @@ impl Rule for AdamW {
         let (w, m, v) = step(w, m, v, g, constants(&self.0, at.lr, at.number, at.grad_scale));
         (w, state([m, v]))
     }
+
+    #[cfg(feature = "gpu")]
+    fn update_together(&self, at: Step, all: Vec<Trained>) -> Vec<(Tensor<1>, State)> {
+        let with_moments = |Trained { weight: w, gradient: g, state, .. }| {
+            let [m, v] = tensors(state, &w.device(), || [w.zeros_like(), w.zeros_like()]);
+            [w, m, v, g]
+        };
+        let constants = constants(&self.0, at.lr, at.number, at.grad_scale);
+        let one_by_one =
+            |all: Vec<[Tensor<1>; 4]>| all.into_iter().map(|[w, m, v, g]| step(w, m, v, g, constants).into()).collect();
+        let updated = adamw_on_gpu(all.into_iter().map(with_moments).collect(), constants).unwrap_or_else(one_by_one);
+        updated.into_iter().map(|[w, m, v]| (w, state([m, v]))).collect()
+    }
 }
 
 /// The constants of a step. Each is computed in f64 and then rounded, as in torch.
@@ -96,6 +113,11 @@ pub(super) fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: Ad
         let [w, m, v] = [w, m, v].map(Tensor::from_primitive::<burn::backend::Flex>);
         return (w, m, v);
     }
+    #[cfg(feature = "gpu")]
+    let [w, m, v, g] = match adamw_on_gpu(vec![[w, m, v, g]], s) {
+        Ok(mut updated) => return updated.remove(0).into(),
+        Err(mut all) => all.remove(0),
+    };
     let g = g * s.grad_scale;
     let m = m.clone() + (g.clone() - m) * s.gain1;
     let v = v * s.beta2 + g.square() * s.gain2;
@@ -118,7 +140,7 @@ mod tests {
     use burn::tensor::Device;
     use burn::tensor::FloatDType::{F32, F64};
 
-    /// The composed body, which CUDA runs, agrees with the fused one: on flex, f64 tensors take the composed one.
+    /// The composed body agrees with the fused one: on flex, f64 tensors take the composed one.
     #[test]
     fn composed_equals_fused() {
         let constants = AdamwStep {

@@ -1,6 +1,6 @@
 //! Optimizers by name, learning-rate schedules, and the model they train.
 //!
-//! An optimizer is a [`Rule`], which updates one parameter, and an entry of [`OPTIMIZERS`]; [`Optimizer`] applies it to a network
+//! An optimizer is a [`Rule`], which updates parameters, and an entry of [`OPTIMIZERS`]; [`Optimizer`] applies it to a network
 //! and keeps its state. burn's own optimizers round their constants to f32 first, know parameters by ids that a checkpoint does not
 //! have, and lack options of torch's; these are torch's updates in torch's order, with torch's names of states.
 //!
@@ -16,6 +16,8 @@ mod gradient_sum;
 mod kind;
 pub mod learner;
 mod muon;
+#[cfg(all(test, feature = "wgpu"))]
+mod on_gpu;
 mod optimizer;
 mod pieces;
 mod reduce;
@@ -26,6 +28,7 @@ mod settings;
 mod several_ranks;
 mod sgd;
 mod shards;
+mod taken;
 mod together;
 
 pub use adamw::AdamWConfig;
@@ -33,7 +36,7 @@ pub use gradient_sum::GradientSum;
 pub use kind::OptimizerKind;
 pub use learner::{Learner, Update};
 pub use optimizer::Optimizer;
-pub use rule::{Parameter, Rule, Slot};
+pub use rule::{Parameter, Rule, Slot, Trained};
 pub use schedule::Schedule;
 pub use settings::{OptionRow, Settings};
 pub use together::StatePart;

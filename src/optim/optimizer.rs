@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
-use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::rule::{Form, Parameter, Rule, Slot, State, Step, Stored};
+use super::rule::{Form, Parameter, Rule, Slot, State, Step, Stored, Trained};
 use super::shards::Shards;
+use super::taken::{Taken, put_back, take};
 use crate::distributed::Ranks;
 use crate::model::Gradients;
 use crate::model::decoder::Decoder;
@@ -69,8 +69,13 @@ pub(super) struct Rules {
 
 impl Rules {
     pub fn of(&self, parameter: Parameter) -> &dyn Rule {
-        let exempt = self.exempt.as_ref().filter(|(names, _)| names.iter().any(|name| parameter.name.contains(name.as_str())));
-        exempt.map_or(&*self.all, |(_, rule)| &**rule)
+        self.exempt(parameter.name).unwrap_or(&*self.all)
+    }
+
+    /// Returns the other rule if it updates the parameter with this name.
+    fn exempt(&self, parameter: &str) -> Option<&dyn Rule> {
+        let exempt = self.exempt.as_ref().filter(|(names, _)| names.iter().any(|name| parameter.contains(name.as_str())));
+        exempt.map(|(_, rule)| &**rule)
     }
 }
 
@@ -120,7 +125,38 @@ impl Optimizer {
     pub fn update(&mut self, net: Decoder, gradients: Gradients, lr: f64, grad_scale: f64) -> Decoder {
         self.step += 1;
         let step = Step { number: self.step, lr, grad_scale };
-        net.map(&mut Update { step, gradients, rules: &self.rules, state: &mut self.state, path: Vec::new() })
+        let (net, taken) = take(net, gradients);
+        let (exempt, others): (Vec<_>, Vec<_>) = taken.into_iter().partition(|taken| self.rules.exempt(&taken.name).is_some());
+        let mut weights = BTreeMap::new();
+        for of_one_rule in [others, exempt] {
+            self.update_together(step, of_one_rule, &mut weights);
+        }
+        put_back(net, weights)
+    }
+
+    /// Updates parameters of one rule, and adds their weights and shapes to `updated`.
+    fn update_together(&mut self, step: Step, all: Vec<Taken>, updated: &mut BTreeMap<String, (Tensor<1>, Vec<usize>)>) {
+        let Some(first) = all.first() else { return };
+        let rule = self.rules.of(Parameter { name: &first.name, shape: &first.shape });
+        let (mut known, mut tensors) = (Vec::new(), Vec::new());
+        for Taken { name, shape, weight, gradient } in all {
+            let (slots, state) = match self.state.remove(&name) {
+                Some(Kept { slots, state }) => (slots, Some(state)),
+                None => (rule.slots(Parameter { name: &name, shape: &shape }), None),
+            };
+            known.push((name, shape, slots));
+            tensors.push((weight, gradient, state));
+        }
+        let parameters = known.iter().map(|(name, shape, _)| Parameter { name, shape });
+        let trained =
+            parameters.zip(tensors).map(|(parameter, (weight, gradient, state))| Trained { parameter, weight, gradient, state });
+        let results = rule.update_together(step, trained.collect());
+        for ((name, shape, slots), (weight, state)) in known.into_iter().zip(results) {
+            if !slots.is_empty() {
+                self.state.insert(name.clone(), Kept { slots, state });
+            }
+            updated.insert(name, (weight, shape));
+        }
     }
 
     /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint. Of several ranks, each has
@@ -197,40 +233,5 @@ impl Optimizer {
                 bail!("optimizer state: `{name}` is of no trained parameter of this model, or not a state of {}", self.name)
             }
         }
-    }
-}
-
-struct Update<'a> {
-    step: Step,
-    gradients: Gradients,
-    rules: &'a Rules,
-    state: &'a mut BTreeMap<String, Kept>,
-    path: Vec<String>,
-}
-
-impl ModuleMapper for Update<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let name = self.path.join(".");
-        let Some(gradient) = self.gradients.0.remove(&name) else { return param };
-        let (id, weight, mapper) = param.consume();
-        let shape = weight.dims();
-        let weight = weight.inner().reshape([shape.iter().product::<usize>()]);
-        let parameter = Parameter { name: &name, shape: &shape };
-        let rule = self.rules.of(parameter);
-        let (slots, state) = match self.state.remove(&name) {
-            Some(Kept { slots, state }) => (slots, Some(state)),
-            None => (rule.slots(parameter), None),
-        };
-        let (weight, state) = rule.update(self.step, parameter, weight, gradient, state);
-        if !slots.is_empty() {
-            self.state.insert(name, Kept { slots, state });
-        }
-        Param::from_mapped_value(id, Tensor::from_inner(weight.reshape(shape)).require_grad(), mapper)
-    }
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
     }
 }

@@ -161,7 +161,16 @@ pub fn state<const N: usize>(tensors: [Tensor<1>; N]) -> State {
     tensors.map(Stored::Numbers).into()
 }
 
-/// An optimizer's update of one parameter.
+/// A parameter, and what an update of it takes.
+#[derive(Clone, Debug)]
+pub struct Trained<'a> {
+    pub parameter: Parameter<'a>,
+    pub weight: Tensor<1>,
+    pub gradient: Tensor<1>,
+    pub state: Option<State>,
+}
+
+/// An optimizer's update of parameters.
 pub trait Rule: Send + Sync {
     /// Returns the state tensors that are kept of a parameter.
     fn slots(&self, parameter: Parameter) -> Vec<Slot>;
@@ -183,4 +192,11 @@ pub trait Rule: Send + Sync {
         gradient: Tensor<1>,
         state: Option<State>,
     ) -> (Tensor<1>, State);
+
+    /// [`update`](Self::update)s parameters, and returns their weights and states in the same order: one by one, unless the rule
+    /// has something quicker, such as a kernel that takes many.
+    fn update_together(&self, step: Step, all: Vec<Trained>) -> Vec<(Tensor<1>, State)> {
+        let update = |t: Trained| self.update(step, t.parameter, t.weight, t.gradient, t.state);
+        all.into_iter().map(update).collect()
+    }
 }

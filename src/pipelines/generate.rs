@@ -15,7 +15,7 @@ use crate::data::{Table, Tokenizer, completes_stop};
 use crate::job::agents;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names::Weights;
-use crate::job::models::open_device;
+use crate::job::models::{is_bfloat16, open_device};
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, GenerationRequest, Logprobs, TokenRules, TurnSettings};
 use crate::tracking::Progress;
@@ -108,13 +108,14 @@ impl Generation {
 
     /// Reads the prompts and the model, and reports every mistake before the first response is generated.
     pub fn new(loaded: Loaded<GenerationConfig>, progress: Progress) -> Result<Self> {
-        let device = open_device(loaded.config.trainer.device)?;
+        let dtypes = [("model.dtype", loaded.config.model.dtype)];
+        let device = open_device("trainer.device", loaded.config.trainer.device, &dtypes)?;
         let inputs = Inputs::read(loaded, Weights::Loaded)?;
         inputs.memory().check_fits()?;
         let Inputs { config, tokenizer, table, prompts, rules, talks, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         let model = CausalLm::load(config.model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
-        let model = model.computing(config.model.dtype.is_bfloat16(config.trainer.device), false);
+        let model = model.computing(is_bfloat16(config.model.dtype, config.trainer.device, &device), false);
         Ok(Self { config, model, tokenizer, table, prompts, rules, talks, progress })
     }
 }

@@ -15,7 +15,7 @@ use crate::job::models::open_device;
 /// If a generation would be refused before its first response. Of the weights only the number is compared, not each name, shape
 /// and type; whether the file can be written is not tried.
 pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
-    open_device(loaded.config.trainer.device)?;
+    open_device("trainer.device", loaded.config.trainer.device, &[("model.dtype", loaded.config.model.dtype)])?;
     let inputs = Inputs::read(loaded, Weights::Compared)?;
     let (data, rollout) = (&inputs.config.data, &inputs.config.rollout);
     let model = &inputs.config.model.path;
@@ -42,5 +42,5 @@ pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     if let Some(talks) = &inputs.talks {
         lines.insert(lines.len() - 1, ("agents", talks.agents.describe()));
     }
-    Ok(report(&lines, &inputs.memory()))
+    Ok(report(&lines, &inputs.memory(), inputs.time().as_ref()))
 }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use super::run_settings::run_settings;
-use super::{algorithms, reference_model, teacher, unused_options};
+use super::{algorithms, reference_model, teacher, time_estimate, unused_options};
 use crate::algorithm::kl;
 use crate::config::schema::{Init, TEACHER};
 use crate::config::{Loaded, MicroBatch, PpoConfig, UpdatePlan};
@@ -29,7 +29,7 @@ use crate::util::interrupt::Interrupt;
 pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded, Weights::Compared)?;
     let config = loaded.config;
-    ranks.agree(open_device(rank_device(config.trainer.device, ranks)))?;
+    ranks.agree(open_device("trainer.device", rank_device(config.trainer.device, ranks), &config.dtypes()))?;
     let inputs = Inputs::read(&config, &loaded.tree, &Interrupt::default())?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
@@ -66,7 +66,8 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     .chain(others)
     .chain(judge)
     .collect();
-    Ok(report(&lines, &memory))
+    let time = time_estimate::of_step(&config, &inputs, &division)?;
+    Ok(report(&lines, &memory, time.as_ref()))
 }
 
 /// The memory of a run, and its reference of another model and its critic in a few words.

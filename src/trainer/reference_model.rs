@@ -6,6 +6,7 @@ use super::inputs::Inputs;
 use crate::config::PpoConfig;
 use crate::config::schema::Location;
 use crate::data::Tokenizer;
+use crate::job::models::is_bfloat16;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, DecoderConfig, Init};
 use crate::util::foreign;
@@ -47,5 +48,6 @@ pub fn load(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Option<
     let Some(path) = path(config) else { return Ok(None) };
     let loaded = CausalLm::load(path.as_path(), Init::Pretrained, device).context(KEY)?;
     let model = &config.actor_rollout_ref.model;
-    Ok(Some(loaded.computing(model.dtype.is_bfloat16(config.trainer.device), model.enable_gradient_checkpointing)))
+    let bfloat16 = is_bfloat16(model.dtype, config.trainer.device, device);
+    Ok(Some(loaded.computing(bfloat16, model.enable_gradient_checkpointing)))
 }

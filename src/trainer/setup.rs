@@ -24,7 +24,7 @@ use crate::job::division::Division;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::GIB;
-use crate::job::models::{learner, model_init, open_device};
+use crate::job::models::{is_bfloat16, learner, model_init, open_device};
 use crate::job::rank_device::rank_device;
 use crate::job::{Run, RunSettings, adapter, template_date};
 use crate::model::CausalLm;
@@ -59,7 +59,7 @@ fn build(
 ) -> Result<(Trainer, RunSettings, (Numbers, &'static str))> {
     hub_names::find(loaded, Weights::Loaded)?;
     let config = Arc::new(loaded.config.clone());
-    let device = open_device(device)?;
+    let device = open_device("trainer.device", device, &config.dtypes())?;
     let mut inputs = Inputs::read(&config, &loaded.tree, interrupt)?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
     let division = Division::of(ranks, config.trainer.gradient_slices, &config.trainer.resume());
@@ -186,7 +186,7 @@ fn load_critic(config: &PpoConfig, inputs: &Inputs, device: &burn::tensor::Devic
     let init = model_init(model.init, seed);
     let loaded = CausalLm::load_scalar(model.path.as_path(), init, Some(seed), device).context("critic.model.path")?;
     inputs.check_model(&loaded.config, config).with_context(|| format!("critic.model.path={}", model.path))?;
-    let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
+    let bfloat16 = is_bfloat16(model.dtype, config.trainer.device, device);
     let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
     adapter::adapt(computing, &model.lora(), model.path.as_path(), seed)
 }
@@ -196,7 +196,7 @@ fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<Causa
     let init = model_init(model.init, config.trainer.seed);
     let loaded =
         CausalLm::load_as(model.path.as_path(), hf_config(model)?, init, device).context("actor_rollout_ref.model.path")?;
-    let bfloat16 = model.dtype.is_bfloat16(config.trainer.device);
+    let bfloat16 = is_bfloat16(model.dtype, config.trainer.device, device);
     let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);
     adapter::adapt(computing, &model.lora(), model.path.as_path(), config.trainer.seed)
 }

@@ -11,6 +11,7 @@ use crate::algorithm::options::OptionValue;
 use crate::algorithm::policy_loss::{self, CLIPPING, DUAL_CLIP, LossOptions};
 use crate::config::PpoConfig;
 use crate::config::schema::{DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_MODE, Location, TEACHER};
+use crate::job::models::is_bfloat16;
 use crate::job::teacher::check_tokens;
 use crate::job::unused_options::UnusedOption;
 use crate::model::hf_config::HfConfig;
@@ -45,7 +46,7 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &Inputs) -> Result<Option<(&'a
 pub fn load(config: &PpoConfig, inputs: &Inputs, policy: &CausalLm) -> Result<Option<Distillation>> {
     let Some((path, _)) = decoder(config, inputs)? else { return Ok(None) };
     let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &policy.device).context(TEACHER)?;
-    let bfloat16 = config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);
+    let bfloat16 = is_bfloat16(config.actor_rollout_ref.model.dtype, config.trainer.device, &policy.device);
     let loss = &config.distillation.distillation_loss;
     Ok(Some(Distillation {
         teacher: loaded.computing(bfloat16, false),

@@ -8,6 +8,7 @@ mod conversations;
 mod conversions;
 mod critic;
 mod data_by_name;
+mod devices;
 mod distill;
 mod distillation;
 mod end_to_end;

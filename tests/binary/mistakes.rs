@@ -69,7 +69,14 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
         &["resume_from_path", "nowhere"],
     ),
     #[cfg(not(feature = "cuda"))]
-    ("no CUDA", &["trainer.device=cuda"], &["trainer.device", "--features cuda"]),
+    ("no CUDA", &["trainer.device=cuda"], &["trainer.device=cuda:0", "--features cuda", "another device: cpu"]),
+    #[cfg(not(feature = "vulkan"))]
+    ("no Vulkan", &["trainer.device=vulkan:1"], &["trainer.device=vulkan:1", "--features vulkan", "another device: cpu"]),
+    (
+        "float16",
+        &["actor_rollout_ref.model.dtype=fp16"],
+        &["`actor_rollout_ref.model.dtype`: float16 is not offered", "write bfloat16, or float32"],
+    ),
 ];
 
 #[test]

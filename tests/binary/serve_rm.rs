@@ -240,7 +240,7 @@ fn mistakes_are_found_before_anything_is_served() {
         (&["--model", "data/arithmetic/model", "--port", "0"][..], "no head that scores"),
         (&["--model", MODEL, "--port", "0", "--max-len", "65"], "max_position_embeddings 64"),
         (&["--model", MODEL, "--port", "0", "--token-env", "NO_SUCH_NAME"], "NO_SUCH_NAME"),
-        (&["--model", MODEL, "--port", "0", "--device", "gpu"], "cpu, cuda or cuda:N"),
+        (&["--model", MODEL, "--port", "0", "--device", "gpu"], "cpu, or cuda, rocm, metal, vulkan or wgpu"),
         (&["--model", MODEL, "--port", "0", "--max-queries", "0"], "0"),
         (&["--model", MODEL, "--port", &port], &format!("cannot listen at 127.0.0.1:{port}")),
     ] {

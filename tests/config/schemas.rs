@@ -166,7 +166,7 @@ fn mistakes_do_not_fit() {
         "{defaults: [/ppo_trainer, _self_], algorithm: {adv_estimator: grpo}, data: {seed: null, train_files: [a, b]}}"
     ));
     assert!(fits("algorithm: {adv_estimator: my_own, custom_adv_estimator: {path: my_own.py}}"));
-    assert!(fits("{trainer: {logger: console, device: 'cuda:3'}, data: {max_prompt_length: '${data.max_response_length}'}}"));
+    assert!(fits("{trainer: {logger: console, device: 'wgpu:3'}, data: {max_prompt_length: '${data.max_response_length}'}}"));
     assert!(fits("actor_rollout_ref: {actor: {kl_loss_type: k3+, optim: {betas: [0.9, 0.95], lr: 1}}}"));
     for wrong in [
         "algorithm: {adv_estimatr: grpo}",

@@ -1,10 +1,11 @@
 //! The configuration language: composition, overrides, interpolation, types, messages.
 
 use burnish::cli::choices;
-use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Truncation};
+use burnish::config::schema::{Device, EvalConfig, GenerationConfig, Interface, Truncation};
 use burnish::config::{
     BatchPlan, Choices, ConfigError, Kind, Loaded, MicroBatch, PpoConfig, Request, SftConfig, Value, embedded, load,
 };
+use burnish::model::interfaces::INTERFACES;
 use burnish::util::choice::Choice;
 use std::path::Path;
 
@@ -74,7 +75,40 @@ fn the_resolved_tree_loads_again_to_the_same_configuration() {
             .unwrap();
     let second = ppo_file(&first.tree.to_yaml(), &[]).unwrap();
     assert_eq!(first.config, second.config);
-    assert_eq!(second.config.trainer.device, Device::Cuda(1));
+    assert_eq!(second.config.trainer.device, Device::Gpu(Interface::Cuda, 1));
+}
+
+#[test]
+fn every_interface_is_a_device_with_and_without_a_number() {
+    assert_eq!(Interface::ALL.map(Interface::as_str), INTERFACES);
+    let device = |text: &str| ppo(&[&format!("trainer.device={text}")]).map(|loaded| loaded.config.trainer.device);
+    assert_eq!(device("cpu").unwrap().to_string(), "cpu");
+    for interface in Interface::ALL {
+        for (index, written) in [(0, interface.as_str().to_owned()), (3, format!("{}:3", interface.as_str()))] {
+            let read = device(&written).unwrap();
+            assert_eq!(read, Device::Gpu(interface, index));
+            // It prints itself so that it is read back.
+            assert_eq!(device(&read.to_string()).unwrap(), read);
+        }
+    }
+    for wrong in ["cuda:x", "cuda:-1", "cpu:0", "mps", "wgpu:0:1", "CUDA"] {
+        assert_says(
+            device(wrong),
+            &["`trainer.device` must be cpu, or cuda, rocm, metal, vulkan or wgpu", "it takes cpu | cuda | cuda:N"],
+        );
+    }
+}
+
+#[test]
+fn bfloat16_is_chosen_where_the_interface_has_it() {
+    let chosen = |device: &str, dtype: &str| {
+        let loaded = ppo(&[&format!("trainer.device={device}"), &format!("actor_rollout_ref.model.dtype={dtype}")]).unwrap();
+        loaded.config.actor_rollout_ref.model.dtype.is_bfloat16(loaded.config.trainer.device)
+    };
+    for (device, auto) in [("cpu", false), ("cuda", true), ("rocm:1", true), ("metal", true), ("vulkan", false), ("wgpu", false)]
+    {
+        assert_eq!(["auto", "float32", "bfloat16"].map(|dtype| chosen(device, dtype)), [auto, false, true], "{device}");
+    }
 }
 
 #[test]
@@ -177,7 +211,12 @@ fn wrong_overrides_say_what_to_do() {
         (&["data.shuffle=yes"], &["`data.shuffle` must be a bool, not the string `yes`", "write true"]),
         (&["data.prompt_key=123"], &["must be a string, not the integer `123`", "'data.prompt_key=\"123\"'"]),
         (&["data.truncation=midle"], &["must be one of error, left, right, middle", "did you mean `middle`?"]),
-        (&["trainer.device=gpu"], &["cpu, cuda or cuda:N", "override `trainer.device=gpu`"]),
+        (
+            &["trainer.device=gpu"],
+            &["must be cpu, or cuda, rocm, metal, vulkan or wgpu, with :N", "override `trainer.device=gpu`"],
+        ),
+        (&["trainer.device=wgpu:+1"], &["`trainer.device` must be cpu, or cuda", "the string `wgpu:+1`"]),
+        (&["actor_rollout_ref.model.dtype=half"], &["`actor_rollout_ref.model.dtype`: float16 is not offered", "float32"]),
         (&["trainer.logger=[console,[1]]"], &["`trainer.logger.1` must be a string"]),
         (&["algorithm.kl_ctrl=null"], &["must be a mapping, not null"]),
         (&["data=5"], &["`data` is a group", "`data` has: legacy_data", "override `data=5`"]),

@@ -1,5 +1,5 @@
-//! bfloat16 compute with f32 parameters, which is the default on a GPU, against f32 on the same golden models: training gives
-//! nearly the same numbers, and generation uses the trained policy.
+//! bfloat16 compute with f32 parameters, which is the default on most GPUs, against f32 on the same golden models: training gives
+//! nearly the same numbers, and generation uses the trained policy. On the CPU, which computes in bfloat16 wherever tests run.
 
 use std::path::Path;
 

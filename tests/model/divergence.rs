@@ -9,7 +9,8 @@ use burnish::model::token_stats::{TokenGrads, TokenStats};
 use burnish::model::{CausalLm, Comparison, Divergence, Gradients, Init, Sequence, TopK};
 use serde_json::Value;
 
-use crate::plain::{device, rnd};
+use crate::device::{device, for_the_cpu, is_same, on_cpu};
+use crate::plain::{self, rnd};
 
 fn golden(section: &str) -> Vec<Value> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -42,6 +43,11 @@ fn next_labels(x: &Value) -> Vec<i64> {
     }
 }
 
+/// The dtypes of the head's bodies: f64 takes the composed one, on the CPU, and is no dtype of GPUs.
+fn bodies() -> impl Iterator<Item = FloatDType> {
+    [FloatDType::F32, FloatDType::F64].into_iter().filter(|dtype| on_cpu() || *dtype == FloatDType::F32)
+}
+
 /// A head that hands its hidden states through: the logits of every row.
 struct Logits(Tensor<2>, Tensor<2>);
 
@@ -49,8 +55,11 @@ impl Logits {
     fn new(rows: &[Vec<f64>], temperature: f64, dtype: FloatDType) -> Self {
         let shape = [rows.len(), rows[0].len()];
         let values: Vec<f64> = rows.concat().iter().map(|x| x / temperature).collect();
-        let logits = Tensor::<2>::from_data(TensorData::new(values, shape), (&Device::flex(), DType::F64));
-        Self(logits.cast(dtype), Tensor::<2>::eye(shape[1], &Device::flex()).cast(dtype))
+        let device = if dtype == FloatDType::F64 { Device::flex() } else { device() };
+        let logits = Tensor::<2>::from_data(TensorData::new(values, shape), (&device, DType::from(dtype)));
+        let eye: Vec<f32> = (0..shape[1] * shape[1]).map(|i| if i % (shape[1] + 1) == 0 { 1.0 } else { 0.0 }).collect();
+        let eye = Tensor::<2>::from_data(TensorData::new(eye, [shape[1]; 2]), (&device, DType::from(dtype)));
+        Self(logits, eye)
     }
 
     fn head(&self) -> Head<'_> {
@@ -65,7 +74,7 @@ fn divergence(student: &Logits, compared: Compared, weights: &[f64]) -> (TokenSt
     let full_kl = weights.iter().map(|&w| w as f32).collect();
     let g = TokenGrads { log_prob: vec![0.0; n], entropy: vec![0.0; n], full_kl };
     let d = head_backward(student.head(), &vec![0; n], &stats, &g, Some(compared), None);
-    (stats.tokens, d.cast(FloatDType::F64).into_data().iter::<f64>().collect())
+    (stats.tokens, d.into_data().iter::<f64>().collect())
 }
 
 fn near(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
@@ -94,7 +103,7 @@ fn golden_generalised_jensen_shannon() {
             let counted = labels.iter().filter(|&&label| label >= 0).count() as f64;
             let count = result["num_items_in_batch"].as_f64().unwrap_or(counted);
             let weights: Vec<f64> = labels.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
-            for dtype in [FloatDType::F32, FloatDType::F64] {
+            for dtype in bodies() {
                 let [x, y] = ["student_logits", "teacher_logits"].map(|key| Logits::new(&rows(&golden[key]), temperature, dtype));
                 let (stats, d) = divergence(&x, Compared::Head(y.head(), Divergence::jsd(beta)), &weights);
                 let what = format!("case {case}, β {beta}, temperature {temperature}, {dtype:?}");
@@ -120,7 +129,7 @@ fn golden_cross_entropy_of_openrlhf() {
         let labels = labels(&golden["labels"]);
         let count = labels.iter().filter(|&&label| label >= 0).count() as f64;
         let weights_of_rows: Vec<f64> = labels.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
-        for dtype in [FloatDType::F32, FloatDType::F64] {
+        for dtype in bodies() {
             let [x, y] = ["student_logits", "teacher_logits"].map(|key| Logits::new(&rows(&golden[key]), 1.0, dtype));
             let (stats, d) = divergence(&x, Compared::Head(y.head(), Divergence::CrossEntropy), &weights_of_rows);
             near("loss", &[weighted(&stats.full_kl, &weights_of_rows)], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
@@ -150,7 +159,7 @@ fn golden_forward_kl_of_the_most_likely_tokens() {
         let (ids, log_probs) = (rows_of_ids(&golden["teacher_topk_ids"]), rows(&golden["teacher_topk_logprobs"]));
         let teacher = TopK { k: log_probs[0].len(), ids, log_probs: log_probs.concat().iter().map(|&x| x as f32).collect() };
         let least = golden["log_prob_min_clamp"].as_f64().map(|x| x as f32);
-        for dtype in [FloatDType::F32, FloatDType::F64] {
+        for dtype in bodies() {
             let x = Logits::new(&rows(&golden["student_logits"]), 1.0, dtype);
             let ones = vec![1.0; log_probs.len()];
             let (stats, d) = divergence(&x, Compared::TopK { teacher: &teacher, least }, &ones);
@@ -177,7 +186,8 @@ fn rows_of_ids(x: &Value) -> Vec<u32> {
 /// teacher of all tokens is the teacher itself.
 #[test]
 fn both_bodies_agree_with_plain_autodiff() {
-    let (dev, plain) = (device(), Device::flex());
+    // On the CPU, which has both bodies.
+    let (dev, plain) = (plain::device(), Device::flex());
     let (n, h, h_teacher, v) = (1037, 24, 17, 2301);
     let [hidden, w] = [[n, h], [v, h]].map(|shape| (rnd(shape, &dev) * 0.3).require_grad());
     let [hidden_teacher, w_teacher] = [[n, h_teacher], [v, h_teacher]].map(|shape| rnd(shape, &plain) * 0.3);
@@ -250,6 +260,9 @@ fn both_bodies_agree_with_plain_autodiff() {
 /// otherwise.
 #[test]
 fn a_small_divergence_is_not_lost() {
+    if !for_the_cpu("composed of burn's operations, a divergence of 2e-6 is right to half a percent, and no better") {
+        return;
+    }
     let row: Vec<f64> = (0..3000).map(|i| f64::from(i * 7919 % 613) / 100.0).collect();
     let moved: Vec<f64> = row.iter().enumerate().map(|(i, x)| x + 1e-2 * (i as f64).sin()).collect();
     for beta in [0.0, 0.1, 0.5, 0.9, 1.0] {
@@ -271,7 +284,7 @@ fn a_small_divergence_is_not_lost() {
 fn padding_of_a_vocabulary_takes_no_part() {
     let load = |name: &str| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name);
-        CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
+        CausalLm::load(&folder, Init::Pretrained, &device()).unwrap()
     };
     let padded = |mut model: CausalLm| {
         let longer = |w: Tensor<2>| Tensor::cat(vec![w.clone(), w.narrow(0, 0, 16) * 3.0], 0);
@@ -297,12 +310,14 @@ fn padding_of_a_vocabulary_takes_no_part() {
     let (stats, gradients) = run(student.clone(), &teacher);
     for (student, teacher) in [(student.clone(), padded(teacher.clone())), (padded(student), teacher)] {
         let (again, others) = run(student, &teacher);
-        assert_eq!(again, stats);
+        let columns = |stats: &TokenStats| {
+            [&stats.log_prob, &stats.entropy, &stats.full_kl, &stats.sum_pi_squared].map(Clone::clone).concat()
+        };
+        assert!(is_same(&columns(&again), &columns(&stats)) && again.is_top1 == stats.is_top1, "{again:?}, not {stats:?}");
         for (name, want) in &gradients.0 {
-            let got = &others.0[name];
-            let length = want.dims()[0];
-            assert_eq!(got.clone().narrow(0, 0, length).into_data(), want.clone().into_data(), "{name}");
-            let all: Vec<f32> = got.clone().into_data().iter::<f32>().collect();
+            let [want, all] = [want, &others.0[name]].map(|g| g.clone().into_data().iter::<f32>().collect::<Vec<_>>());
+            let length = want.len();
+            assert!(is_same(&all[..length], &want), "{name}");
             assert!(all[length..].iter().all(|&d| d == 0.0), "{name}: padding has a gradient");
         }
     }
@@ -317,7 +332,7 @@ fn uniform_is_a_teacher_of_equal_logits() {
     let largest = |row: &Vec<f64>| row.iter().position(|x| *x == row.iter().copied().fold(f64::MIN, f64::max)).unwrap() as u32;
     let targets: Vec<u32> = all.iter().enumerate().map(|(i, row)| if i % 2 == 0 { largest(row) } else { 3 }).collect();
     let weights: Vec<f64> = (0..n).map(|i| 0.1 + i as f64).collect();
-    for dtype in [FloatDType::F32, FloatDType::F64] {
+    for dtype in bodies() {
         let (x, flat) = (Logits::new(&all, 1.0, dtype), Logits::new(&vec![vec![0.0; v]; n], 1.0, dtype));
         let (stats, d) = divergence(&x, Compared::Uniform, &weights);
         let (want, want_d) = divergence(&x, Compared::Head(flat.head(), Divergence::CrossEntropy), &weights);

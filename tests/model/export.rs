@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::{Device, bf16};
+use burn::tensor::bf16;
 use burnish::checkpoint::Checkpoints;
 use burnish::model::lora::peft::PeftAdapter;
 use burnish::model::weights::{WeightFiles, to_f32};
@@ -13,6 +13,8 @@ use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
 use burnish::pipelines::export::{Form, export, find_part};
 use safetensors::Dtype;
 use serde_json::Value;
+
+use crate::device::device;
 
 fn golden(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(path)
@@ -59,8 +61,7 @@ fn checkpoint(dir: &Path, actor: &Learner, critic: Option<&Learner>) -> PathBuf 
 fn full_weights_in_any_type_and_in_shards() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let flex = Device::flex();
-    let load = |name: &str| CausalLm::load(&golden("models").join(name), Init::Pretrained, &flex).unwrap();
+    let load = |name: &str| CausalLm::load(&golden("models").join(name), Init::Pretrained, &device()).unwrap();
     let saved = checkpoint(&at("run"), &learner(load("llama")), None);
     let part = find_part(&saved, None).unwrap();
     assert_eq!(part, find_part(&saved.join("actor"), Some("actor")).unwrap());
@@ -111,8 +112,8 @@ fn adapters_are_merged_or_kept() {
             let adapter = settings.start(&model.config, &folder, 1).unwrap().unwrap();
             learner(model.adapted(&adapter).unwrap())
         };
-        let actor = adapt(CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap());
-        let critic = adapt(CausalLm::load_scalar(&folder, Init::Pretrained, Some(1), &Device::flex()).unwrap());
+        let actor = adapt(CausalLm::load(&folder, Init::Pretrained, &device()).unwrap());
+        let critic = adapt(CausalLm::load_scalar(&folder, Init::Pretrained, Some(1), &device()).unwrap());
         let saved = checkpoint(&at("run"), &actor, Some(&critic));
 
         let part = find_part(&saved, None).unwrap();

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::Device;
 use burnish::model::config::Positions;
 use burnish::model::hf_config::HfConfig;
 use burnish::model::weights::{file_tensors, read_safetensors};
@@ -12,12 +11,14 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use serde_json::{Value, json};
 
+use crate::device::device;
+
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name)
 }
 
 fn load(folder: &Path) -> anyhow::Result<CausalLm> {
-    CausalLm::load(folder, Init::Pretrained, &Device::flex())
+    CausalLm::load(folder, Init::Pretrained, &device())
 }
 
 fn config(folder: &Path) -> Value {
@@ -54,7 +55,7 @@ fn every_family_writes_the_files_it_read() {
         let folder = entry.unwrap().path();
         let scalar = HfConfig::read(&folder).unwrap().classifier().is_some();
         let model = match scalar {
-            true => CausalLm::load_scalar(&folder, Init::Pretrained, None, &Device::flex()).unwrap(),
+            true => CausalLm::load_scalar(&folder, Init::Pretrained, None, &device()).unwrap(),
             false => load(&folder).unwrap(),
         };
         let copy = tempfile::tempdir().unwrap();
@@ -136,7 +137,7 @@ fn older_spellings_of_config_json() {
         let mut older = config(&golden(name));
         older.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         std::fs::write(folder.path().join("config.json"), older.to_string()).unwrap();
-        let read = |folder: &Path| CausalLm::load(folder, Init::Random { seed: 0 }, &Device::flex()).unwrap().config;
+        let read = |folder: &Path| CausalLm::load(folder, Init::Random { seed: 0 }, &device()).unwrap().config;
         assert_eq!(read(folder.path()), read(&golden(name)), "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use burn::tensor::{Int, Tensor, TensorData, activation};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
 use burnish::algorithm::policy_loss::LossOptions;
 use burnish::algorithm::{aggregate, kl, policy_loss};
@@ -11,11 +11,13 @@ use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Comparison, Cut, Gradients, Init, Sequence};
 
+use crate::device::{cases, device, is_same, on_cpu};
+
 const LENGTHS: [(usize, usize); 7] = [(3, 5), (1, 1), (9, 2), (4, 11), (2, 7), (6, 6), (3, 1)];
 
 fn load(name: &str) -> CausalLm {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name);
-    CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
+    CausalLm::load(&folder, Init::Pretrained, &device()).unwrap()
 }
 
 /// A reference with the same vocabulary and half the hidden size.
@@ -25,7 +27,7 @@ fn narrow_reference() -> CausalLm {
     config["hidden_size"] = 32.into();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
-    CausalLm::load(folder.path(), Init::Random { seed: 5 }, &Device::flex()).unwrap()
+    CausalLm::load(folder.path(), Init::Random { seed: 5 }, &device()).unwrap()
 }
 
 #[test]
@@ -58,7 +60,8 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
     };
 
     let sampled = aggregate::names().into_iter().map(|mode| (mode, objective("low_var_kl"), None));
-    for (mode, objective, reference_model) in sampled.chain([("token-mean", objective("full"), Some(&frozen))]) {
+    let with_reference = [("token-mean", objective("full"), Some(&frozen))];
+    for (mode, objective, reference_model) in cases(with_reference.into_iter().chain(sampled), 2) {
         let weights = aggregate::token_weights(aggregate::find(mode).unwrap(), &offsets, &mask, LENGTHS.len(), None, 16);
         let gradients = |cut: Cut| {
             let mut gradients = Gradients::default();
@@ -91,9 +94,9 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
             gradients.0
         };
         let whole = gradients(Cut::Sequences(LENGTHS.len()));
-        // More than there are is the whole, to the bit; 2, 3 and 4 leave a smaller last one.
-        for cut in [1, 2, 3, 4, 100].map(Cut::Sequences).into_iter().chain([Cut::Tokens(30)]) {
-            let tolerance = if cut == Cut::Sequences(100) { 0.0 } else { 1e-5 };
+        // More than there are is the whole, to the bit on the CPU; 2, 3 and 4 leave a smaller last one.
+        for cut in cases([Cut::Tokens(30)].into_iter().chain([100, 4, 3, 2, 1].map(Cut::Sequences)), 2) {
+            let tolerance = if cut == Cut::Sequences(100) && on_cpu() { 0.0 } else { 1e-5 };
             for (name, g) in gradients(cut) {
                 let want = whole[&name].clone();
                 let scale: f32 = want.clone().abs().max().into_scalar();
@@ -138,7 +141,7 @@ fn gradients_agree_with_finite_differences() {
 #[test]
 fn gradients_of_values() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/gpt_neox_critic");
-    let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &Device::flex()).unwrap().trainable();
+    let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &device()).unwrap().trainable();
     let (prompt, responses) = ([5u32, 9, 200], [[17u32, 33, 4, 90], [1, 2, 3, 4]]);
     let sequences: Vec<Sequence> = responses.iter().map(|response| Sequence::new(&prompt, response)).collect();
     let c = |t: usize| (t as f32 * 1.9).cos();
@@ -188,7 +191,7 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
 
     let ids: Vec<i64> = prompt.iter().chain(&response).map(|&id| id as i64).collect();
     let seq = ids.len();
-    let ids = Tensor::<1, Int>::from_data(TensorData::new(ids, [seq]), &Device::flex());
+    let ids = Tensor::<1, Int>::from_data(TensorData::new(ids, [seq]), &device());
     let log_probs = |model: &CausalLm| {
         let embedded = model.net.model.embed_tokens.weight.val().select(0, ids.clone());
         let mut packed = Packed::default();
@@ -198,7 +201,7 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     };
     let (lp, lq) = (log_probs(&model), Tensor::from_inner(log_probs(&reference)));
     let kl = (lp.clone().exp() * (lp - lq)).sum_dim(1).flatten::<1>(0, 1);
-    let weights = Tensor::<1>::from_data(TensorData::new(c.clone(), [c.len()]), &Device::flex());
+    let weights = Tensor::<1>::from_data(TensorData::new(c.clone(), [c.len()]), &device());
     let mut graph = (kl.clone() * Tensor::from_inner(weights)).sum().backward();
     let mut plain = Gradients::default();
     plain.add_backward(&model.net, &mut graph);
@@ -210,7 +213,9 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
         let want = plain.0[&name].clone();
         let scale: f32 = want.clone().abs().max().into_scalar();
         let error: f32 = (g - want).abs().max().into_scalar();
-        assert!(scale > 0.0 && error <= 1e-5 * scale, "{name}: off by {error}, largest {scale}");
+        // A GPU chooses among products by the number of rows, which differ here: a few ulps of sums of 64 terms, in two of them.
+        let bound = if on_cpu() { 1e-5 } else { 3e-5 };
+        assert!(scale > 0.0 && error <= bound * scale, "{name}: off by {error}, largest {scale}");
     }
 }
 
@@ -232,7 +237,7 @@ fn statistics_are_the_expectations_of_what_is_sampled() {
     assert!(near(&ours.entropy, expectation(&|i| -ours.log_prob[i])));
 }
 
-/// The divergence is 0 to the bit, because both passes do the same operations.
+/// On the CPU the divergence is 0 to the bit, because both passes do the same operations.
 #[test]
 fn a_model_does_not_diverge_from_itself() {
     let model = load("llama3_rope_tied").trainable();
@@ -240,18 +245,18 @@ fn a_model_does_not_diverge_from_itself() {
     let sequences = sequences.each_ref().map(|(prompt, response)| Sequence::new(prompt, response));
     let mut gradients = Gradients::default();
     model.backward(&sequences, 0.7, Some((&model.frozen()).into()), &mut gradients, |stats| {
-        assert_eq!(stats.full_kl, [0.0; 8]);
+        assert!(is_same(&stats.full_kl, &[0.0; 8]), "{:?}", stats.full_kl);
         TokenGrads { log_prob: vec![0.0; 8], entropy: vec![0.0; 8], full_kl: vec![1.0; 8] }
     });
-    assert_eq!(gradients.norm(), 0.0);
+    assert!(gradients.norm() <= if on_cpu() { 0.0 } else { 1e-4 }, "{}", gradients.norm());
 }
 
 /// A prompt that passes once for all of its responses, and activations that are recomputed, change no gradient. Sequences one by
 /// one are compared with all at once, in a family with windows, soft caps, a scaled embedding and sandwich norms, and in one with
-/// learned positions. With gradient checkpointing the gradients are equal to the bit.
+/// learned positions. With gradient checkpointing the gradients are equal to the bit on the CPU.
 #[test]
 fn shared_prompts_and_checkpoints_change_no_gradient() {
-    for name in ["gemma2", "gpt2", "gpt_neox", "qwen3"] {
+    for name in cases(["gemma2", "gpt2", "gpt_neox", "qwen3"], 1) {
         let model = load(name).trainable();
         let (long, short) = ([5u32, 9, 200, 7, 7, 31, 2, 8, 90, 11], [5u32, 9]);
         let responses: [&[u32]; 5] = [&[17, 33, 4, 90, 3, 3, 12, 45, 77], &[17], &[1, 2, 3], &[], &[9, 8, 7, 6, 5, 4]];
@@ -282,8 +287,9 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
             let scale: f32 = alone.0[&parameter].clone().abs().max().into_scalar();
             let error: f32 = (g.clone() - alone.0[&parameter].clone()).abs().max().into_scalar();
             assert!(error <= 1e-5 * scale.max(least), "{name} {parameter}: off by {error}, largest {scale}");
-            let bits = |g: Tensor<1>| g.into_data().try_into_vec::<f32>().unwrap();
-            assert_eq!(bits(g), bits(again.0[&parameter].clone()), "{name} {parameter} with checkpoints");
+            let numbers = |g: Tensor<1>| g.into_data().try_into_vec::<f32>().unwrap();
+            let same = is_same(&numbers(again.0[&parameter].clone()), &numbers(g));
+            assert!(same, "{name} {parameter} with checkpoints");
         }
     }
 }
@@ -292,7 +298,7 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
 /// before it; and so it does where the head is worked out for what was sampled alone.
 #[test]
 fn a_conversation_has_the_gradients_of_its_turns() {
-    for name in ["qwen3", "gemma2", "gpt_neox"] {
+    for name in cases(["qwen3", "gemma2", "gpt_neox"], 1) {
         let model = load(name).trainable();
         let token = |i: usize| (i * 7919 + 13) as u32 % 256;
         let ids: Vec<u32> = (0..60).map(token).collect();

@@ -1,8 +1,17 @@
-//! Models: operations, gradients, families, LoRA, generation, scoring heads, checkpoints and export.
+//! Models: operations, gradients, families, LoRA, generation, scoring heads, checkpoints and export; on the CPU, or on the [`device`]
+//! that is named.
+#![expect(clippy::print_stdout, reason = "what is skipped, and what is counted, is said; helpers of tests print too")]
 
 mod bfloat16;
+#[cfg(feature = "gpu")]
+mod budgets;
 mod checkpoint;
 mod conversations;
+#[cfg(feature = "gpu")]
+mod counts;
+mod device;
+#[cfg(feature = "gpu")]
+mod device_run;
 mod divergence;
 mod export;
 mod families;

@@ -6,7 +6,8 @@ use std::ops::Range;
 use burn::prelude::*;
 use burn::tensor::{FloatDType, activation};
 use burnish::model::ops::{
-    self, Act, BLOCK, CacheView, Compared, Divergence, Head, Packed, Scoring, Softcap, head_at_once, head_backward, head_stats,
+    self, Act, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Scoring, Softcap, head_at_once, head_backward,
+    head_stats,
 };
 use burnish::model::token_stats::{TokenGrads, TokenStats};
 
@@ -193,7 +194,18 @@ fn decode_attention() {
         let run = |rows: &[usize], k: &Tensor<2>, v: &Tensor<2>, tables: &[&[usize]]| {
             let lens: Vec<usize> = rows.iter().map(|r| lens[*r]).collect();
             let q = Tensor::cat(rows.iter().map(|r| q.clone().narrow(0, *r, 1)).collect(), 0).cast(k.dtype());
-            ops::decode_attention(q, k, v, &CacheView::new(hkv, tables, &lens), scoring)
+            // The new keys and values, whose places in the cache hold nothing yet.
+            let last = tables.iter().zip(&lens).map(|(table, len)| table[(len - 1) / BLOCK] * BLOCK + (len - 1) % BLOCK);
+            let last: Vec<usize> = last.collect();
+            let new = [k, v].map(|x| Tensor::cat(last.iter().map(|place| x.clone().narrow(0, *place, 1)).collect(), 0));
+            let mut cache = [k, v].map(|x| last.iter().fold(x.clone(), |x, place| x.slice_fill(*place..place + 1, 99.0)));
+            let [k_cache, v_cache] = &mut cache;
+            let at = CacheView::new(hkv, tables, &lens);
+            let out = ops::decode_attention(q, new, [k_cache, v_cache], &at, &KeptTables::default(), scoring);
+            for (written, whole) in cache.into_iter().zip([k, v]) {
+                assert_eq!(written.into_data(), whole.clone().into_data(), "the cache has the new rows");
+            }
+            out
         };
         let got = run(&[0, 1, 2], &k, &v, &tables);
         let double = |x: &Tensor<2>| x.clone().cast(FloatDType::F64);

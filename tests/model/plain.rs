@@ -4,6 +4,7 @@ use burn::prelude::*;
 use burn::tensor::{Distribution, activation};
 use burnish::model::ops::{Act, Packed, Scoring};
 
+/// The CPU, which has f64 to compare with.
 pub fn device() -> Device {
     Device::flex().autodiff()
 }

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use burn::tensor::Device;
 use burnish::algorithm::ranking::{StepTarget, step_loss};
 use burnish::model::hf_config::Classifier;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Cut, Gradients, HeadInit, Init, Marked, NewHead, Readout, Sequence};
+
+use crate::device::{assert_same, cases, device};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name)
@@ -33,8 +34,8 @@ fn texts() -> [Sequence<'static>; 3] {
 /// A score is that of the whole text, and its gradient does not depend on what goes through the model with it.
 #[test]
 fn scores_are_read_after_the_last_token() {
-    for name in ["llama_reward", "gpt_neox_reward", "qwen2_reward"] {
-        let model = CausalLm::load_scalar(&folder(name), Init::Pretrained, None, &Device::flex()).unwrap();
+    for name in cases(["gpt_neox_reward", "llama_reward", "qwen2_reward"], 1) {
+        let model = CausalLm::load_scalar(&folder(name), Init::Pretrained, None, &device()).unwrap();
         let whole: Vec<Vec<u32>> = texts().iter().map(|text| [text.prompt, text.response].concat()).collect();
         let alone = model.final_scores(&whole.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let at = whole.iter().map(|text| [text.len() - 1]).collect::<Vec<_>>();
@@ -77,7 +78,7 @@ fn scores_are_read_after_the_last_token() {
 #[test]
 fn logits_after_some_tokens_are_those_of_the_language_model() {
     for name in ["llama", "gemma2", "gpt2"] {
-        let model = CausalLm::load(&folder(name), Init::Pretrained, &Device::flex()).unwrap().trainable();
+        let model = CausalLm::load(&folder(name), Init::Pretrained, &device()).unwrap().trainable();
         let all: Vec<u32> = (0..model.config.vocab_size as u32).collect();
         let (text, marks) = ([5u32, 9, 200, 17, 33, 4, 90], [2usize, 4, 5]);
         let sequence = Sequence::new(&text[..1], &text[1..]);
@@ -112,7 +113,7 @@ fn logits_after_some_tokens_are_those_of_the_language_model() {
 fn heads_of_classifiers() {
     let load = |init, kind, labels| {
         let head = NewHead { kind, init, seed: 7 };
-        CausalLm::load_labels(&folder("gpt_neox"), Init::Pretrained, labels, Some(head), &Device::flex()).unwrap()
+        CausalLm::load_labels(&folder("gpt_neox"), Init::Pretrained, labels, Some(head), &device()).unwrap()
     };
     for (kind, labels, class, name) in [
         (Classifier::Sequences, 1, "GPTNeoXForSequenceClassification", "score.weight"),
@@ -132,10 +133,11 @@ fn heads_of_classifiers() {
         let tensors = safetensors::SafeTensors::deserialize(&weights).unwrap();
         assert!(tensors.names().contains(&name), "{:?}", tensors.names());
         assert_eq!(tensors.tensor(if labels == 1 { "score.weight" } else { "classifier.weight" }).unwrap().shape()[0], labels);
-        let back = CausalLm::load_labels(saved.path(), Init::Pretrained, labels, None, &Device::flex()).unwrap();
+        let back = CausalLm::load_labels(saved.path(), Init::Pretrained, labels, None, &device()).unwrap();
         let text: (&[u32], &[usize]) = (&[5, 9, 17], &[0, 2]);
-        assert_eq!(back.scores_at(&[text], Readout::Labels), model.scores_at(&[text], Readout::Labels));
-        assert!(CausalLm::load_labels(saved.path(), Init::Pretrained, 3 - labels, None, &Device::flex()).is_err());
+        let scores = [&back, &model].map(|model| model.scores_at(&[text], Readout::Labels));
+        assert_same("scores of the saved model", &scores[0], &scores[1]);
+        assert!(CausalLm::load_labels(saved.path(), Init::Pretrained, 3 - labels, None, &device()).is_err());
     }
     let spread = |init| {
         let model = load(init, Classifier::Sequences, 1);

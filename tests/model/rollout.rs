@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use burn::tensor::Device;
 use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Init, Sequence};
 use burnish::rollout::sampling::{History, LogitChanges, sample};
@@ -12,9 +11,11 @@ use burnish::rollout::{
 use burnish::util::rng::Stream;
 use serde_json::Value;
 
+use crate::device::{cases, device, is_same};
+
 fn model() -> CausalLm {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
-    CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap()
+    CausalLm::load(&folder, Init::Pretrained, &device()).unwrap()
 }
 
 fn prompts() -> Vec<Vec<u32>> {
@@ -67,6 +68,16 @@ fn generate_by(
     engine.generate(model, &request)
 }
 
+/// Asserts that responses are the same, and their log-probabilities where rows do not depend on those beside them.
+fn assert_same(what: &str, got: &[Response], want: &[Response]) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (got, want) in got.iter().zip(want) {
+        assert_eq!((&got.ids, got.finish), (&want.ids, want.finish), "{what}");
+        let columns = [(&got.log_probs, &want.log_probs), (&got.rollout_log_probs, &want.rollout_log_probs)];
+        assert!(columns.iter().all(|(got, want)| is_same(got, want)), "{what}: {columns:?}");
+    }
+}
+
 #[test]
 fn a_response_does_not_depend_on_its_neighbours() {
     let model = model();
@@ -76,17 +87,19 @@ fn a_response_does_not_depend_on_its_neighbours() {
         together.iter().any(|r| r.finish == Finish::Stop && r.ids.len() > 1)
             && together.iter().any(|r| r.finish == Finish::Length)
     );
-    for max_num_seqs in [1, 2, 3, 5] {
-        assert_eq!(generate(&model, &all, 4, NativeEngine { max_num_seqs, ..ENGINE }), together, "{max_num_seqs} side by side");
+    for max_num_seqs in cases([5, 3, 2, 1], 1) {
+        let few = generate(&model, &all, 4, NativeEngine { max_num_seqs, ..ENGINE });
+        assert_same(&format!("{max_num_seqs} side by side"), &few, &together);
     }
     // Budgets under which each prompt passes alone, or some together; the longest prompt exceeds two of them.
-    for max_num_batched_tokens in [1, 20, 40] {
+    for max_num_batched_tokens in cases([40, 20, 1], 1) {
         let engine = NativeEngine { max_num_batched_tokens, ..ENGINE };
-        assert_eq!(generate(&model, &all, 4, engine), together, "{max_num_batched_tokens} tokens in a pass");
+        let few = generate(&model, &all, 4, engine);
+        assert_same(&format!("{max_num_batched_tokens} tokens in a pass"), &few, &together);
     }
-    for (i, expected) in together.chunks(4).enumerate() {
-        assert_eq!(generate(&model, &[i], 4, ENGINE), expected, "prompt {i} alone");
-        assert_eq!(generate(&model, &[i], 1, ENGINE), expected[..1], "prompt {i}, one sample");
+    for (i, expected) in cases(together.chunks(4).enumerate(), 1) {
+        assert_same(&format!("prompt {i} alone"), &generate(&model, &[i], 4, ENGINE), expected);
+        assert_same(&format!("prompt {i}, one sample"), &generate(&model, &[i], 1, ENGINE), &expected[..1]);
     }
 }
 
@@ -116,7 +129,7 @@ fn responses_end_where_they_should() {
     let stopped = generate_with(&model, &all, 2, ENGINE, free, Some(&stops)).unwrap();
     for (r, whole) in stopped.iter().zip(&endless) {
         let end = whole.ids.iter().position(|id| id.is_multiple_of(7)).map_or(24, |i| i + 1);
-        assert_eq!((&r.ids[..], &r.log_probs[..]), (&whole.ids[..end], &whole.log_probs[..end]));
+        assert!(r.ids == whole.ids[..end] && is_same(&r.log_probs, &whole.log_probs[..end]), "{r:?}, not {whole:?}");
         assert_eq!(r.finish == Finish::Stop, r.ids.last().unwrap().is_multiple_of(7));
     }
     assert!(stopped.iter().any(|r| r.finish == Finish::Stop));

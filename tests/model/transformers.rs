@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::Device;
 use burnish::model::kv_cache::{BlockTable, place};
 use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
@@ -13,6 +12,8 @@ use burnish::optim::{AdamWConfig, Optimizer};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
 use serde_json::Value;
+
+use crate::device::{assert_same, device};
 
 fn goldens() -> PathBuf {
     std::env::var_os("BURNISH_GOLDENS").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), PathBuf::from)
@@ -72,7 +73,7 @@ fn logits(model: &CausalLm, seq: &[u32]) -> Vec<f32> {
 #[test]
 fn golden_forward_and_greedy() {
     for (name, folder, golden) in models() {
-        let model = CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap();
+        let model = CausalLm::load(&folder, Init::Pretrained, &device()).unwrap();
         for (seq, want) in sequences(&golden).iter().zip(golden["sequences"].as_array().unwrap()) {
             let logits = logits(&model, seq);
             let vocab = model.config.vocab_size;
@@ -125,7 +126,7 @@ fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) ->
 #[test]
 fn golden_backward_and_adamw() {
     for (name, folder, golden) in models() {
-        let mut model = CausalLm::load(&folder, Init::Pretrained, &Device::flex()).unwrap().trainable();
+        let mut model = CausalLm::load(&folder, Init::Pretrained, &device()).unwrap().trainable();
         let seqs = sequences(&golden);
         let mut gradients = Gradients::default();
         let loss = supervised(&model, &seqs, &mut gradients);
@@ -188,7 +189,7 @@ fn golden_scalar_heads() {
                 close(&format!("{name} values"), &model.values(&states), &values, 1e-4);
             }
         };
-        let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &Device::flex()).unwrap();
+        let model = CausalLm::load_scalar(&folder, Init::Pretrained, None, &device()).unwrap();
         check(&model);
         // A saved model is of the same kind.
         let saved = tempfile::tempdir().unwrap();
@@ -203,15 +204,16 @@ fn golden_scalar_heads() {
 #[test]
 fn a_critic_from_a_language_model() {
     let folder = goldens().join("models/llama3_rope_tied");
-    let load = |seed| CausalLm::load_scalar(&folder, Init::Pretrained, seed, &Device::flex());
+    let load = |seed| CausalLm::load_scalar(&folder, Init::Pretrained, seed, &device());
     let (critic, text) = (load(Some(1)).unwrap(), [5u32, 9, 200, 17]);
-    assert_eq!(critic.final_scores(&[&text]), load(Some(1)).unwrap().final_scores(&[&text]));
-    assert_ne!(critic.final_scores(&[&text]), load(Some(2)).unwrap().final_scores(&[&text]));
+    let scores = critic.final_scores(&[&text]);
+    assert_same("the same seed", &load(Some(1)).unwrap().final_scores(&[&text]), &scores);
+    assert_ne!(scores, load(Some(2)).unwrap().final_scores(&[&text]));
     let saved = tempfile::tempdir().unwrap();
     critic.save(saved.path()).unwrap();
     let config: Value = serde_json::from_slice(&std::fs::read(saved.path().join("config.json")).unwrap()).unwrap();
     assert_eq!(config["architectures"][0], "LlamaForTokenClassification");
-    assert_eq!(critic.reload(saved.path()).unwrap().final_scores(&[&text]), critic.final_scores(&[&text]));
+    assert_same("saved", &critic.reload(saved.path()).unwrap().final_scores(&[&text]), &scores);
     let error = format!("{:#}", load(None).err().unwrap());
     assert!(error.contains("no …ForSequenceClassification"), "{error}");
 }

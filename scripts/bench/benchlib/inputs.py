@@ -17,6 +17,7 @@ SHAPES = {
     "small": qwen2(256, 6, 4, 2, 704, 50304),
     "medium": qwen2(640, 12, 10, 2, 1728, 50304),
     "qwen2.5-0.5b": qwen2(896, 24, 14, 2, 4864, 151936, rope_theta=1e6, max_position_embeddings=32768),
+    "qwen2.5-1.5b": qwen2(1536, 28, 12, 2, 8960, 151936, rope_theta=1e6, max_position_embeddings=32768),
 }
 
 

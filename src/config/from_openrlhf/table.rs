@@ -89,7 +89,7 @@ pub const ROWS: &[Row] = &[
         "ds.param_dtype param_dtype bf16",
         "",
         Read(
-            "`dtype` of the model: `auto` for bf16, which is bfloat16 on a GPU; 0.5.3 without `--bf16` is `float32`; fp16 is refused",
+            "`dtype` of the model: `auto` for bf16, which is bfloat16 on a GPU that computes in it; 0.5.3 without `--bf16` is `float32`; fp16 is refused",
         ),
     ),
     ("ds.lora.rank lora_rank", "", Key("@model.lora_rank")),

@@ -119,7 +119,7 @@ pub const ROWS: &[Row] = &[
         "bf16",
         "",
         Read(
-            "`actor_rollout_ref.model.dtype`, in SFT `model.dtype`: `bfloat16` or `float32` where it is given, else `auto`, which is bfloat16 on a GPU",
+            "`actor_rollout_ref.model.dtype`, in SFT `model.dtype`: `bfloat16` or `float32` where it is given, else `auto`, which is bfloat16 on a GPU that computes in it",
         ),
     ),
     ("fp16", "", Refused("float16 is not here: bf16")),
@@ -137,7 +137,7 @@ pub const ROWS: &[Row] = &[
     ),
     ("torch_empty_cache_steps use_cache jit_mode_eval use_ipex past_index", "", Ignored(NO_TORCH)),
     ("use_cpu no_cuda", "", Read("`trainer.device=cpu`, which is the default here")),
-    ("use_mps_device", "", Ignored("the device is trainer.device: cpu, cuda or cuda:N")),
+    ("use_mps_device", "", Ignored("a Mac's GPU is trainer.device=metal")),
     (
         "skip_memory_metrics include_num_input_tokens_seen include_tokens_per_second",
         "",
@@ -216,5 +216,5 @@ pub const ROWS: &[Row] = &[
     ("ddp_timeout", "", Ignored("the patience of processes is `actor_rollout_ref.nccl_timeout`, in SFT `trainer.nccl_timeout`")),
     ("deepspeed accelerator_config parallelism_config mp_parameters ray_scope", "", Ignored(PROCESSES)),
     ("dispatch_batches split_batches", "", Ignored("every process has all rows of a batch, and works on its share of them")),
-    ("tpu_num_cores tpu_metrics_debug", "", Ignored("the device is trainer.device: cpu, cuda or cuda:N")),
+    ("tpu_num_cores tpu_metrics_debug", "", Ignored("the device is trainer.device, and no TPU is one")),
 ];

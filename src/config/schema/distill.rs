@@ -72,6 +72,12 @@ impl StageConfig for DistillConfig {
         let Self { data, model, optim, checkpoint, trainer, teacher: _, algorithm: _ } = self;
         StageKeys { data: data.stage(), model, optim, checkpoint, trainer }
     }
+
+    fn dtypes(&self) -> Vec<(&'static str, Dtype)> {
+        let runs = !self.teacher.is_stored() && !self.algorithm.is_without_teacher();
+        let teacher = runs.then_some(("teacher.dtype", self.teacher.dtype));
+        [("model.dtype", self.model.dtype)].into_iter().chain(teacher).collect()
+    }
 }
 
 impl TeacherConfig {

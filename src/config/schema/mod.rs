@@ -55,4 +55,4 @@ pub use sampling::{SamplingKeys, TokenRuleKeys, token_id};
 pub use sft::*;
 pub use stage::{StageConfig, StageData, StageKeys, StageModelConfig, StageTrainerConfig, StageTruncation};
 pub use trainer::*;
-pub use types::{Device, Dtype, Frequency, Init, Location, NumberOrText, OneOrMany, Open};
+pub use types::{Device, Dtype, Frequency, Init, Interface, Location, NumberOrText, OneOrMany, Open};

@@ -9,6 +9,7 @@ use super::data::DataConfig;
 use super::distillation::DistillationConfig;
 use super::reward::{CustomRewardFunctionConfig, RewardConfig, RewardKeys, RewardModelConfig};
 use super::trainer::TrainerConfig;
+use super::types::Dtype;
 
 /// The key of the advantage estimator.
 pub const ADV_ESTIMATOR: &str = "algorithm.adv_estimator";
@@ -42,6 +43,14 @@ impl PpoConfig {
     pub fn has_reference(&self) -> bool {
         let is_in_loss = self.actor_rollout_ref.reference.is_in_loss;
         is_in_loss || self.actor_rollout_ref.actor.use_kl_loss || self.algorithm.use_kl_in_reward
+    }
+
+    /// Returns the number formats of the models of a run, with their keys.
+    pub fn dtypes(&self) -> Vec<(&'static str, Dtype)> {
+        let policy = ("actor_rollout_ref.model.dtype", self.actor_rollout_ref.model.dtype);
+        let critic = self.has_critic().then_some(("critic.model.dtype", self.critic.model.dtype));
+        let judge = self.reward_model.enable.then_some(("reward_model.model.dtype", self.reward_model.model.dtype));
+        [policy].into_iter().chain(critic).chain(judge).collect()
     }
 
     /// Returns the settings that make up a score.

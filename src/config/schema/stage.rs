@@ -21,6 +21,11 @@ pub trait StageConfig: Schema {
 
     /// The settings that every stage has.
     fn stage(&self) -> StageKeys<'_>;
+
+    /// The number formats of the models of a run, with their keys.
+    fn dtypes(&self) -> Vec<(&'static str, Dtype)> {
+        vec![("model.dtype", self.stage().model.dtype)]
+    }
 }
 
 /// The settings of a stage that every stage has.

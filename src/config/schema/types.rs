@@ -290,15 +290,18 @@ impl<'de> Deserialize<'de> for Frequency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
     Cpu,
-    /// The GPU with this number.
-    Cuda(usize),
+    /// The GPU with this number, of those that the interface reaches.
+    Gpu(Interface, usize),
 }
+
+/// The values of a device, in words.
+const DEVICES: &str = "cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for the GPU of that number";
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(index) => write!(f, "cuda:{index}"),
+            Self::Gpu(interface, index) => write!(f, "{}:{index}", interface.as_str()),
         }
     }
 }
@@ -312,21 +315,26 @@ impl Serialize for Device {
 impl<'de> Deserialize<'de> for Device {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        match text.as_str() {
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda(0)),
-            other => other
-                .strip_prefix("cuda:")
-                .and_then(|index| index.parse().ok())
-                .map(Self::Cuda)
-                .ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(other), &"cpu, cuda or cuda:N")),
+        if text == "cpu" {
+            return Ok(Self::Cpu);
+        }
+        let (name, index) = text.split_once(':').unwrap_or((text.as_str(), "0"));
+        // A number alone: `parse` takes a sign too.
+        let index = index.parse::<usize>().ok().filter(|_| index.bytes().all(|byte| byte.is_ascii_digit()));
+        match (Interface::ALL.into_iter().find(|interface| interface.as_str() == name), index) {
+            (Some(interface), Some(index)) => Ok(Self::Gpu(interface, index)),
+            _ => Err(de::Error::invalid_value(de::Unexpected::Str(&text), &DEVICES)),
         }
     }
 }
 
-/// Declares an enum with one spelling per variant. Unlike serde's derive it refuses numbers and lists the spellings in errors.
+/// Declares an enum with one spelling per variant. Unlike serde's derive it refuses numbers and lists the spellings in errors. Other
+/// spellings may be refused with a reason of their own.
 macro_rules! choices {
-    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
+    (
+        $(#[$doc:meta])* pub enum $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }
+        $(refuses $($refused:literal)|+ => $why:literal)?
+    ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
@@ -349,6 +357,7 @@ macro_rules! choices {
                 let text = <String as serde::Deserialize>::deserialize(deserializer)?;
                 match text.as_str() {
                     $($text => Ok(Self::$variant),)+
+                    $($($refused)|+ => Err(<D::Error as serde::de::Error>::custom($why)),)?
                     other => Err(serde::de::Error::unknown_variant(other, &[$($text),+])),
                 }
             }
@@ -358,20 +367,46 @@ macro_rules! choices {
 pub(super) use choices;
 
 choices! {
+    /// The interface through which a GPU is reached; each is a cargo feature of the same name.
+    pub enum Interface {
+        Cuda = "cuda",
+        Rocm = "rocm",
+        Metal = "metal",
+        Vulkan = "vulkan",
+        /// WGSL, through Vulkan, Metal or Direct3D 12.
+        Wgpu = "wgpu",
+    }
+}
+
+impl Interface {
+    /// All interfaces.
+    pub const ALL: [Self; 5] = [Self::Cuda, Self::Rocm, Self::Metal, Self::Vulkan, Self::Wgpu];
+
+    /// True if GPUs compute in bfloat16 through it, though an old one may not.
+    fn has_bfloat16(self) -> bool {
+        matches!(self, Self::Cuda | Self::Rocm | Self::Metal)
+    }
+}
+
+choices! {
     /// The number format of matrix products and attention.
     pub enum Dtype {
-        /// bfloat16 on a GPU, float32 on the CPU.
+        /// bfloat16 on a GPU that computes in it, else float32.
         Auto = "auto",
         Float32 = "float32",
         Bfloat16 = "bfloat16",
     }
+    refuses "float16" | "fp16" | "half" =>
+        "float16 is not offered: gradients in it need their loss scaled, which is not done here; write bfloat16, or float32 for a GPU \
+        without bfloat16, such as a T4"
 }
 
 impl Dtype {
-    /// True if this is bfloat16 on a device.
+    /// True if this is bfloat16 on a device, as far as can be told without opening it: `auto` on a GPU that turns out to lack
+    /// bfloat16 is float32 (`is_bfloat16` in `job/models.rs`).
     pub fn is_bfloat16(self, device: Device) -> bool {
         match self {
-            Self::Auto => device != Device::Cpu,
+            Self::Auto => matches!(device, Device::Gpu(interface, _) if interface.has_bfloat16()),
             Self::Float32 => false,
             Self::Bfloat16 => true,
         }

@@ -139,7 +139,7 @@ impl ActivationKernels for Flex {
     }
 }
 
-#[backend_extension(Flex, Cube: cfg(feature = "cuda"), Autodiff)]
+#[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
 pub trait ActivationOp: Backend {
     fn glu(gate: FloatTensor<Self>, up: FloatTensor<Self>, act: Act) -> FloatTensor<Self>;
     fn act(x: FloatTensor<Self>, act: Act) -> FloatTensor<Self>;

@@ -10,7 +10,7 @@ use burn::backend::{
 };
 use burn::tensor::{Shape, Tensor};
 
-use super::attention_composed as composed;
+use super::attention_composed::{self as composed, Seen};
 use super::attention_flex::{self, Dims};
 use super::autodiff::step;
 use super::flex::*;
@@ -33,6 +33,20 @@ pub trait AttentionKernels: Backend {
         pattern: &Pattern,
     ) -> [FloatTensor<Self>; 3] {
         composed::backward::<Self>(qkv, out, lse, dy, pattern)
+    }
+    /// A part of the composed forward pass: see [`composed::probabilities`].
+    fn probabilities(products: FloatTensor<Self>, seen: &Seen<Self>) -> [FloatTensor<Self>; 2] {
+        composed::probabilities::<Self>(products, seen)
+    }
+    /// A part of the composed backward pass: see [`composed::gradients`].
+    fn gradients(
+        products: FloatTensor<Self>,
+        dp: FloatTensor<Self>,
+        lse: FloatTensor<Self>,
+        delta: FloatTensor<Self>,
+        seen: &Seen<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        composed::gradients::<Self>(products, dp, lse, delta, seen)
     }
 }
 
@@ -77,7 +91,7 @@ impl AttentionKernels for Flex {
     }
 }
 
-#[backend_extension(Flex, Cube: cfg(feature = "cuda"), Autodiff)]
+#[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
 pub trait AttentionOp: Backend {
     fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, pattern: Pattern) -> FloatTensor<Self>;
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use burn::backend::{Backend, TensorMetadata, get_or_init_device_settings, ops::AttentionModuleOptions, tensor::*};
 use burn::tensor::{DType, Shape, TensorData};
 
+use super::attention::AttentionKernels;
 use super::autodiff::wide;
-use super::packed::{Packed, Pattern, Segment};
+use super::packed::{Packed, Pattern, Scoring, Segment};
 
 /// Blocks of queries and keys are padded to multiples of this. Kernels that read several numbers at once then fit every layout,
 /// and are not compiled again for the next one.
@@ -189,49 +190,92 @@ impl<B: Backend> Stems<B> {
     }
 }
 
-struct Scored<B: Backend> {
+/// What turns products q·kᵀ [segments, kv heads, group · queries, keys] into scores: who sees what, and the scoring.
+pub struct Seen<B: Backend> {
     blocks: Arc<Blocks<B>>,
-    q: FloatTensor<B>,
-    k: FloatTensor<B>,
-    v: FloatTensor<B>,
-    /// Scores [segments, kv heads, group · queries, keys]; −1e30 where a key is unseen.
-    scores: FloatTensor<B>,
-    /// tanh(score / cap) before the mask.
-    tanh: Option<FloatTensor<B>>,
+    pattern: Pattern,
 }
 
-fn scored<B: Backend>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> Scored<B> {
-    let blocks = Blocks::<B>::of(&pattern.packed, &q.device(), STEP);
-    let (scoring, kv_heads, group) = (pattern.scoring, k.shape()[1], q.shape()[1] / k.shape()[1]);
-    let (q, k, v) = (blocks.queries(q, kv_heads), blocks.keys(k), blocks.keys(v));
-    let scores = wide::<B>(B::float_matmul(q.clone(), B::float_transpose(k.clone())));
-    let scores = B::float_mul_scalar(scores, scoring.scale.into());
-    let tanh = scoring.softcap.map(|cap| B::float_tanh(B::float_div_scalar(scores.clone(), cap.into())));
-    let scores = match (&tanh, scoring.softcap) {
-        (Some(tanh), Some(cap)) => B::float_mul_scalar(tanh.clone(), cap.into()),
-        _ => scores,
-    };
-    let shape = Shape::from([blocks.segments, kv_heads, group, blocks.queries, blocks.keys]);
-    let unseen = B::bool_expand(Unseen::of(&pattern.packed, &blocks, scoring.window), shape.clone());
-    let flat = scores.shape();
-    let scores = B::float_mask_fill(B::float_reshape(scores, shape), unseen, (-1e30).into());
-    Scored { scores: B::float_reshape(scores, flat), tanh, q, k, v, blocks }
+impl<B: Backend> Seen<B> {
+    fn of(q: &FloatTensor<B>, pattern: &Pattern) -> Self {
+        Self { blocks: Blocks::<B>::of(&pattern.packed, &q.device(), STEP), pattern: pattern.clone() }
+    }
+
+    pub fn scoring(&self) -> Scoring {
+        self.pattern.scoring
+    }
+
+    /// The padded queries of a segment.
+    pub fn queries(&self) -> usize {
+        self.blocks.queries
+    }
+
+    /// The position of each padded query in its sequence [segments · queries]; −1 for padding, which sees nothing.
+    pub fn positions(&self) -> IntTensor<B> {
+        self.blocks.positions.clone()
+    }
+
+    /// The scores, f32, −1e30 where a key is unseen; and tanh(score / cap) before the mask, where scores are capped.
+    fn scores(&self, products: FloatTensor<B>) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
+        let (blocks, scoring) = (&self.blocks, self.scoring());
+        let scores = B::float_mul_scalar(wide::<B>(products), scoring.scale.into());
+        let tanh = scoring.softcap.map(|cap| B::float_tanh(B::float_div_scalar(scores.clone(), cap.into())));
+        let scores = match (&tanh, scoring.softcap) {
+            (Some(tanh), Some(cap)) => B::float_mul_scalar(tanh.clone(), cap.into()),
+            _ => scores,
+        };
+        let flat = scores.shape();
+        let shape = Shape::from([blocks.segments, flat[1], flat[2] / blocks.queries, blocks.queries, blocks.keys]);
+        let unseen = B::bool_expand(Unseen::of(&self.pattern.packed, blocks, scoring.window), shape.clone());
+        let scores = B::float_mask_fill(B::float_reshape(scores, shape), unseen, (-1e30).into());
+        (B::float_reshape(scores, flat), tanh)
+    }
 }
 
-pub fn forward<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
-    let (rows, heads, dtype) = (qkv[0].shape()[0], qkv[0].shape()[1], qkv[0].dtype());
-    let x = scored::<B>(qkv, pattern);
-    let max = B::float_max_dim(x.scores.clone(), 3);
-    let e = B::float_exp(B::float_sub(x.scores, max.clone()));
+/// The softmax of the scores that `products` stand for, in their dtype, and the log-sum-exp of each row, f32
+/// [segments, kv heads, group · queries, 1].
+pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &Seen<B>) -> [FloatTensor<B>; 2] {
+    let dtype = products.dtype();
+    let (scores, _) = seen.scores(products);
+    let max = B::float_max_dim(scores.clone(), 3);
+    let e = B::float_exp(B::float_sub(scores, max.clone()));
     let sum = B::float_sum_dim(e.clone(), 3);
-    let p = B::float_cast(B::float_div(e, sum.clone()), dtype.into());
-    let lse = x.blocks.rows(B::float_add(max, B::float_log(sum)));
-    (x.blocks.rows(B::float_matmul(p, x.v)), B::float_reshape(lse, Shape::from([rows, heads])))
+    [B::float_cast(B::float_div(e, sum.clone()), dtype.into()), B::float_add(max, B::float_log(sum))]
+}
+
+/// The softmax again, from the log-sum-exp of each row, and the gradient of the products from that of the softmax, `dp`, and the sum
+/// `delta` of its rows weighted by the softmax; both in the dtype of the products.
+pub fn gradients<B: Backend>(
+    products: FloatTensor<B>,
+    dp: FloatTensor<B>,
+    lse: FloatTensor<B>,
+    delta: FloatTensor<B>,
+    seen: &Seen<B>,
+) -> [FloatTensor<B>; 2] {
+    let dtype = products.dtype();
+    let (scores, tanh) = seen.scores(products);
+    let p = B::float_exp(B::float_sub(scores, lse));
+    let dp = B::float_sub(wide::<B>(dp), delta);
+    let ds = B::float_mul_scalar(B::float_mul(p.clone(), dp), seen.scoring().scale.into());
+    let ds = match tanh {
+        Some(tanh) => B::float_sub(ds.clone(), B::float_mul(ds, B::float_mul(tanh.clone(), tanh))),
+        None => ds,
+    };
+    [p, ds].map(|x| B::float_cast(x, dtype.into()))
+}
+
+pub fn forward<B: AttentionKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
+    let (rows, heads, kv_heads) = (q.shape()[0], q.shape()[1], k.shape()[1]);
+    let seen = Seen::<B>::of(&q, pattern);
+    let blocks = &seen.blocks;
+    let products = B::float_matmul(blocks.queries(q, kv_heads), B::float_transpose(blocks.keys(k)));
+    let [p, lse] = B::probabilities(products, &seen);
+    (blocks.rows(B::float_matmul(p, blocks.keys(v))), B::float_reshape(blocks.rows(lse), Shape::from([rows, heads])))
 }
 
 /// Computes [`forward`] without the log-sum-exp, by the backend's own fused attention where that supports the pattern. It is not
 /// used in f32: on CUDA it multiplies in f16 whatever the inputs are.
-pub fn output<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
+pub fn output<B: AttentionKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
     let (s, heads, d) = (pattern.scoring, qkv[0].shape()[1], qkv[0].shape()[2]);
     let plain = s.softcap.is_none() && s.window.is_none() && s.scale == 1.0 / (d as f32).sqrt();
     if !plain || qkv[0].dtype() == DType::F32 || pattern.packed.segments().any(|s| !s.stem.is_empty()) {
@@ -250,28 +294,24 @@ pub fn output<B: Backend>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatT
 }
 
 /// Returns the gradients of q, k and v; `out` and `lse` are what [`forward`] returned.
-pub fn backward<B: Backend>(
-    qkv: [FloatTensor<B>; 3],
+pub fn backward<B: AttentionKernels>(
+    [q, k, v]: [FloatTensor<B>; 3],
     out: FloatTensor<B>,
     lse: FloatTensor<B>,
     dy: FloatTensor<B>,
     pattern: &Pattern,
 ) -> [FloatTensor<B>; 3] {
-    let (kv_heads, dtype) = (qkv[1].shape()[1], qkv[0].dtype());
-    let [rows, heads] = [lse.shape()[0], lse.shape()[1]];
-    let Scored { blocks, q, k, v, scores, tanh } = scored::<B>(qkv, pattern);
+    let (kv_heads, [rows, heads]) = (k.shape()[1], [lse.shape()[0], lse.shape()[1]]);
+    let seen = Seen::<B>::of(&q, pattern);
+    let blocks = &seen.blocks;
+    let (q, k, v) = (blocks.queries(q, kv_heads), blocks.keys(k), blocks.keys(v));
     let delta = B::float_sum_dim(B::float_mul(wide::<B>(out), wide::<B>(dy.clone())), 2);
     let [lse, delta] = [lse, delta].map(|x| blocks.queries(B::float_reshape(x, Shape::from([rows, heads, 1])), kv_heads));
     let dy = blocks.queries(dy, kv_heads);
-    let p = B::float_exp(B::float_sub(scores, lse));
-    let narrow = |x: FloatTensor<B>| B::float_cast(x, dtype.into());
-    let dv = B::float_matmul(B::float_transpose(narrow(p.clone())), dy.clone());
-    let dp = B::float_sub(wide::<B>(B::float_matmul(dy, B::float_transpose(v))), delta);
-    let ds = B::float_mul_scalar(B::float_mul(p, dp), pattern.scoring.scale.into());
-    let ds = narrow(match tanh {
-        Some(tanh) => B::float_sub(ds.clone(), B::float_mul(ds, B::float_mul(tanh.clone(), tanh))),
-        None => ds,
-    });
+    let products = B::float_matmul(q.clone(), B::float_transpose(k.clone()));
+    let dp = B::float_matmul(dy.clone(), B::float_transpose(v));
+    let [p, ds] = B::gradients(products, dp, lse, delta, &seen);
+    let dv = B::float_matmul(B::float_transpose(p), dy);
     let dq = B::float_matmul(ds.clone(), k);
     let dk = B::float_matmul(B::float_transpose(ds), q);
     [blocks.rows(dq), blocks.sum_of_keys(dk), blocks.sum_of_keys(dv)]

@@ -1,17 +1,20 @@
 //! Attention of one new position per sequence over its part of a key/value cache in blocks (inference only). A sequence sees its
 //! own blocks, in order, wherever they lie, so its result depends neither on its neighbours in the batch nor on the cache.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use burn::backend::Flex;
-use burn::tensor::{DType, Device, FloatDType, IndexingUpdateOp, Int, Tensor, activation};
+use burn::tensor::{DType, Device, FloatDType, Int, Tensor, activation};
 use rayon::prelude::*;
 
 use super::attention_flex::Out;
+use super::block_tables::KeptTables;
 use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit};
+use super::fused;
 use super::packed::Scoring;
 use super::prepared::Prepared;
 use super::rows::{gathered_dots, gathered_sums};
+use super::scatter::assign_rows;
 use super::simd;
 
 /// The number of positions in a block of the cache.
@@ -19,17 +22,25 @@ pub const BLOCK: usize = 16;
 
 /// The places of a decode step's sequences in a cache of [blocks · BLOCK, kv heads · d].
 pub struct CacheView<'a> {
-    kv_heads: usize,
-    tables: &'a [&'a [usize]],
-    lens: &'a [usize],
-    prepared: Prepared,
+    pub(super) kv_heads: usize,
+    pub(super) tables: &'a [&'a [usize]],
+    pub(super) lens: &'a [usize],
+    /// The rows of the cache that the new positions have.
+    places: Places,
+    pub(super) prepared: Prepared,
 }
 
 impl<'a> CacheView<'a> {
     /// Creates a view. `tables` has the blocks of each row's sequence, in order; `lens` the positions filled in each sequence,
-    /// including the new one.
+    /// including the new one. Rows of one sequence follow each other and have the same slice.
     pub fn new(kv_heads: usize, tables: &'a [&'a [usize]], lens: &'a [usize]) -> Self {
-        Self { kv_heads, tables, lens, prepared: Prepared::default() }
+        let places = tables.iter().zip(lens).map(|(table, len)| table[(len - 1) / BLOCK] * BLOCK + (len - 1) % BLOCK);
+        Self { kv_heads, tables, lens, places: places.collect::<Vec<_>>().into(), prepared: Prepared::default() }
+    }
+
+    /// True if no row sees the new position of another.
+    pub(super) fn has_a_row_per_sequence(&self) -> bool {
+        self.tables.windows(2).all(|pair| !std::ptr::eq(pair[0], pair[1]))
     }
 
     /// The rows of the cache that a row of the step sees.
@@ -42,12 +53,12 @@ impl<'a> CacheView<'a> {
 /// Rows of the cache, kept on the host, and on the device as soon as they have been asked for there.
 pub struct Places {
     rows: Vec<usize>,
-    index: OnceCell<Tensor<1, Int>>,
+    index: OnceLock<Tensor<1, Int>>,
 }
 
 impl From<Vec<usize>> for Places {
     fn from(rows: Vec<usize>) -> Self {
-        Self { rows, index: OnceCell::new() }
+        Self { rows, index: OnceLock::new() }
     }
 }
 
@@ -57,11 +68,33 @@ impl Places {
     }
 }
 
-/// Attends with q [rows, heads, d] to k and v [blocks · BLOCK, kv heads · d] -> [rows, heads, d].
+/// Writes the new keys and values [rows, kv heads · d] of each row's last position to the cache [blocks · BLOCK, kv heads · d], in place,
+/// and attends with q [rows, heads, d] -> [rows, heads, d]. `kept` has the tables that the device has from the steps before.
 ///
 /// # Panics
 /// If a sequence is empty, longer than its blocks, or a block is outside the cache.
-pub fn decode_attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
+pub fn decode_attention(
+    q: Tensor<3>,
+    new: [Tensor<2>; 2],
+    [keys, values]: [&mut Tensor<2>; 2],
+    at: &CacheView,
+    kept: &KeptTables,
+    scoring: Scoring,
+) -> Tensor<3> {
+    if !fused::available(&q) {
+        write_keys_and_values([keys, values], &at.places, new);
+        return attention(q, keys, values, at, scoring);
+    }
+    let new = if at.has_a_row_per_sequence() {
+        Some(new)
+    } else {
+        write_keys_and_values([keys, values], &at.places, new);
+        None
+    };
+    fused::paged_attention(q, new, [keys, values], at, kept, scoring)
+}
+
+fn attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {
     match (flex_f32(&q), flex_f32(k), flex_f32(v)) {
         (Some(qs), Some(ks), Some(vs)) => {
             let [rows, heads, d] = q.dims();
@@ -158,9 +191,31 @@ pub fn write_rows(cache: &mut Tensor<2>, places: &Places, rows: Tensor<2>) {
         }
         _ => {
             let places = places.index(&cache.device());
-            cache.inplace(|cache| cache.select_assign(0, places, rows, IndexingUpdateOp::Assign));
+            cache.inplace(|cache| {
+                let [cache] = assign_rows([cache], places, [rows]);
+                cache
+            });
         }
     }
+}
+
+/// [`write_rows`] of keys and values [n, width] to their caches, in one launch on a GPU.
+pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &Places, [k, v]: [Tensor<2>; 2]) {
+    if flex_f32(keys).is_some() {
+        write_rows(keys, places, k);
+        write_rows(values, places, v);
+        return;
+    }
+    let places = places.index(&keys.device());
+    keys.inplace(|old_keys| {
+        let mut new_keys = None;
+        values.inplace(|old_values| {
+            let [keys, values] = assign_rows([old_keys, old_values], places, [k, v]);
+            new_keys = Some(keys);
+            values
+        });
+        new_keys.expect("both were written")
+    });
 }
 
 /// Copies rows of a cache [.., width], in place. `from` and `to` do not overlap.

@@ -118,7 +118,7 @@ impl LinearKernels for Flex {
     }
 }
 
-#[backend_extension(Flex, Cube: cfg(feature = "cuda"), Autodiff)]
+#[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
 pub trait LinearOp: Backend {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;

@@ -12,8 +12,12 @@ pub mod attention;
 mod attention_composed;
 mod attention_flex;
 mod autodiff;
+mod block_tables;
+#[cfg(feature = "gpu")]
+mod cube;
 pub mod decode;
 mod flex;
+pub mod fused;
 pub mod head;
 pub mod linear;
 pub mod norm;
@@ -22,13 +26,19 @@ pub mod prepared;
 pub mod rope;
 mod route;
 mod rows;
+pub mod scatter;
 mod simd;
 mod simd_divergence;
 
 pub use act_kind::Act;
 pub use activation::{act, glu};
 pub use attention::attention;
-pub use decode::{BLOCK, CacheView, Places, copy_rows, decode_attention, write_rows};
+pub use block_tables::KeptTables;
+#[cfg(feature = "gpu")]
+pub(crate) use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
+#[cfg(feature = "gpu")]
+pub(crate) use cube::sample as sample_on_gpu;
+pub use decode::{BLOCK, CacheView, Places, copy_rows, decode_attention, write_keys_and_values, write_rows};
 pub(crate) use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
 pub use head::{Compared, Divergence, Head, Softcap, TopK, head_at_once, head_backward, head_stats, head_top_k};
 pub use linear::{linear, linear_frozen};
@@ -37,4 +47,5 @@ pub use packed::{Packed, Pattern, Scoring, Segment};
 pub use rope::rope;
 pub use rows::linear_rows;
 pub(crate) use rows::products_on_host;
+pub use scatter::{add_rows, assign_rows};
 pub(crate) use simd::{AdamwStep, adamw_row, exp_sub_sum, max_row, sum_squares};

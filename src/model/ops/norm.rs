@@ -166,7 +166,7 @@ impl NormKernels for Flex {
     }
 }
 
-#[backend_extension(Flex, Cube: cfg(feature = "cuda"), Autodiff)]
+#[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
 pub trait NormOp: Backend {
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f64) -> FloatTensor<Self>;
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f64) -> FloatTensor<Self>;

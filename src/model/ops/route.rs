@@ -6,9 +6,7 @@ macro_rules! route {
         impl $op for burn::backend::Flex {
             $(fn $f($($a: $t),*) -> burn::backend::tensor::FloatTensor<Self> { <Self as $kernels>::$k($($a),*) })*
         }
-        #[cfg(feature = "cuda")]
-        impl $kernels for burn::backend::Cube {}
-        #[cfg(feature = "cuda")]
+        #[cfg(feature = "gpu")]
         impl $op for burn::backend::Cube {
             $(fn $f($($a: $t),*) -> burn::backend::tensor::FloatTensor<Self> { <Self as $kernels>::$k($($a),*) })*
         }

@@ -9,7 +9,7 @@ use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::model::{CausalLm, Gradients, Sequence};
+use crate::model::{CausalLm, DecoderConfig, Gradients, Sequence};
 use crate::pipelines::sft;
 use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
 use crate::tracking;
@@ -99,6 +99,10 @@ impl Objective for Distill {
 
     fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {
         if config.algorithm.is_without_teacher() { Ok(()) } else { teacher::memory(config, memory) }
+    }
+
+    fn beside(config: &DistillConfig) -> Result<Option<(&'static str, DecoderConfig)>> {
+        if config.algorithm.is_without_teacher() { Ok(None) } else { teacher::beside(config) }
     }
 
     fn describe(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Vec<(&'static str, String)>> {

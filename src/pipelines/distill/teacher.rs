@@ -8,7 +8,7 @@ use crate::config::schema::StageConfig;
 use crate::data::SftExample;
 use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
-use crate::job::models::check_model;
+use crate::job::models::{check_model, is_bfloat16};
 use crate::job::teacher::check_tokens;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
@@ -120,7 +120,7 @@ fn written(teacher: &CausalLm, config: &DistillConfig, inputs: &Inputs<SftExampl
 fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
     let Some(path) = &config.teacher.path else { bail!("{KEY} is unset") };
     let teacher = CausalLm::load(path.as_path(), Init::Pretrained, &student.device).context(KEY)?;
-    Ok(teacher.computing(config.teacher.dtype.is_bfloat16(config.trainer.device), false))
+    Ok(teacher.computing(is_bfloat16(config.teacher.dtype, config.trainer.device, &student.device), false))
 }
 
 /// Checks that the teacher has the tokens of the run and reads its sequences.
@@ -151,6 +151,13 @@ pub(super) fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Res
         None => memory.teacher(decoder, own.top_k.is_none()),
     }
     Ok(())
+}
+
+/// The teacher that passes over every batch, unless its tokens are in a file.
+pub(super) fn beside(config: &DistillConfig) -> Result<Option<(&'static str, DecoderConfig)>> {
+    let Some(path) = config.teacher.path.as_ref().filter(|_| config.teacher.logits_file.is_none()) else { return Ok(None) };
+    let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
+    Ok(Some(("teacher", decoder)))
 }
 
 /// The teacher, in words, after the checks of a run.

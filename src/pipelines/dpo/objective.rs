@@ -16,7 +16,7 @@ use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::model::{CausalLm, Gradients, Sequence};
+use crate::model::{CausalLm, DecoderConfig, Gradients, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, Measured, Objective, Rows};
 use crate::tracking;
 use crate::util::choice::Choice;
@@ -106,6 +106,15 @@ impl Objective for Dpo {
             memory.reference(reference::other(config)?.as_ref());
         }
         Ok(())
+    }
+
+    fn beside(config: &DpoConfig) -> Result<Option<(&'static str, DecoderConfig)>> {
+        let loss = Loss::of(config)?;
+        if !loss.reads_reference() || config.reference.precompute_log_prob {
+            return Ok(None);
+        }
+        let other = reference::other(config)?;
+        Ok(Some(("reference", other.map_or_else(|| Self::decoder(config), Ok)?)))
     }
 
     fn describe(config: &DpoConfig, _inputs: &Inputs<PreferenceExample>) -> Result<Vec<(&'static str, String)>> {

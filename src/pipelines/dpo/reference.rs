@@ -8,6 +8,7 @@ use super::stored::{Key, Stored};
 use crate::config::DpoConfig;
 use crate::data::Tokenizer;
 use crate::distributed::Ranks;
+use crate::job::models::is_bfloat16;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, DecoderConfig, Init, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, decoder};
@@ -69,7 +70,7 @@ impl Reference {
             None => model.frozen(),
             Some(path) => {
                 let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &model.device).context(KEY)?;
-                let bfloat16 = config.model.dtype.is_bfloat16(config.trainer.device);
+                let bfloat16 = is_bfloat16(config.model.dtype, config.trainer.device, &model.device);
                 loaded.computing(bfloat16, false)
             }
         })

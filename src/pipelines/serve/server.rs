@@ -15,7 +15,7 @@ use crate::agent::calls::{FORMATS, Format};
 use crate::agent::endpoint::{Defaults, Model, Renderer};
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
-use crate::job::models::{check_model, open_device};
+use crate::job::models::{check_model, is_bfloat16, open_device};
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Sampling, TurnSettings};
@@ -102,8 +102,9 @@ impl Server {
         eos.dedup();
         let (host, port) = (options.host.as_str(), options.port);
         let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
-        let model = CausalLm::load(folder, Init::Pretrained, &open_device(options.device)?)?;
-        let model = model.computing(options.dtype.is_bfloat16(options.device), false);
+        let device = open_device("--device", options.device, &[("--dtype", options.dtype)])?;
+        let model = CausalLm::load(folder, Init::Pretrained, &device)?;
+        let model = model.computing(is_bfloat16(options.dtype, options.device, &device), false);
         let defaults = Defaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };
         let model_of_endpoint = Model {
             name: options.name.clone().unwrap_or_else(|| folder.display().to_string()),

@@ -6,6 +6,7 @@ use super::inputs::Inputs;
 use super::objective::Objective;
 use super::read::{longest, read};
 use super::settings::{cut, run_settings, unused_options};
+use super::time_estimate::of_step;
 use crate::config::Loaded;
 use crate::config::schema::{Location, OneOrMany, StageConfig};
 use crate::data::Share;
@@ -30,7 +31,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     let config = loaded.config;
     let keys = config.stage();
     let (data, model, trainer) = (keys.data, keys.model, keys.trainer);
-    ranks.agree(open_device(rank_device(trainer.device, ranks)))?;
+    ranks.agree(open_device("trainer.device", rank_device(trainer.device, ranks), &config.dtypes()))?;
     let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
     warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config, &division)?)?;
     let inputs = read::<O>(&config)?;
@@ -66,7 +67,8 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     let mixture = mixture(inputs.sampler.shares(), data.train_files);
     let lines: Vec<_> =
         before.into_iter().chain(processes).chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
-    Ok(report(&lines, &memory))
+    let time = of_step::<O>(&config, &inputs, &division)?;
+    Ok(report(&lines, &memory, time.as_ref()))
 }
 
 /// The line that says how much of each file an epoch has, where `data.train_weights` says so.

@@ -130,6 +130,14 @@ pub trait Objective: Sized {
         Ok(())
     }
 
+    /// A model beside the one that is trained that passes over every batch before it, with its name.
+    ///
+    /// # Errors
+    /// A model that cannot be read.
+    fn beside(_config: &Self::Config) -> Result<Option<(&'static str, DecoderConfig)>> {
+        Ok(None)
+    }
+
     /// Completes the folder of a checkpoint that holds the model and its tokenizer.
     ///
     /// # Errors

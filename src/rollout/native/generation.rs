@@ -9,10 +9,9 @@ use rayon::prelude::*;
 use super::running::Running;
 use super::waiting::{Beginning, Parked, Waiting};
 use crate::model::CausalLm;
-use crate::model::device::is_cpu;
 use crate::model::kv_cache::{BlockTable, KvCache, place};
 use crate::model::ops::{BLOCK, Packed, index};
-use crate::rollout::sampling::sample_on_device;
+use crate::rollout::sampling::{Row, draws_on_device, sample_on_device};
 use crate::rollout::{Arrival, Finish, GenerationProgress, Response, TurnRequest, TurnSettings, Turns};
 
 /// The bounds of a call.
@@ -111,13 +110,22 @@ impl<'a> Generation<'a> {
             if self.ready.is_empty() {
                 self.prefill(free);
             }
-            let (settings, cache, longest) = (self.settings, &mut self.cache, self.limits.longest);
+            let (settings, longest) = (self.settings, self.limits.longest);
+            let counts: Vec<usize> = self
+                .ready
+                .iter()
+                .map(|prefilled| {
+                    let count = prefilled.beginning.sequences.len().min(free);
+                    free -= count;
+                    count
+                })
+                .collect();
+            let begin = self.ready.iter().zip(&counts);
+            let forks = self.cache.fork_all(begin.map(|(p, &count)| (p.table.as_slice(), p.beginning.ids.len(), count)));
             let mut admitted: Vec<(Running, &[f32])> = Vec::new();
-            for Prefilled { beginning, logits, table } in &mut self.ready {
-                let count = beginning.sequences.len().min(free - admitted.len());
+            for (Prefilled { beginning, logits, .. }, forks) in self.ready.iter_mut().zip(forks) {
                 let len = beginning.ids.len();
-                let forks = cache.fork(table, len, count);
-                let begun = beginning.sequences.drain(..count).zip(forks);
+                let begun = beginning.sequences.drain(..forks.len()).zip(forks);
                 admitted.extend(begun.map(|((sequence, turn), fork)| {
                     let most = turn.sampling.max_tokens.min(longest - len);
                     (Running::new(sequence, turn, fork, len, most), logits.as_slice())
@@ -240,19 +248,19 @@ impl<'a> Generation<'a> {
     fn draw(&mut self, hidden: Tensor<2>) {
         let (settings, vocab) = (self.settings, self.model.config.vocab_size);
         let mut drawing: Vec<&mut Running> = self.running.iter_mut().filter(|sequence| sequence.behind() == 0).collect();
+        let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
         // Copying all logits from a GPU would take longer than computing them.
-        let sampling = *drawing[0].sampling();
-        if !is_cpu(&self.model.device)
-            && drawing.iter().all(|sequence| sequence.is_plain(vocab, settings) && *sequence.sampling() == sampling)
-        {
-            let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
-            let drawn = sample_on_device(self.model.logits_on_device(hidden), &sampling, &u);
+        if draws_on_device(&self.model.device, vocab) && settings.rules.is_none_or(|rules| rules.allowed.is_none()) {
+            let forbidden: Vec<Vec<u32>> = drawing.iter().map(|sequence| sequence.forbidden(settings)).collect();
+            let rows = drawing.iter().zip(&forbidden).zip(&u);
+            let rows: Vec<Row> = rows.map(|((sequence, forbidden), &u)| sequence.row(settings, forbidden, u)).collect();
+            let drawn = sample_on_device(self.model.logits_on_device(hidden), &rows);
             drawing.into_iter().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
             return;
         }
         self.model.logits(hidden, &mut self.logits);
-        let rows = drawing.into_par_iter().zip(self.logits.par_chunks_exact_mut(vocab));
-        rows.for_each(|(sequence, logits)| sequence.draw(logits, settings));
+        let rows = drawing.into_par_iter().zip(u).zip(self.logits.par_chunks_exact_mut(vocab));
+        rows.for_each(|((sequence, u), logits)| sequence.draw_at(logits, settings, u));
     }
 
     /// Hands over the turns that ended, of the sequences from `first`, and parks these.

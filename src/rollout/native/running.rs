@@ -1,7 +1,7 @@
 //! A sequence whose turn is being generated.
 
 use crate::model::kv_cache::BlockTable;
-use crate::rollout::sampling::{Drawn, History, LogitChanges, sample};
+use crate::rollout::sampling::{Drawn, History, LogitChanges, Row, sample};
 use crate::rollout::{Finish, Response, Stops, TurnRequest, TurnSettings};
 
 pub struct Running {
@@ -64,23 +64,34 @@ impl Running {
 
     /// Draws the next token; `logits` is scratch.
     pub fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings) {
-        let stops = if self.forbids(settings) { settings.eos } else { &[] };
-        let rules = settings.rules;
-        let completing = rules.into_iter().flat_map(|rules| rules.forbidden_after(&self.ids));
-        let forbidden: Vec<u32> = stops.iter().copied().chain(completing).collect();
-        let changes = LogitChanges {
-            allowed: rules.and_then(|rules| rules.allowed.as_deref()),
-            forbidden: &forbidden,
-            biases: rules.map_or(&[], |rules| &rules.biases),
-            seen: self.history.seen(),
-        };
-        let drawn = sample(logits, &self.turn.sampling, changes, || self.turn.stream.uniform());
+        let u = self.uniform();
+        self.draw_at(logits, settings, u);
+    }
+
+    /// Draws the next token at a uniform number; `logits` is scratch.
+    pub fn draw_at(&mut self, logits: &mut [f32], settings: &TurnSettings, u: f64) {
+        let forbidden = self.forbidden(settings);
+        let drawn = sample(logits, &self.turn.sampling, self.row(settings, &forbidden, u).changes, || u);
         self.push(drawn, settings);
     }
 
-    /// True if a token can be drawn on the device that computed the logits, as [`Self::draw`] would draw it.
-    pub fn is_plain(&self, vocab: usize, settings: &TurnSettings) -> bool {
-        self.turn.sampling.is_plain(vocab) && settings.rules.is_none() && !self.forbids(settings)
+    /// The tokens that may not be drawn next.
+    pub fn forbidden(&self, settings: &TurnSettings) -> Vec<u32> {
+        let stops = if self.forbids(settings) { settings.eos } else { &[] };
+        let completing = settings.rules.into_iter().flat_map(|rules| rules.forbidden_after(&self.ids));
+        stops.iter().copied().chain(completing).collect()
+    }
+
+    /// What the next token is drawn with, at a uniform number.
+    pub fn row<'a>(&'a self, settings: &'a TurnSettings, forbidden: &'a [u32], u: f64) -> Row<'a> {
+        let rules = settings.rules;
+        let changes = LogitChanges {
+            allowed: rules.and_then(|rules| rules.allowed.as_deref()),
+            forbidden,
+            biases: rules.map_or(&[], |rules| &rules.biases),
+            seen: self.history.seen(),
+        };
+        Row { sampling: &self.turn.sampling, u, changes }
     }
 
     /// True if stop tokens may not be drawn yet.
@@ -88,13 +99,9 @@ impl Running {
         self.ids.len() < self.turn.sampling.min_tokens && !settings.eos.is_empty()
     }
 
-    pub fn sampling(&self) -> &crate::rollout::Sampling {
-        &self.turn.sampling
-    }
-
-    /// The uniform number for the next token.
+    /// The uniform number for the next token; greedy sampling takes none.
     pub fn uniform(&mut self) -> f64 {
-        self.turn.stream.uniform()
+        if self.turn.sampling.temperature > 0.0 { self.turn.stream.uniform() } else { 0.0 }
     }
 
     /// Appends a token that was drawn.

@@ -82,6 +82,25 @@ impl LogitChanges<'_> {
             self.seen.iter().for_each(|seen| penalise(&mut logits[seen.token as usize], seen.count, sampling));
         }
     }
+
+    /// Appends a change of each token that is forbidden, biased or penalised, once, as
+    /// [`sample_on_gpu`](crate::model::ops::sample_on_gpu) reads them.
+    #[cfg(feature = "gpu")]
+    pub(super) fn list(&self, sampling: &Sampling, list: &mut Vec<f32>) {
+        use crate::model::ops::sample_on_gpu::FORBIDDEN;
+
+        let forbidden = self.forbidden.iter().map(|&token| (token, FORBIDDEN, -1.0));
+        let biased = self.biases.iter().map(|&(token, bias)| (token, bias, -1.0));
+        let seen = if sampling.penalises() { self.seen } else { &[] };
+        let seen = seen.iter().map(|seen| (seen.token, 0.0, seen.count as f32));
+        let mut all: Vec<(u32, f32, f32)> = forbidden.chain(biased).chain(seen).collect();
+        all.sort_by_key(|change| change.0);
+        for same in all.chunk_by(|a, b| a.0 == b.0) {
+            let added: f32 = same.iter().map(|change| change.1).sum();
+            let count = same.iter().fold(-1.0, |count: f32, change| count.max(change.2));
+            list.extend([same[0].0 as f32, added.max(FORBIDDEN), count, 0.0]);
+        }
+    }
 }
 
 fn penalise(logit: &mut f32, count: u32, sampling: &Sampling) {

@@ -51,12 +51,6 @@ impl Sampling {
         logprobs: Logprobs::Processed,
     };
 
-    /// True if tokens are drawn from the whole vocabulary, each with its probability, where no [`TokenRules`](super::TokenRules)
-    /// say otherwise.
-    pub fn is_plain(&self, vocab: usize) -> bool {
-        self.temperature > 0.0 && self.keeps_all(vocab) && !self.penalises()
-    }
-
     /// True if there is a penalty for tokens that are there already.
     pub fn penalises(&self) -> bool {
         self.repetition_penalty != 1.0 || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0

@@ -8,7 +8,7 @@ use burn::tensor::Device;
 use crate::config::PpoConfig;
 use crate::config::schema::{Init, Location, RewardModelConfig, RewardModelModelConfig};
 use crate::data::{Prompt, Tokenizer};
-use crate::job::models::{check_model, model_init};
+use crate::job::models::{check_model, is_bfloat16, model_init};
 use crate::model::hf_config::HfConfig;
 use crate::model::memory::Widest;
 use crate::model::{Cut, DecoderConfig};
@@ -98,7 +98,7 @@ impl Plan {
         let init = model_init(settings.model.init, seed);
         let placeholder = settings.placeholder_token.is_some();
         let model = load_judge(self.path.as_path(), init, fresh_head, placeholder, device).context(PATH)?;
-        let model = model.computing(settings.model.dtype.is_bfloat16(config.trainer.device), false);
+        let model = model.computing(is_bfloat16(settings.model.dtype, config.trainer.device, device), false);
         tracing::info!(
             "reward model {}: {} parameters; it reads {}",
             self.path,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 
 use super::at_once::flex_at_once;
-use super::composed::{composed_backward, composed_stats, composed_top_k};
+use super::composed::{composed_at_once, composed_backward, composed_stats, composed_top_k};
 use super::flex::{FlexCompared, flex_backward, flex_stats, flex_top_k};
 use super::tiles::FlexHead;
 use super::top_k::TopK;
@@ -53,8 +53,8 @@ pub fn head_backward(
 }
 
 /// Does what [`head_stats`] and [`head_backward`] do for a loss whose gradient at a token reads the statistics of that token alone, with
-/// nothing to compare: `loss` maps the statistics of a range of tokens to their gradients, and is called for all ranges in order. On the
-/// CPU the logits are then computed once.
+/// nothing to compare: `loss` maps the statistics of a range of tokens to their gradients, and is called for all ranges in order. The
+/// logits are then computed once, but in f64.
 ///
 /// # Panics
 /// Like these.
@@ -62,16 +62,12 @@ pub fn head_at_once(
     policy: Head,
     targets: &[u32],
     dw: Option<&mut Tensor<2>>,
-    mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
+    loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
 ) -> Tensor<2> {
     check(policy, targets, None);
     match FlexHead::of(policy) {
         Some(head) => flex_at_once(&head, targets, dw, &policy.w.device(), loss),
-        None => {
-            let stats = composed_stats(policy, targets, None);
-            let grads = loss(0..targets.len(), &stats.tokens);
-            head_backward(policy, targets, &stats, &grads, None, dw)
-        }
+        None => composed_at_once(policy, targets, dw, loss),
     }
 }
 

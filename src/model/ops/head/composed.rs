@@ -1,10 +1,12 @@
-//! The head of ordinary tensor operations, in chunks of tokens: what CUDA runs, and f64.
+//! The head of ordinary tensor operations, in chunks of tokens: what GPUs run where something is compared, and f64.
 
 use burn::tensor::{DType, Device, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData};
 use std::ops::Range;
 
 use super::super::flex::{cast, tensor_from_vec, to_host};
 use super::divergence::log_softmax;
+#[cfg(feature = "gpu")]
+use super::gpu::GpuHead;
 use super::tiles::cut;
 use super::top_k::{Comparison, TopK, compare};
 use super::types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};
@@ -14,6 +16,12 @@ pub(crate) const CHUNK: usize = 512;
 
 /// Computes the statistics with one transfer for all tokens: the statistics of a token are the columns of a row.
 pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {
+    #[cfg(feature = "gpu")]
+    if compared.is_none()
+        && let Some(head) = GpuHead::of(policy, targets)
+    {
+        return head.stats();
+    }
     let columns = |tokens: Range<usize>| {
         let device = policy.hidden.device();
         let (lp, t) = (log_softmax(logits(policy, &tokens)), column(&targets[tokens.clone()], &device));
@@ -60,6 +68,22 @@ pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Com
     stats
 }
 
+/// Does what [`head_at_once`](super::head_at_once) does.
+pub(super) fn composed_at_once(
+    policy: Head,
+    targets: &[u32],
+    dw: Option<&mut Tensor<2>>,
+    mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
+) -> Tensor<2> {
+    #[cfg(feature = "gpu")]
+    if let Some(head) = GpuHead::of(policy, targets) {
+        return head.at_once(dw, loss);
+    }
+    let stats = composed_stats(policy, targets, None);
+    let grads = loss(0..targets.len(), &stats.tokens);
+    composed_backward(policy, targets, &stats, &grads, None, dw)
+}
+
 /// The k most likely tokens of each token's distribution.
 pub(super) fn composed_top_k(head: Head, k: usize) -> TopK {
     let mut top = TopK { k, ..TopK::default() };
@@ -79,6 +103,12 @@ pub(super) fn composed_backward(
     compared: Option<Compared>,
     mut dw: Option<&mut Tensor<2>>,
 ) -> Tensor<2> {
+    #[cfg(feature = "gpu")]
+    if compared.is_none()
+        && let Some(head) = GpuHead::of(policy, targets).filter(|_| stats.log_sums.len() == targets.len())
+    {
+        return head.backward(stats, g, dw);
+    }
     let (device, narrow) = (policy.hidden.device(), policy.hidden.dtype());
     let mut dh = Vec::with_capacity(targets.len().div_ceil(CHUNK));
     for tokens in cut(targets.len(), CHUNK) {
@@ -111,21 +141,30 @@ pub(super) fn composed_backward(
             Some(Softcap { cap, temperature }) => d * (1.0 - (x * (temperature / cap)).square()) / temperature,
             None => d,
         };
-        let d = d.cast(narrow);
-        if let Some(dw) = &mut dw {
-            let grad = d.clone().transpose().matmul(slice(policy.hidden, &tokens));
-            dw.inplace(|sum| {
-                let grad = grad.cast(sum.dtype());
-                sum + grad
-            });
-        }
-        dh.push(wide(d.matmul(policy.w.clone())));
+        dh.push(through(policy, &tokens, d.cast(narrow), dw.as_deref_mut()));
     }
     Tensor::cat(dh, 0)
 }
 
+/// Takes the gradient [tokens, v] of h·wᵀ through the product: adds that of the matrix to `dw`, and returns that of the hidden states.
+pub(super) fn through(policy: Head, tokens: &Range<usize>, d: Tensor<2>, dw: Option<&mut Tensor<2>>) -> Tensor<2> {
+    if let Some(dw) = dw {
+        let grad = d.clone().transpose().matmul(slice(policy.hidden, tokens));
+        dw.inplace(|sum| {
+            let grad = grad.cast(sum.dtype());
+            sum + grad
+        });
+    }
+    wide(d.matmul(policy.w.clone()))
+}
+
+/// h·wᵀ of these tokens, [tokens, v].
+pub(super) fn products(head: Head, tokens: &Range<usize>) -> Tensor<2> {
+    slice(head.hidden, tokens).matmul(head.w.clone().transpose())
+}
+
 fn logits(head: Head, tokens: &Range<usize>) -> Tensor<2> {
-    let x = wide(slice(head.hidden, tokens).matmul(head.w.clone().transpose()));
+    let x = wide(products(head, tokens));
     match head.softcap {
         Some(Softcap { cap, temperature }) => (x / cap).tanh() * (cap / temperature),
         None => x,

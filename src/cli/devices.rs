@@ -1,0 +1,40 @@
+//! `trainer devices`: what there is to compute on.
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+
+use super::failure::Failure;
+use super::print::print;
+use crate::model::devices::{Found, Listed, list};
+use crate::util::machine::amount;
+
+/// Prints a line for each device of this machine, and for each interface that finds none or was not built in.
+pub fn run() -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(["DEVICE", "IS", "FLOAT32", "BFLOAT16", "FLOAT16", "MEMORY", ""]);
+    table.add_rows(list().into_iter().map(cells));
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    print(&table.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
+}
+
+fn cells(entry: Listed) -> [String; 7] {
+    let lacking = |name: &str, note: String| [name, "-", "-", "-", "-", "-", &note].map(str::to_owned);
+    match entry {
+        Listed::Device(found) => cells_of(found),
+        Listed::Unopened { name, why } => lacking(&name, format!("cannot be opened: {why}")),
+        Listed::Nothing(interface) => lacking(interface, "finds no GPU".to_owned()),
+        Listed::NotBuiltIn(interface) => lacking(interface, format!("not built in: build with --features {interface}")),
+    }
+}
+
+fn cells_of(found: Found) -> [String; 7] {
+    let yes = |computes: bool| if computes { "yes" } else { "no" }.to_owned();
+    let memory = found.memory.map_or_else(|| "-".to_owned(), |bytes| amount(u128::from(bytes)));
+    let note = if found.software { "software, not a GPU: slow" } else { "" };
+    let formats = [found.float32, found.bfloat16, found.float16].map(yes);
+    let [float32, bfloat16, float16] = formats;
+    [found.name, found.adapter, float32, bfloat16, float16, memory, note.to_owned()]
+}

@@ -1,0 +1,26 @@
+//! Compiled kernels and the choices of autotuning, kept for later runs.
+
+use std::path::Path;
+
+use burn_cubecl::cubecl::config::cache::CacheConfig;
+use burn_cubecl::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
+
+/// Keeps compiled kernels and the choices of autotuning in the user's cache folder, in a build that can: one with `cuda` or `rocm`,
+/// which turn on burn's `persistence`. A cubecl.toml or burn.toml in the working folder or above it takes precedence. Without
+/// either, CubeCL would keep no kernels, and would keep its choices beside the working folder's Cargo.toml.
+pub(super) fn keep_kernels() {
+    let sections = CubeClRuntimeConfig::section_file_names().iter().map(|(file, _)| file);
+    let files: Vec<&str> = CubeClRuntimeConfig::file_names().iter().chain(sections).copied().collect();
+    let there = |folder: &Path| files.iter().any(|file| folder.join(file).is_file());
+    if std::env::current_dir().is_ok_and(|folder| folder.ancestors().any(there)) {
+        return;
+    }
+    let mut config = CubeClRuntimeConfig::default().override_from_env();
+    config.environment.path = CacheConfig::Global;
+    // The setting is there only with `persistence`.
+    #[cfg(any(feature = "cuda", feature = "rocm"))]
+    {
+        config.compilation.cache = true;
+    }
+    CubeClRuntimeConfig::try_set(config);
+}

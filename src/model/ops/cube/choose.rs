@@ -1,0 +1,296 @@
+//! Finds tokens of a row of logits by what they weigh, with all units of a cube and without sorting.
+//!
+//! Tokens are ordered by their logits, of equal ones the lower first. What a filter of sampling keeps is then what is above some logit, and
+//! of the tokens that have it those up to some index. The logit is found bit by bit, from what the tokens above a guess weigh together
+//! ([`search`]), and an index part by part of the row ([`find`]).
+//!
+//! Functions return the same to every unit, and all units must call them together.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::split::{Split, take};
+use super::sum::{max_of_units, sum_of_units};
+
+/// Stands for no logit at all.
+pub const LEAST: f32 = -1.0e30;
+
+/// The parts into which [`find`] cuts the tokens, again and again until so few are left.
+const PARTS: usize = 16;
+
+/// The place of a logit in the order of all: a larger logit has a larger key.
+#[cube]
+pub fn key(x: f32) -> u32 {
+    let bits = u32::reinterpret(x);
+    let sign = 2147483648u32;
+    let mut key = bits | sign;
+    if bits >= sign {
+        key = !bits;
+    }
+    // Zero is one number.
+    if x == 0f32 {
+        key = sign;
+    }
+    key
+}
+
+/// The logit of a key.
+#[cube]
+pub fn logit(key: u32) -> f32 {
+    let sign = 2147483648u32;
+    let mut bits = !key;
+    if key >= sign {
+        bits = key - sign;
+    }
+    f32::reinterpret(bits)
+}
+
+/// A row of logits, and the tokens that are kept of it: those above the key `floor`, and of those that have it the tokens up to `last`.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub struct Row {
+    pub start: usize,
+    pub v: usize,
+    pub max: f32,
+    pub scale: f32,
+    pub floor: u32,
+    pub last: usize,
+    /// 0, which [`split`](super::split) needs.
+    pub zero: u32,
+}
+
+/// What a token of a row weighs in a sum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Weight {
+    /// 1 if it is kept.
+    One,
+    /// e^(scale·(x − max)) if it is kept.
+    Mass,
+    /// 1 if its key is the floor.
+    Tie,
+}
+
+#[cube]
+fn weight(row: Row, x: f32, token: usize, #[comptime] by: Weight) -> f32 {
+    let key = key(x);
+    let mut weight = 0f32;
+    if comptime!(by == Weight::Tie) {
+        if key == row.floor {
+            weight = 1f32;
+        }
+    } else if key > row.floor || (key == row.floor && token <= row.last) {
+        if comptime!(by == Weight::One) {
+            weight = 1f32;
+        } else {
+            weight = ((x - row.max) * row.scale).exp();
+        }
+    }
+    weight
+}
+
+/// The weight of the tokens from..to, of all units together.
+#[cube]
+pub fn weigh<F: Float>(
+    x: &[F],
+    row: Row,
+    from: usize,
+    to: usize,
+    scratch: &mut [f32],
+    #[comptime] by: Weight,
+    #[comptime] units: usize,
+) -> f32 {
+    let mut sum = 0f32;
+    let mut i = from + UNIT_POS as usize;
+    while i + 3 * units < to {
+        let at = row.start + i;
+        let a = f32::cast_from(x[at]);
+        let b = f32::cast_from(x[at + units]);
+        let c = f32::cast_from(x[at + 2 * units]);
+        let d = f32::cast_from(x[at + 3 * units]);
+        let ab = weight(row, a, i, by) + weight(row, b, i + units, by);
+        let cd = weight(row, c, i + 2 * units, by) + weight(row, d, i + 3 * units, by);
+        sum += ab + cd;
+        i += 4 * units;
+    }
+    while i < to {
+        sum += weight(row, f32::cast_from(x[row.start + i]), i, by);
+        i += units;
+    }
+    sum_of_units(sum, scratch, units)
+}
+
+/// The largest key above or at which the kept tokens weigh `target` or more, and not above the floor if all weigh less. Two bits at a time,
+/// from the first that the floor and the largest key do not share.
+#[cube]
+pub fn search<F: Float>(
+    x: &[F],
+    row: Row,
+    target: f32,
+    scratch: &mut [f32],
+    #[comptime] by: Weight,
+    #[comptime] units: usize,
+) -> u32 {
+    let top = key(row.max);
+    let mut step = 1073741824u32;
+    while step > (row.floor ^ top) {
+        step /= 4;
+    }
+    let mut low = top;
+    if step > 0 {
+        low = top & !(3 * step + (step - 1));
+    }
+    while step > 0 {
+        let (first, second, third) = (low + step, low + 2 * step, low + 3 * step);
+        let mut sums = Parts { first: 0f32, second: 0f32, third: 0f32 };
+        let mut i = UNIT_POS as usize;
+        while i < row.v {
+            let value = f32::cast_from(x[row.start + i]);
+            let key = key(value);
+            if key >= first {
+                let weight = weight(row, value, i, by);
+                sums.first += weight;
+                if key >= second {
+                    sums.second += weight;
+                }
+                if key >= third {
+                    sums.third += weight;
+                }
+            }
+            i += units;
+        }
+        let of_first = sum_of_units(sums.first, scratch, units);
+        let of_second = sum_of_units(sums.second, scratch, units);
+        let of_third = sum_of_units(sums.third, scratch, units);
+        if of_third >= target {
+            low = third;
+        } else if of_second >= target {
+            low = second;
+        } else if of_first >= target {
+            low = first;
+        }
+        step /= 4;
+    }
+    low
+}
+
+#[derive(CubeType)]
+struct Parts {
+    first: f32,
+    second: f32,
+    third: f32,
+}
+
+/// The first token at which the weights, added up in the order of the tokens, exceed `left`; else the last that weighs anything.
+#[cube]
+pub fn find<F: Float>(
+    x: &[F],
+    row: Row,
+    left: Split,
+    scratch: &mut [f32],
+    #[comptime] by: Weight,
+    #[comptime] units: usize,
+) -> usize {
+    let mut left = left;
+    let mut from = 0usize;
+    let mut to = row.v;
+    let mut width = row.v;
+    while width > 2 * PARTS {
+        width = width.div_ceil(PARTS);
+        let mut chosen = 0usize;
+        let mut found = false;
+        let mut part = 0usize;
+        while part < PARTS {
+            let begin = (from + part * width).min(to);
+            let end = (begin + width).min(to);
+            let sum = weigh::<F>(x, row, begin, end, scratch, by, units);
+            if !found && sum > 0f32 {
+                chosen = part;
+                let rest = take(left, sum, row.zero);
+                found = rest.high < 0f32;
+                if !found {
+                    left.high = rest.high;
+                    left.low = rest.low;
+                }
+            }
+            part += 1;
+        }
+        // Rounding may put the number after the last token that weighs anything.
+        if !found {
+            left.high = f32::new(-LEAST);
+        }
+        from = (from + chosen * width).min(to);
+        to = (from + width).min(to);
+    }
+    let mut token = from;
+    let mut found = false;
+    let mut i = from;
+    while i < to {
+        let weight = weight(row, f32::cast_from(x[row.start + i]), i, by);
+        if !found && weight > 0f32 {
+            token = i;
+            let rest = take(left, weight, row.zero);
+            left.high = rest.high;
+            left.low = rest.low;
+            found = left.high < 0f32;
+        }
+        i += 1;
+    }
+    token
+}
+
+/// The first token at which the masses, added up from the most likely token on, exceed `left`; else the last.
+#[cube]
+pub fn likely<F: Float>(x: &[F], row: Row, left: Split, scratch: &mut [f32], #[comptime] units: usize) -> usize {
+    // Reaching the next larger number is exceeding this one.
+    let next = f32::reinterpret(u32::reinterpret(left.high) + 1).max(1.0e-30f32);
+    let least = search::<F>(x, row, next, scratch, Weight::Mass, units);
+    let mut at = row;
+    let mut last = row.last;
+    if least > row.floor {
+        at.floor = least;
+        last = row.v;
+    } else if row.floor == 0 {
+        at.floor = key(row.max);
+        last = row.v;
+    }
+    let rest = take(left, above::<F>(x, at, scratch, Weight::Mass, units), row.zero);
+    let ties = (rest.high / ((logit(at.floor) - row.max) * row.scale).exp()).floor().max(0f32);
+    find::<F>(x, at, Split { high: ties, low: 0f32 }, scratch, Weight::Tie, units).min(last)
+}
+
+/// The largest logit of the row, in f32.
+#[cube]
+pub fn largest<F: Float>(x: &[F], row: Row, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+    let mut max = f32::new(LEAST);
+    let mut i = UNIT_POS as usize;
+    while i < row.v {
+        max = max.max(f32::cast_from(x[row.start + i]));
+        i += units;
+    }
+    max_of_units(max, scratch, units)
+}
+
+/// The smallest key whose probability is at least `least` times that of the most likely token.
+#[cube]
+pub fn lowest<F: Float>(x: &[F], row: Row, least: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
+    // Negative, so that the smallest is the largest.
+    let mut lowest = -row.max;
+    let mut i = UNIT_POS as usize;
+    while i < row.v {
+        let value = f32::cast_from(x[row.start + i]);
+        if ((value - row.max) * row.scale).exp() >= least {
+            lowest = lowest.max(-value);
+        }
+        i += units;
+    }
+    key(-max_of_units(lowest, scratch, units))
+}
+
+/// The weight of the kept tokens above the floor.
+#[cube]
+pub fn above<F: Float>(x: &[F], row: Row, scratch: &mut [f32], #[comptime] by: Weight, #[comptime] units: usize) -> f32 {
+    let mut above = row;
+    above.floor = row.floor + 1;
+    above.last = row.v;
+    weigh::<F>(x, above, 0, row.v, scratch, by, units)
+}

@@ -1,0 +1,244 @@
+//! The head's passes over a chunk of logits, one cube for each row: what a row's softmax has to say of its target, and the gradient of the
+//! logits in their place.
+//!
+//! A row is read once: each unit keeps the sums of its part beside the largest logit it has seen, and the parts are added up at the end.
+//! Logits may have the dtype of the product that made them; sums are f32.
+
+use burn::backend::Cube;
+use burn::tensor::{DType, Tensor};
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid};
+use super::rows::{Rows, upload};
+use super::sum::{max_of_units, sum_of_units};
+
+/// The numbers that [`Chunk::stats`] finds for each row, in order: the largest logit m, log Σ e^(x − m), the target's log-probability, the
+/// entropy, Σ π², and 1 where no logit is larger than the target's, else 0.
+pub const FOUND: usize = 6;
+
+/// The numbers that [`Chunk::gradients`] reads for each row, in order: m and log Σ e^(x − m), the gradient of the target's log-probability,
+/// that of the entropy, and the entropy.
+pub const GIVEN: usize = 5;
+
+/// Stands for no logit at all.
+const LEAST: f32 = -1.0e30;
+
+/// Sums over logits x with z = x − max: Σ e^z, Σ e^z·z and Σ e^2z.
+#[derive(CubeType)]
+struct Running {
+    max: f32,
+    sum: f32,
+    weighted: f32,
+    squares: f32,
+}
+
+/// Adds four logits at once, of which all but the first may be [`LEAST`].
+#[cube]
+fn see(running: &mut Running, a: f32, b: f32, c: f32, d: f32) {
+    let top = a.max(b).max(c.max(d));
+    if top > running.max {
+        let z = running.max - top;
+        let scale = z.exp();
+        running.weighted = scale * (running.weighted + z * running.sum);
+        running.squares *= scale * scale;
+        running.sum *= scale;
+        running.max = top;
+    }
+    let (za, zb, zc, zd) = (a - running.max, b - running.max, c - running.max, d - running.max);
+    let (ea, eb, ec, ed) = (za.exp(), zb.exp(), zc.exp(), zd.exp());
+    running.sum += (ea + eb) + (ec + ed);
+    running.weighted += (ea * za + eb * zb) + (ec * zc + ed * zd);
+    running.squares += (ea * ea + eb * eb) + (ec * ec + ed * ed);
+}
+
+/// The logit that a product stands for.
+#[cube]
+fn logit<F: Float>(x: F, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
+    let x = f32::cast_from(x);
+    if capped { (x / cap).tanh() * (cap / temperature) } else { x }
+}
+
+#[cube(launch)]
+fn row_stats<F: Float>(
+    x: &[F],
+    targets: &[u32],
+    found: &mut [f32],
+    first: usize,
+    place: usize,
+    rows: usize,
+    v: usize,
+    stride: usize,
+    cap: f32,
+    temperature: f32,
+    #[comptime] capped: bool,
+    #[comptime] units: usize,
+    #[define(F)] _dtype: ElemType,
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(units);
+    let (start, end) = (row * stride, row * stride + v);
+    let mut part = Running { max: LEAST, sum: 0f32, weighted: 0f32, squares: 0f32 };
+    let mut i = start + UNIT_POS as usize;
+    while i + 3 * units < end {
+        let a = logit::<F>(x[i], cap, temperature, capped);
+        let b = logit::<F>(x[i + units], cap, temperature, capped);
+        let c = logit::<F>(x[i + 2 * units], cap, temperature, capped);
+        let d = logit::<F>(x[i + 3 * units], cap, temperature, capped);
+        see(&mut part, a, b, c, d);
+        i += 4 * units;
+    }
+    while i < end {
+        let a = logit::<F>(x[i], cap, temperature, capped);
+        see(&mut part, a, LEAST, LEAST, LEAST);
+        i += units;
+    }
+    let max = max_of_units(part.max, &mut scratch, units);
+    let z = part.max - max;
+    let scale = z.exp();
+    let sum = sum_of_units(scale * part.sum, &mut scratch, units);
+    let weighted = sum_of_units(scale * (part.weighted + z * part.sum), &mut scratch, units);
+    let squares = sum_of_units(scale * scale * part.squares, &mut scratch, units);
+    if UNIT_POS == 0 {
+        let target = logit::<F>(x[start + targets[first + row] as usize], cap, temperature, capped);
+        let rest = sum.ln();
+        let at = (place + row) * FOUND;
+        found[at] = max;
+        found[at + 1] = rest;
+        found[at + 2] = (target - max) - rest;
+        found[at + 3] = rest - weighted / sum;
+        found[at + 4] = squares / (sum * sum);
+        found[at + 5] = if target >= max { 1f32 } else { 0f32 };
+    }
+}
+
+/// d = g_logp·(onehot − p) − g_H·p·(log p + H), through the soft cap where there is one.
+#[cube(launch)]
+fn row_gradients<F: Float>(
+    x: &mut [F],
+    targets: &[u32],
+    given: &[f32],
+    first: usize,
+    place: usize,
+    rows: usize,
+    v: usize,
+    stride: usize,
+    cap: f32,
+    temperature: f32,
+    #[comptime] capped: bool,
+    #[comptime] units: usize,
+    #[define(F)] _dtype: ElemType,
+) {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let (start, target) = (row * stride, targets[first + row] as usize);
+    let at = (place + row) * GIVEN;
+    let (max, rest) = (given[at], given[at + 1]);
+    let (of_log_prob, of_entropy, entropy) = (given[at + 2], given[at + 3], given[at + 4]);
+    let constant = of_entropy * entropy + of_log_prob;
+    let mut i = UNIT_POS as usize;
+    while i < v {
+        let logit = logit::<F>(x[start + i], cap, temperature, capped);
+        let z = (logit - max) - rest;
+        let mut d = -z.exp() * (of_entropy * z + constant);
+        if i == target {
+            d += of_log_prob;
+        }
+        if capped {
+            let tanh = logit * (temperature / cap);
+            d *= (1f32 - tanh * tanh) / temperature;
+        }
+        x[start + i] = F::cast_from(d);
+        i += units;
+    }
+}
+
+/// What the rows of all chunks have in common: their targets, and the cap and the temperature of a soft cap.
+pub struct Shape {
+    targets: CubeTensor,
+    softcap: Option<(f32, f32)>,
+}
+
+/// The products [rows, v] of a chunk of tokens, from the token `first` on.
+pub struct Chunk {
+    rows: Rows,
+    first: usize,
+}
+
+impl Shape {
+    /// `like`: any tensor on the device. `softcap`: the cap and the temperature.
+    pub fn new(like: &CubeTensor, targets: &[u32], softcap: Option<(f32, f32)>) -> Self {
+        Self { targets: upload(like, targets, DType::U32), softcap }
+    }
+
+    /// Makes room for [`FOUND`] numbers of each of `tokens` tokens.
+    pub fn found(&self, tokens: usize) -> CubeTensor {
+        empty(&self.targets, [tokens * FOUND], DType::F32)
+    }
+
+    /// Uploads [`GIVEN`] numbers of each token.
+    pub fn given(&self, numbers: &[f32]) -> CubeTensor {
+        upload(&self.targets, numbers, DType::F32)
+    }
+}
+
+impl Chunk {
+    /// Returns nothing if the products do not lie on a GPU.
+    pub fn of(products: Tensor<2>, first: usize) -> Option<Self> {
+        Some(Self { rows: Rows::of(products)?, first })
+    }
+
+    /// Writes [`FOUND`] numbers of each row to `found`, those of the first row to the place of token `place`.
+    pub fn stats(&self, shape: &Shape, found: &CubeTensor, place: usize) {
+        let (x, (cap, temperature)) = (&self.rows, shape.softcap.unwrap_or((1.0, 1.0)));
+        row_stats::launch(
+            &x.tensor.client,
+            grid(x.rows),
+            cube_dim(),
+            x.buffer(),
+            buffer(&shape.targets),
+            buffer(found),
+            self.first,
+            place,
+            x.rows,
+            x.width,
+            x.stride,
+            cap,
+            temperature,
+            shape.softcap.is_some(),
+            UNITS,
+            elem(&x.tensor),
+        );
+    }
+
+    /// Turns the products into the gradients [rows, v] by them, in their dtype and their place. The first row's numbers are at the place of
+    /// token `place`.
+    pub fn gradients(self, shape: &Shape, given: &CubeTensor, place: usize) -> Tensor<2> {
+        let (first, x, (cap, temperature)) = (self.first, self.rows.own(), shape.softcap.unwrap_or((1.0, 1.0)));
+        row_gradients::launch(
+            &x.tensor.client,
+            grid(x.rows),
+            cube_dim(),
+            x.buffer(),
+            buffer(&shape.targets),
+            buffer(given),
+            first,
+            place,
+            x.rows,
+            x.width,
+            x.stride,
+            cap,
+            temperature,
+            shape.softcap.is_some(),
+            UNITS,
+            elem(&x.tensor),
+        );
+        Tensor::from_primitive::<Cube>(x.tensor)
+    }
+}

@@ -1,0 +1,245 @@
+//! From products to heads in one kernel, for passes without gradients: bias, norm over each head, rotation. One cube for each row and
+//! head.
+
+use burn::backend::TensorMetadata;
+use burn::tensor::Shape;
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::launch::{buffer, dense, elem, empty, grid};
+use super::sum::sum_of_units;
+
+/// What one kernel does to a head; all of it is known when the kernel is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Steps {
+    d: usize,
+    /// The rotated pairs of a head; 0 where positions are learned.
+    half: usize,
+    bias: bool,
+    norm: bool,
+    units: usize,
+}
+
+/// The head that lies in x from `start`, finished, to the same place of y. Its bias lies from `column`, its angles from `angles`.
+#[cube]
+fn finish<X: Float, B: Float, W: Float, A: Float>(
+    x: &[X],
+    bias: &[B],
+    weight: &[W],
+    cos: &[A],
+    sin: &[A],
+    y: &mut [X],
+    head: &mut [f32],
+    scratch: &mut [f32],
+    start: usize,
+    column: usize,
+    angles: usize,
+    eps: f32,
+    offset: f32,
+    #[comptime] normed: bool,
+    #[comptime] rotated: bool,
+    #[comptime] steps: Steps,
+) {
+    let d = comptime!(steps.d);
+    let half = comptime!(steps.half);
+    let units = comptime!(steps.units);
+    let mut squares = 0f32;
+    for i in range_stepped(UNIT_POS as usize, d, units) {
+        let mut value = f32::cast_from(x[start + i]);
+        if comptime!(steps.bias) {
+            value += f32::cast_from(bias[column + i]);
+        }
+        head[i] = value;
+        squares += value * value;
+    }
+    sync_cube();
+    if normed {
+        let r = 1f32 / f32::sqrt(sum_of_units(squares, scratch, units) / f32::cast_from(d) + eps);
+        for i in range_stepped(UNIT_POS as usize, d, units) {
+            let value = head[i];
+            head[i] = value * r * (offset + f32::cast_from(weight[i]));
+        }
+        sync_cube();
+    }
+    for i in range_stepped(UNIT_POS as usize, d, units) {
+        let mut value = head[i];
+        if rotated {
+            if i < half {
+                value = value * f32::cast_from(cos[angles + i]) - head[i + half] * f32::cast_from(sin[angles + i]);
+            } else if i < 2 * half {
+                let angle = angles + i - half;
+                value = value * f32::cast_from(cos[angle]) + head[i - half] * f32::cast_from(sin[angle]);
+            }
+        }
+        y[start + i] = X::cast_from(value);
+    }
+}
+
+#[cube(launch)]
+fn finish_all<X: Float, B: Float, W: Float, A: Float>(
+    q: &[X],
+    k: &[X],
+    v: &[X],
+    q_bias: &[B],
+    k_bias: &[B],
+    v_bias: &[B],
+    q_weight: &[W],
+    k_weight: &[W],
+    cos: &[A],
+    sin: &[A],
+    q_out: &mut [X],
+    k_out: &mut [X],
+    v_out: &mut [X],
+    rows: usize,
+    heads: usize,
+    kv_heads: usize,
+    eps: f32,
+    offset: f32,
+    #[comptime] steps: Steps,
+    #[define(X, B, W, A)] _dtypes: [ElemType; 4],
+) {
+    let mut all = heads + kv_heads;
+    if comptime!(steps.bias) {
+        all += kv_heads;
+    }
+    let row = CUBE_POS / all;
+    if row >= rows {
+        terminate!();
+    }
+    let head = CUBE_POS % all;
+    let d = comptime!(steps.d);
+    let angles = row * comptime!(steps.half);
+    let norm = comptime!(steps.norm);
+    let rotated = comptime!(steps.half > 0);
+    let mut numbers = Shared::<[f32]>::new_slice(d);
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(steps.units));
+    if head < heads {
+        let start = (row * heads + head) * d;
+        finish::<X, B, W, A>(
+            q,
+            q_bias,
+            q_weight,
+            cos,
+            sin,
+            q_out,
+            &mut numbers,
+            &mut scratch,
+            start,
+            head * d,
+            angles,
+            eps,
+            offset,
+            norm,
+            rotated,
+            steps,
+        );
+    } else if head < heads + kv_heads {
+        let head = head - heads;
+        let start = (row * kv_heads + head) * d;
+        finish::<X, B, W, A>(
+            k,
+            k_bias,
+            k_weight,
+            cos,
+            sin,
+            k_out,
+            &mut numbers,
+            &mut scratch,
+            start,
+            head * d,
+            angles,
+            eps,
+            offset,
+            norm,
+            rotated,
+            steps,
+        );
+    } else {
+        let head = head - heads - kv_heads;
+        let start = (row * kv_heads + head) * d;
+        finish::<X, B, W, A>(
+            v,
+            v_bias,
+            k_weight,
+            cos,
+            sin,
+            v_out,
+            &mut numbers,
+            &mut scratch,
+            start,
+            head * d,
+            angles,
+            eps,
+            offset,
+            false,
+            false,
+            steps,
+        );
+    }
+}
+
+/// The parameters of [`finished`], each where the model has it.
+pub struct Finish {
+    /// Of q, k and v, [heads · d] each.
+    pub bias: Option<[CubeTensor; 3]>,
+    /// The weights of the norms over each head of q and k, `[d]`, the norms' eps, and what is added to the weights.
+    pub norm: Option<([CubeTensor; 2], f64, f64)>,
+    /// cos and sin [rows, rotated / 2].
+    pub rotation: Option<[CubeTensor; 2]>,
+}
+
+/// Finishes the products q [rows, heads · d] and k, v [rows, kv heads · d] -> the same as [rows, heads, d].
+pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Finish) -> [CubeTensor; 3] {
+    let [q, k, v] = qkv.map(dense);
+    let rows = q.shape()[0];
+    let shaped = |mut x: CubeTensor, heads: usize| {
+        x.meta = Box::new(burn_cubecl::cubecl::zspace::metadata::Metadata::new(
+            Shape::from([rows, heads, d]),
+            burn_cubecl::cubecl::zspace::strides![heads * d, d, 1],
+        ));
+        x
+    };
+    let out = |heads: usize| empty(&q, [rows, heads, d], q.dtype);
+    let (q_out, k_out) = (out(heads), out(kv_heads));
+    let (has_bias, has_norm) = (with.bias.is_some(), with.norm.is_some());
+    let (bias, rotation) = (with.bias.map(|bias| bias.map(dense)), with.rotation.map(|rotation| rotation.map(dense)));
+    let (weights, eps, offset) = match with.norm {
+        Some((weights, eps, offset)) => (Some(weights.map(dense)), eps as f32, offset as f32),
+        None => (None, 0.0, 0.0),
+    };
+    // A kernel wants a buffer for each argument; it does not read those of steps that it does not have.
+    let v_out = if has_bias { out(kv_heads) } else { shaped(v.clone(), kv_heads) };
+    let [q_bias, k_bias, v_bias] = bias.unwrap_or_else(|| std::array::from_fn(|_| q.clone()));
+    let [q_weight, k_weight] = weights.unwrap_or_else(|| std::array::from_fn(|_| q.clone()));
+    let half = rotation.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
+    let [cos, sin] = rotation.unwrap_or_else(|| std::array::from_fn(|_| q.clone()));
+    let units = d.next_power_of_two().clamp(32, 256);
+    let all = heads + kv_heads * if has_bias { 2 } else { 1 };
+    finish_all::launch(
+        &q.client,
+        grid(rows * all),
+        CubeDim::new_1d(units as u32),
+        buffer(&q),
+        buffer(&k),
+        buffer(&v),
+        buffer(&q_bias),
+        buffer(&k_bias),
+        buffer(&v_bias),
+        buffer(&q_weight),
+        buffer(&k_weight),
+        buffer(&cos),
+        buffer(&sin),
+        buffer(&q_out),
+        buffer(&k_out),
+        buffer(&v_out),
+        rows,
+        heads,
+        kv_heads,
+        eps,
+        offset,
+        Steps { d, half, bias: has_bias, norm: has_norm, units },
+        [elem(&q), elem(&q_bias), elem(&q_weight), elem(&cos)],
+    );
+    [q_out, k_out, v_out]
+}

@@ -1,0 +1,49 @@
+//! Matrices whose rows may lie apart, as products do on CUDA, and small buffers from the host.
+
+use burn::backend::{Cube, TensorMetadata};
+use burn::tensor::{DType, Tensor};
+use burn_cubecl::cubecl::prelude::{BufferArg, CubeElement};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::launch::dense;
+
+/// A matrix [rows, width] on a GPU whose rows are dense and begin `stride` elements apart.
+pub struct Rows {
+    pub tensor: CubeTensor,
+    pub rows: usize,
+    pub width: usize,
+    pub stride: usize,
+}
+
+impl Rows {
+    /// Returns nothing if the matrix does not lie on a GPU. Copies only if its rows are not dense.
+    pub fn of(t: Tensor<2>) -> Option<Self> {
+        t.try_into_primitive::<Cube>().ok().map(Self::new)
+    }
+
+    fn new(t: CubeTensor) -> Self {
+        let is_dense = |t: &CubeTensor| t.meta.strides()[1] == 1 && t.meta.strides()[0] >= t.meta.shape()[1];
+        let tensor = if is_dense(&t) { t } else { dense(t) };
+        let (shape, stride) = (tensor.shape(), tensor.meta.strides()[0]);
+        let (rows, width) = (shape[0], shape[1]);
+        Self { tensor, rows, width, stride }
+    }
+
+    /// Returns a matrix that may be written to: this one, or a copy if others read it.
+    pub fn own(self) -> Self {
+        if self.tensor.can_mut() { self } else { Self::new(self.tensor.copy()) }
+    }
+
+    /// The matrix as an argument of a kernel, with what lies between its rows.
+    pub fn buffer(&self) -> BufferArg {
+        let len = self.rows.saturating_sub(1) * self.stride + self.width;
+        // SAFETY: the allocation reaches to the end of the last row.
+        unsafe { BufferArg::from_raw_parts(self.tensor.handle.clone(), len) }
+    }
+}
+
+/// Copies numbers of 4 bytes to the device of `like`.
+pub fn upload<T: CubeElement>(like: &CubeTensor, numbers: &[T], dtype: DType) -> CubeTensor {
+    let handle = like.client.create_from_slice(T::as_bytes(numbers));
+    CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [numbers.len()].into(), handle, dtype)
+}

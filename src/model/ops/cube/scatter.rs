@@ -1,0 +1,276 @@
+//! Rows written or added at places of a matrix. burn's `select_assign` goes through all rows one after another in every column.
+
+use burn::tensor::DType;
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::ir::ElemType;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units};
+use super::rows::{Rows, upload};
+
+/// The most rows that a unit adds up: a token that occurs thousands of times would keep few units busy for long.
+const PIECE: usize = 64;
+
+/// caches[t][places[row]] = rows[t][row], one unit for each number of a matrix of rows.
+#[cube(launch)]
+fn assign<C: Float, R: Float, I: Int>(
+    caches: &mut Sequence<Box<[C]>>,
+    rows: &Sequence<Box<[R]>>,
+    places: &[I],
+    cache_strides: &Sequence<usize>,
+    row_strides: &Sequence<usize>,
+    width: usize,
+    count: usize,
+    #[comptime] tensors: usize,
+    #[define(C, R, I)] _dtypes: [ElemType; 3],
+) {
+    let row = ABSOLUTE_POS / width;
+    let column = ABSOLUTE_POS % width;
+    if row >= count {
+        terminate!();
+    }
+    let place = usize::cast_from(places[row]);
+    #[unroll]
+    for t in 0..tensors {
+        let cache = &mut caches[t];
+        cache[place * cache_strides[t] + column] = C::cast_from(rows[t][row * row_strides[t] + column]);
+    }
+}
+
+/// Adds up the rows of each list, in their order, to the target of the list, a row of `sum`, or writes the list's sum there. `table` is
+/// that of [`Lists`]. One unit for each list and column.
+#[cube(launch)]
+fn add_lists<S: Float, R: Float>(
+    sum: &mut [S],
+    rows: &[R],
+    table: &[u32],
+    lists: usize,
+    width: usize,
+    sum_stride: usize,
+    row_stride: usize,
+    #[comptime] adds: bool,
+    #[define(S, R)] _dtypes: [ElemType; 2],
+) {
+    let list = ABSOLUTE_POS / width;
+    let column = ABSOLUTE_POS % width;
+    if list >= lists {
+        terminate!();
+    }
+    let place = table[lists + 1 + list] as usize * sum_stride + column;
+    let mut total = 0f32;
+    if adds {
+        total = f32::cast_from(sum[place]);
+    }
+    for i in table[list]..table[list + 1] {
+        total += f32::cast_from(rows[table[i as usize] as usize * row_stride + column]);
+    }
+    sum[place] = S::cast_from(total);
+}
+
+/// Writes rows [k, width] at distinct `places` [k] of caches [.., width], and returns the caches: the same buffers where nothing
+/// else has them. Several caches, such as those of keys and values, take one launch.
+///
+/// # Panics
+/// If the caches or the rows are not of one width and dtype.
+pub fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor, rows: [Rows; N]) -> [CubeTensor; N] {
+    let (caches, places) = (caches.map(Rows::own), dense(places));
+    let (width, count) = (rows[0].width, rows[0].rows);
+    let alike = |all: &[Rows; N]| all.iter().all(|t| t.width == width && t.tensor.dtype == all[0].tensor.dtype);
+    assert!(alike(&caches) && alike(&rows) && rows.iter().all(|t| t.rows == count) && places.meta.num_elements() == count);
+    if count > 0 {
+        assign::launch(
+            &caches[0].tensor.client,
+            grid_of_units(count * width),
+            cube_dim(),
+            caches.iter().map(Rows::buffer).collect(),
+            rows.iter().map(Rows::buffer).collect(),
+            buffer(&places),
+            caches.iter().map(|t| t.stride).collect(),
+            rows.iter().map(|t| t.stride).collect(),
+            width,
+            count,
+            N,
+            [elem(&caches[0].tensor), elem(&rows[0].tensor), elem(&places)],
+        );
+    }
+    caches.map(|cache| cache.tensor)
+}
+
+/// Adds rows [k, width] at `places` [k] of `sum` [.., width], in place where nothing else has its buffer. Rows of one place are added
+/// in their order: one after another, or, of more than 64, the sums of 64 at a time.
+///
+/// # Panics
+/// If a place is outside `sum`, or there is not a row for each place.
+pub fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
+    assert!(rows.rows == places.len() && rows.width == sum.width && places.iter().all(|place| *place < sum.rows));
+    let sum = sum.own();
+    let Plan { whole, pieces, joined } = Plan::of(places);
+    add(&sum, &rows, &whole, true);
+    if !joined.targets.is_empty() {
+        let (count, width) = (pieces.targets.len(), sum.width);
+        let partial = Rows { tensor: empty(&sum.tensor, [count, width], DType::F32), rows: count, width, stride: width };
+        add(&partial, &rows, &pieces, false);
+        add(&sum, &partial, &joined, true);
+    }
+    sum.tensor
+}
+
+/// Adds up the rows of lists into `sum`, or writes their sums there.
+fn add(sum: &Rows, rows: &Rows, lists: &Lists, adds: bool) {
+    let count = lists.targets.len();
+    if count == 0 {
+        return;
+    }
+    add_lists::launch(
+        &sum.tensor.client,
+        grid_of_units(count * sum.width),
+        cube_dim(),
+        sum.buffer(),
+        rows.buffer(),
+        buffer(&upload(&sum.tensor, &lists.table(), DType::U32)),
+        count,
+        sum.width,
+        sum.stride,
+        rows.stride,
+        adds,
+        [elem(&sum.tensor), elem(&rows.tensor)],
+    );
+}
+
+/// Lists of rows, each with a row that it is added to.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Lists {
+    /// The rows of all lists.
+    numbers: Vec<u32>,
+    /// Where each list ends.
+    ends: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Lists {
+    fn push(&mut self, target: usize, numbers: &[u32]) {
+        self.numbers.extend_from_slice(numbers);
+        self.ends.push(self.numbers.len() as u32);
+        self.targets.push(target as u32);
+    }
+
+    /// Returns where each list begins in the table, and where the last one ends; their targets; their rows.
+    fn table(&self) -> Vec<u32> {
+        let first = 2 * self.targets.len() as u32 + 1;
+        let starts = std::iter::once(first).chain(self.ends.iter().map(|end| first + end));
+        starts.chain(self.targets.iter().copied()).chain(self.numbers.iter().copied()).collect()
+    }
+}
+
+/// What is added to what.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Plan {
+    /// The places with few rows.
+    whole: Lists,
+    /// The rows of the other places, in pieces with a partial sum each.
+    pieces: Lists,
+    /// The partial sums of those places.
+    joined: Lists,
+}
+
+impl Plan {
+    fn of(places: &[usize]) -> Self {
+        let mut order: Vec<u32> = (0..places.len() as u32).collect();
+        order.sort_by_key(|row| places[*row as usize]);
+        let mut plan = Self::default();
+        for list in order.chunk_by(|a, b| places[*a as usize] == places[*b as usize]) {
+            let place = places[list[0] as usize];
+            if list.len() <= PIECE {
+                plan.whole.push(place, list);
+                continue;
+            }
+            let first = plan.pieces.targets.len();
+            list.chunks(PIECE).enumerate().for_each(|(piece, list)| plan.pieces.push(first + piece, list));
+            let partial: Vec<u32> = (first as u32..plan.pieces.targets.len() as u32).collect();
+            plan.joined.push(place, &partial);
+        }
+        plan
+    }
+}
+
+#[cfg(all(test, feature = "wgpu"))]
+mod tests {
+    use burn::tensor::{Device, Tensor};
+
+    use super::*;
+    use crate::model::interfaces::any_gpu;
+    use crate::model::ops::{index, scatter, tensor_from_vec, to_host};
+
+    fn matrix(rows: usize, width: usize, seed: usize, device: &Device) -> Tensor<2> {
+        let values = (0..rows * width).map(|i| ((i * 7 + seed) as f32 * 0.61).sin()).collect();
+        tensor_from_vec(values, [rows, width], device)
+    }
+
+    fn bits(t: Tensor<2>) -> Vec<u32> {
+        to_host(t).into_iter().map(f32::to_bits).collect()
+    }
+
+    /// Rows of places with up to 64 of them are added to the last bit as on the CPU, others in another order.
+    #[test]
+    fn rows_are_added_as_on_the_cpu() {
+        let Some(device) = any_gpu() else { return };
+        let places = |count: usize, of: usize| (0..count).map(|i| i * i % 101 % of).collect::<Vec<_>>();
+        let padded = (0..5000).map(|i| if i % 3 == 0 { i % 40 } else { 7 }).collect();
+        for places in
+            [vec![3], vec![0, 1, 2, 9, 8], vec![5; PIECE], vec![5; PIECE + 1], places(257, 10), places(2000, 101), padded]
+        {
+            let most = (0..101).map(|place| places.iter().filter(|p| **p == place).count()).max().unwrap();
+            for width in [1, 5, 64, 257] {
+                let add = |device: &Device| {
+                    let (sum, rows) = (matrix(101, width, 1, device), matrix(places.len(), width, 2, device));
+                    scatter::add_rows(sum, &places, rows)
+                };
+                let (here, there) = (add(&Device::flex()), add(&device));
+                if most <= PIECE {
+                    assert_eq!(bits(here), bits(there), "{} rows of {width}", places.len());
+                    continue;
+                }
+                assert_eq!(bits(there.clone()), bits(add(&device)));
+                for (here, there) in to_host(here).into_iter().zip(to_host(there)) {
+                    assert!((here - there).abs() < 1e-6 * most as f32, "{} rows of {width}: {here} {there}", places.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_clone_of_the_sum_keeps_its_values() {
+        let Some(device) = any_gpu() else { return };
+        let sum = matrix(9, 5, 1, &device);
+        let clone = sum.clone();
+        let added = scatter::add_rows(sum, &[3, 3], matrix(2, 5, 2, &device));
+        assert_eq!(bits(clone), bits(matrix(9, 5, 1, &device)));
+        assert_ne!(bits(added), bits(matrix(9, 5, 1, &device)));
+    }
+
+    /// Rows are written where they belong, and nowhere else, in the buffers of the caches.
+    #[test]
+    fn rows_are_written_to_their_places() {
+        let Some(device) = any_gpu() else { return };
+        for (places, width) in [(vec![4], 1), (vec![0, 99, 17], 5), ((0..90).map(|i| i * 37 % 100).collect(), 257)] {
+            let assign = |device: &Device| {
+                let caches = [matrix(100, width, 1, device), matrix(100, width, 2, device)];
+                let rows = [matrix(places.len(), width, 3, device), matrix(places.len(), width, 4, device)];
+                scatter::assign_rows(caches, index(places.iter().copied(), device), rows)
+            };
+            assert_eq!(assign(&Device::flex()).map(bits), assign(&device).map(bits), "{} rows of {width}", places.len());
+        }
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let places: Vec<usize> = (0..2 * PIECE + 2).map(|i| if i == 1 { 3 } else { 8 }).collect();
+        let plan = Plan::of(&places);
+        assert_eq!(plan.whole.table(), [3, 4, 3, 1]);
+        assert_eq!(plan.joined.table(), [3, 6, 8, 0, 1, 2]);
+        assert_eq!(plan.pieces.targets, [0, 1, 2]);
+        assert_eq!(plan.pieces.ends, [64, 128, 129]);
+        assert!(plan.pieces.numbers.iter().copied().eq([0].into_iter().chain(2..130)));
+    }
+}

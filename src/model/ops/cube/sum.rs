@@ -1,0 +1,46 @@
+//! Sums and maxima over the units of a cube, halved again and again: the order is fixed, so results do not depend on timing.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+/// Adds up one number of each unit. Every unit gets the sum; `scratch` has one place per unit and may be used again at once.
+#[cube]
+pub fn sum_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+    let unit = UNIT_POS as usize;
+    scratch[unit] = value;
+    sync_cube();
+    let mut half = (units / 2).runtime();
+    while half > 0 {
+        if unit < half {
+            let other = scratch[unit + half];
+            scratch[unit] += other;
+        }
+        sync_cube();
+        half /= 2;
+    }
+    let sum = scratch[0];
+    sync_cube();
+    sum
+}
+
+/// Returns the largest number of all units to every unit; `scratch` has one place per unit and may be used again at once.
+#[cube]
+pub fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+    let unit = UNIT_POS as usize;
+    scratch[unit] = value;
+    sync_cube();
+    let mut half = (units / 2).runtime();
+    while half > 0 {
+        if unit < half {
+            let other = scratch[unit + half];
+            if other > scratch[unit] {
+                scratch[unit] = other;
+            }
+        }
+        sync_cube();
+        half /= 2;
+    }
+    let max = scratch[0];
+    sync_cube();
+    max
+}

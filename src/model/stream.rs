@@ -1,0 +1,55 @@
+//! The residual stream of a pass.
+
+use burn::tensor::{FloatDType, Tensor};
+
+use super::decoder::{Norm, Pass};
+
+/// The residual stream [n, h], f32. What was added last is kept beside it until the stream is read: where a norm comes next, a GPU adds
+/// and normalises in one kernel.
+pub struct Stream {
+    x: Tensor<2>,
+    /// In the dtype of the pass, or f32.
+    added: Option<Tensor<2>>,
+}
+
+impl Stream {
+    pub fn new(x: Tensor<2>) -> Self {
+        Self { x, added: None }
+    }
+
+    /// Adds y [n, h].
+    pub fn add(&mut self, y: Tensor<2>, pass: &Pass) {
+        self.settle(pass);
+        self.added = Some(y);
+    }
+
+    /// Returns the stream's norm [n, h], in the dtype of the pass.
+    pub fn normed(&mut self, norm: &Norm, pass: &Pass) -> Tensor<2> {
+        if let Some((x, y)) = pass.norm_of_sum(&self.x, self.added.as_ref(), norm, pass.dtype) {
+            *self = Self::new(x);
+            return y;
+        }
+        self.settle(pass);
+        pass.down(pass.norm(self.x.clone(), norm))
+    }
+
+    /// Returns the norm after the last block [n, h], f32.
+    pub fn last_norm(self, norm: &Norm, pass: &Pass) -> Tensor<2> {
+        if let Some((_, y)) = pass.norm_of_sum(&self.x, self.added.as_ref(), norm, FloatDType::F32) {
+            return y;
+        }
+        pass.norm(self.value(pass), norm)
+    }
+
+    /// Returns the stream.
+    pub fn value(mut self, pass: &Pass) -> Tensor<2> {
+        self.settle(pass);
+        self.x
+    }
+
+    fn settle(&mut self, pass: &Pass) {
+        if let Some(y) = self.added.take() {
+            self.x.inplace(|x| x + pass.up(y));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Budgets of what the device is made to do: launches, blocking reads, uploads and allocations of a decode step, of a micro-batch and of an
+//! update. With `--nocapture` the counts are a table; with BURNISH_KERNELS set, the kernels are listed.
+//!
+//! Counts are of a whole process, so the test runs itself in a process of its own.
+
+use std::path::Path;
+use std::process::Command;
+
+use burn::tensor::Device;
+use burnish::model::token_stats::TokenGrads;
+use burnish::model::{CausalLm, Gradients, Init, Sequence};
+use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
+use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
+use burnish::util::rng::Stream;
+
+use crate::counts::{Counts, count, watch};
+use crate::device::named_device;
+
+/// What may be at most.
+const BUDGETS: [(&str, u64); 6] = [
+    ("launches of a layer in a decode step", 12),
+    ("blocking reads of a decode step", 1),
+    ("blocking reads of a micro-batch", 1),
+    ("launches of a gradient's norm", 10),
+    ("blocking reads of an update", 1),
+    ("launches of AdamW", 10),
+];
+/// Sequences that decode together; autotuning takes both numbers for one.
+const ROWS: [usize; 2] = [4, 6];
+/// Lengths of prompts. The steps that are counted begin no new block of the cache.
+const KEYS: [usize; 2] = [33, 513];
+
+/// A model of random weights with this many layers.
+fn model(layers: usize, device: &Device) -> CausalLm {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2/config.json");
+    let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(golden).unwrap()).unwrap();
+    config["num_hidden_layers"] = layers.into();
+    config["layer_types"] = vec!["full_attention"; layers].into();
+    config["max_position_embeddings"] = 1024.into();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    CausalLm::load(folder.path(), Init::Random { seed: 5 }, device).unwrap()
+}
+
+/// A decode step of `rows` sequences: what a response of one token more takes. The second counts are of the next step.
+fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling) -> [Counts; 2] {
+    let prompt: Vec<u32> = (0..keys as u32).map(|i| i * 7919 % 256).collect();
+    let generate = |max_tokens: usize| {
+        let request = GenerationRequest {
+            prompts: &[&prompt],
+            n: rows,
+            sampling: Sampling { max_tokens, ..sampling },
+            eos: &[],
+            stops: None,
+            rules: None,
+            stream: &|prompt, sample| Stream::new(3, "rollout", &[prompt as u64, sample as u64]),
+            finished: None,
+            progress: None,
+        };
+        let mut engine = NativeEngine { max_num_seqs: rows, max_num_batched_tokens: 1024, max_model_len: None };
+        assert_eq!(engine.generate(model, &request).unwrap().len(), rows);
+    };
+    // Kernels are compiled and chosen.
+    generate(6);
+    let [four, five, six] = [4, 5, 6].map(|tokens| count(&model.device, || generate(tokens)));
+    [five.clone().without(&four), six.without(&five)]
+}
+
+fn learner(device: &Device) -> Learner {
+    Learner {
+        name: "model",
+        ranks: burnish::distributed::Ranks::alone(),
+        model: model(2, device).trainable(),
+        optimizer: Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
+        schedule: Schedule::new(schedule::find("constant").unwrap(), 9),
+        lr: 1e-3,
+        grad_clip: 1.0,
+    }
+}
+
+/// Adds the gradients of a micro-batch.
+fn micro_batch(model: &CausalLm, gradients: &mut Gradients) {
+    let prompts: [&[u32]; 2] = [&[5, 9, 200, 17, 33, 4, 90], &[8, 71, 3]];
+    let responses: [&[u32]; 3] = [&[66, 250, 1, 13], &[14, 15, 16, 17, 18, 19], &[20, 21, 22, 23, 24]];
+    let sequences = [(0, 0), (0, 1), (1, 2)].map(|(p, r)| Sequence::new(prompts[p], responses[r]));
+    model.backward(&sequences, 1.0, None, gradients, |stats| {
+        let log_prob = stats.log_prob.iter().map(|log_prob| log_prob.sin()).collect();
+        TokenGrads { log_prob, entropy: vec![0.1; stats.entropy.len()], full_kl: Vec::new() }
+    });
+}
+
+#[test]
+fn the_device_does_no_more_than_budgeted() {
+    const TEST: &str = "budgets::the_device_does_no_more_than_budgeted";
+    const ALONE: &str = "BURNISH_BUDGETS_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        let _watch = watch();
+        return counted(&named_device(TEST).unwrap());
+    }
+    if named_device(TEST).is_none() {
+        return;
+    }
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let again = again.args([TEST, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, "1").output().unwrap();
+    let said = [again.stdout, again.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    println!("{}", said[0]);
+    assert!(again.status.success(), "{}", said.concat());
+}
+
+/// What is over its budget.
+#[derive(Default)]
+struct Over(Vec<String>);
+
+impl Over {
+    fn hold(&mut self, what: &str, count: u64) {
+        let (_, most) = BUDGETS.iter().find(|(name, _)| *name == what).unwrap_or_else(|| panic!("no budget for {what}"));
+        println!("{what:<60} | {count:>5} of {most}");
+        if count > *most {
+            self.0.push(format!("{what}: {count}, of {most}"));
+        }
+    }
+
+    /// Work that is done again and again is the same every time.
+    fn differ(&mut self, what: &str, counts: [&Counts; 2]) {
+        let [a, b] = counts.map(|counts| (counts.launches(), counts.allocations));
+        if a != b {
+            self.0.push(format!("{what}: launches and allocations {a:?}, another time {b:?}"));
+        }
+    }
+}
+
+fn counted(device: &Device) {
+    let mut over = Over::default();
+    decoding(device, &mut over);
+    training(device, &mut over);
+    assert!(over.0.is_empty(), "{:#?}", over.0);
+}
+
+fn decoding(device: &Device, over: &mut Over) {
+    let plain = Sampling { temperature: 1.0, ..Sampling::PLAIN };
+    let (two, four) = (model(2, device), model(4, device));
+    let mut steps = Vec::new();
+    for (rows, keys) in [(ROWS[0], KEYS[0]), (ROWS[1], KEYS[0]), (ROWS[0], KEYS[1]), (ROWS[1], KEYS[1])] {
+        let [step, next] = decode_steps(&two, rows, keys, plain);
+        step.print(&format!("decode step, 2 layers, {rows} rows, {keys} keys"));
+        over.differ("a decode step and the next", [&step, &next]);
+        over.hold("blocking reads of a decode step", step.reads as u64);
+        steps.push(step);
+    }
+    let [deep, _] = decode_steps(&four, ROWS[0], KEYS[0], plain);
+    deep.print(&format!("decode step, 4 layers, {} rows, {} keys", ROWS[0], KEYS[0]));
+    let layer = deep.without(&steps[0]);
+    layer.print("of which for two layers");
+    over.hold("launches of a layer in a decode step", layer.launches().div_ceil(2));
+    for (name, sampling) in [
+        ("top-k", Sampling { top_k: 20, ..plain }),
+        ("greedy", Sampling { temperature: 0.0, ..plain }),
+        ("penalties", Sampling { repetition_penalty: 1.2, frequency_penalty: 0.3, ..plain }),
+    ] {
+        let [step, _] = decode_steps(&two, ROWS[0], KEYS[0], sampling);
+        step.print(&format!("decode step, 2 layers, {} rows, {} keys, {name}", ROWS[0], KEYS[0]));
+        over.hold("blocking reads of a decode step", step.reads as u64);
+    }
+    let launches: Vec<u64> = steps.iter().map(Counts::launches).collect();
+    // Whatever is uploaded is allocated first: with the number of keys nothing grows but the table of blocks.
+    for (rows, (short, long)) in [(ROWS[0], (&steps[0], &steps[2])), (ROWS[1], (&steps[1], &steps[3]))] {
+        let table = 8 * rows * (KEYS[1] - KEYS[0]).div_ceil(16);
+        let most = short.bytes + table as i64 + short.bytes / 100;
+        if long.bytes > most || long.uploads() > short.uploads() {
+            over.0.push(format!(
+                "{rows} rows: {} bytes and {} uploads at {} keys, {} and {} at {}: more than {most} bytes, or more uploads",
+                long.bytes,
+                long.uploads(),
+                KEYS[1],
+                short.bytes,
+                short.uploads(),
+                KEYS[0]
+            ));
+        }
+    }
+    if launches.iter().any(|count| *count != launches[0]) {
+        over.0.push(format!("launches of a decode step by rows and keys: {launches:?}"));
+    }
+}
+
+fn training(device: &Device, over: &mut Over) {
+    const WORK: [&str; 4] = [
+        "micro-batch, 2 layers, forward and backward",
+        "a further one, whose gradients are added",
+        "norm of the gradient",
+        "update, with the norm",
+    ];
+    let mut learner = learner(device);
+    let mut updates = Vec::new();
+    for number in 0..4 {
+        let mut gradients = Gradients::default();
+        let first = count(device, || micro_batch(&learner.model, &mut gradients));
+        let further = count(device, || micro_batch(&learner.model, &mut gradients));
+        let norm = count(device, || assert!(gradients.norm() > 0.0));
+        let update = count(device, || assert!(learner.update(gradients, 1e-3).applied));
+        if number == 3 {
+            [&first, &further, &norm, &update].into_iter().zip(WORK).for_each(|(counts, what)| counts.print(what));
+            over.hold("blocking reads of a micro-batch", first.reads.max(further.reads) as u64);
+            over.hold("launches of a gradient's norm", norm.launches());
+            over.hold("blocking reads of an update", update.reads as u64);
+            over.hold("launches of AdamW", update.clone().without(&norm).launches());
+        }
+        updates.push([first, further, norm, update]);
+    }
+    for (what, (last, before)) in WORK.into_iter().zip(updates[3].iter().zip(&updates[2])) {
+        over.differ(what, [last, before]);
+    }
+}

@@ -1,0 +1,62 @@
+//! The device of the tests: the CPU, or the one that BURNISH_TEST_DEVICE names, in the words of `trainer.device`: `wgpu`, `cuda:1`.
+//! What is about the CPU alone says `Device::flex()`.
+
+use std::sync::LazyLock;
+
+use burn::tensor::Device;
+
+/// The variable that names a device.
+pub const VARIABLE: &str = "BURNISH_TEST_DEVICE";
+
+static DEVICE: LazyLock<Device> = LazyLock::new(|| {
+    let name = std::env::var(VARIABLE).ok().filter(|name| !matches!(name.as_str(), "" | "cpu"));
+    let gpu = name.as_deref().map(|name| {
+        let (interface, number) = name.split_once(':').unwrap_or((name, "0"));
+        (interface, number.parse().unwrap_or_else(|_| panic!("{VARIABLE}={name}: {number} is no number")))
+    });
+    burnish::model::device::open(gpu).unwrap_or_else(|error| panic!("{VARIABLE}: {error:#}"))
+});
+
+/// The device that tests run on.
+pub fn device() -> Device {
+    DEVICE.clone()
+}
+
+/// True where tests run on the CPU.
+pub fn on_cpu() -> bool {
+    burnish::model::device::is_cpu(&DEVICE)
+}
+
+/// The device that is named; where none is, says so, and that this test has nothing to do.
+pub fn named_device(test: &str) -> Option<Device> {
+    if on_cpu() {
+        println!("{VARIABLE} names no device: {test} is skipped");
+    }
+    (!on_cpu()).then(device)
+}
+
+/// True on the CPU; elsewhere says why a test is about the CPU alone.
+pub fn for_the_cpu(why: &str) -> bool {
+    if !on_cpu() {
+        println!("skipped on {}: {why}", std::env::var(VARIABLE).unwrap_or_default());
+    }
+    on_cpu()
+}
+
+/// All cases on the CPU, and the first `few` on a GPU, which compiles kernels for each shape it sees, and chooses among them.
+pub fn cases<T>(all: impl IntoIterator<Item = T>, few: usize) -> impl Iterator<Item = T> {
+    all.into_iter().take(if on_cpu() { usize::MAX } else { few })
+}
+
+/// True if the numbers are the same, though they were computed beside other rows: to the bit on the CPU, where no row depends on those
+/// beside it, and within 1e-5 on a GPU, whose kernels are chosen by the number of rows.
+pub fn is_same(got: &[f32], want: &[f32]) -> bool {
+    let same = |a: f32, b: f32| if on_cpu() { a.to_bits() == b.to_bits() } else { (a - b).abs() <= 1e-5 * (1.0 + b.abs()) };
+    got.len() == want.len() && got.iter().zip(want).all(|(a, b)| same(*a, *b))
+}
+
+/// Asserts [`is_same`].
+#[track_caller]
+pub fn assert_same(what: &str, got: &[f32], want: &[f32]) {
+    assert!(is_same(got, want), "{what}: {got:?}, not {want:?}");
+}
