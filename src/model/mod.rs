@@ -35,6 +35,7 @@ mod mix;
 pub mod naming;
 mod noise;
 pub mod ops;
+mod pass;
 pub mod readout;
 pub mod rope;
 mod sampled;

@@ -2,7 +2,7 @@
 
 use burn::tensor::{FloatDType, Tensor};
 
-use super::decoder::{Norm, Pass};
+use super::pass::{Norm, Pass};
 
 /// The residual stream [n, h], f32. What was added last is kept beside it until the stream is read: where a norm comes next, a GPU adds
 /// and normalises in one kernel.

@@ -10,13 +10,13 @@ use burn::backend::{
 };
 use burn::tensor::{Shape, Tensor};
 
-use super::attention_composed::{self as composed, Seen};
+use super::attention_composed::{self as composed, ScoreKernels};
 use super::attention_flex::{self, Dims};
 use super::autodiff::step;
 use super::flex::*;
 use super::packed::{Packed, Pattern, Scoring};
 
-pub trait AttentionKernels: Backend {
+pub trait AttentionKernels: ScoreKernels {
     /// (output, log-sum-exp of the scores [rows, heads])
     fn attention_fwd(qkv: [FloatTensor<Self>; 3], pattern: &Pattern) -> (FloatTensor<Self>, FloatTensor<Self>) {
         composed::forward::<Self>(qkv, pattern)
@@ -33,20 +33,6 @@ pub trait AttentionKernels: Backend {
         pattern: &Pattern,
     ) -> [FloatTensor<Self>; 3] {
         composed::backward::<Self>(qkv, out, lse, dy, pattern)
-    }
-    /// A part of the composed forward pass: see [`composed::probabilities`].
-    fn probabilities(products: FloatTensor<Self>, seen: &Seen<Self>) -> [FloatTensor<Self>; 2] {
-        composed::probabilities::<Self>(products, seen)
-    }
-    /// A part of the composed backward pass: see [`composed::gradients`].
-    fn gradients(
-        products: FloatTensor<Self>,
-        dp: FloatTensor<Self>,
-        lse: FloatTensor<Self>,
-        delta: FloatTensor<Self>,
-        seen: &Seen<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        composed::gradients::<Self>(products, dp, lse, delta, seen)
     }
 }
 

@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use burn::backend::{Backend, TensorMetadata, get_or_init_device_settings, ops::AttentionModuleOptions, tensor::*};
+use burn::backend::{Backend, Flex, TensorMetadata, get_or_init_device_settings, ops::AttentionModuleOptions, tensor::*};
 use burn::tensor::{DType, Shape, TensorData};
 
-use super::attention::AttentionKernels;
 use super::autodiff::wide;
 use super::packed::{Packed, Pattern, Scoring, Segment};
 
@@ -190,6 +189,26 @@ impl<B: Backend> Stems<B> {
     }
 }
 
+/// The passes over products q·kᵀ between the products of attention.
+pub trait ScoreKernels: Backend {
+    /// See [`probabilities`].
+    fn probabilities(products: FloatTensor<Self>, seen: &Seen<Self>) -> [FloatTensor<Self>; 2] {
+        probabilities::<Self>(products, seen)
+    }
+    /// See [`gradients`].
+    fn gradients(
+        products: FloatTensor<Self>,
+        dp: FloatTensor<Self>,
+        lse: FloatTensor<Self>,
+        delta: FloatTensor<Self>,
+        seen: &Seen<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        gradients::<Self>(products, dp, lse, delta, seen)
+    }
+}
+
+impl ScoreKernels for Flex {}
+
 /// What turns products q·kᵀ [segments, kv heads, group · queries, keys] into scores: who sees what, and the scoring.
 pub struct Seen<B: Backend> {
     blocks: Arc<Blocks<B>>,
@@ -264,7 +283,7 @@ pub fn gradients<B: Backend>(
     [p, ds].map(|x| B::float_cast(x, dtype.into()))
 }
 
-pub fn forward<B: AttentionKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
+pub fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
     let (rows, heads, kv_heads) = (q.shape()[0], q.shape()[1], k.shape()[1]);
     let seen = Seen::<B>::of(&q, pattern);
     let blocks = &seen.blocks;
@@ -275,7 +294,7 @@ pub fn forward<B: AttentionKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pa
 
 /// Computes [`forward`] without the log-sum-exp, by the backend's own fused attention where that supports the pattern. It is not
 /// used in f32: on CUDA it multiplies in f16 whatever the inputs are.
-pub fn output<B: AttentionKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
+pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> FloatTensor<B> {
     let (s, heads, d) = (pattern.scoring, qkv[0].shape()[1], qkv[0].shape()[2]);
     let plain = s.softcap.is_none() && s.window.is_none() && s.scale == 1.0 / (d as f32).sqrt();
     if !plain || qkv[0].dtype() == DType::F32 || pattern.packed.segments().any(|s| !s.stem.is_empty()) {
@@ -294,7 +313,7 @@ pub fn output<B: AttentionKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) 
 }
 
 /// Returns the gradients of q, k and v; `out` and `lse` are what [`forward`] returned.
-pub fn backward<B: AttentionKernels>(
+pub fn backward<B: ScoreKernels>(
     [q, k, v]: [FloatTensor<B>; 3],
     out: FloatTensor<B>,
     lse: FloatTensor<B>,

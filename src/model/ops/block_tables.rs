@@ -6,6 +6,9 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::flex::index;
 
+/// The number of positions in a block of the cache.
+pub const BLOCK: usize = 16;
+
 /// The tables of a step.
 pub struct Tables {
     /// The blocks of each row's sequence [rows · width], in order; 0 behind the last.

@@ -8,7 +8,7 @@ use burn::tensor::{DType, Device, FloatDType, Int, Tensor, activation};
 use rayon::prelude::*;
 
 use super::attention_flex::Out;
-use super::block_tables::KeptTables;
+use super::block_tables::{BLOCK, KeptTables, Tables};
 use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit};
 use super::fused;
 use super::packed::Scoring;
@@ -17,17 +17,14 @@ use super::rows::{gathered_dots, gathered_sums};
 use super::scatter::assign_rows;
 use super::simd;
 
-/// The number of positions in a block of the cache.
-pub const BLOCK: usize = 16;
-
 /// The places of a decode step's sequences in a cache of [blocks · BLOCK, kv heads · d].
 pub struct CacheView<'a> {
-    pub(super) kv_heads: usize,
-    pub(super) tables: &'a [&'a [usize]],
-    pub(super) lens: &'a [usize],
+    kv_heads: usize,
+    tables: &'a [&'a [usize]],
+    lens: &'a [usize],
     /// The rows of the cache that the new positions have.
     places: Places,
-    pub(super) prepared: Prepared,
+    prepared: Prepared,
 }
 
 impl<'a> CacheView<'a> {
@@ -39,7 +36,7 @@ impl<'a> CacheView<'a> {
     }
 
     /// True if no row sees the new position of another.
-    pub(super) fn has_a_row_per_sequence(&self) -> bool {
+    fn has_a_row_per_sequence(&self) -> bool {
         self.tables.windows(2).all(|pair| !std::ptr::eq(pair[0], pair[1]))
     }
 
@@ -91,7 +88,8 @@ pub fn decode_attention(
         write_keys_and_values([keys, values], &at.places, new);
         None
     };
-    fused::paged_attention(q, new, [keys, values], at, kept, scoring)
+    let tables = at.prepared.get(|_: &Tables| true, || kept.tables(at.tables, at.lens, &q.device()));
+    fused::paged_attention(q, new, [keys, values], &tables, scoring)
 }
 
 fn attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: Scoring) -> Tensor<3> {

@@ -3,8 +3,7 @@
 
 use burn::tensor::{DType, FloatDType, Tensor};
 
-use super::block_tables::KeptTables;
-use super::decode::CacheView;
+use super::block_tables::Tables;
 use super::packed::Scoring;
 
 /// The parameters of a norm: weight and, of a LayerNorm, bias `[d]`; eps; what is added to the weight.
@@ -21,7 +20,6 @@ mod gpu {
     use burn::tensor::Int;
 
     use super::*;
-    use crate::model::ops::block_tables::Tables;
     use crate::model::ops::cube::heads::{Finish, finished};
     use crate::model::ops::cube::launch::{of_gpu, on_gpu, primitive};
     use crate::model::ops::cube::norm;
@@ -83,11 +81,9 @@ mod gpu {
         q: Tensor<3>,
         new: Option<[Tensor<2>; 2]>,
         cache: [&mut Tensor<2>; 2],
-        at: &CacheView,
-        kept: &KeptTables,
+        tables: &Tables,
         scoring: Scoring,
     ) -> Tensor<3> {
-        let tables = at.prepared.get(|_: &Tables| true, || kept.tables(at.tables, at.lens, &q.device()));
         let [keys, values] = cache.map(|cache| primitive(cache.clone()));
         let index = |x: &Tensor<1, Int>| x.clone().try_into_primitive::<Cube>().expect("made on the device of q");
         let paged = Paged { keys, values, table: index(&tables.blocks), lens: index(&tables.lens) };
@@ -123,14 +119,7 @@ mod gpu {
     }
 
     /// Is not for a build without GPUs.
-    pub fn paged_attention(
-        _: Tensor<3>,
-        _: Option<[Tensor<2>; 2]>,
-        _: [&mut Tensor<2>; 2],
-        _: &CacheView,
-        _: &KeptTables,
-        _: Scoring,
-    ) -> Tensor<3> {
+    pub fn paged_attention(_: Tensor<3>, _: Option<[Tensor<2>; 2]>, _: [&mut Tensor<2>; 2], _: &Tables, _: Scoring) -> Tensor<3> {
         unreachable!("{NONE}")
     }
 }

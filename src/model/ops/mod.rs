@@ -33,12 +33,12 @@ mod simd_divergence;
 pub use act_kind::Act;
 pub use activation::{act, glu};
 pub use attention::attention;
-pub use block_tables::KeptTables;
+pub use block_tables::{BLOCK, KeptTables};
 #[cfg(feature = "gpu")]
 pub(crate) use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
 #[cfg(feature = "gpu")]
 pub(crate) use cube::sample as sample_on_gpu;
-pub use decode::{BLOCK, CacheView, Places, copy_rows, decode_attention, write_keys_and_values, write_rows};
+pub use decode::{CacheView, Places, copy_rows, decode_attention, write_keys_and_values, write_rows};
 pub(crate) use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
 pub use head::{Compared, Divergence, Head, Softcap, TopK, head_at_once, head_backward, head_stats, head_top_k};
 pub use linear::{linear, linear_frozen};

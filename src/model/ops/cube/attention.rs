@@ -7,10 +7,10 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::launch::{UNITS, buffer, cube_dim, dense, elem, empty, empty_like, grid};
+use super::launch::{UNITS, buffer, cube_dim, dense, elem, empty, empty_like, grid, is_countable};
 use super::sum::{max_of_units, sum_of_units};
 use crate::model::ops::attention::AttentionKernels;
-use crate::model::ops::attention_composed::Seen;
+use crate::model::ops::attention_composed::{ScoreKernels, Seen, gradients, probabilities};
 
 /// Below every score, and not so far that e to it is no number on some drivers.
 const LEAST: f32 = -1.0e30;
@@ -142,15 +142,17 @@ fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 4] {
     [shape[0] * shape[1] * shape[2], shape[3], seen.queries(), shape[1] * shape[2]]
 }
 
-/// Whether burn's own operations must do: nothing is seen, or numbers are f64.
+/// Whether burn's own operations must do: numbers are f64, or too many for the kernels.
 fn is_left_to_burn(products: &CubeTensor) -> bool {
-    products.dtype == DType::F64 || products.shape().num_elements() == 0
+    products.dtype == DType::F64 || !is_countable(products)
 }
 
-impl AttentionKernels for Cube {
+impl AttentionKernels for Cube {}
+
+impl ScoreKernels for Cube {
     fn probabilities(products: CubeTensor, seen: &Seen<Self>) -> [CubeTensor; 2] {
         if is_left_to_burn(&products) {
-            return crate::model::ops::attention_composed::probabilities::<Self>(products, seen);
+            return probabilities::<Self>(products, seen);
         }
         let [products, positions] = [products, seen.positions()].map(dense);
         let ([rows, keys, queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
@@ -180,7 +182,7 @@ impl AttentionKernels for Cube {
 
     fn gradients(products: CubeTensor, dp: CubeTensor, lse: CubeTensor, delta: CubeTensor, seen: &Seen<Self>) -> [CubeTensor; 2] {
         if is_left_to_burn(&products) {
-            return crate::model::ops::attention_composed::gradients::<Self>(products, dp, lse, delta, seen);
+            return gradients::<Self>(products, dp, lse, delta, seen);
         }
         let [products, dp, lse, delta, positions] = [products, dp, lse, delta, seen.positions()].map(dense);
         let ([rows, keys, queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());

@@ -44,8 +44,21 @@ pub fn empty_like(like: &CubeTensor) -> CubeTensor {
     empty(like, like.shape(), like.dtype)
 }
 
+/// True if kernels can count the elements, which they do with 32 bits.
+pub fn is_countable(t: &CubeTensor) -> bool {
+    u32::try_from(t.handle.size() as usize / t.dtype.size()).is_ok()
+}
+
 /// Returns the buffer of a dense tensor as an argument of a kernel.
+///
+/// # Panics
+/// Unless the tensor [is countable](is_countable): a kernel would write to wrong places.
 pub fn buffer(t: &CubeTensor) -> BufferArg {
+    let shape = t.shape();
+    assert!(
+        is_countable(t),
+        "a tensor of shape {shape:?} has more than 2^32 elements: make micro-batches, or the cache of generation, smaller"
+    );
     t.clone().into_buffer_arg()
 }
 

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::launch::{buffer, dense, elem, empty_like, grid};
 use super::sum::{max_of_units, sum_of_units};
-use crate::model::ops::decode::BLOCK;
+use crate::model::ops::block_tables::BLOCK;
 use crate::model::ops::packed::Scoring;
 
 /// Below every score.

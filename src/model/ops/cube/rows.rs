@@ -5,7 +5,7 @@ use burn::tensor::{DType, Tensor};
 use burn_cubecl::cubecl::prelude::{BufferArg, CubeElement};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::launch::dense;
+use super::launch::{dense, is_countable};
 
 /// A matrix [rows, width] on a GPU whose rows are dense and begin `stride` elements apart.
 pub struct Rows {
@@ -35,7 +35,16 @@ impl Rows {
     }
 
     /// The matrix as an argument of a kernel, with what lies between its rows.
+    ///
+    /// # Panics
+    /// Unless kernels can [count](is_countable) its elements.
     pub fn buffer(&self) -> BufferArg {
+        assert!(
+            is_countable(&self.tensor),
+            "{} rows of {} numbers are more than 2^32: make micro-batches smaller",
+            self.rows,
+            self.width
+        );
         let len = self.rows.saturating_sub(1) * self.stride + self.width;
         // SAFETY: the allocation reaches to the end of the last row.
         unsafe { BufferArg::from_raw_parts(self.tensor.handle.clone(), len) }

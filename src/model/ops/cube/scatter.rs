@@ -10,7 +10,7 @@ use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units};
 use super::rows::{Rows, upload};
 
 /// The most rows that a unit adds up: a token that occurs thousands of times would keep few units busy for long.
-const PIECE: usize = 64;
+pub const PIECE: usize = 64;
 
 /// caches[t][places[row]] = rows[t][row], one unit for each number of a matrix of rows.
 #[cube(launch)]
@@ -194,74 +194,9 @@ impl Plan {
     }
 }
 
-#[cfg(all(test, feature = "wgpu"))]
+#[cfg(test)]
 mod tests {
-    use burn::tensor::{Device, Tensor};
-
     use super::*;
-    use crate::model::interfaces::any_gpu;
-    use crate::model::ops::{index, scatter, tensor_from_vec, to_host};
-
-    fn matrix(rows: usize, width: usize, seed: usize, device: &Device) -> Tensor<2> {
-        let values = (0..rows * width).map(|i| ((i * 7 + seed) as f32 * 0.61).sin()).collect();
-        tensor_from_vec(values, [rows, width], device)
-    }
-
-    fn bits(t: Tensor<2>) -> Vec<u32> {
-        to_host(t).into_iter().map(f32::to_bits).collect()
-    }
-
-    /// Rows of places with up to 64 of them are added to the last bit as on the CPU, others in another order.
-    #[test]
-    fn rows_are_added_as_on_the_cpu() {
-        let Some(device) = any_gpu() else { return };
-        let places = |count: usize, of: usize| (0..count).map(|i| i * i % 101 % of).collect::<Vec<_>>();
-        let padded = (0..5000).map(|i| if i % 3 == 0 { i % 40 } else { 7 }).collect();
-        for places in
-            [vec![3], vec![0, 1, 2, 9, 8], vec![5; PIECE], vec![5; PIECE + 1], places(257, 10), places(2000, 101), padded]
-        {
-            let most = (0..101).map(|place| places.iter().filter(|p| **p == place).count()).max().unwrap();
-            for width in [1, 5, 64, 257] {
-                let add = |device: &Device| {
-                    let (sum, rows) = (matrix(101, width, 1, device), matrix(places.len(), width, 2, device));
-                    scatter::add_rows(sum, &places, rows)
-                };
-                let (here, there) = (add(&Device::flex()), add(&device));
-                if most <= PIECE {
-                    assert_eq!(bits(here), bits(there), "{} rows of {width}", places.len());
-                    continue;
-                }
-                assert_eq!(bits(there.clone()), bits(add(&device)));
-                for (here, there) in to_host(here).into_iter().zip(to_host(there)) {
-                    assert!((here - there).abs() < 1e-6 * most as f32, "{} rows of {width}: {here} {there}", places.len());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_clone_of_the_sum_keeps_its_values() {
-        let Some(device) = any_gpu() else { return };
-        let sum = matrix(9, 5, 1, &device);
-        let clone = sum.clone();
-        let added = scatter::add_rows(sum, &[3, 3], matrix(2, 5, 2, &device));
-        assert_eq!(bits(clone), bits(matrix(9, 5, 1, &device)));
-        assert_ne!(bits(added), bits(matrix(9, 5, 1, &device)));
-    }
-
-    /// Rows are written where they belong, and nowhere else, in the buffers of the caches.
-    #[test]
-    fn rows_are_written_to_their_places() {
-        let Some(device) = any_gpu() else { return };
-        for (places, width) in [(vec![4], 1), (vec![0, 99, 17], 5), ((0..90).map(|i| i * 37 % 100).collect(), 257)] {
-            let assign = |device: &Device| {
-                let caches = [matrix(100, width, 1, device), matrix(100, width, 2, device)];
-                let rows = [matrix(places.len(), width, 3, device), matrix(places.len(), width, 4, device)];
-                scatter::assign_rows(caches, index(places.iter().copied(), device), rows)
-            };
-            assert_eq!(assign(&Device::flex()).map(bits), assign(&device).map(bits), "{} rows of {width}", places.len());
-        }
-    }
 
     #[test]
     fn long_lists_are_cut() {

@@ -100,3 +100,61 @@ fn check(policy: Head, targets: &[u32], compared: Option<Compared>) {
         }
     }
 }
+
+#[cfg(all(test, feature = "wgpu"))]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::super::{CHUNK, Softcap, TokenStats};
+    use super::*;
+    use crate::model::interfaces::any_gpu;
+    use crate::model::ops::{tensor_from_vec, to_host};
+
+    /// Hidden states of `n` tokens, a matrix of `v` rows, and targets.
+    fn inputs(n: usize, v: usize, device: &Device) -> (Tensor<2>, Tensor<2>, Vec<u32>) {
+        let matrix = |rows: usize, scale: f32| {
+            let values = (0..rows * 8).map(|i| scale * (i as f32 * 0.7131).sin()).collect();
+            tensor_from_vec(values, [rows, 8], device)
+        };
+        (matrix(n, 2.0), matrix(v, 1.5), (0..n).map(|i| (i * 7919 % v) as u32).collect())
+    }
+
+    fn apart(a: &[f32], b: &[f32]) -> f32 {
+        assert_eq!(a.len(), b.len());
+        a.iter().zip(b).map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f32::max)
+    }
+
+    /// Statistics and gradients agree with the CPU's for every shape of a row, and over several chunks.
+    #[test]
+    fn it_is_the_head_of_the_cpu() {
+        let Some(gpu) = any_gpu() else { return };
+        for (n, v) in [(1, 1), (1, 255), (37, 257), (37, 5003), (2 * CHUNK + 3, 19)] {
+            for softcap in [None, Some(Softcap { cap: 5.0, temperature: 0.7 })] {
+                let run = |device: &Device| {
+                    let (hidden, w, targets) = inputs(n, v, device);
+                    let head = Head { hidden: &hidden, w: &w, softcap };
+                    let stats = head_stats(head, &targets, None);
+                    let loss = |tokens: Range<usize>, stats: &TokenStats| TokenGrads {
+                        log_prob: tokens.clone().map(|i| (i as f32).cos()).collect(),
+                        entropy: tokens.zip(&stats.entropy).map(|(i, entropy)| (i as f32).sin() * entropy).collect(),
+                        full_kl: Vec::new(),
+                    };
+                    let (mut two, mut one) = (w.ones_like(), w.ones_like());
+                    let g = loss(0..n, &stats.tokens);
+                    let d_two = to_host(head_backward(head, &targets, &stats, &g, None, Some(&mut two)));
+                    let d_one = to_host(head_at_once(head, &targets, Some(&mut one), loss));
+                    let at_once = apart(&d_one, &d_two).max(apart(&to_host(one), &to_host(two.clone())));
+                    assert!(at_once < 1e-5, "{n} tokens of {v}: {at_once} at once");
+                    (stats.tokens, d_two, to_host(two))
+                };
+                let ((got, d, dw), (want, d_want, dw_want)) = (run(&gpu), run(&Device::flex()));
+                assert_eq!(got.is_top1, want.is_top1);
+                let pairs = [(&got.log_prob, &want.log_prob), (&got.entropy, &want.entropy), (&d, &d_want), (&dw, &dw_want)];
+                let worst = pairs.map(|(a, b)| apart(a, b)).into_iter().fold(0.0, f32::max);
+                assert!(worst < 2e-5, "{n} tokens of {v}, {softcap:?}: {worst}");
+                let of_squares = got.sum_pi_squared.iter().zip(&want.sum_pi_squared).map(|(a, b)| (a / b - 1.0).abs());
+                assert!(of_squares.fold(0.0, f32::max) < 2e-5, "{n} tokens of {v}, {softcap:?}");
+            }
+        }
+    }
+}
