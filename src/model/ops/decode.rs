@@ -78,7 +78,7 @@ pub fn decode_attention(
     kept: &KeptTables,
     scoring: Scoring,
 ) -> Tensor<3> {
-    if !fused::available(&q) {
+    if !fused::attends(&q) {
         write_keys_and_values([keys, values], &at.places, new);
         return attention(q, keys, values, at, scoring);
     }

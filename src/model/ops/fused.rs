@@ -1,7 +1,7 @@
 //! Several operations in one kernel, for passes without gradients on a GPU. Elsewhere there is nothing to gain: the functions are for
 //! where [`available`] says so.
 
-use burn::tensor::{DType, FloatDType, Tensor};
+use burn::tensor::{FloatDType, Tensor};
 
 use super::block_tables::Tables;
 use super::packed::Scoring;
@@ -17,13 +17,13 @@ pub struct Norm {
 #[cfg(feature = "gpu")]
 mod gpu {
     use burn::backend::Cube;
-    use burn::tensor::Int;
+    use burn::tensor::{DType, Int};
 
     use super::*;
     use crate::model::ops::cube::heads::{Finish, finished};
     use crate::model::ops::cube::launch::{of_gpu, on_gpu, primitive};
     use crate::model::ops::cube::norm;
-    use crate::model::ops::cube::paged::{Paged, decode_attention};
+    use crate::model::ops::cube::paged::{LARGEST_HEAD, Paged, decode_attention};
 
     /// True if x lies on a GPU, outside any graph, in a dtype that the kernels compute well: not f64.
     pub fn available<const D: usize>(x: &Tensor<D>) -> bool {
@@ -72,11 +72,16 @@ mod gpu {
         finished(products.map(primitive), sizes, Finish { bias, norm, rotation }).map(of_gpu)
     }
 
+    /// True if [`paged_attention`] can attend with q [rows, heads, d].
+    pub fn attends(q: &Tensor<3>) -> bool {
+        available(q) && q.dims()[2] <= LARGEST_HEAD
+    }
+
     /// Attends with q [rows, heads, d] to the caches of keys and values [blocks · BLOCK, kv heads · d], to which `new` keys and values of
     /// the last positions [rows, kv heads · d] are written, if they are not there yet -> [rows, heads, d].
     ///
     /// # Panics
-    /// Unless [`available`].
+    /// Unless it [`attends`].
     pub fn paged_attention(
         q: Tensor<3>,
         new: Option<[Tensor<2>; 2]>,
@@ -118,10 +123,15 @@ mod gpu {
         unreachable!("{NONE}")
     }
 
+    /// False in a build without GPUs.
+    pub fn attends(_: &Tensor<3>) -> bool {
+        false
+    }
+
     /// Is not for a build without GPUs.
     pub fn paged_attention(_: Tensor<3>, _: Option<[Tensor<2>; 2]>, _: [&mut Tensor<2>; 2], _: &Tables, _: Scoring) -> Tensor<3> {
         unreachable!("{NONE}")
     }
 }
 
-pub use gpu::{available, heads, norm_of_sum, paged_attention};
+pub use gpu::{attends, available, heads, norm_of_sum, paged_attention};

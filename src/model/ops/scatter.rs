@@ -7,7 +7,7 @@ use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 use super::cube::{launch, rows::Rows, scatter};
 use super::flex::index;
 
-/// Adds rows [k, width] at `places` [k] of `sum` [.., width]; places may repeat. The order of additions is fixed.
+/// Adds rows [k, width] at `places` `[k]` of `sum` [.., width]; places may repeat. The order of additions is fixed.
 pub fn add_rows(sum: Tensor<2>, places: &[usize], rows: Tensor<2>) -> Tensor<2> {
     #[cfg(feature = "gpu")]
     if is_on_gpu(&sum) {
@@ -17,7 +17,7 @@ pub fn add_rows(sum: Tensor<2>, places: &[usize], rows: Tensor<2>) -> Tensor<2> 
     sum.select_assign(0, places, rows, IndexingUpdateOp::Add)
 }
 
-/// Writes rows [k, width] at distinct `places` [k] of each of the caches [.., width]. Caches have one width and dtype, and so have their
+/// Writes rows [k, width] at distinct `places` `[k]` of each of the caches [.., width]. Caches have one width and dtype, and so have their
 /// rows.
 pub fn assign_rows<const N: usize>(caches: [Tensor<2>; N], places: Tensor<1, Int>, rows: [Tensor<2>; N]) -> [Tensor<2>; N] {
     #[cfg(feature = "gpu")]

@@ -12,6 +12,9 @@ use super::sum::{max_of_units, sum_of_units};
 use crate::model::ops::block_tables::BLOCK;
 use crate::model::ops::packed::Scoring;
 
+/// The most numbers that a head may have: a cube adds up one each in its units.
+pub const LARGEST_HEAD: usize = 256;
+
 /// Below every score.
 const LEAST: f32 = -1.0e30;
 
@@ -173,8 +176,8 @@ pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]
     let q = dense(q);
     let out = empty_like(&q);
     let [rows, heads, d] = [q.shape()[0], q.shape()[1], q.shape()[2]];
-    let units = d.next_power_of_two().clamp(128, 256);
-    assert!(d <= units, "a head of {d} numbers");
+    assert!(d <= LARGEST_HEAD, "a head of {d} numbers");
+    let units = d.next_power_of_two().clamp(128, LARGEST_HEAD);
     let group = heads / (cache.keys.shape()[1] / d);
     let writes = new.is_some();
     let [new_k, new_v] = new.unwrap_or_else(|| [q.clone(), q.clone()]).map(dense);
