@@ -6,11 +6,12 @@ use std::ops::Range;
 use burn::prelude::*;
 use burn::tensor::{FloatDType, activation};
 use burnish::model::ops::{
-    self, Act, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Scoring, Softcap, head_at_once, head_backward,
-    head_stats,
+    self, Act, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Scoring, Softcap, fused, head_at_once,
+    head_backward, head_stats,
 };
 use burnish::model::token_stats::{TokenGrads, TokenStats};
 
+use crate::device::{cases, device as named, for_the_cpu, on_cpu};
 use crate::plain::{ACTS, device, plain_act, plain_attention, rnd};
 
 fn close(name: &str, a: Tensor<2>, b: Tensor<2>) {
@@ -19,28 +20,42 @@ fn close(name: &str, a: Tensor<2>, b: Tensor<2>) {
     assert!(err <= 1e-5 * scale, "{name}: largest error {err}, largest value {scale}");
 }
 
-/// Compares a fused operation with the plain composition in f64: values, and gradients of all inputs. On flex, f64 tensors take
-/// the composed bodies, which CUDA runs, so both bodies are compared.
+/// The devices and dtypes of the bodies that are compared: on the CPU, f32 tensors take the fused bodies and f64 ones those composed of
+/// burn's operations; on the device that is named, its kernels.
+fn bodies() -> Vec<(Device, FloatDType)> {
+    match on_cpu() {
+        true => vec![(device(), FloatDType::F32), (device(), FloatDType::F64)],
+        false => vec![(named().autodiff(), FloatDType::F32)],
+    }
+}
+
+/// The same values on another device, outside any graph.
+fn moved<const D: usize>(x: &Tensor<D>, device: &Device) -> Tensor<D> {
+    Tensor::from_data(x.clone().into_data(), device)
+}
+
+/// Compares a fused operation with the plain composition in f64 on the CPU: values, and gradients of all inputs.
 fn same<const N: usize>(
     name: &str,
     x: [Tensor<2>; N],
     fused: impl Fn([Tensor<2>; N]) -> Tensor<2>,
     plain: impl Fn([Tensor<2>; N]) -> Tensor<2>,
 ) {
-    let x = x.map(|x| x.require_grad());
     let weights = RefCell::new(None);
-    let run = |f: &dyn Fn([Tensor<2>; N]) -> Tensor<2>, dtype: FloatDType| {
+    let run = |f: &dyn Fn([Tensor<2>; N]) -> Tensor<2>, device: &Device, dtype: FloatDType| {
+        let x = x.each_ref().map(|x| moved(x, device).require_grad());
         let y = f(x.clone().map(|x| x.cast(dtype)));
-        let c = weights.borrow_mut().get_or_insert_with(|| rnd(y.dims(), &device())).clone().cast(dtype);
-        let g = (y.clone() * c).sum().backward();
+        let c = weights.borrow_mut().get_or_insert_with(|| rnd::<2>(y.dims(), &Device::flex())).clone();
+        let g = (y.clone() * moved(&c, device).cast(dtype)).sum().backward();
         let gradients = x.iter().map(|x| x.grad(&g).unwrap());
-        std::iter::once(y.inner()).chain(gradients).map(|x| x.cast(FloatDType::F32)).collect::<Vec<_>>()
+        let all = std::iter::once(y.inner()).chain(gradients).map(|x| x.cast(FloatDType::F32));
+        all.map(|x| moved(&x, &Device::flex())).collect::<Vec<_>>()
     };
-    let want = run(&plain, FloatDType::F64);
-    for dtype in [FloatDType::F32, FloatDType::F64] {
-        let untracked = fused(x.clone().map(|x| x.inner().cast(dtype))).cast(FloatDType::F32);
-        close(&format!("{name} {dtype:?} untracked"), untracked, want[0].clone());
-        for (i, (got, want)) in run(&fused, dtype).into_iter().zip(&want).enumerate() {
+    let want = run(&plain, &device(), FloatDType::F64);
+    for (device, dtype) in bodies() {
+        let untracked = fused(x.each_ref().map(|x| moved(x, &device).inner().cast(dtype))).cast(FloatDType::F32);
+        close(&format!("{name} {dtype:?} untracked"), moved(&untracked, &Device::flex()), want[0].clone());
+        for (i, (got, want)) in run(&fused, &device, dtype).into_iter().zip(&want).enumerate() {
             close(&format!("{name} {dtype:?} {i}"), got, want.clone());
         }
     }
@@ -106,6 +121,9 @@ fn norms() {
 
 #[test]
 fn linear() {
+    if !for_the_cpu("products are burn's on a GPU") {
+        return;
+    }
     let d = device();
     for (n, inner, out) in [(17, 12, 9), (333, 250, 131)] {
         let [x, w, b] = [[n, inner], [out, inner], [1, out]].map(|shape| rnd(shape, &d));
@@ -125,7 +143,7 @@ fn attention() {
     let plain = Scoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
     let alone: &[(usize, &[usize])] = &[(130, &[]), (1, &[]), (70, &[])];
     let trees: &[(usize, &[usize])] = &[(3, &[70, 0, 1, 9]), (5, &[]), (67, &[2, 131])];
-    for (layout, heads, kv_heads) in [(alone, 4, 2), (trees, 6, 2), (trees, 3, 3), (alone, 5, 1)] {
+    for (layout, heads, kv_heads) in cases([(trees, 6, 2), (alone, 4, 2), (trees, 3, 3), (alone, 5, 1)], 1) {
         let mut packed = Packed::default();
         for (stem, branches) in layout {
             packed.push(*stem, branches);
@@ -164,8 +182,8 @@ fn rope() {
             "rope",
             [rnd([n, h * d], &dev)],
             |[x]| {
-                let t = x.dtype();
-                ops::rope(x.reshape([n, h, d]), cos.clone().cast(t), sin.clone().cast(t)).flatten(1, 2)
+                let t = |c: &Tensor<2>| moved(c, &x.device()).cast(x.dtype());
+                ops::rope(x.clone().reshape([n, h, d]), t(&cos), t(&sin)).flatten(1, 2)
             },
             |[x]| {
                 let (dtype, x) = (x.dtype(), x.reshape([n, h, d]));
@@ -180,11 +198,67 @@ fn rope() {
     }
 }
 
+/// What one kernel does on a GPU in a pass without gradients is what several operations do: a sum and its norm; biases, norms over heads and
+/// rotations of queries, keys and values.
+#[test]
+fn several_operations_in_one_kernel() {
+    let dev = named();
+    if !fused::available(&rnd::<2>([1, 1], &dev)) {
+        return;
+    }
+    for (n, h) in [(1, 1), (3, 83), (37, 257), (5, 1024)] {
+        let (x, y) = (rnd([n, h], &dev), rnd([n, h], &dev));
+        let [weight, bias] = [(); 2].map(|()| rnd::<2>([1, h], &dev).reshape([h]));
+        for (offset, bias) in [(0.0, None), (1.0, None), (0.0, Some(bias))] {
+            let plain = |x: Tensor<2>| match &bias {
+                Some(bias) => ops::layer_norm(x, weight.clone(), bias.clone(), 1e-5),
+                None => ops::rms_norm(x, weight.clone(), 1e-5, offset),
+            };
+            let norm = fused::Norm { weight: weight.clone(), bias: bias.clone(), eps: 1e-5, offset };
+            for y in [None, Some(&y)] {
+                let (sum, normed) = fused::norm_of_sum(&x, y, &norm, FloatDType::F32).unwrap();
+                let want = y.map_or(x.clone(), |y| x.clone() + y.clone());
+                close("sum", sum, want.clone());
+                close("norm of a sum", normed, plain(want));
+            }
+        }
+    }
+    for (n, sizes, half, with_bias, with_norm) in [
+        (1, [1, 1, 2], 1, false, false),
+        (7, [6, 2, 20], 10, true, false),
+        (5, [3, 3, 33], 8, true, true),
+        (4, [4, 2, 80], 0, true, true),
+    ] {
+        let [heads, kv_heads, d] = sizes;
+        let counts = [heads, kv_heads, kv_heads];
+        let products = counts.map(|count| rnd::<2>([n, count * d], &dev));
+        let biases = counts.map(|count| with_bias.then(|| rnd::<2>([1, count * d], &dev).reshape([count * d])));
+        let weights = [(); 2].map(|()| with_norm.then(|| rnd::<2>([1, d], &dev).reshape([d])));
+        let rotation = (half > 0).then(|| (rnd([n, half], &dev), rnd([n, half], &dev)));
+        let norms = weights.clone().map(|weight| weight.map(|weight| fused::Norm { weight, bias: None, eps: 1e-6, offset: 0.5 }));
+        let got = fused::heads(products.clone(), sizes, biases.clone(), norms, rotation.as_ref());
+        for (part, (got, product)) in got.into_iter().zip(products).enumerate() {
+            let product = match &biases[part] {
+                Some(bias) => product + bias.clone().unsqueeze(),
+                None => product,
+            };
+            let mut want: Tensor<3> = product.reshape([n, counts[part], d]);
+            if let Some(weight) = weights.get(part).cloned().flatten() {
+                want = ops::rms_norm(want, weight, 1e-6, 0.5);
+            }
+            if let Some((cos, sin)) = rotation.as_ref().filter(|_| part < 2) {
+                want = ops::rope(want, cos.clone(), sin.clone());
+            }
+            close(&format!("part {part} of {sizes:?}"), got.flatten(1, 2), want.flatten(1, 2));
+        }
+    }
+}
+
 /// A decode step over sequences in scattered blocks equals plain attention over each sequence alone, in both bodies. It does not
 /// depend on the other rows or on the places of the blocks.
 #[test]
 fn decode_attention() {
-    let dev = Device::flex();
+    let dev = named();
     let (blocks, hq, hkv, d) = (9, 6, 2, 20);
     let (tables, lens): ([&[usize]; 3], [usize; 3]) = ([&[7, 2, 5], &[0], &[8, 1]], [37, 5, 32]);
     let (q, k, v) = (rnd([3, hq, d], &dev), rnd([blocks * BLOCK, hkv * d], &dev), rnd([blocks * BLOCK, hkv * d], &dev));
@@ -209,8 +283,10 @@ fn decode_attention() {
         };
         let got = run(&[0, 1, 2], &k, &v, &tables);
         let double = |x: &Tensor<2>| x.clone().cast(FloatDType::F64);
-        let composed = run(&[0, 1, 2], &double(&k), &double(&v), &tables);
-        close("composed", got.clone().flatten(0, 1), composed.cast(FloatDType::F32).flatten(0, 1));
+        if on_cpu() {
+            let composed = run(&[0, 1, 2], &double(&k), &double(&v), &tables);
+            close("composed", got.clone().flatten(0, 1), composed.cast(FloatDType::F32).flatten(0, 1));
+        }
         for row in 0..3 {
             let own = |x: &Tensor<2>| {
                 let parts = tables[row].iter().map(|b| x.clone().narrow(0, b * BLOCK, BLOCK)).collect();
