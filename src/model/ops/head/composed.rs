@@ -1,12 +1,13 @@
 //! The head of ordinary tensor operations, in chunks of tokens: what GPUs run where something is compared, and f64.
 
-use burn::tensor::{DType, Device, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData};
+use burn::tensor::{Device, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData};
 use std::ops::Range;
 
-use super::super::flex::{cast, tensor_from_vec, to_host};
+use super::super::flex::{tensor_from_vec, to_host};
 use super::divergence::log_softmax;
 #[cfg(feature = "gpu")]
 use super::gpu::GpuHead;
+use super::products::{products, through, wide};
 use super::tiles::cut;
 use super::top_k::{Comparison, TopK, compare};
 use super::types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};
@@ -146,33 +147,12 @@ pub(super) fn composed_backward(
     Tensor::cat(dh, 0)
 }
 
-/// Takes the gradient [tokens, v] of h·wᵀ through the product: adds that of the matrix to `dw`, and returns that of the hidden states.
-pub(super) fn through(policy: Head, tokens: &Range<usize>, d: Tensor<2>, dw: Option<&mut Tensor<2>>) -> Tensor<2> {
-    if let Some(dw) = dw {
-        let grad = d.clone().transpose().matmul(slice(policy.hidden, tokens));
-        dw.inplace(|sum| {
-            let grad = grad.cast(sum.dtype());
-            sum + grad
-        });
-    }
-    wide(d.matmul(policy.w.clone()))
-}
-
-/// h·wᵀ of these tokens, [tokens, v].
-pub(super) fn products(head: Head, tokens: &Range<usize>) -> Tensor<2> {
-    slice(head.hidden, tokens).matmul(head.w.clone().transpose())
-}
-
 fn logits(head: Head, tokens: &Range<usize>) -> Tensor<2> {
     let x = wide(products(head, tokens));
     match head.softcap {
         Some(Softcap { cap, temperature }) => (x / cap).tanh() * (cap / temperature),
         None => x,
     }
-}
-
-fn slice(hidden: &Tensor<2>, tokens: &Range<usize>) -> Tensor<2> {
-    hidden.clone().slice([tokens.clone(), 0..hidden.dims()[1]])
 }
 
 fn column(targets: &[u32], device: &Device) -> Tensor<2, Int> {
@@ -187,9 +167,4 @@ fn ids(teacher: &TopK, tokens: &Range<usize>, device: &Device) -> Tensor<2, Int>
 fn int(values: &[u32], shape: [usize; 2], device: &Device) -> Tensor<2, Int> {
     let values: Vec<i64> = values.iter().map(|&t| t as i64).collect();
     Tensor::from_data(TensorData::new(values, shape), device)
-}
-
-/// Casts shorter numbers to f32.
-fn wide(x: Tensor<2>) -> Tensor<2> {
-    if x.dtype() == DType::F64 { x } else { cast(x, FloatDType::F32) }
 }

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::super::cube::head::{Chunk, FOUND, Shape};
 use super::super::flex::to_host;
 use super::super::simd::LogSum;
-use super::composed::{products, through};
+use super::products::{products, through};
 use super::tiles::cut;
 use super::types::{Head, HeadStats, TokenGrads, TokenStats};
 

@@ -17,6 +17,7 @@ mod divergence;
 mod flex;
 #[cfg(feature = "gpu")]
 mod gpu;
+mod products;
 mod softmax;
 mod tiles;
 mod top_k;
