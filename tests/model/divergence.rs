@@ -260,7 +260,7 @@ fn both_bodies_agree_with_plain_autodiff() {
 /// otherwise.
 #[test]
 fn a_small_divergence_is_not_lost() {
-    if !for_the_cpu("composed of burn's operations, a divergence of 2e-6 is right to half a percent, and no better") {
+    if !for_the_cpu("the body composed of burn's operations was off by 0.52 % on lavapipe, beyond the bound of 0.5 %") {
         return;
     }
     let row: Vec<f64> = (0..3000).map(|i| f64::from(i * 7919 % 613) / 100.0).collect();

@@ -1,7 +1,7 @@
 //! Counts that depend on the kernels and not on a model's shape: launches, and how often numbers pass through memory.
 //!
-//! The launches of a layer, a decode step, the head and an update are the budgets that the tests in `tests/model/budgets.rs` hold: change both
-//! together. The others follow from what the code launches there.
+//! The launches of a layer in a decode step and of an update are budgets that `tests/model/budgets.rs` holds: change both together. All others are
+//! estimates from what the code launches, and no test holds them.
 
 /// Launches of a layer in a decode step.
 pub const DECODE_LAYER: f64 = 12.0;
