@@ -96,7 +96,7 @@ fn seconds(model: &CausalLm, answers: bool, tool: Option<Duration>) -> f64 {
         waiting: &|| (),
     };
     let settings = TurnSettings { eos: &[], stops: None, rules: None, progress: None, token: None };
-    let mut engine = NativeEngine { max_num_seqs: 1024, max_num_batched_tokens: 8192, max_model_len: None };
+    let mut engine = NativeEngine { max_num_seqs: 1024, max_num_batched_tokens: 8192, max_model_len: None, enforce_eager: false };
     let begun = Instant::now();
     Conversations::run((0..CONVERSATIONS).map(conversation).collect(), common, |turns| engine.converse(model, &settings, turns))
         .expect("conversations");

@@ -43,7 +43,7 @@ fn generate(prompts: &[Vec<u32>], n: usize, max_tokens: usize) {
         finished: None,
         progress: None,
     };
-    let mut engine = NativeEngine { max_num_seqs: 1024, max_num_batched_tokens: 8192, max_model_len: None };
+    let mut engine = NativeEngine { max_num_seqs: 1024, max_num_batched_tokens: 8192, max_model_len: None, enforce_eager: false };
     engine.generate(&MODEL, &request).expect("generation");
 }
 

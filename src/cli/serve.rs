@@ -67,6 +67,9 @@ pub struct ServeArgs {
     /// Tokens of a prompt and its answer [default: the model's positions]
     #[arg(long, value_name = "TOKENS")]
     max_model_len: Option<NonZeroUsize>,
+    /// Launch every kernel of a decode step on a GPU anew, where it is otherwise recorded once as a graph and replayed
+    #[arg(long)]
+    enforce_eager: bool,
     /// Most answers to one request
     #[arg(long, value_name = "ANSWERS", default_value = "64")]
     max_answers: NonZeroUsize,
@@ -126,6 +129,7 @@ fn set_up(args: &ServeArgs) -> Result<(Server, std::net::SocketAddr)> {
             max_num_seqs: args.max_num_seqs.get(),
             max_num_batched_tokens: args.max_num_batched_tokens.get(),
             max_model_len: args.max_model_len.map(NonZeroUsize::get),
+            enforce_eager: args.enforce_eager,
         },
         most_answers: args.max_answers.get(),
         most_waiting: args.max_waiting.get(),

@@ -9,6 +9,7 @@ pub fn native_engine(keys: &SamplingKeys) -> NativeEngine {
         max_num_seqs: keys.max_num_seqs,
         max_num_batched_tokens: keys.max_num_batched_tokens,
         max_model_len: keys.max_model_len,
+        enforce_eager: keys.enforce_eager,
     }
 }
 

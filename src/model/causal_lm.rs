@@ -12,6 +12,7 @@ use super::decoder::{Decoder, Pass};
 use super::hf_config::HfConfig;
 use super::lora::Adapted;
 use super::memory::{BYTES, Numbers};
+use super::narrow::Narrow;
 use super::noise::EmbeddingNoise;
 use super::ops::{Packed, attention, cast, index};
 use super::rope::cos_sin;
@@ -42,11 +43,13 @@ pub struct CausalLm {
     pub(super) gradient_checkpointing: bool,
     /// The adapter's settings and place, if the model has an adapter; then only the adapter is trained.
     pub(super) lora: Option<Arc<Adapted>>,
+    /// Copies of parameters in `dtype`, where it is not f32 and several passes share them.
+    pub(super) narrow: Option<Arc<Narrow>>,
     /// Noise on the embedded tokens of training passes.
     pub(super) noise: Option<Arc<EmbeddingNoise>>,
     pub(super) hf: Arc<HfConfig>,
     /// The frequencies of rotary positions, and the factor on their cos and sin.
-    frequencies: Option<(Arc<Vec<f32>>, f32)>,
+    pub(super) frequencies: Option<(Arc<Vec<f32>>, f32)>,
 }
 
 impl CausalLm {
@@ -104,6 +107,7 @@ impl CausalLm {
             dtype: FloatDType::F32,
             gradient_checkpointing: false,
             lora: None,
+            narrow: None,
             noise: None,
             hf: hf.into(),
             frequencies,
@@ -144,11 +148,25 @@ impl CausalLm {
         Self { net: self.net.valid(), ..self.clone() }
     }
 
-    /// Returns a [`frozen`](Self::frozen) model for many passes over the same weights: the matrices of its products are held in
-    /// the dtype they are computed in. Where that is not f32 they are copies, freed with the returned model.
+    /// Returns the same model, its parameters shared, for several passes over the same weights: what products take of them in another dtype
+    /// than f32 is cast once, and kept until the returned model is dropped.
+    pub fn for_passes(&self) -> Self {
+        let narrow = (self.dtype != FloatDType::F32).then(|| Arc::new(Narrow::default()));
+        Self { narrow, ..self.clone() }
+    }
+
+    /// Returns a [`frozen`](Self::frozen) model for several passes.
     pub fn inference(&self) -> Self {
-        let frozen = self.frozen();
-        if self.dtype == FloatDType::F32 { frozen } else { Self { net: frozen.net.cast_products(self.dtype), ..frozen } }
+        self.frozen().for_passes()
+    }
+
+    /// The matrix of the head [vocabulary, h] in the dtype of products, without gradients.
+    pub(super) fn narrow_head(&self) -> Tensor<2> {
+        let head = self.net.head();
+        match &self.narrow {
+            Some(narrow) => narrow.of(head, self.dtype),
+            None => cast(head.val().inner(), self.dtype),
+        }
     }
 
     /// The number of parameters, including those of an adapter.
@@ -210,7 +228,13 @@ impl CausalLm {
             let (cos, sin) = cos_sin(frequencies, *factor, positions, &self.device);
             (cast(cos, self.dtype), cast(sin, self.dtype))
         });
-        Pass { rotation, config: &self.config, dtype: self.dtype, independent_rows: false }
+        Pass { rotation, ..self.pass_without_rotation() }
+    }
+
+    /// The same for a model whose positions are not rotated.
+    pub(super) fn pass_without_rotation(&self) -> Pass<'_> {
+        let (config, dtype, narrow) = (&self.config, self.dtype, self.narrow.as_deref());
+        Pass { rotation: None, config, dtype, narrow, independent_rows: false }
     }
 
     /// Returns the hidden states [rows, h] of embedded tokens laid out by `packed`.

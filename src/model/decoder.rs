@@ -5,7 +5,7 @@
 //! stream is [n, h] in f32 whatever the projections compute in; attention sees [n, heads, d].
 
 use burn::module::{Module, Param};
-use burn::tensor::{Device, FloatDType, Tensor};
+use burn::tensor::{Device, Tensor};
 
 use super::config::{DecoderConfig, Residual};
 use super::ops::{act, fused, glu, rope};
@@ -191,21 +191,6 @@ impl Decoder {
         let norm = Norm { weight: Param::from_tensor(Tensor::zeros([1], device)), bias: None };
         let embed_tokens = Embedding { weight };
         Self { model: Trunk { embed_tokens, embed_positions: None, layers: Vec::new(), norm }, lm_head: None }
-    }
-
-    /// Casts once to `dtype` what a pass would cast each time: the projections and the head, which becomes a matrix of its own
-    /// where it was tied. Embeddings and norms stay as they are. The result has no gradients.
-    pub fn cast_products(mut self, dtype: FloatDType) -> Self {
-        let mut head = Linear { weight: self.head().clone(), bias: None, lora: None };
-        head.cast(dtype);
-        self.lm_head = Some(head);
-        for Block { self_attn: Attention { q_proj, k_proj, v_proj, o_proj, qkv_lora, .. }, mlp, .. } in &mut self.model.layers {
-            let attention = [q_proj, k_proj, v_proj, o_proj];
-            let mlp = mlp.gate_proj.iter_mut().chain([&mut mlp.up_proj, &mut mlp.down_proj]);
-            attention.into_iter().chain(mlp).for_each(|linear| linear.cast(dtype));
-            qkv_lora.iter_mut().for_each(|lora| lora.cast(dtype));
-        }
-        self
     }
 
     /// The matrix of the head, [vocab, h].

@@ -41,8 +41,7 @@ impl CausalLm {
 
     /// Returns the logits [rows, vocab] of hidden states [rows, h], in f32, on the device of the hidden states.
     pub fn logits_on_device(&self, hidden: Tensor<2>) -> Tensor<2> {
-        let head = cast(self.net.head().val().inner(), self.dtype);
-        let logits = cast(linear(cast(hidden, self.dtype), head, None), FloatDType::F32);
+        let logits = cast(linear(cast(hidden, self.dtype), self.narrow_head(), None), FloatDType::F32);
         match self.config.logit_softcap {
             Some(cap) => (logits / cap).tanh() * cap,
             None => logits,

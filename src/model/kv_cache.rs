@@ -5,6 +5,8 @@ use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::config::DecoderConfig;
 use super::ops::{BLOCK, CacheView, KeptTables, Places, Scoring, cast, copy_rows, decode_attention, write_keys_and_values};
+#[cfg(feature = "gpu")]
+use super::ops::{block_tables::Tables, fused};
 
 /// The blocks of a sequence, in order.
 pub type BlockTable = Vec<usize>;
@@ -53,6 +55,19 @@ impl KvCache {
     pub fn attend(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], at: &CacheView, scoring: Scoring) -> Tensor<3> {
         let (keys, values) = &mut self.layers[layer];
         decode_attention(q, new, [keys, values], at, &self.tables, scoring)
+    }
+
+    /// Does what [`attend`](Self::attend) does, on a GPU whose kernels find the blocks in `tables` by themselves.
+    #[cfg(feature = "gpu")]
+    pub fn attend_by(&mut self, layer: usize, q: Tensor<3>, new: [Tensor<2>; 2], tables: &Tables, scoring: Scoring) -> Tensor<3> {
+        let (keys, values) = &mut self.layers[layer];
+        fused::paged_attention(q, Some(new), [keys, values], tables, scoring)
+    }
+
+    /// What tells the memory that the cache has on a GPU from what it had before it grew.
+    #[cfg(feature = "gpu")]
+    pub fn memory(&self) -> Vec<usize> {
+        self.layers.iter().flat_map(|(keys, values)| [keys, values]).map(fused::memory).collect()
     }
 
     /// The number of blocks that have memory.

@@ -3,7 +3,7 @@
 //! Read in this order: [`hf_config`] (config.json → [`DecoderConfig`], through one small file per family in [`families`]),
 //! [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]),
 //! [`token_stats`] (log-probabilities and entropies per response token, and gradients back), [`labels`] (classifiers), [`readout`] (numbers after
-//! some tokens), [`scalar`] (critics and reward models), [`lora`] (adapters), `decoding` and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
+//! some tokens), [`scalar`] (critics and reward models), [`lora`] (adapters), `decoding`, [`decode_graph`] and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
 //! [`ops`] (fused operations).
 
 mod build;
@@ -11,6 +11,7 @@ pub mod causal_lm;
 pub mod config;
 #[cfg(any(feature = "cuda", test))]
 pub mod cuda_paths;
+pub mod decode_graph;
 pub mod decoder;
 mod decoding;
 pub mod device;
@@ -33,6 +34,7 @@ pub mod memory;
 pub mod micro_batch;
 mod mix;
 pub mod naming;
+mod narrow;
 mod noise;
 pub mod ops;
 mod pass;

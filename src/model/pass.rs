@@ -4,7 +4,8 @@ use burn::module::{Module, Param};
 use burn::tensor::{FloatDType, Tensor};
 
 use super::config::{DecoderConfig, NormKind};
-use super::ops::{cast, fused, layer_norm, linear, linear_frozen, linear_rows, rms_norm};
+use super::narrow::Narrow;
+use super::ops::{cast, fused, layer_norm, linear, linear_frozen, linear_kept, linear_rows, rms_norm};
 
 #[derive(Module, Debug)]
 pub struct Linear {
@@ -37,6 +38,8 @@ pub struct Pass<'a> {
     pub config: &'a DecoderConfig,
     /// The dtype of matrix products and attention.
     pub dtype: FloatDType,
+    /// Copies of parameters in `dtype`, where several passes share them.
+    pub narrow: Option<&'a Narrow>,
     /// True if a row must come out the same whatever rows are beside it, as in generation.
     pub independent_rows: bool,
 }
@@ -51,28 +54,42 @@ impl Pass<'_> {
     }
 
     pub fn linear(&self, x: Tensor<2>, layer: &Linear) -> Tensor<2> {
-        self.product(x, layer, layer.bias.as_ref().map(|bias| self.down(bias.val())))
+        let bias = layer.bias.as_ref().map(|bias| match self.kept(bias, &x).filter(|_| !bias.val().is_require_grad()) {
+            Some(bias) => bias,
+            None => self.down(bias.val()),
+        });
+        self.product(x, layer, bias)
     }
 
     /// x [n, in] by the layer's matrix, with its adapter and this bias -> [n, out].
     pub fn product(&self, x: Tensor<2>, layer: &Linear, bias: Option<Tensor<1>>) -> Tensor<2> {
-        let weight = layer.weight.val();
-        let (frozen, weight) = (!weight.is_require_grad(), self.down(weight));
-        let product = match (self.independent_rows, frozen) {
-            (true, _) => linear_rows,
-            (false, true) => linear_frozen,
-            (false, false) => linear,
-        };
         match &layer.lora {
-            Some(lora) => product(x.clone(), weight, bias) + self.lora(x, lora),
-            None => product(x, weight, bias),
+            Some(lora) => self.by(x.clone(), &layer.weight, bias) + self.lora(x, lora),
+            None => self.by(x, &layer.weight, bias),
         }
     }
 
     pub fn lora(&self, x: Tensor<2>, lora: &Lora) -> Tensor<2> {
-        let product = if self.independent_rows { linear_rows } else { linear };
-        let inner = product(x, self.down(lora.a.val()), None) * lora.scale;
-        product(inner, self.down(lora.b.val()), None)
+        self.by(self.by(x, &lora.a, None) * lora.scale, &lora.b, None)
+    }
+
+    /// x [n, in] by a matrix [out, in], with this bias -> [n, out].
+    fn by(&self, x: Tensor<2>, matrix: &Param<Tensor<2>>, bias: Option<Tensor<1>>) -> Tensor<2> {
+        let (kept, matrix) = (self.kept(matrix, &x), matrix.val());
+        match (self.independent_rows, matrix.is_require_grad(), kept) {
+            (false, true, Some(kept)) => linear_kept(x, matrix, kept, bias),
+            (false, true, None) => linear(x, self.down(matrix), bias),
+            (is_alone, _, kept) => {
+                let matrix = kept.unwrap_or_else(|| self.down(matrix));
+                if is_alone { linear_rows(x, matrix, bias) } else { linear_frozen(x, matrix, bias) }
+            }
+        }
+    }
+
+    /// The copy of a parameter that passes share, without gradients, for a product with x.
+    fn kept<const D: usize>(&self, parameter: &Param<Tensor<D>>, x: &Tensor<2>) -> Option<Tensor<D>> {
+        let kept = self.narrow?.of(parameter, self.dtype);
+        Some(if x.is_autodiff() { Tensor::from_inner(kept) } else { kept })
     }
 
     /// Normalises over the last dimension, in f32.
@@ -100,20 +117,5 @@ impl Pass<'_> {
         let offset = if let NormKind::Rms { offset } = self.config.norm { offset } else { 0.0 };
         let bias = norm.bias.as_ref().map(|bias| bias.val());
         fused::Norm { weight: norm.weight.val(), bias, eps: self.config.norm_eps, offset }
-    }
-}
-
-impl Linear {
-    pub fn cast(&mut self, dtype: FloatDType) {
-        self.weight = Param::from_tensor(cast(self.weight.val(), dtype));
-        self.bias = self.bias.as_ref().map(|bias| Param::from_tensor(cast(bias.val(), dtype)));
-        self.lora.iter_mut().for_each(|lora| lora.cast(dtype));
-    }
-}
-
-impl Lora {
-    pub fn cast(&mut self, dtype: FloatDType) {
-        self.a = Param::from_tensor(cast(self.a.val(), dtype));
-        self.b = Param::from_tensor(cast(self.b.val(), dtype));
     }
 }

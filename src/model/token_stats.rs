@@ -344,7 +344,7 @@ impl CausalLm {
 
     /// The head over hidden states [n, h], with logits divided by the temperature: before the head where that gives the same.
     fn head_input(&self, hidden: Tensor<2>, temperature: f32) -> HeadInput {
-        let (w, narrow) = (cast(self.net.head().val().inner(), self.dtype), |x| cast(x, self.dtype));
+        let (w, narrow) = (self.narrow_head(), |x| cast(x, self.dtype));
         match self.config.logit_softcap {
             None => HeadInput { hidden: narrow(hidden / temperature), w, divisor: temperature, softcap: None },
             Some(cap) => HeadInput { hidden: narrow(hidden), w, divisor: 1.0, softcap: Some(Softcap { cap, temperature }) },

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use burn::tensor::{DType, Device, Tensor};
+use burnish::model::lora::peft::PeftAdapter;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Gradients, Init, Sequence, TokenStats};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
@@ -85,6 +86,34 @@ fn bfloat16_loses_no_more_than_in_torch() {
     }
 }
 
+/// Matrices that are cast once for several passes give what those give that each pass casts for itself; adapters too.
+#[test]
+fn passes_may_share_what_they_cast() {
+    let dense = |name: &str| load(name);
+    let adapted = |name: &str| {
+        let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/lora").join(name);
+        load(name).adapted(&PeftAdapter::read(&adapter).unwrap()).unwrap()
+    };
+    for (name, model) in
+        [("gpt2", dense("gpt2")), ("llama3_rope_tied", dense("llama3_rope_tied")), ("gpt_neox", adapted("gpt_neox"))]
+    {
+        for checkpointing in [false, true] {
+            let model = model.clone().computing(true, checkpointing).trainable();
+            let want = backward(&model, &model);
+            let (passes, reference) = (model.for_passes(), model.inference());
+            for _ in 0..2 {
+                let got = backward(&passes, &reference);
+                assert_eq!(got.0, want.0, "{name}");
+                assert_eq!(got.1.0.len(), want.1.0.len(), "{name}");
+                for (parameter, gradient) in &want.1.0 {
+                    let difference = (got.1.0[parameter].clone() - gradient.clone()).abs().max().into_scalar::<f32>();
+                    assert_eq!(difference, 0.0, "{name} {parameter}");
+                }
+            }
+        }
+    }
+}
+
 /// Decode and prefill, on copies of the matrices, against the training pass over the tokens that they sampled.
 #[test]
 fn what_generates_in_bfloat16_is_what_is_trained() {
@@ -103,7 +132,7 @@ fn what_generates_in_bfloat16_is_what_is_trained() {
             finished: None,
             progress: None,
         };
-        let mut engine = NativeEngine { max_num_seqs: 4, max_num_batched_tokens: 64, max_model_len: None };
+        let mut engine = NativeEngine { max_num_seqs: 4, max_num_batched_tokens: 64, max_model_len: None, enforce_eager: false };
         let responses = engine.generate(&model, &request).unwrap();
         let sequences: Vec<Sequence> =
             responses.iter().enumerate().map(|(i, response)| Sequence::new(request.prompts[i / 3], &response.ids)).collect();

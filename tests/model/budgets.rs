@@ -17,8 +17,9 @@ use crate::counts::{Counts, count, watch};
 use crate::device::named_device;
 
 /// What may be at most.
-const BUDGETS: [(&str, u64); 6] = [
+const BUDGETS: [(&str, u64); 7] = [
     ("launches of a layer in a decode step", 12),
+    ("launches of a replayed decode step", 0),
     ("blocking reads of a decode step", 1),
     ("blocking reads of a micro-batch", 1),
     ("launches of a gradient's norm", 10),
@@ -43,7 +44,7 @@ fn model(layers: usize, device: &Device) -> CausalLm {
 }
 
 /// A decode step of `rows` sequences: what a response of one token more takes. The second counts are of the next step.
-fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling) -> [Counts; 2] {
+fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling, enforce_eager: bool) -> [Counts; 2] {
     let prompt: Vec<u32> = (0..keys as u32).map(|i| i * 7919 % 256).collect();
     let generate = |max_tokens: usize| {
         let request = GenerationRequest {
@@ -57,7 +58,7 @@ fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling) 
             finished: None,
             progress: None,
         };
-        let mut engine = NativeEngine { max_num_seqs: rows, max_num_batched_tokens: 1024, max_model_len: None };
+        let mut engine = NativeEngine { max_num_seqs: rows, max_num_batched_tokens: 1024, max_model_len: None, enforce_eager };
         assert_eq!(engine.generate(model, &request).unwrap().len(), rows);
     };
     // Kernels are compiled and chosen.
@@ -141,13 +142,13 @@ fn decoding(device: &Device, over: &mut Over) {
     let (two, four) = (model(2, device), model(4, device));
     let mut steps = Vec::new();
     for (rows, keys) in [(ROWS[0], KEYS[0]), (ROWS[1], KEYS[0]), (ROWS[0], KEYS[1]), (ROWS[1], KEYS[1])] {
-        let [step, next] = decode_steps(&two, rows, keys, plain);
+        let [step, next] = decode_steps(&two, rows, keys, plain, true);
         step.print(&format!("decode step, 2 layers, {rows} rows, {keys} keys"));
         over.differ("a decode step and the next", [&step, &next]);
         over.hold("blocking reads of a decode step", step.reads as u64);
         steps.push(step);
     }
-    let [deep, _] = decode_steps(&four, ROWS[0], KEYS[0], plain);
+    let [deep, _] = decode_steps(&four, ROWS[0], KEYS[0], plain, true);
     deep.print(&format!("decode step, 4 layers, {} rows, {} keys", ROWS[0], KEYS[0]));
     let layer = deep.without(&steps[0]);
     layer.print("of which for two layers");
@@ -157,8 +158,15 @@ fn decoding(device: &Device, over: &mut Over) {
         ("greedy", Sampling { temperature: 0.0, ..plain }),
         ("penalties", Sampling { repetition_penalty: 1.2, frequency_penalty: 0.3, ..plain }),
     ] {
-        let [step, _] = decode_steps(&two, ROWS[0], KEYS[0], sampling);
+        let [step, _] = decode_steps(&two, ROWS[0], KEYS[0], sampling, true);
         step.print(&format!("decode step, 2 layers, {} rows, {} keys, {name}", ROWS[0], KEYS[0]));
+        over.hold("blocking reads of a decode step", step.reads as u64);
+    }
+    for (name, sampling) in [("", plain), (", top-k", Sampling { top_k: 20, ..plain })] {
+        let [step, next] = decode_steps(&two, ROWS[0], KEYS[0], sampling, false);
+        step.print(&format!("replayed decode step, 2 layers, {} rows, {} keys{name}", ROWS[0], KEYS[0]));
+        over.differ("a replayed decode step and the next", [&step, &next]);
+        over.hold("launches of a replayed decode step", step.launches());
         over.hold("blocking reads of a decode step", step.reads as u64);
     }
     let launches: Vec<u64> = steps.iter().map(Counts::launches).collect();

@@ -14,7 +14,8 @@ use burnish::util::rng::Stream;
 use crate::device::{cases, device, is_same};
 
 const SAMPLING: Sampling = Sampling { max_tokens: 24, ..Sampling::PLAIN };
-const ENGINE: NativeEngine = NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None };
+const ENGINE: NativeEngine =
+    NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None, enforce_eager: false };
 const TURNS: usize = 4;
 const CONVERSATIONS: usize = 12;
 const EOS: [u32; 8] = [0, 30, 60, 90, 120, 150, 180, 210];

@@ -33,7 +33,7 @@ fn generate(model: &CausalLm, sampling: Sampling, step: u64) -> Vec<Response> {
         finished: None,
         progress: None,
     };
-    let mut engine = NativeEngine { max_num_seqs: 8, max_num_batched_tokens: 64, max_model_len: None };
+    let mut engine = NativeEngine { max_num_seqs: 8, max_num_batched_tokens: 64, max_model_len: None, enforce_eager: false };
     engine.generate(model, &request).unwrap()
 }
 

@@ -126,7 +126,7 @@ fn generation_computes_what_training_does() {
         finished: None,
         progress: None,
     };
-    let mut engine = NativeEngine { max_num_seqs: 5, max_num_batched_tokens: 64, max_model_len: None };
+    let mut engine = NativeEngine { max_num_seqs: 5, max_num_batched_tokens: 64, max_model_len: None, enforce_eager: false };
     for (i, response) in engine.generate(&model, &request).unwrap().iter().enumerate() {
         let stats = model.token_stats(&[Sequence::new(prompts[i / 4], &response.ids)], 1.0, None);
         assert!(largest(&response.log_probs, &stats.log_prob) < 2e-5);

@@ -2,6 +2,7 @@
 //! that is named.
 #![expect(clippy::print_stdout, reason = "what is skipped, and what is counted, is said; helpers of tests print too")]
 
+mod ahead;
 mod bfloat16;
 #[cfg(feature = "gpu")]
 mod budgets;

@@ -24,7 +24,8 @@ fn prompts() -> Vec<Vec<u32>> {
 }
 
 const SAMPLING: Sampling = Sampling { max_tokens: 24, ..Sampling::PLAIN };
-const ENGINE: NativeEngine = NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None };
+const ENGINE: NativeEngine =
+    NativeEngine { max_num_seqs: 64, max_num_batched_tokens: 8192, max_model_len: None, enforce_eager: false };
 /// Enough end tokens that responses end at different lengths.
 const EOS: [u32; 24] = {
     let mut eos = [0; 24];

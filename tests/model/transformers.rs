@@ -98,7 +98,8 @@ fn golden_forward_and_greedy() {
                 progress: None,
                 stream: &|prompt, sample| Stream::new(0, "greedy", &[prompt as u64, sample as u64]),
             };
-            let mut engine = NativeEngine { max_num_seqs: 4, max_num_batched_tokens: 64, max_model_len: None };
+            let mut engine =
+                NativeEngine { max_num_seqs: 4, max_num_batched_tokens: 64, max_model_len: None, enforce_eager: false };
             let responses = engine.generate(&model, &request).unwrap();
             assert_eq!(responses[0].ids, greedy, "{name} greedy continuation");
         }

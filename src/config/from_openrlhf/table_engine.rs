@@ -48,7 +48,8 @@ pub const ROWS: &[Row] = &[
     // Generation.
     ("vllm.num_engines vllm_num_engines vllm.tensor_parallel_size vllm_tensor_parallel_size", "", Ignored(NATIVE)),
     ("vllm.sync_backend vllm_sync_backend vllm.sync_with_ray vllm_sync_with_ray", "", Ignored(NATIVE)),
-    ("vllm.enable_prefix_caching enable_prefix_caching vllm.enforce_eager enforce_eager", "", Ignored(NATIVE)),
+    ("vllm.enable_prefix_caching enable_prefix_caching", "", Ignored(NATIVE)),
+    ("vllm.enforce_eager enforce_eager", "", Key("actor_rollout_ref.rollout.enforce_eager")),
     ("vllm.enable_sleep vllm_enable_sleep vllm.gpu_memory_utilization vllm_gpu_memory_utilization", "", Ignored(NATIVE)),
     // Machines.
     ("actor.num_nodes actor_num_nodes actor.num_gpus_per_node actor_num_gpus_per_node", "", Ignored(TOGETHER)),

@@ -85,6 +85,7 @@ pub struct GenerationRolloutConfig {
     pub max_num_seqs: usize,
     pub max_num_batched_tokens: usize,
     pub max_model_len: Option<usize>,
+    pub enforce_eager: bool,
     pub multi_turn: MultiTurnConfig,
     pub agent: AgentConfig,
 }

@@ -33,6 +33,7 @@ pub struct RolloutConfig {
     pub max_num_seqs: usize,
     pub max_num_batched_tokens: usize,
     pub max_model_len: Option<usize>,
+    pub enforce_eager: bool,
     pub calculate_log_probs: bool,
     pub logprobs_mode: LogprobsMode,
     pub log_prob_micro_batch_size_per_gpu: Option<usize>,

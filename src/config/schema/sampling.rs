@@ -19,6 +19,7 @@ pub struct SamplingKeys {
     pub max_num_seqs: usize,
     pub max_num_batched_tokens: usize,
     pub max_model_len: Option<usize>,
+    pub enforce_eager: bool,
 }
 
 /// The keys that are about single tokens.
@@ -78,6 +79,7 @@ macro_rules! sampling_keys {
                     max_num_seqs: self.max_num_seqs,
                     max_num_batched_tokens: self.max_num_batched_tokens,
                     max_model_len: self.max_model_len,
+                    enforce_eager: self.enforce_eager,
                 }
             }
 

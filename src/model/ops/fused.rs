@@ -72,9 +72,19 @@ mod gpu {
         finished(products.map(primitive), sizes, Finish { bias, norm, rotation }).map(of_gpu)
     }
 
+    /// True if [`paged_attention`] can attend with heads of this many numbers.
+    pub fn fits(head_dim: usize) -> bool {
+        head_dim <= LARGEST_HEAD
+    }
+
     /// True if [`paged_attention`] can attend with q [rows, heads, d].
     pub fn attends(q: &Tensor<3>) -> bool {
-        available(q) && q.dims()[2] <= LARGEST_HEAD
+        available(q) && fits(q.dims()[2])
+    }
+
+    /// A number that the tensor's memory on a GPU has as long as it is there.
+    pub fn memory(x: &Tensor<2>) -> usize {
+        primitive(x.clone()).handle.memory.descriptor().id.value
     }
 
     /// Attends with q [rows, heads, d] to the caches of keys and values [blocks · BLOCK, kv heads · d], to which `new` keys and values of
@@ -135,3 +145,5 @@ mod gpu {
 }
 
 pub use gpu::{attends, available, heads, norm_of_sum, paged_attention};
+#[cfg(feature = "gpu")]
+pub use gpu::{fits, memory};

@@ -23,6 +23,17 @@ pub trait LinearKernels: Backend {
     fn with_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::linear_fwd(x, w, Some(b))
     }
+    fn by_kept(x: FloatTensor<Self>, _: FloatTensor<Self>, kept: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::linear_fwd(x, kept, None)
+    }
+    fn by_kept_with_bias(
+        x: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        kept: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::linear_fwd(x, kept, Some(b))
+    }
     /// The gradient of x.
     fn input_bwd(w: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
         composed_input_bwd::<Self>(w, dy)
@@ -124,12 +135,21 @@ pub trait LinearOp: Backend {
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn linear_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn linear_bias_kept(
+        x: FloatTensor<Self>,
+        w: FloatTensor<Self>,
+        kept: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
 }
 super::route::route!(LinearOp, LinearKernels {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) = without_bias;
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) = with_bias;
     fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) = without_bias;
     fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) = with_bias;
+    fn linear_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>) = by_kept;
+    fn linear_bias_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>, b: FloatTensor<Self>) = by_kept_with_bias;
 });
 
 impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
@@ -160,6 +180,34 @@ impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
             |[], (w, _), dy| [B::input_bwd(w, dy)],
         )
     }
+
+    fn linear_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>) -> FloatTensor<Self> {
+        let state = (kept.into_primitive(), w.dtype());
+        simple::<B, C, _, 2, 1>(
+            [x, w],
+            state,
+            |[x, _], (kept, _)| B::without_bias(x, kept.clone()),
+            |[x], (kept, dtype), dy| [B::input_bwd(kept, dy.clone()), B::float_cast(B::weight_bwd(x, dy), dtype.into())],
+        )
+    }
+
+    fn linear_bias_kept(
+        x: FloatTensor<Self>,
+        w: FloatTensor<Self>,
+        kept: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let state = (kept.into_primitive(), w.dtype());
+        simple::<B, C, _, 3, 1>(
+            [x, w, b],
+            state,
+            |[x, _, b], (kept, _)| B::with_bias(x, kept.clone(), b),
+            |[x], (kept, dtype), dy| {
+                let dw = B::float_cast(B::weight_bwd(x, dy.clone()), dtype.into());
+                [B::input_bwd(kept, dy.clone()), dw, B::bias_bwd(dy)]
+            },
+        )
+    }
 }
 
 /// Computes `x [n, in], weight [out, in], bias [out] -> [n, out]`.
@@ -185,6 +233,20 @@ pub fn linear_frozen(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -
     Tensor::from_dispatch(match bias {
         Some(b) => Dispatch::linear_bias_frozen(x, w, b.into_dispatch()),
         None => Dispatch::linear_frozen(x, w),
+    })
+}
+
+/// Computes [`linear`] with `kept`, a copy of the weight [out, in] in the dtype of x, without gradients of its own: those of the weight
+/// are the weight's, in its dtype.
+///
+/// # Panics
+/// If the inner sizes differ.
+pub fn linear_kept(x: Tensor<2>, weight: Tensor<2>, kept: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    check(&x, &kept);
+    let (x, w, kept) = (x.into_dispatch(), weight.into_dispatch(), kept.into_dispatch());
+    Tensor::from_dispatch(match bias {
+        Some(b) => Dispatch::linear_bias_kept(x, w, kept, b.into_dispatch()),
+        None => Dispatch::linear_kept(x, w, kept),
     })
 }
 

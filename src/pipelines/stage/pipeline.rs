@@ -73,13 +73,15 @@ impl<O: Objective> Pipeline for Stage<O> {
         let start = Instant::now();
         let rows: Vec<usize> = self.inputs.sampler.next_batch();
         let examples: Vec<&O::Example> = rows.iter().map(|&row| &self.inputs.train[row]).collect();
-        let (objective, model, ranks) = (&self.objective, &self.learner.model, &self.learner.ranks);
+        let (objective, model, ranks) = (&self.objective, self.learner.model.for_passes(), &self.learner.ranks);
         let batch = batch::<O>(examples, rows, true, at.step, cut(&self.config), ranks);
         let tokens: usize = batch.sequences.iter().flatten().map(Sequence::len).sum();
-        let whole = objective.whole(&batch, model, ranks);
+        let whole = objective.whole(&batch, &model, ranks);
         let (gradients, found) = GradientSum::over(ranks, &batch.slices, |slice, gradients| {
-            objective.pass(&batch, &whole, slice, model, Some(gradients))
+            objective.pass(&batch, &whole, slice, &model, Some(gradients))
         });
+        // A second owner of the parameters would make the update a copy of each.
+        drop(model);
         let measured = objective.measured(&batch, whole, found);
         objective.warn(&batch, &measured);
         let Measured { loss, metrics } = measured;
@@ -177,7 +179,7 @@ impl<O: Objective> Stage<O> {
 
     /// The result of a pass without gradients.
     fn validated(&self, batch: &Batch<O::Example>) -> Measured {
-        let (model, ranks) = (self.learner.model.frozen(), &self.learner.ranks);
+        let (model, ranks) = (self.learner.model.inference(), &self.learner.ranks);
         let whole = self.objective.whole(batch, &model, ranks);
         let found = batch.over_slices(ranks, |slice| self.objective.pass(batch, &whole, slice, &model, None));
         self.objective.measured(batch, whole, found)

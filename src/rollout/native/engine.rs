@@ -17,6 +17,8 @@ pub struct NativeEngine {
     pub max_num_batched_tokens: usize,
     /// The largest length of a prompt and its response together (`rollout.max_model_len`); the model's limit if `None`.
     pub max_model_len: Option<usize>,
+    /// True if every decode step is launched kernel by kernel (`rollout.enforce_eager`); else a GPU records and replays it.
+    pub enforce_eager: bool,
 }
 
 impl NativeEngine {
@@ -65,7 +67,8 @@ impl Engine for NativeEngine {
 
     fn converse(&mut self, model: &CausalLm, settings: &TurnSettings, turns: &dyn Turns) -> Result<()> {
         let (sequences, tokens, longest) = (self.max_num_seqs, self.max_num_batched_tokens, self.longest(&model.config)?);
-        Generation::new(BatchLimits { sequences, tokens, longest }, model, settings, turns).run();
+        let records = !self.enforce_eager;
+        Generation::new(BatchLimits { sequences, tokens, longest, records }, model, settings, turns).run();
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
+use super::ahead::Ahead;
 use super::running::Running;
 use super::waiting::{Beginning, Parked, Waiting};
 use crate::model::CausalLm;
@@ -23,14 +24,24 @@ pub struct BatchLimits {
     pub tokens: usize,
     /// The number of tokens of a sequence.
     pub longest: usize,
+    /// True if decode steps are recorded and replayed where a device can do so.
+    pub records: bool,
 }
 
 /// A beginning whose sequences are being admitted.
 struct Prefilled {
     beginning: Beginning,
-    /// The logits of the first token of each.
-    logits: Vec<f32>,
+    /// The row of its logits.
+    row: usize,
     table: BlockTable,
+}
+
+/// Logits [rows, vocabulary] where tokens are drawn from them.
+// One value per pass: its size does not matter.
+#[allow(clippy::large_enum_variant)]
+enum Logits {
+    OnHost(Vec<f32>),
+    OnDevice(Tensor<2>),
 }
 
 /// The state of one call of the engine.
@@ -42,9 +53,15 @@ pub struct Generation<'a> {
     cache: KvCache,
     waiting: Waiting,
     ready: VecDeque<Prefilled>,
+    /// The logits of the first tokens of those.
+    first: Logits,
     running: Vec<Running>,
+    /// The steps that run ahead of the host, while there are such.
+    ahead: Option<Ahead>,
+    /// False where steps cannot run ahead.
+    can_run_ahead: bool,
     progress: GenerationProgress,
-    /// The logits of a pass; kept between steps to reuse the memory.
+    /// The memory of the logits of a pass, for the next.
     logits: Vec<f32>,
 }
 
@@ -59,7 +76,10 @@ impl<'a> Generation<'a> {
             cache: model.cache(),
             waiting: Waiting::default(),
             ready: VecDeque::new(),
+            first: Logits::OnHost(Vec::new()),
             running: Vec::new(),
+            ahead: None,
+            can_run_ahead: draws_on_device(&model.device, model.config.vocab_size),
             progress: GenerationProgress { finished: 0, total: 0, tokens: 0 },
             logits: Vec::new(),
         }
@@ -80,6 +100,7 @@ impl<'a> Generation<'a> {
                 self.step();
             }
         }
+        self.end_ahead();
         for (_, parked) in std::mem::take(&mut self.waiting.parked) {
             self.cache.release(parked.table);
         }
@@ -111,6 +132,7 @@ impl<'a> Generation<'a> {
                 self.prefill(free);
             }
             let (settings, longest) = (self.settings, self.limits.longest);
+            let vocab = self.model.config.vocab_size;
             let counts: Vec<usize> = self
                 .ready
                 .iter()
@@ -122,22 +144,28 @@ impl<'a> Generation<'a> {
                 .collect();
             let begin = self.ready.iter().zip(&counts);
             let forks = self.cache.fork_all(begin.map(|(p, &count)| (p.table.as_slice(), p.beginning.ids.len(), count)));
-            let mut admitted: Vec<(Running, &[f32])> = Vec::new();
-            for (Prefilled { beginning, logits, .. }, forks) in self.ready.iter_mut().zip(forks) {
+            let (first, mut rows) = (self.running.len(), Vec::new());
+            for (Prefilled { beginning, row, .. }, forks) in self.ready.iter_mut().zip(forks) {
                 let len = beginning.ids.len();
+                rows.extend(std::iter::repeat_n(*row, forks.len()));
                 let begun = beginning.sequences.drain(..forks.len()).zip(forks);
-                admitted.extend(begun.map(|((sequence, turn), fork)| {
+                self.running.extend(begun.map(|((sequence, turn), fork)| {
                     let most = turn.sampling.max_tokens.min(longest - len);
-                    (Running::new(sequence, turn, fork, len, most), logits.as_slice())
+                    Running::new(sequence, turn, fork, len, most)
                 }));
             }
-            self.waiting.open += admitted.len();
-            let first = self.running.len();
-            let drawn = admitted.into_par_iter().map(|(mut sequence, logits)| {
-                sequence.draw(&mut logits.to_vec(), settings);
-                sequence
-            });
-            self.running.par_extend(drawn);
+            self.waiting.open += rows.len();
+            let mut admitted: Vec<&mut Running> = self.running[first..].iter_mut().collect();
+            match &self.first {
+                Logits::OnDevice(logits) => {
+                    let rows = index(rows.into_iter(), &self.model.device);
+                    draw_on_device(&mut admitted, logits.clone().select(0, rows), settings);
+                }
+                Logits::OnHost(logits) => admitted.into_par_iter().zip(rows).for_each(|(sequence, row)| {
+                    let u = sequence.uniform();
+                    sequence.draw(&mut logits[row * vocab..][..vocab].to_vec(), settings, u);
+                }),
+            }
             while self.ready.front().is_some_and(|prefilled| prefilled.beginning.sequences.is_empty())
                 && let Some(prefilled) = self.ready.pop_front()
             {
@@ -182,11 +210,21 @@ impl<'a> Generation<'a> {
         let ids: Vec<u32> = prompts().flat_map(|ids| ids.iter().copied()).collect();
         let hidden = self.model.prefill(&ids, &layout.into(), &places.into(), &mut self.cache);
         let last = hidden.select(0, index(last.into_iter(), &self.model.device));
-        self.model.logits(last, &mut self.logits);
-        let rows = self.logits.chunks_exact(self.model.config.vocab_size);
-        for ((beginning, table), logits) in taken.into_iter().zip(tables).zip(rows) {
-            self.ready.push_back(Prefilled { beginning, logits: logits.to_vec(), table });
+        self.first = self.logits_of(last);
+        let begun = taken.into_iter().zip(tables).enumerate();
+        self.ready.extend(begun.map(|(row, (beginning, table))| Prefilled { beginning, row, table }));
+    }
+
+    /// The logits of hidden states [rows, h], where tokens can be drawn from them: all logits copied from a GPU would take longer than
+    /// they take to compute.
+    fn logits_of(&mut self, hidden: Tensor<2>) -> Logits {
+        let draws_there = draws_on_device(&self.model.device, self.model.config.vocab_size);
+        if draws_there && self.settings.rules.is_none_or(|rules| rules.allowed.is_none()) {
+            return Logits::OnDevice(self.model.logits_on_device(hidden));
         }
+        let mut logits = std::mem::take(&mut self.logits);
+        self.model.logits(hidden, &mut logits);
+        Logits::OnHost(logits)
     }
 
     /// Begins a further turn of a sequence. Of what the cache has, the part stays that the new tokens begin with; the last token is worked on
@@ -210,9 +248,44 @@ impl<'a> Generation<'a> {
         self.running.push(Running::new(sequence, turn, table, kept, most));
     }
 
+    /// Works on the next token of every running sequence: ahead of the host where nothing has to be known of the tokens before.
+    fn step(&mut self) {
+        if self.can_run_ahead && self.running.iter().all(|sequence| sequence.can_run_ahead(self.settings)) {
+            self.step_ahead();
+        } else {
+            self.end_ahead();
+            self.step_here();
+        }
+    }
+
+    /// Starts a step and reads the one before.
+    fn step_ahead(&mut self) {
+        if self.ahead.as_mut().is_some_and(|ahead| !ahead.fits(&self.running)) {
+            self.end_ahead();
+        }
+        if self.ahead.is_none() {
+            self.ahead = Ahead::new(&self.model, &mut self.cache, &self.running, self.limits.records);
+            self.can_run_ahead = self.ahead.is_some();
+        }
+        let Some(ahead) = &mut self.ahead else { return };
+        ahead.step(&mut self.cache, &mut self.running, self.settings);
+        self.collect(0);
+    }
+
+    /// Reads what was drawn ahead, and ends the steps that ran so.
+    fn end_ahead(&mut self) {
+        let Some(mut ahead) = self.ahead.take() else { return };
+        ahead.land(&mut self.running, self.settings);
+        self.cache.release(ahead.close(&mut self.running));
+        self.collect(0);
+    }
+
     /// Works on the next token of every running sequence, or on several of one that has just gone on, and draws the next of those that
     /// lack none.
-    fn step(&mut self) {
+    fn step_here(&mut self) {
+        if self.running.is_empty() {
+            return;
+        }
         // One row for each at least; what is left of the budget goes to the first that lack more.
         let mut budget = self.limits.tokens.saturating_sub(self.running.len());
         let (mut ids, mut positions, mut rows) = (Vec::new(), Vec::new(), Vec::new());
@@ -246,29 +319,27 @@ impl<'a> Generation<'a> {
 
     /// Draws the next token of every running sequence that lacks none, from its hidden state [rows, h].
     fn draw(&mut self, hidden: Tensor<2>) {
-        let (settings, vocab) = (self.settings, self.model.config.vocab_size);
+        let (settings, vocab, logits) = (self.settings, self.model.config.vocab_size, self.logits_of(hidden));
         let mut drawing: Vec<&mut Running> = self.running.iter_mut().filter(|sequence| sequence.behind() == 0).collect();
-        let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
-        // Copying all logits from a GPU would take longer than computing them.
-        if draws_on_device(&self.model.device, vocab) && settings.rules.is_none_or(|rules| rules.allowed.is_none()) {
-            let forbidden: Vec<Vec<u32>> = drawing.iter().map(|sequence| sequence.forbidden(settings)).collect();
-            let rows = drawing.iter().zip(&forbidden).zip(&u);
-            let rows: Vec<Row> = rows.map(|((sequence, forbidden), &u)| sequence.row(settings, forbidden, u)).collect();
-            let drawn = sample_on_device(self.model.logits_on_device(hidden), &rows);
-            drawing.into_iter().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
-            return;
+        match logits {
+            Logits::OnDevice(logits) => draw_on_device(&mut drawing, logits, settings),
+            Logits::OnHost(mut logits) => {
+                drawing.into_par_iter().zip(logits.par_chunks_exact_mut(vocab)).for_each(|(sequence, logits)| {
+                    let u = sequence.uniform();
+                    sequence.draw(logits, settings, u);
+                });
+                self.logits = logits;
+            }
         }
-        self.model.logits(hidden, &mut self.logits);
-        let rows = drawing.into_par_iter().zip(u).zip(self.logits.par_chunks_exact_mut(vocab));
-        rows.for_each(|((sequence, u), logits)| sequence.draw_at(logits, settings, u));
     }
 
     /// Hands over the turns that ended, of the sequences from `first`, and parks these.
     fn collect(&mut self, first: usize) {
-        let drawn = self.running.split_off(first);
+        let (drawn, before) = (self.running.split_off(first), self.progress.tokens);
         for mut sequence in drawn {
-            // A sequence that still lacks tokens has drawn none.
-            if let Some(token) = sequence.last().filter(|_| sequence.behind() == 1) {
+            if std::mem::take(&mut sequence.has_news)
+                && let Some(token) = sequence.last()
+            {
                 self.progress.tokens += 1;
                 if let Some(tell) = self.settings.token {
                     tell(sequence.sequence, token);
@@ -278,15 +349,28 @@ impl<'a> Generation<'a> {
                 self.running.push(sequence);
                 continue;
             };
+            if let Some((ahead, row)) = self.ahead.as_mut().zip(sequence.ahead_row) {
+                ahead.leave(row);
+            }
             let (table, ids) = sequence.parked();
             self.waiting.parked.insert(sequence.sequence, Parked { table, ids });
             self.progress.finished += 1;
             self.turns.ended(sequence.sequence, sequence.response(finish));
         }
-        if let Some(tell) = self.settings.progress {
+        if let Some(tell) = self.settings.progress.filter(|_| self.progress.tokens > before) {
             tell(self.progress);
         }
     }
+}
+
+/// Draws the next token of each of these sequences from its logits [rows, vocabulary].
+fn draw_on_device(drawing: &mut [&mut Running], logits: Tensor<2>, settings: &TurnSettings) {
+    let u: Vec<f64> = drawing.iter_mut().map(|sequence| sequence.uniform()).collect();
+    let forbidden: Vec<Vec<u32>> = drawing.iter().map(|sequence| sequence.forbidden(settings)).collect();
+    let rows = drawing.iter().zip(&forbidden).zip(&u);
+    let rows: Vec<Row> = rows.map(|((sequence, forbidden), &u)| sequence.row(settings, forbidden, u)).collect();
+    let drawn = sample_on_device(logits, &rows);
+    drawing.iter_mut().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
 }
 
 impl Response {

@@ -5,6 +5,7 @@
 //!
 //! On the CPU, in float32, no number of a sequence depends on its neighbours: the order in which a row is summed does not.
 
+mod ahead;
 mod engine;
 mod generation;
 mod listed;

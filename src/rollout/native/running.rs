@@ -2,16 +2,22 @@
 
 use crate::model::kv_cache::BlockTable;
 use crate::rollout::sampling::{Drawn, History, LogitChanges, Row, sample};
-use crate::rollout::{Finish, Response, Stops, TurnRequest, TurnSettings};
+use crate::rollout::{Finish, Response, Sampling, Stops, TurnRequest, TurnSettings};
 
 pub struct Running {
     /// The number by which the source of turns knows it.
     pub sequence: usize,
     /// Its blocks of the cache.
     pub table: BlockTable,
+    /// Its row in the steps that run ahead of the host.
+    pub ahead_row: Option<usize>,
+    /// True if a token was read that nobody has been told of.
+    pub has_news: bool,
     turn: TurnRequest,
     /// The number of tokens, of all, whose keys and values the cache has.
     cached: usize,
+    /// The number of tokens that the device has drawn, or draws now, and the host has not read.
+    unread: usize,
     /// The number of tokens that the turn may have.
     most: usize,
     /// The tokens under penalties.
@@ -28,7 +34,22 @@ impl Running {
     pub fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
         let history = History::new(&turn.ids, &turn.sampling);
         let (ids, log_probs, rollout_log_probs, finish) = Default::default();
-        Self { sequence, table, turn, cached, most, history, ids, log_probs, rollout_log_probs, finish }
+        let (ahead_row, has_news, unread) = (None, false, 0);
+        Self {
+            sequence,
+            table,
+            ahead_row,
+            has_news,
+            turn,
+            cached,
+            unread,
+            most,
+            history,
+            ids,
+            log_probs,
+            rollout_log_probs,
+            finish,
+        }
     }
 
     /// The number of tokens so far, of the turn and before it.
@@ -53,7 +74,42 @@ impl Running {
 
     /// The number of tokens whose keys and values the cache lacks; the next token is drawn when there are none.
     pub fn behind(&self) -> usize {
-        self.len() - self.cached
+        self.len() + self.unread - self.cached
+    }
+
+    /// True if the next token depends on nothing of those before that the host would have to know.
+    pub fn can_run_ahead(&self, settings: &TurnSettings) -> bool {
+        let rules = settings.rules.is_none_or(|r| r.allowed.is_none() && r.bad_words.is_empty() && r.biases.is_empty());
+        self.behind() == 1 && rules && !self.turn.sampling.penalises() && !self.forbids(settings)
+    }
+
+    /// True if its turn has room for a token after those that were not read yet.
+    pub fn has_room(&self) -> bool {
+        self.ids.len() + self.unread < self.most
+    }
+
+    /// The positions that its sequence can come to have.
+    pub fn longest(&self) -> usize {
+        self.turn.ids.len() + self.most
+    }
+
+    /// Takes the one token whose keys and values the cache lacks, unless it was not read yet, and its position: the device draws the next.
+    pub fn take_ahead(&mut self) -> (Option<u32>, usize) {
+        let position = self.cached;
+        let token = (self.unread == 0).then(|| self.token(position));
+        self.cached += 1;
+        self.unread += 1;
+        (token, position)
+    }
+
+    /// Appends a token that was drawn ahead.
+    pub fn read(&mut self, drawn: Drawn, settings: &TurnSettings) {
+        self.unread -= 1;
+        self.push(drawn, settings);
+    }
+
+    pub fn sampling(&self) -> &Sampling {
+        &self.turn.sampling
     }
 
     /// Its blocks, and the tokens whose keys and values they hold.
@@ -62,14 +118,8 @@ impl Running {
         (std::mem::take(&mut self.table), ids)
     }
 
-    /// Draws the next token; `logits` is scratch.
-    pub fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings) {
-        let u = self.uniform();
-        self.draw_at(logits, settings, u);
-    }
-
     /// Draws the next token at a uniform number; `logits` is scratch.
-    pub fn draw_at(&mut self, logits: &mut [f32], settings: &TurnSettings, u: f64) {
+    pub fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings, u: f64) {
         let forbidden = self.forbidden(settings);
         let drawn = sample(logits, &self.turn.sampling, self.row(settings, &forbidden, u).changes, || u);
         self.push(drawn, settings);
@@ -107,6 +157,7 @@ impl Running {
     /// Appends a token that was drawn.
     pub fn push(&mut self, Drawn { token, log_prob, rollout_log_prob }: Drawn, settings: &TurnSettings) {
         let may_stop = self.ids.len() >= self.turn.sampling.min_tokens;
+        self.has_news = true;
         self.ids.push(token);
         self.log_probs.push(log_prob);
         self.rollout_log_probs.push(rollout_log_prob);

@@ -30,39 +30,64 @@ pub fn draws_on_device(device: &Device, vocab: usize) -> bool {
 /// If the logits do not lie on a GPU, if there are not as many as rows, or if only some tokens are allowed in a row.
 #[cfg(feature = "gpu")]
 pub fn sample_on_device(logits: Tensor<2>, rows: &[Row]) -> Vec<Drawn> {
-    use crate::model::ops::sample_on_gpu::{CHANGE, PLACES, SETTINGS, draw, parts};
+    use crate::model::ops::sample_on_gpu::{CHANGE, SETTINGS, draw};
 
     let [count, vocab] = logits.dims();
     assert_eq!(count, rows.len(), "rows of logits");
     assert!(rows.iter().all(|row| row.changes.allowed.is_none()), "all tokens but some are allowed");
     let (mut settings, mut changes) = (Vec::with_capacity(rows.len() * SETTINGS), Vec::new());
     for Row { sampling, u, changes: of_row } in rows {
-        let (is_greedy, first) = (sampling.temperature <= 0.0, changes.len() / CHANGE);
+        let first = changes.len() / CHANGE;
         if of_row.change(sampling) {
             of_row.list(sampling, &mut changes);
         }
-        let [a, b, c] = parts(*u);
-        settings.extend([
-            if is_greedy { 1.0 } else { 1.0 / sampling.temperature },
-            f32::from(is_greedy),
-            if sampling.top_k < vocab { sampling.top_k as f32 } else { 0.0 },
-            sampling.top_p,
-            sampling.min_p,
-            f32::from(sampling.logprobs == super::Logprobs::Raw),
-            a,
-            b,
-            c,
-            (first / PLACES) as f32,
-            (first % PLACES) as f32,
-            (changes.len() / CHANGE - first) as f32,
-            sampling.repetition_penalty,
-            sampling.frequency_penalty,
-            sampling.presence_penalty,
-        ]);
+        settings.extend(row_settings(sampling, *u, vocab, first..changes.len() / CHANGE));
     }
     let drawn = draw(logits, &settings, &changes).expect("logits on a GPU");
-    let of_row = |row: &[f32]| Drawn { token: row[0] as u32, log_prob: row[1], rollout_log_prob: row[2] };
-    drawn.chunks_exact(3).map(of_row).collect()
+    drawn_rows(&drawn).collect()
+}
+
+/// What is drawn with a row's settings, the uniform number and the changes of its logits, as
+/// [`sample_on_gpu`](crate::model::ops::sample_on_gpu) reads it.
+#[cfg(feature = "gpu")]
+pub fn row_settings(
+    sampling: &Sampling,
+    u: f64,
+    vocab: usize,
+    changes: std::ops::Range<usize>,
+) -> [f32; crate::model::ops::sample_on_gpu::SETTINGS] {
+    use crate::model::ops::sample_on_gpu::{PLACES, parts};
+
+    let is_greedy = sampling.temperature <= 0.0;
+    let [a, b, c] = parts(u);
+    [
+        if is_greedy { 1.0 } else { 1.0 / sampling.temperature },
+        f32::from(is_greedy),
+        if sampling.top_k < vocab { sampling.top_k as f32 } else { 0.0 },
+        sampling.top_p,
+        sampling.min_p,
+        f32::from(sampling.logprobs == super::Logprobs::Raw),
+        a,
+        b,
+        c,
+        (changes.start / PLACES) as f32,
+        (changes.start % PLACES) as f32,
+        changes.len() as f32,
+        sampling.repetition_penalty,
+        sampling.frequency_penalty,
+        sampling.presence_penalty,
+    ]
+}
+
+/// A build without GPUs asks [`draws_on_device`] and never comes here.
+#[cfg(not(feature = "gpu"))]
+pub fn row_settings(_: &Sampling, _: f64, _: usize, _: std::ops::Range<usize>) -> [f32; 0] {
+    unreachable!("this build has no GPU")
+}
+
+/// What the device has drawn for each row: the token, its log-probability, and that in generation.
+pub fn drawn_rows(drawn: &[f32]) -> impl Iterator<Item = Drawn> {
+    drawn.chunks_exact(3).map(|row| Drawn { token: row[0] as u32, log_prob: row[1], rollout_log_prob: row[2] })
 }
 
 /// A build without GPUs asks [`draws_on_device`] and never comes here.

@@ -11,7 +11,7 @@ mod settings;
 mod token_rules;
 
 pub use changes::{History, LogitChanges, Seen};
-pub use device::{Row, draws_on_device, sample_on_device};
+pub use device::{Row, drawn_rows, draws_on_device, row_settings, sample_on_device};
 pub use draw::{Drawn, sample};
 pub use settings::{Logprobs, Sampling};
 pub use token_rules::TokenRules;

@@ -25,7 +25,7 @@ impl LearningSide {
         let config = &self.config.critic;
         let (tokens, sequences) = (config.forward_max_token_len_per_gpu, config.forward_micro_batch_size_per_gpu);
         let cut = forward_cut(config.use_dynamic_bsz, tokens, sequences, batch);
-        let (sequences, model) = (batch.sequences(), critic.model.frozen());
+        let (sequences, model) = (batch.sequences(), critic.model.inference());
         let cut = |slice: &[usize]| cut_slice(cut, &sequences, slice);
         let pass = |sequences: &[Sequence]| [model.values(sequences)];
         let [values] = passes::columns(&critic.ranks, &sequences, &batch.group, batch.offsets(), cut, pass);
@@ -58,11 +58,12 @@ impl LearningSide {
             let sequences: Vec<_> = trajectories.iter().map(|&i| batch.sequence(i)).collect();
             let groups: Vec<usize> = trajectories.iter().map(|&i| batch.group[i]).collect();
             let slices = critic.ranks.slices().cut(&lengths(&sequences), &groups);
+            let model = critic.model.for_passes();
             let (gradients, found) = GradientSum::over(&critic.ranks, &slices, |slice, gradients| {
                 let (mut totals, mut fault) = (Totals::default(), None);
                 for micro in micro_batches(&plan, &sequences, slice) {
                     let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
-                    critic.model.value_backward(&of_micro, gradients, |values| {
+                    model.value_backward(&of_micro, gradients, |values| {
                         let columns = columns.select(&micro);
                         if let Some(sequence) = faulty_sequence(values, columns.offsets()) {
                             let trajectory = Some(trajectories[micro[sequence]]);
@@ -84,6 +85,8 @@ impl LearningSide {
                 }
                 (totals, fault)
             });
+            // A second owner of the parameters would make the update a copy of each.
+            drop(model);
             let fault = totals.merge(found);
             let update = match &fault {
                 None => critic.update(gradients, lr),

@@ -20,7 +20,7 @@ impl LearningSide {
             batch,
         );
         let of_all = |stats: TokenStats| [stats.log_prob, stats.entropy, stats.sum_pi_squared];
-        let [log_prob, entropy, sum_pi_squared] = self.token_stats(&self.actor.model.frozen(), None, batch, cut, of_all);
+        let [log_prob, entropy, sum_pi_squared] = self.token_stats(&self.actor.model, None, batch, cut, of_all);
         let actor = &self.config.actor_rollout_ref.actor;
         let width = self.config.data.max_response_length;
         // A mean over responses here is of those that have a trained token, as verl's, which gives this metric no other count.
@@ -48,7 +48,7 @@ impl LearningSide {
         let [log_prob] = self.token_stats(reference, None, batch, cut, |stats| [stats.log_prob]);
         batch.set(Column::RefLogProb, log_prob);
         if self.full_kl_in_reward {
-            let [full_kl] = self.token_stats(&self.actor.model.frozen(), Some(reference), batch, cut, |stats| [stats.full_kl]);
+            let [full_kl] = self.token_stats(&self.actor.model, Some(reference), batch, cut, |stats| [stats.full_kl]);
             batch.set(Column::FullKl, full_kl);
         }
     }
@@ -77,7 +77,8 @@ impl LearningSide {
         cut: Cut,
         chosen: impl Fn(TokenStats) -> [Vec<f32>; N],
     ) -> [Vec<f32>; N] {
-        let comparison = reference.map(Comparison::from);
+        let (model, reference) = (model.inference(), reference.map(CausalLm::inference));
+        let comparison = reference.as_ref().map(Comparison::from);
         let pass = |sequences: &[Sequence]| chosen(model.token_stats(sequences, self.temperature, comparison));
         let sequences = batch.sequences();
         let cut = |slice: &[usize]| cut_slice(cut, &sequences, slice);

@@ -16,7 +16,7 @@ use crate::algorithm::policy_loss;
 use crate::algorithm::scatter;
 use crate::job::Context;
 use crate::model::token_stats::TokenGrads;
-use crate::model::{Comparison, Gradients, Sequence, TokenStats};
+use crate::model::{CausalLm, Comparison, Gradients, Sequence, TokenStats};
 use crate::optim::{GradientSum, Update};
 use crate::tracking::Metrics;
 use crate::trainer::batch::Batch;
@@ -85,6 +85,7 @@ impl LearningSide {
         let slices = ranks.slices().cut(&lengths(&mini.sequences), &mini.groups);
         let cut = |slice: &[usize]| micro_batches(&self.plan.actor, &mini.sequences, slice);
         let in_one_piece = matches!(&slices[..], [slice] if cut(slice).len() == 1);
+        let models = self.models();
         let mut is_prepared = !self.objective.needs_mini_batch();
         // A mini-batch in one piece is prepared on the way, without a pass of its own.
         if !is_prepared && !in_one_piece {
@@ -93,31 +94,35 @@ impl LearningSide {
         }
         let (gradients, found) = GradientSum::over(ranks, &slices, |slice, gradients| {
             let mut totals = Totals::default();
-            let fault = self.accumulate_slice(mini, slice, is_prepared, gradients, &mut totals);
+            let fault = self.accumulate_slice(&models, (mini, slice), is_prepared, gradients, &mut totals);
             (totals, fault)
         });
         (gradients, totals.merge(found))
+    }
+
+    /// The actor, and the reference where the loss compares the two, for the passes of a mini-batch.
+    fn models(&self) -> (CausalLm, Option<CausalLm>) {
+        let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
+        (self.actor.model.for_passes(), self.reference.as_ref().filter(|_| full_kl).map(CausalLm::inference))
     }
 
     /// Adds the gradients of a slice of a mini-batch, micro-batch by micro-batch. Returns the first number on the way that is not
     /// finite.
     fn accumulate_slice(
         &self,
-        mini: &mut ActorMiniBatch,
-        slice: &[usize],
+        (model, reference): &(CausalLm, Option<CausalLm>),
+        (mini, slice): (&mut ActorMiniBatch, &[usize]),
         mut is_prepared: bool,
         gradients: &mut Gradients,
         totals: &mut Totals,
     ) -> Option<Fault> {
-        let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
-        let reference = self.reference.as_ref().filter(|_| full_kl);
         let mut fault = None;
         for micro in &micro_batches(&self.plan.actor, &mini.sequences, slice) {
             let sequences = mini.sequences_of(micro);
-            let tokens = self.distillation.as_ref().and_then(|d| d.top_k(&self.actor.model, &sequences, self.temperature));
+            let tokens = self.distillation.as_ref().and_then(|d| d.top_k(model, &sequences, self.temperature));
             let teacher = self.distillation.as_ref().and_then(|d| d.comparison(tokens.as_ref()));
-            let comparison = teacher.or_else(|| reference.map(Comparison::from));
-            self.actor.model.backward(&sequences, self.temperature, comparison, gradients, |stats| {
+            let comparison = teacher.or_else(|| reference.as_ref().map(Comparison::from));
+            model.backward(&sequences, self.temperature, comparison, gradients, |stats| {
                 if !is_prepared {
                     self.prepare(mini, &mini.in_order(stats, micro), totals);
                     is_prepared = true;
@@ -175,7 +180,7 @@ impl LearningSide {
 
     /// A pass without gradients, in the order of the mini-batch. Each rank passes over its slices.
     fn current_stats(&self, mini: &ActorMiniBatch) -> TokenStats {
-        let model = self.actor.model.frozen();
+        let model = self.actor.model.inference();
         let cut = |slice: &[usize]| micro_batches(&self.plan.actor, &mini.sequences, slice);
         let pass = |sequences: &[Sequence]| {
             let TokenStats { log_prob, entropy, .. } = model.token_stats(sequences, self.temperature, None);

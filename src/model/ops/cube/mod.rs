@@ -6,6 +6,7 @@
 
 mod activation;
 mod attention;
+pub mod begin;
 mod choose;
 mod columns;
 pub mod head;
@@ -15,6 +16,7 @@ mod linear;
 pub mod norm;
 pub mod optim;
 pub mod paged;
+pub mod recorded;
 mod rope;
 pub mod rows;
 pub mod sample;

@@ -8,6 +8,7 @@ use burn::backend::Cube;
 use burn::tensor::{DType, Tensor};
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
 
 use super::super::flex::to_host;
 use super::choose::{LEAST, Row, Weight, above, find, key, largest, likely, logit, lowest, search, weigh};
@@ -32,7 +33,7 @@ pub const CHANGE: usize = 4;
 pub const FORBIDDEN: f32 = -1.0e30;
 
 /// What comes back for each row: the token, its log-probability, and that in generation.
-const DRAWN: usize = 3;
+pub const DRAWN: usize = 3;
 
 /// The vocabulary below which f32 counts every token.
 const MOST: usize = 1 << 24;
@@ -235,31 +236,47 @@ fn draw_rows<F: Float>(
 /// token, its log-probability and that in generation, [rows, 3], or nothing where the logits do not lie on a GPU or the vocabulary is too
 /// large for f32 to count.
 pub fn draw(logits: Tensor<2>, settings: &[f32], changes: &[f32]) -> Option<Vec<f32>> {
-    let x = Rows::of(logits).filter(|x| x.width < MOST)?.own();
+    let x = rows_of(logits)?;
+    let settings = upload(&x.tensor, settings, DType::F32);
+    let changes = (!changes.is_empty()).then(|| upload(&x.tensor, changes, DType::F32));
+    let drawn = empty(&x.tensor, [x.rows * DRAWN], DType::F32);
+    launch(&x, &settings, changes.as_ref(), &drawn);
+    Some(to_host(Tensor::<1>::from_primitive::<Cube>(drawn)))
+}
+
+/// Does what [`draw`] does with settings that are on the device, and leaves there what was drawn.
+///
+/// # Panics
+/// If the logits do not lie on a GPU, or the vocabulary is too large for f32 to count.
+pub fn draw_to(logits: Tensor<2>, settings: &CubeTensor, drawn: &CubeTensor) {
+    launch(&rows_of(logits).expect("logits on a GPU"), settings, None, drawn);
+}
+
+fn rows_of(logits: Tensor<2>) -> Option<Rows> {
+    Some(Rows::of(logits).filter(|x| x.width < MOST)?.own())
+}
+
+fn launch(x: &Rows, settings: &CubeTensor, changes: Option<&CubeTensor>, drawn: &CubeTensor) {
     let client = &x.tensor.client;
     // A row is long and rows are few: as many units for each as the device has, and scratch of theirs in shared memory.
     let units = (client.properties().hardware.max_units_per_cube as usize).clamp(1, 1024);
     let units = 1 << units.ilog2();
-    let settings = upload(&x.tensor, settings, DType::F32);
-    let no_changes = [0.0];
-    let all = upload(&x.tensor, if changes.is_empty() { &no_changes } else { changes }, DType::F32);
-    let drawn = empty(&x.tensor, [x.rows * DRAWN], DType::F32);
     draw_rows::launch(
         client,
         grid(x.rows),
         CubeDim::new_1d(units as u32),
         x.buffer(),
-        buffer(&settings),
-        buffer(&all),
-        buffer(&drawn),
+        buffer(settings),
+        // A kernel wants a buffer for each argument.
+        buffer(changes.unwrap_or(settings)),
+        buffer(drawn),
         x.rows,
         x.width,
         x.stride,
         // As a number of which compilers know nothing.
         0,
-        !changes.is_empty(),
+        changes.is_some(),
         units,
         elem(&x.tensor),
     );
-    Some(to_host(Tensor::<1>::from_primitive::<Cube>(drawn)))
 }
