@@ -84,6 +84,7 @@ impl<'a> Conversations<'a> {
             Conversations { common, loops, state: state.into(), job_came: Condvar::new(), news_came: Condvar::new() };
         let conversed = thread::scope(|scope| {
             let workers: Vec<_> = (0..count.min(MOST_THREADS)).map(|_| scope.spawn(|| conversations.work())).collect();
+            let _watch = Watch(&conversations);
             let conversed = converse(&conversations);
             conversations.end(conversed.is_err());
             workers.into_iter().for_each(join);
@@ -102,6 +103,7 @@ impl<'a> Conversations<'a> {
 
     /// Carries conversations on that have a turn to take, until all are over.
     fn work(&self) {
+        let _watch = Watch(self);
         while let Some((conversation, turn)) = self.job() {
             let arrival = self.take_turn(conversation, turn);
             let mut state = self.state();
@@ -174,6 +176,18 @@ impl<'a> Conversations<'a> {
     /// Waits for news, at most for a while.
     fn wait<'s>(&self, state: MutexGuard<'s, State>, at_most: Duration) -> MutexGuard<'s, State> {
         self.news_came.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Ends all conversations if the thread that has it panics: the others would wait for it for ever.
+struct Watch<'c, 'a>(&'c Conversations<'a>);
+
+impl Drop for Watch<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end(true);
+            self.0.news_came.notify_one();
+        }
     }
 }
 

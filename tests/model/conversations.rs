@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use burnish::agent::{AgentLoop, Ask, Common, Conversations, End, Episode, Next};
 use burnish::model::{CausalLm, Init, Sequence};
-use burnish::rollout::{Engine, Finish, NativeEngine, Response, Sampling, TurnSettings};
+use burnish::rollout::{Engine, Finish, NativeEngine, Response, Sampling, TurnSettings, Turns};
 use burnish::util::rng::Stream;
 
 use crate::device::{cases, device, is_same};
@@ -143,4 +143,40 @@ fn a_conversation_depends_on_itself_alone_and_is_what_training_sees() {
             assert!((a - b).abs() < 1e-5 * (1.0 + a.abs()), "{a} while sampling, {b} in training");
         }
     }
+}
+
+/// Whoever panics, the engine or a conversation, nobody waits for it for ever.
+#[test]
+fn a_panic_ends_all_conversations() {
+    struct Broken;
+    impl AgentLoop for Broken {
+        fn next(&mut self, _: Option<Response>) -> anyhow::Result<Next> {
+            panic!("a conversation is broken")
+        }
+
+        fn finish(self: Box<Self>) -> Episode {
+            unreachable!("it never ends")
+        }
+    }
+    let run = |loops: Vec<Box<dyn AgentLoop>>, engine: fn(&dyn Turns) -> anyhow::Result<()>| {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let common = Common {
+                sampling: SAMPLING,
+                stream: &|conversation, turn| Stream::new(7, "rollout", &[conversation as u64, turn as u64]),
+                finished: &|_, _| {},
+                waiting: &|| {},
+            };
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Conversations::run(loops, common, engine)));
+            tell.send(caught.is_err()).unwrap();
+        });
+        told.recv_timeout(Duration::from_secs(60)).expect("somebody waits for what will not come")
+    };
+    let scripted = || (0..3).map(|place| Box::new(Scripted::new(place, |_, _| 0)) as Box<dyn AgentLoop>);
+    assert!(run(scripted().collect(), |_| panic!("the engine is broken")));
+    let listen: fn(&dyn Turns) -> anyhow::Result<()> = |turns| {
+        while turns.arrived(true).is_some() {}
+        Ok(())
+    };
+    assert!(run(scripted().chain([Box::new(Broken) as Box<dyn AgentLoop>]).collect(), listen));
 }
