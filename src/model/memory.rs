@@ -6,7 +6,7 @@
 use anyhow::{Result, bail};
 
 use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
-use super::ops::{BLOCK, head};
+use super::ops::{BLOCK, attention::QUERIES, head};
 use crate::util::machine::amount;
 use crate::util::sizes::largest;
 
@@ -203,9 +203,9 @@ impl DecoderConfig {
         self.logits(widest, if on_cpu { None } else { Some(3) }) + widest.predicted() * self.hidden()
     }
 
-    /// Attention scores, which only the composed operation holds: scores, their exponentials, and both gradients.
+    /// Attention scores of a range of queries, which only the composed operation holds: scores, their exponentials, and both gradients.
     fn scores(&self, widest: Widest, on_cpu: bool) -> Numbers {
-        if on_cpu { 0 } else { 4 * widest.rows() * widest.longest as Numbers * self.heads() }
+        if on_cpu { 0 } else { 4 * widest.rows() * widest.longest.min(QUERIES) as Numbers * self.heads() }
     }
 
     /// Keys and values of `slots` sequences side by side that belong to `prompts` prompts, and the quarter by which the cache

@@ -139,38 +139,59 @@ fn linear() {
 
 #[test]
 fn attention() {
-    let dev = device();
     let plain = Scoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
     let alone: &[(usize, &[usize])] = &[(130, &[]), (1, &[]), (70, &[])];
     let trees: &[(usize, &[usize])] = &[(3, &[70, 0, 1, 9]), (5, &[]), (67, &[2, 131])];
     for (layout, heads, kv_heads) in cases([(trees, 6, 2), (alone, 4, 2), (trees, 3, 3), (alone, 5, 1)], 1) {
-        let mut packed = Packed::default();
-        for (stem, branches) in layout {
-            packed.push(*stem, branches);
-        }
-        let (n, packed) = (packed.rows(), std::sync::Arc::new(packed));
         for scoring in [
             plain,
             Scoring { scale: 0.2, window: Some(7), ..plain },
             Scoring { softcap: Some(3.0), ..plain },
             Scoring { scale: 0.5, softcap: Some(20.0), window: Some(69) },
         ] {
-            let heads_of = |x: Tensor<2>| -> Tensor<3> {
-                let heads = x.dims()[1] / 8;
-                x.reshape([n, heads, 8])
-            };
-            let x = [rnd([n, heads * 8], &dev), rnd([n, kv_heads * 8], &dev), rnd([n, kv_heads * 8], &dev)];
-            same(
-                &format!("attention {layout:?} {heads}/{kv_heads} {scoring:?}"),
-                x,
-                |x| {
-                    let [q, k, v] = x.map(heads_of);
-                    ops::attention(q, k, v, packed.clone(), scoring).flatten(1, 2)
-                },
-                |x| plain_attention(x.map(heads_of), &packed, scoring).flatten(1, 2),
-            );
+            same_attention(layout, [heads, kv_heads], scoring);
         }
     }
+}
+
+/// Sequences of which GPUs, and tensors of f64, take one range of queries after another. The ranges of 512 queries end where a key less
+/// would be missed: in the first, the last query of the branch of 600 sees the key 1056, which begins a block of 16; in the second, the
+/// first query of the stem sees the key 495 through the window, which ends one.
+#[test]
+fn attention_of_long_sequences() {
+    let plain = Scoring { scale: 1.0 / (8f32).sqrt(), softcap: None, window: None };
+    let scorings = [
+        Scoring { window: Some(18), ..plain },
+        Scoring { softcap: Some(3.0), ..plain },
+        Scoring { softcap: Some(20.0), window: Some(530), ..plain },
+        plain,
+    ];
+    for scoring in cases(scorings, 2) {
+        same_attention(&[(37, &[]), (545, &[40, 600]), (1030, &[])], [4, 2], scoring);
+    }
+}
+
+/// Compares attention over a layout with the plain one; heads have 8 numbers.
+fn same_attention(layout: &[(usize, &[usize])], [heads, kv_heads]: [usize; 2], scoring: Scoring) {
+    let (dev, mut packed) = (device(), Packed::default());
+    for (stem, branches) in layout {
+        packed.push(*stem, branches);
+    }
+    let (n, packed) = (packed.rows(), std::sync::Arc::new(packed));
+    let heads_of = |x: Tensor<2>| -> Tensor<3> {
+        let heads = x.dims()[1] / 8;
+        x.reshape([n, heads, 8])
+    };
+    let x = [rnd([n, heads * 8], &dev), rnd([n, kv_heads * 8], &dev), rnd([n, kv_heads * 8], &dev)];
+    same(
+        &format!("attention {layout:?} {heads}/{kv_heads} {scoring:?}"),
+        x,
+        |x| {
+            let [q, k, v] = x.map(heads_of);
+            ops::attention(q, k, v, packed.clone(), scoring).flatten(1, 2)
+        },
+        |x| plain_attention(x.map(heads_of), &packed, scoring).flatten(1, 2),
+    );
 }
 
 #[test]

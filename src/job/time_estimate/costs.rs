@@ -7,6 +7,7 @@ use crate::model::DecoderConfig;
 use crate::model::config::HeadKind;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{Numbers, Widest};
+use crate::model::ops::attention::QUERIES;
 use crate::model::ops::head::CHUNK;
 use crate::optim::{Optimizer, Parameter};
 
@@ -82,15 +83,22 @@ impl Costs {
         2.0 * (self.matrices + self.adapted.1) * rows
     }
 
-    /// FLOP of attention: 4 for each head, each of its dimensions and each key seen, in every layer.
-    fn attention(&self, rows: f64, keys: f64) -> f64 {
-        let seen = |window: &Option<usize>| window.map_or(keys, |most| keys.min(rows * most as f64));
-        4.0 * self.queries * self.windows.iter().map(seen).sum::<f64>()
+    /// Numbers of one head's scores in a layer. Where the layer has a window, a range of queries has the keys that the window leaves.
+    fn scores(tokens: Tokens, window: Option<usize>) -> f64 {
+        window.map_or(tokens.scores, |most| tokens.scores.min(tokens.rows * most.saturating_add(QUERIES) as f64))
+    }
+
+    /// FLOP of attention: 4 for each head, each of its dimensions and each score, in every layer. Of scores that are kept on the chip
+    /// those of keys that are seen count.
+    fn attention(&self, tokens: Tokens) -> f64 {
+        let Tokens { rows, keys, .. } = tokens;
+        let seen = |window: Option<usize>| window.map_or(keys, |most| keys.min(rows * most as f64));
+        4.0 * self.queries * self.windows.iter().map(|window| seen(*window).max(Self::scores(tokens, *window))).sum::<f64>()
     }
 
     /// Bytes of so many passes over the scores of attention, which have the width of products.
-    fn scores(&self, tokens: Tokens, passes: f64, width: f64) -> f64 {
-        self.layers * self.heads * tokens.scores * width * passes
+    fn score_bytes(&self, tokens: Tokens, passes: f64, width: f64) -> f64 {
+        self.heads * self.windows.iter().map(|window| Self::scores(tokens, *window)).sum::<f64>() * width * passes
     }
 
     /// Bytes of so many casts of `numbers` parameters to the width of products.
@@ -100,14 +108,14 @@ impl Costs {
 
     /// The trunk's forward pass, in which matrices are cast so many times.
     fn trunk(&self, tokens: Tokens, casts: f64, width: f64) -> Work {
-        let Tokens { rows, keys, micro_batches, .. } = tokens;
+        let Tokens { rows, micro_batches, .. } = tokens;
         Work {
             launches: micro_batches * (self.layers * FORWARD_LAYER + self.adapted.0 * ADAPTER_FORWARD + PASS_REST),
             bytes: (self.matrices + self.adapted.1) * width * micro_batches
                 + Self::casts(self.matrices, casts, width)
                 + rows * self.kept * WIDE * KEPT_FORWARD
-                + self.scores(tokens, SCORES_FORWARD, width),
-            flop: self.products(rows) + self.attention(rows, keys),
+                + self.score_bytes(tokens, SCORES_FORWARD, width),
+            flop: self.products(rows) + self.attention(tokens),
         }
     }
 
@@ -137,7 +145,7 @@ impl Costs {
     /// The backward pass. The head makes its logits again, and with gradient checkpointing so do the layers what they did not keep. Frozen
     /// matrices have no gradients of their own.
     pub fn backward(&self, tokens: Tokens, width: f64) -> Work {
-        let Tokens { rows, predicted, keys, micro_batches, .. } = tokens;
+        let Tokens { rows, predicted, micro_batches, .. } = tokens;
         let (chunks, full) = (Self::chunks(tokens), if self.is_adapted() { 0.0 } else { 1.0 });
         let head = Work {
             launches: chunks * HEAD_BACKWARD,
@@ -151,8 +159,8 @@ impl Costs {
             bytes: (self.matrices + self.adapted.1) * width * micro_batches
                 + self.trained * (WIDE + summed) * micro_batches
                 + rows * self.kept * WIDE * KEPT_BACKWARD
-                + self.scores(tokens, SCORES_BACKWARD, width),
-            flop: 2.0 * self.matrices * rows * (1.0 + full) + 4.0 * self.adapted.1 * rows + 2.0 * self.attention(rows, keys),
+                + self.score_bytes(tokens, SCORES_BACKWARD, width),
+            flop: 2.0 * self.matrices * rows * (1.0 + full) + 4.0 * self.adapted.1 * rows + 2.0 * self.attention(tokens),
         };
         let again = if self.checkpointing { self.trunk(tokens, micro_batches, width) } else { Work::default() };
         head + trunk + again
@@ -194,7 +202,9 @@ impl Costs {
             bytes: steps * (self.matrices + self.adapted.1 + self.head()) * width
                 + rows * cached * self.cached * width
                 + rows * self.outputs * WIDE * LOGITS_DECODE,
-            flop: self.products(rows) + 2.0 * self.head() * rows + self.attention(rows, rows * keys),
+            flop: self.products(rows)
+                + 2.0 * self.head() * rows
+                + self.attention(Tokens { rows, keys: rows * keys, ..Tokens::default() }),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::budgets::{DECODE_LAYER, DECODE_REST};
 use super::cards::{CARDS, Card, Kind};
 use super::work::{Bound, Work};
-use super::{Costs, Generation, Sequences, TimeEstimate};
+use super::{Costs, Generation, Sequences, TimeEstimate, Tokens};
 use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, DecoderConfig};
 use crate::optim::{OPTIMIZERS, Optimizer, Settings};
@@ -74,6 +74,26 @@ fn an_update_has_three_times_the_flop_of_a_pass_and_four_with_checkpointing() {
     // 28 bytes for each parameter, and once more its gradient, for the norm.
     let update = of(false).update(&adamw(), 1);
     assert_eq!(update.bytes, 32.0 * qwen().num_parameters() as f64);
+}
+
+#[test]
+fn attention_multiplies_ranges_of_queries_with_the_keys_up_to_their_end() {
+    let of = |length| Tokens::of(length, 0);
+    assert_eq!(of(500).scores, 500.0 * 500.0);
+    assert_eq!(of(1280).scores, 512.0 * 512.0 + 512.0 * 1024.0 + 256.0 * 1280.0);
+    let after_a_prompt = Sequences { count: 1, prompt: 100, response: 700, together: 1, slices: 1, cut: Cut::Sequences(1) };
+    assert_eq!(after_a_prompt.tokens().scores, 100.0 * 100.0 + 512.0 * 612.0 + 188.0 * 800.0);
+    // 24 layers of 14 heads of 64; scores pass six times in bfloat16. On the chip, only keys that are seen are multiplied.
+    let (costs, tokens) = (Costs::of(&qwen(), None, false), of(16_384));
+    let (held, chip) = (costs.forward(tokens, 2.0), costs.forward(Tokens { scores: 0.0, ..tokens }, 2.0));
+    let scores = 16_384.0 * (16_384.0 + 512.0) / 2.0;
+    let near = |value: f64, of: f64| assert!((value / of - 1.0).abs() < 1e-9, "{value}, not {of}");
+    near(held.bytes - chip.bytes, 24.0 * 14.0 * scores * 2.0 * 6.0);
+    near(held.flop - chip.flop, 4.0 * 24.0 * 896.0 * (scores - tokens.keys));
+    // A window leaves 1,000 keys and those of the range.
+    let near_ones = DecoderConfig { windows: vec![Some(1000); 24], ..qwen() };
+    let windowed = Costs::of(&near_ones, None, false).forward(tokens, 2.0);
+    near(windowed.bytes - chip.bytes, 24.0 * 14.0 * 16_384.0 * 1512.0 * 2.0 * 6.0);
 }
 
 #[test]

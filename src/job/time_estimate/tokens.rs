@@ -1,6 +1,15 @@
 //! The sizes of passes and of a generation.
 
 use crate::model::Cut;
+use crate::model::ops::attention::QUERIES;
+
+/// Numbers of attention's scores of one head, seen or not, of queries that come after a stem: each range of queries is multiplied with
+/// the keys up to its end, about half of a long sequence's.
+fn scores(queries: usize, stem: usize) -> f64 {
+    let [queries, stem, most] = [queries, stem, QUERIES].map(|size| size as f64);
+    let full = (queries / most).floor();
+    full * most * (stem + most * (full + 1.0) / 2.0) + (queries - full * most) * (stem + queries)
+}
 
 /// The tokens of the passes of one process over its part of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -11,7 +20,7 @@ pub struct Tokens {
     pub predicted: f64,
     /// The keys that all rows see, summed.
     pub keys: f64,
-    /// Numbers of attention's scores of one head, seen or not.
+    /// Numbers of attention's scores of one head, seen or not; 0 where attention keeps them on the chip.
     pub scores: f64,
     pub micro_batches: f64,
 }
@@ -20,7 +29,7 @@ impl Tokens {
     /// One sequence of so many tokens, of which the head is read for `predicted`.
     pub fn of(length: usize, predicted: usize) -> Self {
         let n = length as f64;
-        Self { rows: n, predicted: predicted as f64, keys: n * (n + 1.0) / 2.0, scores: n * n, micro_batches: 0.0 }
+        Self { rows: n, predicted: predicted as f64, keys: n * (n + 1.0) / 2.0, scores: scores(length, 0), micro_batches: 0.0 }
     }
 
     /// These and others.
@@ -80,7 +89,7 @@ impl Sequences {
             rows: prompts * p + n * r,
             predicted: n * r,
             keys: prompts * p * (p + 1.0) / 2.0 + n * r * (p + (r + 1.0) / 2.0),
-            scores: prompts * p * p + n * r * (p + r),
+            scores: prompts * scores(self.prompt, 0) + n * scores(self.response, self.prompt),
             micro_batches,
         }
     }
@@ -132,6 +141,12 @@ impl Generation {
         let (n, p) = (self.prompts as f64, self.prompt as f64);
         let by_budget = (n * p / self.budget.max(self.prompt).max(1) as f64).ceil();
         let passes = by_budget.max(self.rounds().min(n));
-        Tokens { rows: n * p, predicted: n, keys: n * p * (p + 1.0) / 2.0, scores: n * p * p, micro_batches: passes }
+        Tokens {
+            rows: n * p,
+            predicted: n,
+            keys: n * p * (p + 1.0) / 2.0,
+            scores: n * scores(self.prompt, 0),
+            micro_batches: passes,
+        }
     }
 }

@@ -10,8 +10,10 @@ use burn::backend::{
 };
 use burn::tensor::{Shape, Tensor};
 
-use super::attention_composed::{self as composed, ScoreKernels};
+use super::attention_composed as composed;
+pub use super::attention_composed::QUERIES;
 use super::attention_flex::{self, Dims};
+use super::attention_scores::ScoreKernels;
 use super::autodiff::step;
 use super::flex::*;
 use super::packed::{Packed, Pattern, Scoring};

@@ -9,8 +9,10 @@
 mod act_kind;
 pub mod activation;
 pub mod attention;
+mod attention_blocks;
 mod attention_composed;
 mod attention_flex;
+mod attention_scores;
 mod autodiff;
 pub(crate) mod block_tables;
 #[cfg(feature = "gpu")]

@@ -10,19 +10,27 @@ use burn_cubecl::tensor::CubeTensor;
 use super::launch::{UNITS, buffer, cube_dim, dense, elem, empty, empty_like, grid, is_countable};
 use super::sum::{max_of_units, sum_of_units};
 use crate::model::ops::attention::AttentionKernels;
-use crate::model::ops::attention_composed::{ScoreKernels, Seen, gradients, probabilities};
+use crate::model::ops::attention_scores::{ScoreKernels, Seen, gradients, probabilities};
 
 /// Below every score, and not so far that e to it is no number on some drivers.
 const LEAST: f32 = -1.0e30;
 
-/// Returns the keys that a row sees: the first, and the one after the last. Both are 0 for a row of padding.
+/// Returns the keys that a row sees, counted from the position `start`: the first, and the one after the last. Both are 0 for a row of
+/// padding. Where `start` is not 0, the window of every row begins at or after it.
 #[cube]
-fn seen_keys<I: Int>(positions: &[I], row: usize, queries: usize, rows_per_segment: usize, window: usize) -> (usize, usize) {
+fn seen_keys<I: Int>(
+    positions: &[I],
+    row: usize,
+    queries: usize,
+    rows_per_segment: usize,
+    start: usize,
+    window: usize,
+) -> (usize, usize) {
     let position = i32::cast_from(positions[row / rows_per_segment * queries + row % queries]);
     let mut first = 0usize;
     let mut end = 0usize;
     if position >= 0 {
-        end = usize::cast_from(position) + 1;
+        end = usize::cast_from(position) + 1 - start;
         if end > window {
             first = end - window;
         }
@@ -50,6 +58,7 @@ fn softmax<P: Float, I: Int>(
     keys: usize,
     queries: usize,
     rows_per_segment: usize,
+    first_key: usize,
     window: usize,
     scale: f32,
     cap: f32,
@@ -63,7 +72,7 @@ fn softmax<P: Float, I: Int>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let start = row * keys;
-    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, window);
+    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, first_key, window);
     let mut max = f32::new(LEAST);
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
         let x = score::<P>(products[start + i], scale, cap, capped);
@@ -107,6 +116,7 @@ fn softmax_backward<P: Float, I: Int>(
     keys: usize,
     queries: usize,
     rows_per_segment: usize,
+    first_key: usize,
     window: usize,
     scale: f32,
     cap: f32,
@@ -119,7 +129,7 @@ fn softmax_backward<P: Float, I: Int>(
         terminate!();
     }
     let start = row * keys;
-    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, window);
+    let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, first_key, window);
     for i in range_stepped(UNIT_POS as usize, keys, units) {
         let mut weight = 0f32;
         let mut d = 0f32;
@@ -139,7 +149,7 @@ fn softmax_backward<P: Float, I: Int>(
 /// The sizes of products [segments, kv heads, group · queries, keys]: rows, keys, queries of a segment, rows of a segment.
 fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 4] {
     let shape = products.shape();
-    [shape[0] * shape[1] * shape[2], shape[3], seen.queries(), shape[1] * shape[2]]
+    [shape[0] * shape[1] * shape[2], shape[3], seen.queries().range.len(), shape[1] * shape[2]]
 }
 
 /// Whether burn's own operations must do: numbers are f64, or too many for the kernels.
@@ -154,7 +164,7 @@ impl ScoreKernels for Cube {
         if is_left_to_burn(&products) {
             return probabilities::<Self>(products, seen);
         }
-        let [products, positions] = [products, seen.positions()].map(dense);
+        let [products, positions] = [products, seen.queries().positions.clone()].map(dense);
         let ([rows, keys, queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
         let shape = products.shape();
         let (p, lse) = (empty_like(&products), empty(&products, Shape::from([shape[0], shape[1], shape[2], 1]), DType::F32));
@@ -170,6 +180,7 @@ impl ScoreKernels for Cube {
             keys,
             queries,
             of_segment,
+            seen.keys().start,
             scoring.window.unwrap_or(i32::MAX as usize),
             scoring.scale,
             scoring.softcap.unwrap_or(1.0),
@@ -184,7 +195,7 @@ impl ScoreKernels for Cube {
         if is_left_to_burn(&products) {
             return gradients::<Self>(products, dp, lse, delta, seen);
         }
-        let [products, dp, lse, delta, positions] = [products, dp, lse, delta, seen.positions()].map(dense);
+        let [products, dp, lse, delta, positions] = [products, dp, lse, delta, seen.queries().positions.clone()].map(dense);
         let ([rows, keys, queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
         let (p, ds) = (empty_like(&products), empty_like(&products));
         softmax_backward::launch(
@@ -202,6 +213,7 @@ impl ScoreKernels for Cube {
             keys,
             queries,
             of_segment,
+            seen.keys().start,
             scoring.window.unwrap_or(i32::MAX as usize),
             scoring.scale,
             scoring.softcap.unwrap_or(1.0),

@@ -1,0 +1,149 @@
+//! Between the products of attention, from ordinary tensor operations: who sees what, scores, their softmax and its gradient. The
+//! kernels for GPUs are in `cube/attention.rs`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::backend::{Backend, Flex, TensorMetadata, get_or_init_device_settings, tensor::*};
+use burn::tensor::Shape;
+
+use super::attention_blocks::{Blocks, Queries, int};
+use super::autodiff::wide;
+use super::packed::{Packed, Pattern, Scoring};
+
+/// The passes over products q·kᵀ between the products of attention.
+pub trait ScoreKernels: Backend {
+    /// See [`probabilities`].
+    fn probabilities(products: FloatTensor<Self>, seen: &Seen<Self>) -> [FloatTensor<Self>; 2] {
+        probabilities::<Self>(products, seen)
+    }
+    /// See [`gradients`].
+    fn gradients(
+        products: FloatTensor<Self>,
+        dp: FloatTensor<Self>,
+        lse: FloatTensor<Self>,
+        delta: FloatTensor<Self>,
+        seen: &Seen<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        gradients::<Self>(products, dp, lse, delta, seen)
+    }
+}
+
+impl ScoreKernels for Flex {}
+
+/// What turns the products q·kᵀ of a range of queries, [segments, kv heads, group · queries, keys], into scores: who sees what, and
+/// the scoring.
+pub struct Seen<B: Backend> {
+    blocks: Arc<Blocks<B>>,
+    pattern: Pattern,
+    /// The number of the range.
+    number: usize,
+    keys: Range<usize>,
+}
+
+impl<B: Backend> Seen<B> {
+    /// Goes through the ranges of queries.
+    pub fn each(blocks: &Arc<Blocks<B>>, pattern: &Pattern) -> impl Iterator<Item = Self> {
+        blocks.ranges.iter().enumerate().map(|(number, queries)| Self {
+            blocks: blocks.clone(),
+            pattern: pattern.clone(),
+            number,
+            keys: queries.keys(pattern.scoring.window),
+        })
+    }
+
+    pub fn scoring(&self) -> Scoring {
+        self.pattern.scoring
+    }
+
+    pub fn queries(&self) -> &Queries<B> {
+        &self.blocks.ranges[self.number]
+    }
+
+    /// The positions of the keys.
+    pub fn keys(&self) -> Range<usize> {
+        self.keys.clone()
+    }
+
+    /// The scores, f32, −1e30 where a key is unseen; and tanh(score / cap) before the mask, where scores are capped.
+    fn scores(&self, products: FloatTensor<B>) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
+        let (queries, scoring) = (self.queries(), self.scoring());
+        let scores = B::float_mul_scalar(wide::<B>(products), scoring.scale.into());
+        let tanh = scoring.softcap.map(|cap| B::float_tanh(B::float_div_scalar(scores.clone(), cap.into())));
+        let scores = match (&tanh, scoring.softcap) {
+            (Some(tanh), Some(cap)) => B::float_mul_scalar(tanh.clone(), cap.into()),
+            _ => scores,
+        };
+        let (flat, n) = (scores.shape(), queries.range.len());
+        let shape = Shape::from([queries.segments, flat[1], flat[2] / n, n, self.keys.len()]);
+        let unseen = B::bool_expand(Unseen::of(&self.pattern.packed, self), shape.clone());
+        let scores = B::float_mask_fill(B::float_reshape(scores, shape), unseen, (-1e30).into());
+        (B::float_reshape(scores, flat), tanh)
+    }
+
+    /// The mask [segments, 1, 1, queries, keys]: true where a query does not see a key.
+    fn unseen(&self) -> BoolTensor<B> {
+        let (queries, device) = (self.queries(), &self.blocks.device);
+        let out = get_or_init_device_settings::<B>(device).bool_dtype;
+        let q = B::int_reshape(queries.positions.clone(), Shape::from([queries.segments, 1, 1, queries.range.len(), 1]));
+        let k = int::<B>(self.keys.clone().map(|key| key as i64), device);
+        let k = B::int_reshape(k, Shape::from([1, 1, 1, 1, self.keys.len()]));
+        let later = B::int_lower(q.clone(), k.clone(), out);
+        match self.scoring().window {
+            Some(window) => {
+                let reach = B::int_sub_scalar(q, (window as i64).into());
+                B::bool_or(later, B::int_lower_equal(k, reach, out))
+            }
+            None => later,
+        }
+    }
+}
+
+/// The result of [`Seen::unseen`] for a window and a range.
+struct Unseen<B: Backend> {
+    device: B::Device,
+    window: Option<usize>,
+    range: Range<usize>,
+    mask: BoolTensor<B>,
+}
+
+impl<B: Backend> Unseen<B> {
+    fn of(packed: &Packed, seen: &Seen<B>) -> BoolTensor<B> {
+        let (device, window, range) = (&seen.blocks.device, seen.scoring().window, &seen.queries().range);
+        let make = || Self { device: device.clone(), window, range: range.clone(), mask: seen.unseen() };
+        let fits = |x: &Self| x.window == window && x.range == *range && x.device == *device;
+        packed.prepared.get(fits, make).mask.clone()
+    }
+}
+
+/// The softmax of the scores that `products` stand for, in their dtype, and the log-sum-exp of each row, f32
+/// [segments, kv heads, group · queries, 1].
+pub fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &Seen<B>) -> [FloatTensor<B>; 2] {
+    let dtype = products.dtype();
+    let (scores, _) = seen.scores(products);
+    let max = B::float_max_dim(scores.clone(), 3);
+    let e = B::float_exp(B::float_sub(scores, max.clone()));
+    let sum = B::float_sum_dim(e.clone(), 3);
+    [B::float_cast(B::float_div(e, sum.clone()), dtype.into()), B::float_add(max, B::float_log(sum))]
+}
+
+/// The softmax again, from the log-sum-exp of each row, and the gradient of the products from that of the softmax, `dp`, and the sum
+/// `delta` of its rows weighted by the softmax; both in the dtype of the products.
+pub fn gradients<B: Backend>(
+    products: FloatTensor<B>,
+    dp: FloatTensor<B>,
+    lse: FloatTensor<B>,
+    delta: FloatTensor<B>,
+    seen: &Seen<B>,
+) -> [FloatTensor<B>; 2] {
+    let dtype = products.dtype();
+    let (scores, tanh) = seen.scores(products);
+    let p = B::float_exp(B::float_sub(scores, lse));
+    let dp = B::float_sub(wide::<B>(dp), delta);
+    let ds = B::float_mul_scalar(B::float_mul(p.clone(), dp), seen.scoring().scale.into());
+    let ds = match tanh {
+        Some(tanh) => B::float_sub(ds.clone(), B::float_mul(ds, B::float_mul(tanh.clone(), tanh))),
+        None => ds,
+    };
+    [p, ds].map(|x| B::float_cast(x, dtype.into()))
+}
