@@ -221,7 +221,8 @@ impl DecoderConfig {
     /// The numbers that generation holds beside the cache: the logits of every sequence, on a GPU twice more, or one prefill pass
     /// over prompts of `prompt` tokens; and a bfloat16 copy of the parameters where products are computed in bfloat16.
     pub fn decoding(&self, slots: usize, (prefill, prompt): (usize, usize), on_cpu: bool, bfloat16: bool) -> Numbers {
-        let copies = if on_cpu { 1 } else { 3 };
+        // A recorded step has a power of two of rows.
+        let (copies, slots) = if on_cpu { (1, slots) } else { (3, slots.next_power_of_two()) };
         let widest = Widest { rows: prefill, predicted: 0, longest: prompt };
         let narrow = if bfloat16 { self.parameters() / 2 } else { 0 };
         copies * slots as Numbers * self.vocabulary() + self.forward(widest, on_cpu) + narrow

@@ -17,9 +17,14 @@ use crate::counts::{Counts, count, watch};
 use crate::device::named_device;
 
 /// What may be at most.
-const BUDGETS: [(&str, u64); 7] = [
+const BUDGETS: [(&str, u64); 12] = [
     ("launches of a layer in a decode step", 12),
+    ("launches beside the layers in a decode step", 4),
     ("launches of a replayed decode step", 0),
+    ("launches of a layer in a pass without gradient", 0),
+    ("launches beside the layers in a pass without gradient", 0),
+    ("launches of a layer in a micro-batch", 0),
+    ("launches beside the layers in a micro-batch", 0),
     ("blocking reads of a decode step", 1),
     ("blocking reads of a micro-batch", 1),
     ("launches of a gradient's norm", 10),
@@ -67,11 +72,11 @@ fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling, 
     [five.clone().without(&four), six.without(&five)]
 }
 
-fn learner(device: &Device) -> Learner {
+fn learner(layers: usize, device: &Device) -> Learner {
     Learner {
         name: "model",
         ranks: burnish::distributed::Ranks::alone(),
-        model: model(2, device).trainable(),
+        model: model(layers, device).trainable(),
         optimizer: Optimizer::adamw(AdamWConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 }),
         schedule: Schedule::new(schedule::find("constant").unwrap(), 9),
         lr: 1e-3,
@@ -79,15 +84,24 @@ fn learner(device: &Device) -> Learner {
     }
 }
 
+/// Three sequences, of which two share their prompt.
+fn sequences() -> [Sequence<'static>; 3] {
+    const PROMPTS: [&[u32]; 2] = [&[5, 9, 200, 17, 33, 4, 90], &[8, 71, 3]];
+    const RESPONSES: [&[u32]; 3] = [&[66, 250, 1, 13], &[14, 15, 16, 17, 18, 19], &[20, 21, 22, 23, 24]];
+    [(0, 0), (0, 1), (1, 2)].map(|(p, r)| Sequence::new(PROMPTS[p], RESPONSES[r]))
+}
+
 /// Adds the gradients of a micro-batch.
 fn micro_batch(model: &CausalLm, gradients: &mut Gradients) {
-    let prompts: [&[u32]; 2] = [&[5, 9, 200, 17, 33, 4, 90], &[8, 71, 3]];
-    let responses: [&[u32]; 3] = [&[66, 250, 1, 13], &[14, 15, 16, 17, 18, 19], &[20, 21, 22, 23, 24]];
-    let sequences = [(0, 0), (0, 1), (1, 2)].map(|(p, r)| Sequence::new(prompts[p], responses[r]));
-    model.backward(&sequences, 1.0, None, gradients, |stats| {
+    model.backward(&sequences(), 1.0, None, gradients, |stats| {
         let log_prob = stats.log_prob.iter().map(|log_prob| log_prob.sin()).collect();
         TokenGrads { log_prob, entropy: vec![0.1; stats.entropy.len()], full_kl: Vec::new() }
     });
+}
+
+/// A pass over the same sequences without gradient.
+fn pass(model: &CausalLm) {
+    assert_eq!(model.token_stats(&sequences(), 1.0, None).log_prob.len(), 15);
 }
 
 #[test]
@@ -153,6 +167,7 @@ fn decoding(device: &Device, over: &mut Over) {
     let layer = deep.without(&steps[0]);
     layer.print("of which for two layers");
     over.hold("launches of a layer in a decode step", layer.launches().div_ceil(2));
+    over.hold("launches beside the layers in a decode step", steps[0].clone().without(&layer).launches());
     for (name, sampling) in [
         ("top-k", Sampling { top_k: 20, ..plain }),
         ("greedy", Sampling { temperature: 0.0, ..plain }),
@@ -198,7 +213,7 @@ fn training(device: &Device, over: &mut Over) {
         "norm of the gradient",
         "update, with the norm",
     ];
-    let mut learner = learner(device);
+    let [mut learner, deep] = [2, 4].map(|layers| learner(layers, device));
     let mut updates = Vec::new();
     for number in 0..4 {
         let mut gradients = Gradients::default();
@@ -214,6 +229,18 @@ fn training(device: &Device, over: &mut Over) {
             over.hold("launches of AdamW", update.clone().without(&norm).launches());
         }
         updates.push([first, further, norm, update]);
+    }
+    // The same of a model of two layers more.
+    let counts = |learner: &Learner| {
+        micro_batch(&learner.model, &mut Gradients::default());
+        [count(device, || pass(&learner.model)), count(device, || micro_batch(&learner.model, &mut Gradients::default()))]
+    };
+    let [two, four] = [&learner, &deep].map(counts);
+    for (what, [two, four]) in [("pass without gradient", [&two[0], &four[0]]), ("micro-batch", [&two[1], &four[1]])] {
+        let layers = four.clone().without(two);
+        layers.print(&format!("{what}: of which for two layers"));
+        over.hold(&format!("launches of a layer in a {what}"), layers.launches().div_ceil(2));
+        over.hold(&format!("launches beside the layers in a {what}"), two.clone().without(&layers).launches());
     }
     for (what, (last, before)) in WORK.into_iter().zip(updates[3].iter().zip(&updates[2])) {
         over.differ(what, [last, before]);

@@ -15,6 +15,7 @@ mod device;
 mod device_run;
 mod divergence;
 mod export;
+mod failing_kernel;
 mod families;
 mod gradients;
 mod lora;

@@ -25,6 +25,9 @@ pub static CARDS: &[Card] = &[
 /// Seconds from one launch of a kernel to the next, where the kernels themselves take no time. An estimate, on any card.
 pub const LAUNCH: f64 = 5e-6;
 
+/// Seconds from one kernel of a replayed graph to the next, where the kernels themselves take no time. An estimate, on any card.
+pub const REPLAYED: f64 = 1.5e-6;
+
 /// The share of the bandwidth that a kernel reaches. Plain copies and reads reach 0.87 to 0.91 of it on V100, A100 and H100; kernels that
 /// do more reach less.
 pub const BANDWIDTH: f64 = 0.8;

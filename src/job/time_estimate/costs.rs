@@ -110,6 +110,7 @@ impl Costs {
     fn trunk(&self, tokens: Tokens, casts: f64, width: f64) -> Work {
         let Tokens { rows, micro_batches, .. } = tokens;
         Work {
+            replayed: 0.0,
             launches: micro_batches * (self.layers * FORWARD_LAYER + self.adapted.0 * ADAPTER_FORWARD + PASS_REST),
             bytes: (self.matrices + self.adapted.1) * width * micro_batches
                 + Self::casts(self.matrices, casts, width)
@@ -129,6 +130,7 @@ impl Costs {
     fn head_forward(&self, tokens: Tokens, casts: f64, width: f64) -> Work {
         let chunks = Self::chunks(tokens);
         Work {
+            replayed: 0.0,
             launches: chunks * HEAD_FORWARD,
             bytes: chunks * self.head() * width
                 + Self::casts(self.head(), casts, width)
@@ -137,9 +139,9 @@ impl Costs {
         }
     }
 
-    /// A forward pass.
+    /// A forward pass, for whose micro-batches the matrices are cast once.
     pub fn forward(&self, tokens: Tokens, width: f64) -> Work {
-        self.trunk(tokens, tokens.micro_batches, width) + self.head_forward(tokens, tokens.micro_batches, width)
+        self.trunk(tokens, 1.0, width) + self.head_forward(tokens, 1.0, width)
     }
 
     /// The backward pass. The head makes its logits again, and with gradient checkpointing so do the layers what they did not keep. Frozen
@@ -148,6 +150,7 @@ impl Costs {
         let Tokens { rows, predicted, micro_batches, .. } = tokens;
         let (chunks, full) = (Self::chunks(tokens), if self.is_adapted() { 0.0 } else { 1.0 });
         let head = Work {
+            replayed: 0.0,
             launches: chunks * HEAD_BACKWARD,
             // Its matrix is read twice, and the sum of its gradient is read and written.
             bytes: chunks * self.head() * (2.0 * width + full * 2.0 * WIDE) + predicted * self.outputs * WIDE * LOGITS_BACKWARD,
@@ -155,6 +158,7 @@ impl Costs {
         };
         let summed = if micro_batches > 1.0 { SUMMED } else { 0.0 };
         let trunk = Work {
+            replayed: 0.0,
             launches: micro_batches * (self.layers * BACKWARD_LAYER + self.adapted.0 * ADAPTER_BACKWARD + PASS_REST),
             bytes: (self.matrices + self.adapted.1) * width * micro_batches
                 + self.trained * (WIDE + summed) * micro_batches
@@ -162,7 +166,7 @@ impl Costs {
                 + self.score_bytes(tokens, SCORES_BACKWARD, width),
             flop: 2.0 * self.matrices * rows * (1.0 + full) + 4.0 * self.adapted.1 * rows + 2.0 * self.attention(tokens),
         };
-        let again = if self.checkpointing { self.trunk(tokens, micro_batches, width) } else { Work::default() };
+        let again = if self.checkpointing { self.trunk(tokens, 0.0, width) } else { Work::default() };
         head + trunk + again
     }
 
@@ -175,6 +179,7 @@ impl Costs {
         let state: f64 = self.shapes.iter().map(of).sum();
         let ranks = ranks.max(1) as f64;
         Work {
+            replayed: 0.0,
             launches: OPTIMIZER,
             bytes: (self.trained * UPDATED + 2.0 * state) / ranks,
             // About as many sums and products for each parameter as AdamW has.
@@ -198,7 +203,8 @@ impl Costs {
             layers => self.windows.iter().map(|w| w.map_or(keys, |most| keys.min(most as f64))).sum::<f64>() / layers as f64,
         };
         Work {
-            launches: steps * (self.layers * DECODE_LAYER + self.adapted.0 * ADAPTER_FORWARD + DECODE_REST),
+            replayed: steps * (self.layers * DECODE_LAYER + self.adapted.0 * ADAPTER_FORWARD + DECODE_REST),
+            launches: steps,
             bytes: steps * (self.matrices + self.adapted.1 + self.head()) * width
                 + rows * cached * self.cached * width
                 + rows * self.outputs * WIDE * LOGITS_DECODE,

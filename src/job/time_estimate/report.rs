@@ -55,8 +55,13 @@ impl TimeEstimate {
             let work = self.work(phase, card);
             let (time, bound) = card.seconds(work, phase.kind, self.is_bfloat16(card));
             let (gb, tflop, time) = (work.bytes / 1e9, work.flop / 1e12, seconds(time));
-            let _ =
-                writeln!(page, "  {:26}{:>10.0}{gb:>12.1}{tflop:>12.1}{time:>12}  {}", phase.name, work.launches, bound.name());
+            let _ = writeln!(
+                page,
+                "  {:26}{:>10.0}{gb:>12.1}{tflop:>12.1}{time:>12}  {}",
+                phase.name,
+                work.launches + work.replayed,
+                bound.name()
+            );
         }
         page
     }

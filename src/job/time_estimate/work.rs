@@ -2,13 +2,15 @@
 
 use std::ops::{Add, Mul};
 
-use super::cards::{BANDWIDTH, Card, Kind, LAUNCH, PEAK};
+use super::cards::{BANDWIDTH, Card, Kind, LAUNCH, PEAK, REPLAYED};
 
 /// What is counted of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Kernels that are launched.
+    /// Kernels that are launched one by one.
     pub launches: f64,
+    /// Kernels of recorded graphs that are replayed.
+    pub replayed: f64,
     /// Bytes that pass between the chip and its memory.
     pub bytes: f64,
     /// Floating-point operations; a multiplication and its addition are two.
@@ -37,7 +39,12 @@ impl Add for Work {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { launches: self.launches + other.launches, bytes: self.bytes + other.bytes, flop: self.flop + other.flop }
+        Self {
+            launches: self.launches + other.launches,
+            replayed: self.replayed + other.replayed,
+            bytes: self.bytes + other.bytes,
+            flop: self.flop + other.flop,
+        }
     }
 }
 
@@ -45,7 +52,12 @@ impl Mul<f64> for Work {
     type Output = Self;
 
     fn mul(self, times: f64) -> Self {
-        Self { launches: self.launches * times, bytes: self.bytes * times, flop: self.flop * times }
+        Self {
+            launches: self.launches * times,
+            replayed: self.replayed * times,
+            bytes: self.bytes * times,
+            flop: self.flop * times,
+        }
     }
 }
 
@@ -57,7 +69,7 @@ impl Card {
         let peak = self.bfloat16.filter(|_| bfloat16).unwrap_or(self.float32);
         let reached = PEAK.iter().find(|(known, _)| *known == kind).map_or(1.0, |(_, share)| *share);
         let times = [
-            (work.launches * LAUNCH, Bound::Launches),
+            (work.launches * LAUNCH + work.replayed * REPLAYED, Bound::Launches),
             (work.bytes / (self.bandwidth * BANDWIDTH), Bound::Bandwidth),
             (work.flop / (peak * reached), Bound::Flop),
         ];

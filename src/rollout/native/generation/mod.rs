@@ -1,0 +1,9 @@
+//! One call of the engine: new sequences are prefilled, all decode together, and each whose turn ends makes room for the next. It keeps its
+//! blocks of the cache until it goes on or is over.
+
+mod admission;
+mod drawing;
+mod run;
+mod state;
+
+pub use state::{BatchLimits, Generation};
