@@ -111,7 +111,7 @@ impl Costs {
         let Tokens { rows, micro_batches, .. } = tokens;
         Work {
             replayed: 0.0,
-            launches: micro_batches * (self.layers * FORWARD_LAYER + self.adapted.0 * ADAPTER_FORWARD + PASS_REST),
+            launches: micro_batches * (self.layers * FORWARD_LAYER + self.adapted.0 * ADAPTER_FORWARD + FORWARD_REST),
             bytes: (self.matrices + self.adapted.1) * width * micro_batches
                 + Self::casts(self.matrices, casts, width)
                 + rows * self.kept * WIDE * KEPT_FORWARD
@@ -159,7 +159,7 @@ impl Costs {
         let summed = if micro_batches > 1.0 { SUMMED } else { 0.0 };
         let trunk = Work {
             replayed: 0.0,
-            launches: micro_batches * (self.layers * BACKWARD_LAYER + self.adapted.0 * ADAPTER_BACKWARD + PASS_REST),
+            launches: micro_batches * (self.layers * BACKWARD_LAYER + self.adapted.0 * ADAPTER_BACKWARD + BACKWARD_REST),
             bytes: (self.matrices + self.adapted.1) * width * micro_batches
                 + self.trained * (WIDE + summed) * micro_batches
                 + rows * self.kept * WIDE * KEPT_BACKWARD
