@@ -18,6 +18,8 @@ pub use none::{DecodeGraph, Drawing};
 
 #[cfg(feature = "gpu")]
 mod gpu {
+    use std::future::poll_fn;
+    use std::mem::replace;
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
@@ -33,21 +35,31 @@ mod gpu {
     use crate::model::kv_cache::KvCache;
     use crate::model::ops::block_tables::{BLOCK, Tables};
     use crate::model::ops::cube::begin::{ASKED, Begin, Places, begin};
-    use crate::model::ops::cube::launch::{of_gpu, on_gpu};
+    use crate::model::ops::cube::launch::{empty, of_gpu, on_gpu};
     use crate::model::ops::cube::recorded::Recorded;
-    use crate::model::ops::cube::rows::upload;
+    use crate::model::ops::cube::rows::{Rows, upload};
     use crate::model::ops::cube::sample::{DRAWN, SETTINGS, draw_to};
     use crate::model::ops::{cast, fused};
     use crate::model::rope::cos_sin;
 
     /// How the step is run.
     enum How {
-        /// Launch by launch. Kernels may have to be compiled and chosen; if it records, the next step is recorded.
-        Launched { records: bool },
+        /// Launch by launch. Kernels may have to be compiled and chosen; the next step is recorded, at most so many times.
+        Launched { recordings: usize },
         /// Launch by launch, and recorded.
-        Recording,
-        /// For a cache whose memory is there.
+        Recording { recordings: usize },
+        /// For a cache with that memory.
         Replayed(Recorded, Vec<usize>),
+    }
+
+    /// The number of times that a recording is tried: what is freed late may lack one of them memory.
+    const RECORDINGS: usize = 3;
+
+    const ADVICE: &str = "rollout.enforce_eager=true launches every step";
+
+    /// Numbers that the memory of a cache has as long as it is there.
+    fn memory(cache: &KvCache) -> Vec<usize> {
+        cache.memory().map(|handle| handle.memory.descriptor().id.value).collect()
     }
 
     /// A decode step of a number of rows of a model.
@@ -67,23 +79,20 @@ mod gpu {
     type Read = Result<Vec<Bytes>, ServerError>;
 
     /// What a step draws, on its way to the host.
-    pub enum Drawing {
-        Read(Read),
-        Reading(Pin<Box<dyn Future<Output = Read> + Send>>),
-    }
+    pub struct Drawing(Option<Pin<Box<dyn Future<Output = Read> + Send>>>);
 
     impl DecodeGraph {
         /// Makes a step of `rows` rows, of sequences of at most `width` blocks. Unless it `records`, all is launched anew in each step.
         /// Returns nothing if the model does not lie on a GPU or its heads are too large for attention there.
         pub fn new(model: &CausalLm, rows: usize, width: usize, records: bool) -> Option<Self> {
             let trunk = &model.net.model;
-            let embedding = on_gpu(&trunk.embed_tokens.weight.val().inner())?;
-            if embedding.dtype == DType::F64 || !fused::fits(model.config.head_dim) {
+            let embedding = Rows::of(trunk.embed_tokens.weight.val().inner())?;
+            if embedding.tensor.dtype == DType::F64 || !fused::fits(model.config.head_dim) {
                 return None;
             }
             let begin = Begin {
                 scale: model.config.embedding_scale,
-                learned: trunk.embed_positions.as_ref().and_then(|table| on_gpu(&table.weight.val().inner())),
+                learned: trunk.embed_positions.as_ref().and_then(|table| Rows::of(table.weight.val().inner())),
                 angles: model.frequencies.as_ref().map(|(frequencies, factor)| {
                     let positions: Vec<usize> = (0..width * BLOCK).collect();
                     let (cos, sin) = cos_sin(frequencies, *factor, &positions, &model.device);
@@ -91,14 +100,15 @@ mod gpu {
                 }),
                 embedding,
             };
-            let ints = |count: usize| upload(&begin.embedding, &vec![0i32; count], DType::I32);
-            let floats = |count: usize| upload(&begin.embedding, &vec![0f32; count], DType::F32);
+            let ints = |count: usize| upload(&begin.embedding.tensor, &vec![0i32; count], DType::I32);
+            let floats = |count: usize| upload(&begin.embedding.tensor, &vec![0f32; count], DType::F32);
             let places =
                 Places { asked: ints(rows * ASKED), drawn: floats(rows * DRAWN), table: ints(rows * width), lens: ints(rows) };
             let index = |x: &CubeTensor| Tensor::<1, Int>::from_primitive::<burn::backend::Cube>(x.clone());
             let tables = Tables { blocks: index(&places.table), lens: index(&places.lens) };
             let settings = floats(rows * SETTINGS);
-            Some(Self { model: model.clone(), rows, width, begin, places, tables, settings, how: How::Launched { records } })
+            let how = How::Launched { recordings: if records { RECORDINGS } else { 0 } };
+            Some(Self { model: model.clone(), rows, width, begin, places, tables, settings, how })
         }
 
         pub fn rows(&self) -> usize {
@@ -122,24 +132,30 @@ mod gpu {
             let numbers = |next: &Next| [next.token.map_or(-1, |token| token as i32), next.position as i32, next.block as i32];
             write(&self.places.asked, &asked.iter().flat_map(numbers).collect::<Vec<_>>());
             write(&self.settings, settings);
-            if matches!(&self.how, How::Replayed(_, memory) if *memory != cache.memory()) {
-                self.how = How::Recording;
+            if matches!(&self.how, How::Replayed(_, of) if *of != memory(cache)) {
+                self.forget();
             }
             match &self.how {
-                How::Launched { records } => {
-                    let records = *records;
+                How::Launched { recordings } => {
+                    let recordings = *recordings;
                     self.run(cache);
-                    if records {
-                        self.how = How::Recording;
+                    if recordings > 0 {
+                        self.how = How::Recording { recordings };
                     }
                 }
-                How::Recording => {
-                    let ((), recorded) = Recorded::of(&self.settings.client, || self.run(cache));
+                How::Recording { recordings } => {
+                    let recordings = recordings - 1;
+                    let Places { drawn, table, lens, .. } = &self.places;
+                    let written: Vec<_> =
+                        [drawn, table, lens].map(|x| x.handle.clone()).into_iter().chain(cache.memory()).collect();
+                    let recorded = Recorded::of(&drawn.client, || self.slack(), written, || self.run(cache));
                     self.how = match recorded {
-                        Ok(recorded) => How::Replayed(recorded, cache.memory()),
+                        Ok(recorded) => How::Replayed(recorded, memory(cache)),
                         Err(why) => {
-                            tracing::warn!("decode steps are not replayed: {why}");
-                            How::Launched { records: false }
+                            if recordings == 0 {
+                                tracing::warn!("decode steps are not replayed: {why}");
+                            }
+                            How::Launched { recordings }
                         }
                     };
                 }
@@ -147,10 +163,30 @@ mod gpu {
                     // SAFETY: the model and the buffers of a step live as long as the recording, and so does the memory of the cache,
                     // which has just been compared.
                     let replayed = unsafe { recorded.replay() };
-                    replayed.unwrap_or_else(|why| panic!("a recorded decode step cannot be replayed: {why}"));
+                    replayed.unwrap_or_else(|why| panic!("a recorded decode step cannot be replayed ({ADVICE}): {why}"));
                 }
             }
             Drawing::start(&self.places.drawn)
+        }
+
+        /// Drops the recording, which keeps all memory that it uses from anything else. The next step is recorded again.
+        pub fn forget(&mut self) {
+            if matches!(self.how, How::Replayed(..)) {
+                self.how = How::Recording { recordings: RECORDINGS };
+            }
+        }
+
+        /// False if steps are launched because recordings failed.
+        pub fn records(&self) -> bool {
+            !matches!(self.how, How::Launched { recordings: 0 })
+        }
+
+        /// As much memory as some results of a layer and the logits take.
+        fn slack(&self) -> Vec<CubeTensor> {
+            let (config, like) = (&self.model.config, &self.settings);
+            let widest = config.intermediate_size.max(config.hidden_size).max(config.num_attention_heads * config.head_dim);
+            let of_layer = (0..8).map(|_| [self.rows, widest]);
+            of_layer.chain([[self.rows, config.vocab_size]]).map(|shape| empty(like, shape, DType::F32)).collect()
         }
 
         /// Launches all kernels of the step.
@@ -170,22 +206,30 @@ mod gpu {
         /// Has the device copy what is in the buffer once the launches so far have ended.
         fn start(drawn: &CubeTensor) -> Self {
             let (client, handle) = (drawn.client.clone(), drawn.handle.clone());
-            let mut reading = Box::pin(async move { client.read_async(vec![handle]).await });
-            // The copy is asked for when the future is polled, and must come before the next step, which writes to the buffer.
-            match reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(read) => Self::Read(read),
-                Poll::Pending => Self::Reading(reading),
-            }
+            let mut reading: Pin<Box<dyn Future<Output = Read> + Send>> = Box::pin(async move {
+                // The copy is asked for here; what is returned waits for it, on CUDA without giving the thread back.
+                let copied = client.read_async(vec![handle]);
+                let mut was_polled = false;
+                poll_fn(|_| if replace(&mut was_polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+                copied.await
+            });
+            // So far that the copy is asked for: it must come before the next step, which writes to the buffer.
+            _ = reading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            Self(Some(reading))
         }
 
         /// Waits for the step. Returns the token, its log-probability and that in generation for each row, [rows, 3].
-        pub fn wait(self) -> Vec<f32> {
-            let read = match self {
-                Self::Read(read) => read,
-                Self::Reading(reading) => read_sync(reading),
-            };
-            let read = read.unwrap_or_else(|error| panic!("what a decode step has drawn cannot be read: {error}"));
+        pub fn wait(mut self) -> Vec<f32> {
+            let read = self.0.take().map(read_sync).expect("it is waited for once");
+            let read = read.unwrap_or_else(|error| panic!("what a decode step has drawn cannot be read ({ADVICE}): {error}"));
             f32::from_bytes(&read[0]).to_vec()
+        }
+    }
+
+    impl Drop for Drawing {
+        /// Memory of the host that is being copied to must stay until it is.
+        fn drop(&mut self) {
+            _ = self.0.take().map(read_sync);
         }
     }
 
@@ -220,6 +264,14 @@ mod none {
         }
 
         pub fn set_tables(&self, _: &[i32]) {
+            match *self {}
+        }
+
+        pub fn forget(&mut self) {
+            match *self {}
+        }
+
+        pub fn records(&self) -> bool {
             match *self {}
         }
 

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 use burn::backend::DispatchDevice;
-use burn::tensor::Device;
+use burn::tensor::{Device, StreamId};
 
 use super::devices::in_words;
 use super::interfaces::found;
@@ -48,6 +48,23 @@ pub fn open(gpu: Option<(&str, usize)>) -> Result<Device> {
         super::device_failure::watch(&name);
     }
     Ok(device.clone())
+}
+
+/// The order of work on a GPU that a thread has. What two threads do has no order but where one waits for the other, which takes time,
+/// and cannot be recorded: a thread that works with the tensors of another takes over its order.
+#[derive(Clone, Copy, Debug)]
+pub struct Order(StreamId);
+
+impl Order {
+    /// The order of the calling thread, which does nothing with its tensors any more.
+    pub fn of_this_thread() -> Self {
+        Self(StreamId::current())
+    }
+
+    /// Does some work in this order, on another thread.
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        self.0.executes(work)
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! give them back when they end. Memory follows the tokens of running sequences, not the longest possible length.
 
 use burn::tensor::{Device, FloatDType, Tensor};
+#[cfg(feature = "gpu")]
+use burn_cubecl::cubecl::server::Handle;
 
 use super::config::DecoderConfig;
 use super::ops::{BLOCK, CacheView, KeptTables, Places, Scoring, cast, copy_rows, decode_attention, write_keys_and_values};
@@ -64,10 +66,15 @@ impl KvCache {
         fused::paged_attention(q, Some(new), [keys, values], tables, scoring)
     }
 
-    /// What tells the memory that the cache has on a GPU from what it had before it grew.
+    /// The memory that the cache has on a GPU.
     #[cfg(feature = "gpu")]
-    pub fn memory(&self) -> Vec<usize> {
-        self.layers.iter().flat_map(|(keys, values)| [keys, values]).map(fused::memory).collect()
+    pub fn memory(&self) -> impl Iterator<Item = Handle> {
+        self.layers.iter().flat_map(|(keys, values)| [keys, values]).map(fused::memory)
+    }
+
+    /// The number of blocks that the cache can give without growing.
+    pub fn free(&self) -> usize {
+        self.free.len()
     }
 
     /// The number of blocks that have memory.

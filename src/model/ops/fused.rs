@@ -18,6 +18,7 @@ pub struct Norm {
 mod gpu {
     use burn::backend::Cube;
     use burn::tensor::{DType, Int};
+    use burn_cubecl::cubecl::server::Handle;
 
     use super::*;
     use crate::model::ops::cube::heads::{Finish, finished};
@@ -82,9 +83,9 @@ mod gpu {
         available(q) && fits(q.dims()[2])
     }
 
-    /// A number that the tensor's memory on a GPU has as long as it is there.
-    pub fn memory(x: &Tensor<2>) -> usize {
-        primitive(x.clone()).handle.memory.descriptor().id.value
+    /// The memory of the tensor on a GPU.
+    pub fn memory(x: &Tensor<2>) -> Handle {
+        primitive(x.clone()).handle
     }
 
     /// Attends with q [rows, heads, d] to the caches of keys and values [blocks · BLOCK, kv heads · d], to which `new` keys and values of

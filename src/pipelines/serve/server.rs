@@ -16,6 +16,7 @@ use crate::agent::endpoint::{Defaults, Model, Renderer};
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
 use crate::job::models::{check_model, is_bfloat16, open_device};
+use crate::model::device::Order;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, Init};
 use crate::rollout::{Engine, NativeEngine, Sampling, TurnSettings};
@@ -145,12 +146,13 @@ impl Server {
         let Self { model, facts, hub, listener, interrupt, options } = self;
         let (broke_off, broken) = tokio::sync::oneshot::channel::<anyhow::Error>();
         let (mut engine, eos, turns) = (options.engine, facts.model.eos.clone(), hub.clone());
+        let order = Order::of_this_thread();
         // Nobody waits for this thread: the end of the process ends it, in the middle of a step if need be.
         let sample = move || {
             let _closes = Closes(turns.clone());
             let token = |sequence, token| turns.token(sequence, token);
             let settings = TurnSettings { eos: &eos, stops: None, rules: None, progress: None, token: Some(&token) };
-            if let Err(error) = engine.converse(&model, &settings, &*turns) {
+            if let Err(error) = order.run(|| engine.converse(&model, &settings, &*turns)) {
                 _ = broke_off.send(error);
             }
         };

@@ -16,6 +16,7 @@ use super::texts::Texts;
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
 use crate::job::models::{check_model, is_bfloat16, open_device};
+use crate::model::device::Order;
 use crate::model::hf_config::HfConfig;
 use crate::model::{Cut, Init};
 use crate::reward::model::{Reading, RewardModel};
@@ -108,7 +109,8 @@ impl Server {
         let (send, jobs) = mpsc::channel(WAITING);
         let batch_size = options.batch_size;
         // Nobody waits for this thread: the end of the process ends it, in the middle of a pass if need be.
-        let pass = move || scoring::run(jobs, batch_size, |texts| model.scores(texts));
+        let order = Order::of_this_thread();
+        let pass = move || order.run(|| scoring::run(jobs, batch_size, |texts| model.scores(texts)));
         thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
         let hosts = Hosts::of_server(&options.host, &options.allowed_hosts, options.token.is_some());
         let service = Service {

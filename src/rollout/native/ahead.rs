@@ -57,9 +57,11 @@ impl Ahead {
         read(before, running, settings);
     }
 
-    /// Reads what the last step has drawn.
-    pub fn land(&mut self, running: &mut [Running], settings: &TurnSettings) {
+    /// Reads what the last step has drawn, and takes all sequences from their rows.
+    pub fn pause(&mut self, running: &mut [Running], settings: &TurnSettings) {
         read(self.flying.take(), running, settings);
+        running.iter_mut().for_each(|sequence| sequence.ahead_row = None);
+        self.rows.fill(None);
     }
 
     /// Takes a sequence that is over from its row. What is being drawn for it is not read.
@@ -70,9 +72,18 @@ impl Ahead {
         }
     }
 
-    /// Ends the steps of this shape: their sequences are to have no rows any more. Returns the blocks that they had for themselves.
-    pub fn close(self, running: &mut [Running]) -> BlockTable {
-        running.iter_mut().for_each(|sequence| sequence.ahead_row = None);
+    /// Drops the recording of the step.
+    pub fn forget(&mut self) {
+        self.graph.forget();
+    }
+
+    /// False if steps cannot be recorded.
+    pub fn records(&self) -> bool {
+        self.graph.records()
+    }
+
+    /// Ends the steps of this shape, which must have been paused. Returns the blocks that they had for themselves.
+    pub fn close(self) -> BlockTable {
         self.spare
     }
 
@@ -119,7 +130,7 @@ fn read(step: Option<(Drawing, Vec<Option<usize>>)>, running: &mut [Running], se
     }
 }
 
-/// The blocks that the longest of these sequences can come to have.
+/// The blocks that the longest of these sequences can come to have, and some more, so that the next that is longer has them too.
 fn width(running: &[Running]) -> usize {
-    running.iter().map(|sequence| sequence.longest().div_ceil(BLOCK)).max().unwrap_or(1)
+    running.iter().map(|sequence| sequence.longest().div_ceil(BLOCK)).max().unwrap_or(1).next_power_of_two()
 }

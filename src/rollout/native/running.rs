@@ -1,6 +1,7 @@
 //! A sequence whose turn is being generated.
 
 use crate::model::kv_cache::BlockTable;
+use crate::model::ops::BLOCK;
 use crate::rollout::sampling::{Drawn, History, LogitChanges, Row, sample};
 use crate::rollout::{Finish, Response, Sampling, Stops, TurnRequest, TurnSettings};
 
@@ -81,6 +82,11 @@ impl Running {
     pub fn can_run_ahead(&self, settings: &TurnSettings) -> bool {
         let rules = settings.rules.is_none_or(|r| r.allowed.is_none() && r.bad_words.is_empty() && r.biases.is_empty());
         self.behind() == 1 && rules && !self.turn.sampling.penalises() && !self.forbids(settings)
+    }
+
+    /// The blocks that it lacks for so many further tokens in the cache.
+    pub fn lacks(&self, tokens: usize) -> usize {
+        (self.cached + tokens).div_ceil(BLOCK).saturating_sub(self.table.len())
     }
 
     /// True if its turn has room for a token after those that were not read yet.

@@ -8,6 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid};
+use super::rows::Rows;
 use super::sample::DRAWN;
 use crate::model::ops::block_tables::BLOCK;
 
@@ -41,6 +42,8 @@ fn begin_rows<E: Float, P: Float, A: Float>(
     sin: &mut [A],
     rows: usize,
     table_width: usize,
+    embedding_stride: usize,
+    learned_stride: usize,
     scale: f32,
     #[comptime] form: Form,
     #[comptime] units: usize,
@@ -60,12 +63,12 @@ fn begin_rows<E: Float, P: Float, A: Float>(
     let h = comptime!(form.h);
     let half = comptime!(form.half);
     for i in range_stepped(unit, h, units) {
-        let mut value = f32::cast_from(embedding[token * h + i]);
+        let mut value = f32::cast_from(embedding[token * embedding_stride + i]);
         if comptime!(form.scaled) {
             value *= scale;
         }
         if comptime!(form.learned) {
-            value += f32::cast_from(learned[position * h + i]);
+            value += f32::cast_from(learned[position * learned_stride + i]);
         }
         x[row * h + i] = value;
     }
@@ -82,11 +85,11 @@ fn begin_rows<E: Float, P: Float, A: Float>(
 /// What the kernel reads of the model.
 pub struct Begin {
     /// [vocabulary, h]
-    pub embedding: CubeTensor,
+    pub embedding: Rows,
     /// The number that an embedded token is multiplied by.
     pub scale: Option<f32>,
     /// The embedding of learned positions [positions, h], where the model has such.
-    pub learned: Option<CubeTensor>,
+    pub learned: Option<Rows>,
     /// cos and sin [positions, rotated / 2] of every position, where the model rotates.
     pub angles: Option<[CubeTensor; 2]>,
 }
@@ -105,12 +108,12 @@ pub struct Places {
 
 /// Returns the embedded tokens [rows, h], f32, and the angles of their positions, [rows, rotated / 2] each.
 pub fn begin(of: &Begin, places: &Places) -> (CubeTensor, Option<[CubeTensor; 2]>) {
-    let (rows, h) = (places.lens.shape()[0], of.embedding.shape()[1]);
+    let (rows, h, embedding) = (places.lens.shape()[0], of.embedding.width, &of.embedding.tensor);
     let half = of.angles.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
-    let x = empty(&of.embedding, [rows, h], DType::F32);
+    let x = empty(embedding, [rows, h], DType::F32);
     let angles = of.angles.as_ref().map(|all| all.each_ref().map(|all| empty(all, [rows, half], all.dtype)));
     // A kernel wants a buffer for each argument; it neither reads nor writes those of what the model does not have.
-    let [all_cos, all_sin] = of.angles.as_ref().map_or([&of.embedding; 2], |all| all.each_ref());
+    let [all_cos, all_sin] = of.angles.as_ref().map_or([embedding; 2], |all| all.each_ref());
     let [cos, sin] = angles.as_ref().map_or([&x; 2], |angles| angles.each_ref());
     let learned = of.learned.as_ref().unwrap_or(&of.embedding);
     begin_rows::launch(
@@ -119,8 +122,8 @@ pub fn begin(of: &Begin, places: &Places) -> (CubeTensor, Option<[CubeTensor; 2]
         cube_dim(),
         buffer(&places.asked),
         buffer(&places.drawn),
-        buffer(&of.embedding),
-        buffer(learned),
+        of.embedding.buffer(),
+        learned.buffer(),
         buffer(all_cos),
         buffer(all_sin),
         buffer(&places.table),
@@ -130,10 +133,12 @@ pub fn begin(of: &Begin, places: &Places) -> (CubeTensor, Option<[CubeTensor; 2]
         buffer(sin),
         rows,
         places.table.shape()[0] / rows,
+        of.embedding.stride,
+        learned.stride,
         of.scale.unwrap_or(1.0),
         Form { h, half, scaled: of.scale.is_some(), learned: of.learned.is_some() },
         UNITS,
-        [elem(&of.embedding), elem(learned), elem(all_cos)],
+        [elem(embedding), elem(&learned.tensor), elem(all_cos)],
     );
     (x, angles)
 }

@@ -8,6 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::launch::{buffer, dense, elem, empty, grid};
+use super::rows::Rows;
 use super::sum::sum_of_units;
 
 /// What one kernel does to a head; all of it is known when the kernel is compiled.
@@ -21,7 +22,7 @@ struct Steps {
     units: usize,
 }
 
-/// The head that lies in x from `start`, finished, to the same place of y. Its bias lies from `column`, its angles from `angles`.
+/// The head that lies in x from `from`, finished, to y from `start`. Its bias lies from `column`, its angles from `angles`.
 #[cube]
 fn finish<X: Float, B: Float, W: Float, A: Float>(
     x: &[X],
@@ -32,6 +33,7 @@ fn finish<X: Float, B: Float, W: Float, A: Float>(
     y: &mut [X],
     head: &mut [f32],
     scratch: &mut [f32],
+    from: usize,
     start: usize,
     column: usize,
     angles: usize,
@@ -46,7 +48,7 @@ fn finish<X: Float, B: Float, W: Float, A: Float>(
     let units = comptime!(steps.units);
     let mut squares = 0f32;
     for i in range_stepped(UNIT_POS as usize, d, units) {
-        let mut value = f32::cast_from(x[start + i]);
+        let mut value = f32::cast_from(x[from + i]);
         if comptime!(steps.bias) {
             value += f32::cast_from(bias[column + i]);
         }
@@ -94,6 +96,9 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
     rows: usize,
     heads: usize,
     kv_heads: usize,
+    q_stride: usize,
+    k_stride: usize,
+    v_stride: usize,
     eps: f32,
     offset: f32,
     #[comptime] steps: Steps,
@@ -125,6 +130,7 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
             q_out,
             &mut numbers,
             &mut scratch,
+            row * q_stride + head * d,
             start,
             head * d,
             angles,
@@ -146,6 +152,7 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
             k_out,
             &mut numbers,
             &mut scratch,
+            row * k_stride + head * d,
             start,
             head * d,
             angles,
@@ -167,6 +174,7 @@ fn finish_all<X: Float, B: Float, W: Float, A: Float>(
             v_out,
             &mut numbers,
             &mut scratch,
+            row * v_stride + head * d,
             start,
             head * d,
             angles,
@@ -191,8 +199,8 @@ pub struct Finish {
 
 /// Finishes the products q [rows, heads · d] and k, v [rows, kv heads · d] -> the same as [rows, heads, d].
 pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Finish) -> [CubeTensor; 3] {
-    let [q, k, v] = qkv.map(dense);
-    let rows = q.shape()[0];
+    let [q, k, v] = qkv.map(Rows::new);
+    let rows = q.rows;
     let shaped = |mut x: CubeTensor, heads: usize| {
         x.meta = Box::new(burn_cubecl::cubecl::zspace::metadata::Metadata::new(
             Shape::from([rows, heads, d]),
@@ -200,7 +208,7 @@ pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Fi
         ));
         x
     };
-    let out = |heads: usize| empty(&q, [rows, heads, d], q.dtype);
+    let out = |heads: usize| empty(&q.tensor, [rows, heads, d], q.tensor.dtype);
     let (q_out, k_out) = (out(heads), out(kv_heads));
     let (has_bias, has_norm) = (with.bias.is_some(), with.norm.is_some());
     let (bias, rotation) = (with.bias.map(|bias| bias.map(dense)), with.rotation.map(|rotation| rotation.map(dense)));
@@ -209,20 +217,20 @@ pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Fi
         None => (None, 0.0, 0.0),
     };
     // A kernel wants a buffer for each argument; it does not read those of steps that it does not have.
-    let v_out = if has_bias { out(kv_heads) } else { shaped(v.clone(), kv_heads) };
-    let [q_bias, k_bias, v_bias] = bias.unwrap_or_else(|| std::array::from_fn(|_| q.clone()));
-    let [q_weight, k_weight] = weights.unwrap_or_else(|| std::array::from_fn(|_| q.clone()));
+    let v_out = if has_bias { out(kv_heads) } else { shaped(dense(v.tensor.clone()), kv_heads) };
+    let [q_bias, k_bias, v_bias] = bias.unwrap_or_else(|| std::array::from_fn(|_| q.tensor.clone()));
+    let [q_weight, k_weight] = weights.unwrap_or_else(|| std::array::from_fn(|_| q.tensor.clone()));
     let half = rotation.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
-    let [cos, sin] = rotation.unwrap_or_else(|| std::array::from_fn(|_| q.clone()));
+    let [cos, sin] = rotation.unwrap_or_else(|| std::array::from_fn(|_| q.tensor.clone()));
     let units = d.next_power_of_two().clamp(32, 256);
     let all = heads + kv_heads * if has_bias { 2 } else { 1 };
     finish_all::launch(
-        &q.client,
+        &q.tensor.client,
         grid(rows * all),
         CubeDim::new_1d(units as u32),
-        buffer(&q),
-        buffer(&k),
-        buffer(&v),
+        q.buffer(),
+        k.buffer(),
+        v.buffer(),
         buffer(&q_bias),
         buffer(&k_bias),
         buffer(&v_bias),
@@ -236,10 +244,13 @@ pub fn finished(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3], with: Fi
         rows,
         heads,
         kv_heads,
+        q.stride,
+        k.stride,
+        v.stride,
         eps,
         offset,
         Steps { d, half, bias: has_bias, norm: has_norm, units },
-        [elem(&q), elem(&q_bias), elem(&q_weight), elem(&cos)],
+        [elem(&q.tensor), elem(&q_bias), elem(&q_weight), elem(&cos)],
     );
     [q_out, k_out, v_out]
 }

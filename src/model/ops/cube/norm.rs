@@ -9,6 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::columns::{PART_ROWS, sum_of_rows};
 use super::launch::{UNITS, buffer, cube_dim, dense, elem, empty, empty_like, grid, grid_of_units};
+use super::rows::Rows;
 use super::sum::sum_of_units;
 use crate::model::ops::norm::NormKernels;
 
@@ -82,6 +83,7 @@ fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
     y: &mut [Y],
     rows: usize,
     d: usize,
+    other_stride: usize,
     eps: f32,
     offset: f32,
     #[comptime] centred: bool,
@@ -96,7 +98,7 @@ fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
     let start = row * d;
     // Each unit reads back what it has written itself.
     for i in range_stepped(UNIT_POS as usize, d, units) {
-        total[start + i] = X::cast_from(f32::cast_from(x[start + i]) + f32::cast_from(other[start + i]));
+        total[start + i] = X::cast_from(f32::cast_from(x[start + i]) + f32::cast_from(other[row * other_stride + i]));
     }
     let (mean, r) = moments::<X>(&total[start..start + d], 0usize, d, eps, &mut scratch, centred, units);
     for i in range_stepped(UNIT_POS as usize, d, units) {
@@ -226,7 +228,7 @@ pub fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offse
     y
 }
 
-/// Returns x + other, and the [`norm`] of that.
+/// Returns x + other, both [n, d], and the [`norm`] of that.
 pub fn norm_of_sum(
     [x, other]: [CubeTensor; 2],
     w: CubeTensor,
@@ -235,22 +237,23 @@ pub fn norm_of_sum(
     offset: f64,
     dtype: DType,
 ) -> [CubeTensor; 2] {
-    let ([x, other, w], b) = ([x, other, w].map(dense), b.map(dense));
+    let ([x, w], other, b) = ([x, w].map(dense), Rows::new(other), b.map(dense));
     let ((rows, d), total, y) = (sizes(&x), empty_like(&x), empty(&x, x.shape(), dtype));
-    let dtypes = [elem(&x), elem(&other), elem(&w), elem(&y)];
+    let dtypes = [elem(&x), elem(&other.tensor), elem(&w), elem(&y)];
     let bias = buffer(b.as_ref().unwrap_or(&w));
     forward_of_sum::launch(
         &x.client,
         grid(rows),
         cube_dim(),
         buffer(&x),
-        buffer(&other),
+        other.buffer(),
         buffer(&w),
         bias,
         buffer(&total),
         buffer(&y),
         rows,
         d,
+        other.stride,
         eps as f32,
         offset as f32,
         b.is_some(),

@@ -8,6 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::launch::{buffer, dense, elem, empty_like, grid};
+use super::rows::Rows;
 use super::sum::{max_of_units, sum_of_units};
 use crate::model::ops::block_tables::BLOCK;
 use crate::model::ops::packed::Scoring;
@@ -28,11 +29,11 @@ struct Form {
     units: usize,
 }
 
-/// Returns where a position's keys and values begin in the cache.
+/// Returns where a position's keys and values begin in the cache, whose rows begin `stride` numbers apart.
 #[cube]
-fn place<I: Int>(table: &[I], first: usize, position: usize, width: usize) -> usize {
+fn place<I: Int>(table: &[I], first: usize, position: usize, stride: usize) -> usize {
     let block = comptime!(BLOCK);
-    (usize::cast_from(table[first + position / block]) * block + position % block) * width
+    (usize::cast_from(table[first + position / block]) * block + position % block) * stride
 }
 
 #[cube(launch)]
@@ -49,6 +50,8 @@ fn attend<Q: Float, I: Int>(
     heads: usize,
     group: usize,
     table_width: usize,
+    k_stride: usize,
+    v_stride: usize,
     window: usize,
     scale: f32,
     cap: f32,
@@ -100,7 +103,7 @@ fn attend<Q: Float, I: Int>(
                     dot += query[j] * f32::cast_from(new_k[own + j]);
                 }
             } else {
-                let start = place::<I>(table, blocks, position, width) + column;
+                let start = place::<I>(table, blocks, position, k_stride) + column;
                 for j in 0..d {
                     dot += query[j] * f32::cast_from(k[start + j]);
                 }
@@ -133,7 +136,7 @@ fn attend<Q: Float, I: Int>(
                 if comptime!(form.writes) && position == last {
                     total += weights[t] * f32::cast_from(new_v[own + i]);
                 } else {
-                    total += weights[t] * f32::cast_from(v[place::<I>(table, blocks, position, width) + column + i]);
+                    total += weights[t] * f32::cast_from(v[place::<I>(table, blocks, position, v_stride) + column + i]);
                 }
             }
         }
@@ -152,15 +155,16 @@ fn attend<Q: Float, I: Int>(
         out[(row * heads + head) * d + unit] = Q::cast_from(value / sum);
     }
     if comptime!(form.writes) && head / group * group == head {
-        let start = place::<I>(table, blocks, last, width) + column;
+        let k_start = place::<I>(table, blocks, last, k_stride) + column;
+        let v_start = place::<I>(table, blocks, last, v_stride) + column;
         for i in range_stepped(unit, d, units) {
-            k[start + i] = new_k[own + i];
-            v[start + i] = new_v[own + i];
+            k[k_start + i] = new_k[own + i];
+            v[v_start + i] = new_v[own + i];
         }
     }
 }
 
-/// The cache of a layer [blocks · BLOCK, kv heads · d], and where its rows' positions are in it.
+/// The cache of a layer [blocks · BLOCK, kv heads · d], whose rows may lie apart, as they do on CUDA, and where its rows' positions are in it.
 pub struct Paged {
     pub keys: CubeTensor,
     pub values: CubeTensor,
@@ -173,12 +177,12 @@ pub struct Paged {
 /// Attends with q [rows, heads, d] -> [rows, heads, d]. With `new` keys and values [rows, kv heads · d], those of each sequence's last
 /// position, these are written to the cache too, in place; no two rows may then be of one sequence.
 pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]>, scoring: Scoring) -> CubeTensor {
-    let q = dense(q);
+    let (q, keys, values) = (dense(q), Rows::new(cache.keys), Rows::new(cache.values));
     let out = empty_like(&q);
     let [rows, heads, d] = [q.shape()[0], q.shape()[1], q.shape()[2]];
     assert!(d <= LARGEST_HEAD, "a head of {d} numbers");
     let units = d.next_power_of_two().clamp(128, LARGEST_HEAD);
-    let group = heads / (cache.keys.shape()[1] / d);
+    let group = heads / (keys.width / d);
     let writes = new.is_some();
     let [new_k, new_v] = new.unwrap_or_else(|| [q.clone(), q.clone()]).map(dense);
     let form = Form { d, capped: scoring.softcap.is_some(), writes, units };
@@ -189,8 +193,8 @@ pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]
         buffer(&q),
         buffer(&new_k),
         buffer(&new_v),
-        buffer(&cache.keys),
-        buffer(&cache.values),
+        keys.buffer(),
+        values.buffer(),
         buffer(&cache.table),
         buffer(&cache.lens),
         buffer(&out),
@@ -198,6 +202,8 @@ pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]
         heads,
         group,
         cache.table.shape().num_elements() / rows,
+        keys.stride,
+        values.stride,
         scoring.window.unwrap_or(i32::MAX as usize),
         scoring.scale,
         scoring.softcap.unwrap_or(1.0),

@@ -21,7 +21,8 @@ impl Rows {
         t.try_into_primitive::<Cube>().ok().map(Self::new)
     }
 
-    fn new(t: CubeTensor) -> Self {
+    /// The rows of a matrix. Copies only if they are not dense.
+    pub fn new(t: CubeTensor) -> Self {
         let is_dense = |t: &CubeTensor| t.meta.strides()[1] == 1 && t.meta.strides()[0] >= t.meta.shape()[1];
         let tensor = if is_dense(&t) { t } else { dense(t) };
         let (shape, stride) = (tensor.shape(), tensor.meta.strides()[0]);

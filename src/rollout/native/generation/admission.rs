@@ -39,6 +39,7 @@ impl Generation<'_> {
                     count
                 })
                 .collect();
+            self.reserve(counts.iter().sum());
             let begin = self.ready.iter().zip(&counts);
             let forks = self.cache.fork_all(begin.map(|(p, &count)| (p.table.as_slice(), p.beginning.ids.len(), count)));
             let (first, mut rows) = (self.running.len(), Vec::new());
@@ -68,6 +69,9 @@ impl Generation<'_> {
             {
                 self.cache.release(prefilled.table);
             }
+            if self.ready.is_empty() {
+                self.first = Logits::OnHost(Vec::new());
+            }
             self.collect(first);
         }
     }
@@ -95,7 +99,7 @@ impl Generation<'_> {
             return;
         }
         let prompts = || taken.iter().map(|beginning| &beginning.ids);
-        self.cache.reserve(prompts().map(|ids| ids.len().div_ceil(BLOCK)).sum());
+        self.reserve(prompts().map(|ids| ids.len().div_ceil(BLOCK)).sum());
         let (mut tables, mut places, mut last) = (Vec::new(), Vec::new(), Vec::new());
         for ids in prompts() {
             let mut table = BlockTable::new();
@@ -126,6 +130,7 @@ impl Generation<'_> {
         let kept = common.min(turn.ids.len() - 1);
         if kept < ids.len() {
             // Others may share the blocks that are written to from here on.
+            self.reserve(1);
             let own = self.cache.fork(&table, kept, 1).pop().unwrap_or_default();
             self.cache.release(std::mem::replace(&mut table, own));
         }

@@ -41,9 +41,20 @@ impl Generation<'_> {
         if self.can_run_ahead && self.running.iter().all(|sequence| sequence.can_run_ahead(self.settings)) {
             self.step_ahead();
         } else {
-            self.end_ahead();
+            self.pause_ahead();
             self.step_here();
         }
+    }
+
+    /// Makes room for so many further blocks of the cache. A recording keeps the memory that a growing cache gives up, so it is dropped
+    /// first.
+    pub(super) fn reserve(&mut self, blocks: usize) {
+        if blocks > self.cache.free()
+            && let Some(ahead) = &mut self.ahead
+        {
+            ahead.forget();
+        }
+        self.cache.reserve(blocks);
     }
 
     /// Starts a step and reads the one before.
@@ -51,6 +62,10 @@ impl Generation<'_> {
         if self.ahead.as_mut().is_some_and(|ahead| !ahead.fits(&self.running)) {
             self.end_ahead();
         }
+        if self.running.is_empty() {
+            return;
+        }
+        self.reserve(self.running.iter().filter(|sequence| sequence.has_room()).map(|sequence| sequence.lacks(1)).sum());
         if self.ahead.is_none() {
             self.ahead = Ahead::new(&self.model, &mut self.cache, &self.running, self.limits.records);
             self.can_run_ahead = self.ahead.is_some();
@@ -60,12 +75,19 @@ impl Generation<'_> {
         self.collect(0);
     }
 
-    /// Reads what was drawn ahead, and ends the steps that ran so.
-    fn end_ahead(&mut self) {
-        let Some(mut ahead) = self.ahead.take() else { return };
-        ahead.land(&mut self.running, self.settings);
-        self.cache.release(ahead.close(&mut self.running));
+    /// Reads what was drawn ahead, and empties the rows of the steps that run so.
+    fn pause_ahead(&mut self) {
+        let Some(ahead) = &mut self.ahead else { return };
+        ahead.pause(&mut self.running, self.settings);
         self.collect(0);
+    }
+
+    /// Ends the steps that run ahead.
+    fn end_ahead(&mut self) {
+        self.pause_ahead();
+        let Some(ahead) = self.ahead.take() else { return };
+        self.limits.records &= ahead.records();
+        self.cache.release(ahead.close());
     }
 
     /// Works on the next token of every running sequence, or on several of one that has just gone on, and draws the next of those that
@@ -77,15 +99,18 @@ impl Generation<'_> {
         // One row for each at least; what is left of the budget goes to the first that lack more.
         let mut budget = self.limits.tokens.saturating_sub(self.running.len());
         let (mut ids, mut positions, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-        for sequence in &mut self.running {
+        for sequence in &self.running {
             let most = sequence.behind().min(1 + budget);
             budget -= most - 1;
+            rows.push(most);
+        }
+        self.reserve(self.running.iter().zip(&rows).map(|(sequence, &most)| sequence.lacks(most)).sum());
+        for (sequence, &most) in self.running.iter_mut().zip(&rows) {
             for (id, position) in sequence.take(most) {
                 ids.push(id);
                 positions.push(position);
             }
             self.cache.extend(&mut sequence.table, positions[positions.len() - 1] + 1);
-            rows.push(most);
         }
         let tables = self.running.iter().zip(&rows).flat_map(|(s, &rows)| std::iter::repeat_n(s.table.as_slice(), rows));
         let hidden = self.model.decode(&ids, &positions, &tables.collect::<Vec<_>>(), &mut self.cache);
