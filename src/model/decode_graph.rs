@@ -24,6 +24,8 @@ mod gpu {
     use std::task::{Context, Poll, Waker};
 
     use burn::tensor::{Bytes, DType, Int, Tensor};
+    use burn_cubecl::cubecl::config::profiling::ProfilingLogLevel;
+    use burn_cubecl::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
     use burn_cubecl::cubecl::future::reader::read_sync;
     use burn_cubecl::cubecl::prelude::CubeElement;
     use burn_cubecl::cubecl::server::ServerError;
@@ -56,6 +58,12 @@ mod gpu {
     const RECORDINGS: usize = 3;
 
     const ADVICE: &str = "rollout.enforce_eager=true launches every step";
+
+    /// True if CubeCL's log has the time of every launch, which none of a recording has.
+    fn times_launches() -> bool {
+        let level = CubeClRuntimeConfig::get().profiling.logger.level;
+        !matches!(level, ProfilingLogLevel::Disabled | ProfilingLogLevel::Minimal)
+    }
 
     /// Numbers that the memory of a cache has as long as it is there.
     fn memory(cache: &KvCache) -> Vec<usize> {
@@ -107,7 +115,7 @@ mod gpu {
             let index = |x: &CubeTensor| Tensor::<1, Int>::from_primitive::<burn::backend::Cube>(x.clone());
             let tables = Tables { blocks: index(&places.table), lens: index(&places.lens) };
             let settings = floats(rows * SETTINGS);
-            let how = How::Launched { recordings: if records { RECORDINGS } else { 0 } };
+            let how = How::Launched { recordings: if records && !times_launches() { RECORDINGS } else { 0 } };
             Some(Self { model: model.clone(), rows, width, begin, places, tables, settings, how })
         }
 
