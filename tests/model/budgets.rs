@@ -8,7 +8,7 @@ use std::process::Command;
 
 use burn::tensor::Device;
 use burnish::model::token_stats::TokenGrads;
-use burnish::model::{CausalLm, Gradients, Init, Sequence};
+use burnish::model::{CausalLm, Comparison, Divergence, Gradients, Init, Sequence};
 use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
 use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Sampling};
 use burnish::util::rng::Stream;
@@ -92,10 +92,10 @@ fn sequences() -> [Sequence<'static>; 3] {
 }
 
 /// Adds the gradients of a micro-batch.
-fn micro_batch(model: &CausalLm, gradients: &mut Gradients) {
-    model.backward(&sequences(), 1.0, None, gradients, |stats| {
+fn micro_batch(model: &CausalLm, comparison: Option<Comparison>, gradients: &mut Gradients) {
+    model.backward(&sequences(), 1.0, comparison, gradients, |stats| {
         let log_prob = stats.log_prob.iter().map(|log_prob| log_prob.sin()).collect();
-        TokenGrads { log_prob, entropy: vec![0.1; stats.entropy.len()], full_kl: Vec::new() }
+        TokenGrads { log_prob, entropy: vec![0.1; stats.entropy.len()], full_kl: vec![0.1; stats.full_kl.len()] }
     });
 }
 
@@ -217,8 +217,8 @@ fn training(device: &Device, over: &mut Over) {
     let mut updates = Vec::new();
     for number in 0..4 {
         let mut gradients = Gradients::default();
-        let first = count(device, || micro_batch(&learner.model, &mut gradients));
-        let further = count(device, || micro_batch(&learner.model, &mut gradients));
+        let first = count(device, || micro_batch(&learner.model, None, &mut gradients));
+        let further = count(device, || micro_batch(&learner.model, None, &mut gradients));
         let norm = count(device, || assert!(gradients.norm() > 0.0));
         let update = count(device, || assert!(learner.update(gradients, 1e-3).applied));
         if number == 3 {
@@ -232,8 +232,8 @@ fn training(device: &Device, over: &mut Over) {
     }
     // The same of a model of two layers more.
     let counts = |learner: &Learner| {
-        micro_batch(&learner.model, &mut Gradients::default());
-        [count(device, || pass(&learner.model)), count(device, || micro_batch(&learner.model, &mut Gradients::default()))]
+        micro_batch(&learner.model, None, &mut Gradients::default());
+        [count(device, || pass(&learner.model)), count(device, || micro_batch(&learner.model, None, &mut Gradients::default()))]
     };
     let [two, four] = [&learner, &deep].map(counts);
     for (what, [two, four]) in [("pass without gradient", [&two[0], &four[0]]), ("micro-batch", [&two[1], &four[1]])] {
@@ -244,5 +244,15 @@ fn training(device: &Device, over: &mut Over) {
     }
     for (what, (last, before)) in WORK.into_iter().zip(updates[3].iter().zip(&updates[2])) {
         over.differ(what, [last, before]);
+    }
+    // Comparing reads with the statistics; before that, products of new shapes are chosen.
+    let reference = learner.model.frozen();
+    let compared =
+        [("by the divergence", Comparison::Model(&reference, Divergence::ReverseKl)), ("with all tokens", Comparison::Uniform)];
+    for (what, comparison) in compared {
+        let [_, counts] =
+            [0, 1].map(|_| count(device, || micro_batch(&learner.model, Some(comparison), &mut Gradients::default())));
+        counts.print(&format!("micro-batch that is compared {what}"));
+        over.hold("blocking reads of a micro-batch", counts.reads as u64);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use burn::tensor::{Int, Tensor, TensorData, activation};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation};
 use burnish::algorithm::loss::{LossColumns, PolicyObjective};
 use burnish::algorithm::policy_loss::LossOptions;
 use burnish::algorithm::{aggregate, kl, policy_loss};
@@ -192,30 +192,41 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     let ids: Vec<i64> = prompt.iter().chain(&response).map(|&id| id as i64).collect();
     let seq = ids.len();
     let ids = Tensor::<1, Int>::from_data(TensorData::new(ids, [seq]), &device());
-    let log_probs = |model: &CausalLm| {
+    let hidden = |model: &CausalLm| {
         let embedded = model.net.model.embed_tokens.weight.val().select(0, ids.clone());
         let mut packed = Packed::default();
         packed.push(seq, &[]);
-        let hidden = model.hidden(embedded, &packed.into()).narrow(0, prompt.len() - 1, response.len());
-        activation::log_softmax(hidden.matmul(model.net.head().val().transpose()) / temperature, 1)
+        model.hidden(embedded, &packed.into()).narrow(0, prompt.len() - 1, response.len())
     };
-    let (lp, lq) = (log_probs(&model), Tensor::from_inner(log_probs(&reference)));
-    let kl = (lp.clone().exp() * (lp - lq)).sum_dim(1).flatten::<1>(0, 1);
-    let weights = Tensor::<1>::from_data(TensorData::new(c.clone(), [c.len()]), &device());
-    let mut graph = (kl.clone() * Tensor::from_inner(weights)).sum().backward();
+    // The head in f64 on the CPU, and the trunk as it is. In the gradient of the bias of queries almost equal numbers cancel: it is off by about
+    // ten times what that of the hidden states is. Plain operations in f32 were up to 2e-5 off there on lavapipe, by which of burn's products
+    // was chosen, and ours, 1e-6 off in the hidden states, up to 9.5e-6; on the CPU ours are 7.6e-6 off. A GPU's products are chosen among
+    // many, not all of which were seen, so it has twice the bound.
+    let bound = if on_cpu() { 1e-5 } else { 2e-5 };
+    let exact = |t: Tensor<2>| Tensor::from_inner(Tensor::<2>::from_data(t.into_data(), (&Device::flex(), DType::F64)));
+    let log_probs = |h: Tensor<2>, w: Tensor<2>| activation::log_softmax(h.matmul(w.transpose()) / temperature, 1);
+    let (hidden, hidden_reference, w) = (hidden(&model), hidden(&reference), model.net.head().val());
+    let [h, v] = [&hidden, &w].map(|t| exact(t.clone().inner()).require_grad());
+    let (lp, lq) = (log_probs(h.clone(), v.clone()), log_probs(exact(hidden_reference), exact(reference.net.head().val())));
+    let kl = (lp.clone().exp() * (lp - lq)).sum_dim(1);
+    let weights = Tensor::<2>::from_data(TensorData::new(c.clone(), [c.len(), 1]), (&Device::flex(), DType::F64));
+    let graph = (kl.clone() * Tensor::from_inner(weights)).sum().backward();
+    let pulled = |t: Tensor<2>, by: &Tensor<2>| {
+        let d = Tensor::from_data(by.grad(&graph).unwrap().into_data(), (&device(), DType::F32));
+        (t * Tensor::from_inner(d)).sum()
+    };
+    let mut graph = (pulled(hidden, &h) + pulled(w, &v)).backward();
     let mut plain = Gradients::default();
     plain.add_backward(&model.net, &mut graph);
 
-    let kl: Vec<f32> = kl.inner().into_data().try_into_vec().unwrap();
-    assert!(kl.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-5 * a && *a > 0.1), "{values:?}, plain {kl:?}");
+    let kl: Vec<f64> = kl.inner().into_data().try_into_vec().unwrap();
+    let near = |(want, got): (&f64, &f32)| (want - f64::from(*got)).abs() <= 1e-5 * want && *want > 0.1;
+    assert!(kl.iter().zip(&values).all(near), "{values:?}, plain {kl:?}");
     assert_eq!(ours.0.keys().collect::<Vec<_>>(), plain.0.keys().collect::<Vec<_>>());
     for (name, g) in ours.0 {
         let want = plain.0[&name].clone();
         let scale: f32 = want.clone().abs().max().into_scalar();
         let error: f32 = (g - want).abs().max().into_scalar();
-        // Two compositions in f32 of one device are compared. On lavapipe they were 1.0015e-5 apart in one parameter, just above the CPU's
-        // bound; where that comes from has not been found, and the wider bound is provisional.
-        let bound = if on_cpu() { 1e-5 } else { 3e-5 };
         assert!(scale > 0.0 && error <= bound * scale, "{name}: off by {error}, largest {scale}");
     }
 }
@@ -249,7 +260,7 @@ fn a_model_does_not_diverge_from_itself() {
         assert!(is_same(&stats.full_kl, &[0.0; 8]), "{:?}", stats.full_kl);
         TokenGrads { log_prob: vec![0.0; 8], entropy: vec![0.0; 8], full_kl: vec![1.0; 8] }
     });
-    assert!(gradients.norm() <= if on_cpu() { 0.0 } else { 1e-4 }, "{}", gradients.norm());
+    assert!(gradients.norm() == 0.0, "{}", gradients.norm());
 }
 
 /// A prompt that passes once for all of its responses, and activations that are recomputed, change no gradient. Sequences one by

@@ -1,5 +1,5 @@
 //! The head's passes over a chunk of logits, one cube for each row: what a row's softmax has to say of its target, and the gradient of the
-//! logits in their place.
+//! logits in their place. [`head_compared`](super::head_compared) and [`head_top_k`](super::head_top_k) have the passes that comparisons add.
 //!
 //! A row is read once: each unit keeps the sums of its part beside the largest logit it has seen, and the parts are added up at the end.
 //! Logits may have the dtype of the product that made them; sums are f32.
@@ -10,6 +10,8 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
+use super::exact::tanh;
+use super::head_top_k::{Pull, Pulls};
 use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid};
 use super::rows::{Rows, upload};
 use super::sum::{max_of_units, sum_of_units};
@@ -18,9 +20,8 @@ use super::sum::{max_of_units, sum_of_units};
 /// entropy, Σ π², and 1 where no logit is larger than the target's, else 0.
 pub const FOUND: usize = 6;
 
-/// The numbers that [`Chunk::gradients`] reads for each row, in order: m and log Σ e^(x − m), the gradient of the target's log-probability,
-/// that of the entropy, and the entropy.
-pub const GIVEN: usize = 5;
+/// The numbers that [`Chunk::gradients`] reads for each row, see [`Given`].
+pub const GIVEN: usize = 6;
 
 /// Stands for no logit at all.
 const LEAST: f32 = -1.0e30;
@@ -55,9 +56,9 @@ fn see(running: &mut Running, a: f32, b: f32, c: f32, d: f32) {
 
 /// The logit that a product stands for.
 #[cube]
-fn logit<F: Float>(x: F, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
+pub fn logit<F: Float>(x: F, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
     let x = f32::cast_from(x);
-    if capped { (x / cap).tanh() * (cap / temperature) } else { x }
+    if capped { tanh(x / cap) * (cap / temperature) } else { x }
 }
 
 #[cube(launch)]
@@ -116,7 +117,49 @@ fn row_stats<F: Float>(
     }
 }
 
-/// d = g_logp·(onehot − p) − g_H·p·(log p + H), through the soft cap where there is one.
+/// The numbers of a row from which its gradient comes: m and log Σ e^(x − m), the gradients of the target's log-probability and of the
+/// entropy, what p is multiplied with besides, and what every logit loses.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub struct Given {
+    pub max: f32,
+    pub rest: f32,
+    pub of_log_prob: f32,
+    pub of_entropy: f32,
+    pub constant: f32,
+    pub share: f32,
+}
+
+/// The numbers of the row at `place`.
+#[cube]
+pub fn given_at(given: &[f32], place: usize) -> Given {
+    let at = place * GIVEN;
+    Given {
+        max: given[at],
+        rest: given[at + 1],
+        of_log_prob: given[at + 2],
+        of_entropy: given[at + 3],
+        constant: given[at + 4],
+        share: given[at + 5],
+    }
+}
+
+/// The gradient of a logit: g_logp·onehot − p·(g_H·log p + constant) − share, where nothing is compared g_logp·(onehot − p) −
+/// g_H·p·(log p + H).
+#[cube]
+pub fn gradient(logit: f32, is_target: bool, given: Given) -> f32 {
+    let log_p = (logit - given.max) - given.rest;
+    let d = -log_p.exp() * (given.of_entropy * log_p + given.constant) - given.share;
+    if is_target { d + given.of_log_prob } else { d }
+}
+
+/// The gradient of a product, from that of its logit.
+#[cube]
+pub fn through_cap(d: f32, logit: f32, cap: f32, temperature: f32, #[comptime] capped: bool) -> f32 {
+    let tanh = logit * (temperature / cap);
+    if capped { d * ((1f32 - tanh * tanh) / temperature) } else { d }
+}
+
 #[cube(launch)]
 fn row_gradients<F: Float>(
     x: &mut [F],
@@ -138,71 +181,68 @@ fn row_gradients<F: Float>(
         terminate!();
     }
     let (start, target) = (row * stride, targets[first + row] as usize);
-    let at = (place + row) * GIVEN;
-    let (max, rest) = (given[at], given[at + 1]);
-    let (of_log_prob, of_entropy, entropy) = (given[at + 2], given[at + 3], given[at + 4]);
-    let constant = of_entropy * entropy + of_log_prob;
+    let given = given_at(given, place + row);
     let mut i = UNIT_POS as usize;
     while i < v {
         let logit = logit::<F>(x[start + i], cap, temperature, capped);
-        let z = (logit - max) - rest;
-        let mut d = -z.exp() * (of_entropy * z + constant);
-        if i == target {
-            d += of_log_prob;
-        }
-        if capped {
-            let tanh = logit * (temperature / cap);
-            d *= (1f32 - tanh * tanh) / temperature;
-        }
-        x[start + i] = F::cast_from(d);
+        let d = gradient(logit, i == target, given);
+        x[start + i] = F::cast_from(through_cap(d, logit, cap, temperature, capped));
         i += units;
     }
 }
 
-/// What the rows of all chunks have in common: their targets, and the cap and the temperature of a soft cap.
-pub struct Shape {
-    targets: CubeTensor,
-    softcap: Option<(f32, f32)>,
-}
+/// What the chunks have in common: the targets of all tokens.
+pub struct Targets(pub CubeTensor);
 
-/// The products [rows, v] of a chunk of tokens, from the token `first` on.
+/// The products [rows, v] of a chunk of tokens, from the token `first` on, with the cap and the temperature of a soft cap.
 pub struct Chunk {
-    rows: Rows,
-    first: usize,
+    pub rows: Rows,
+    pub first: usize,
+    pub softcap: Option<(f32, f32)>,
 }
 
-impl Shape {
-    /// `like`: any tensor on the device. `softcap`: the cap and the temperature.
-    pub fn new(like: &CubeTensor, targets: &[u32], softcap: Option<(f32, f32)>) -> Self {
-        Self { targets: upload(like, targets, DType::U32), softcap }
+impl Targets {
+    /// `like`: any tensor on the device.
+    pub fn new(like: &CubeTensor, targets: &[u32]) -> Self {
+        Self(upload(like, targets, DType::U32))
     }
 
-    /// Makes room for [`FOUND`] numbers of each of `tokens` tokens.
-    pub fn found(&self, tokens: usize) -> CubeTensor {
-        empty(&self.targets, [tokens * FOUND], DType::F32)
+    /// Makes room for numbers that kernels find.
+    pub fn found(&self, numbers: usize) -> CubeTensor {
+        empty(&self.0, [numbers], DType::F32)
     }
 
-    /// Uploads [`GIVEN`] numbers of each token.
+    /// Uploads ids.
+    pub fn ids(&self, ids: &[u32]) -> CubeTensor {
+        upload(&self.0, ids, DType::U32)
+    }
+
+    /// Uploads numbers.
     pub fn given(&self, numbers: &[f32]) -> CubeTensor {
-        upload(&self.targets, numbers, DType::F32)
+        upload(&self.0, numbers, DType::F32)
     }
 }
 
 impl Chunk {
     /// Returns nothing if the products do not lie on a GPU.
-    pub fn of(products: Tensor<2>, first: usize) -> Option<Self> {
-        Some(Self { rows: Rows::of(products)?, first })
+    pub fn of(products: Tensor<2>, first: usize, softcap: Option<(f32, f32)>) -> Option<Self> {
+        Some(Self { rows: Rows::of(products)?, first, softcap })
+    }
+
+    /// The cap and the temperature, which are not read where there is no soft cap.
+    pub fn cap(&self) -> (f32, f32) {
+        self.softcap.unwrap_or((1.0, 1.0))
     }
 
     /// Writes [`FOUND`] numbers of each row to `found`, those of the first row to the place of token `place`.
-    pub fn stats(&self, shape: &Shape, found: &CubeTensor, place: usize) {
-        let (x, (cap, temperature)) = (&self.rows, shape.softcap.unwrap_or((1.0, 1.0)));
+    pub fn stats(&self, targets: &Targets, found: &CubeTensor, place: usize) {
+        let (x, (cap, temperature)) = (&self.rows, self.cap());
         row_stats::launch(
             &x.tensor.client,
             grid(x.rows),
             cube_dim(),
             x.buffer(),
-            buffer(&shape.targets),
+            buffer(&targets.0),
             buffer(found),
             self.first,
             place,
@@ -211,34 +251,45 @@ impl Chunk {
             x.stride,
             cap,
             temperature,
-            shape.softcap.is_some(),
+            self.softcap.is_some(),
             UNITS,
             elem(&x.tensor),
         );
     }
 
+    /// The chunk with products that may be written to.
+    pub fn own(self) -> Self {
+        Self { rows: self.rows.own(), ..self }
+    }
+
     /// Turns the products into the gradients [rows, v] by them, in their dtype and their place. The first row's numbers are at the place of
-    /// token `place`.
-    pub fn gradients(self, shape: &Shape, given: &CubeTensor, place: usize) -> Tensor<2> {
-        let (first, x, (cap, temperature)) = (self.first, self.rows.own(), shape.softcap.unwrap_or((1.0, 1.0)));
+    /// token `place`; `pulls` are of these rows.
+    pub fn gradients(self, targets: &Targets, given: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
+        let (cap, temperature) = self.cap();
+        let chunk = self.own();
+        let pulls = Pulls::find(&chunk, targets, given, place, pulls);
+        let x = chunk.rows;
         row_gradients::launch(
             &x.tensor.client,
             grid(x.rows),
             cube_dim(),
             x.buffer(),
-            buffer(&shape.targets),
+            buffer(&targets.0),
             buffer(given),
-            first,
+            chunk.first,
             place,
             x.rows,
             x.width,
             x.stride,
             cap,
             temperature,
-            shape.softcap.is_some(),
+            chunk.softcap.is_some(),
             UNITS,
             elem(&x.tensor),
         );
+        if let Some(pulls) = pulls {
+            pulls.put(&x);
+        }
         Tensor::from_primitive::<Cube>(x.tensor)
     }
 }

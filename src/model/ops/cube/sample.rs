@@ -36,7 +36,7 @@ pub const FORBIDDEN: f32 = -1.0e30;
 pub const DRAWN: usize = 3;
 
 /// The vocabulary below which f32 counts every token.
-const MOST: usize = 1 << 24;
+pub const MOST: usize = 1 << 24;
 
 /// Cuts a number in [0, 1) into three of 12 bits, whose sum it is but for the bits after these. Their products with other short numbers
 /// are exact.

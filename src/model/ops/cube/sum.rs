@@ -44,3 +44,19 @@ pub fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: usize) -
     sync_cube();
     max
 }
+
+/// Adds up the numbers of the units before this one; `scratch` has one place per unit and may be used again at once.
+#[cube]
+pub fn sum_before(value: f32, scratch: &mut [f32]) -> f32 {
+    let unit = UNIT_POS as usize;
+    scratch[unit] = value;
+    sync_cube();
+    let mut sum = 0f32;
+    let mut i = 0usize;
+    while i < unit {
+        sum += scratch[i];
+        i += 1;
+    }
+    sync_cube();
+    sum
+}

@@ -1,12 +1,10 @@
-//! The head of ordinary tensor operations, in chunks of tokens: what GPUs run where something is compared, and f64.
+//! The head of ordinary tensor operations, in chunks of tokens, for what has no kernels: f64, and bfloat16 on the CPU.
 
 use burn::tensor::{Device, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData};
 use std::ops::Range;
 
 use super::super::flex::{tensor_from_vec, to_host};
 use super::divergence::log_softmax;
-#[cfg(feature = "gpu")]
-use super::gpu::GpuHead;
 use super::products::{products, through, wide};
 use super::tiles::cut;
 use super::top_k::{Comparison, TopK, compare};
@@ -17,12 +15,6 @@ pub(crate) const CHUNK: usize = 512;
 
 /// Computes the statistics with one transfer for all tokens: the statistics of a token are the columns of a row.
 pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {
-    #[cfg(feature = "gpu")]
-    if compared.is_none()
-        && let Some(head) = GpuHead::of(policy, targets)
-    {
-        return head.stats();
-    }
     let columns = |tokens: Range<usize>| {
         let device = policy.hidden.device();
         let (lp, t) = (log_softmax(logits(policy, &tokens)), column(&targets[tokens.clone()], &device));
@@ -76,10 +68,6 @@ pub(super) fn composed_at_once(
     dw: Option<&mut Tensor<2>>,
     mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
 ) -> Tensor<2> {
-    #[cfg(feature = "gpu")]
-    if let Some(head) = GpuHead::of(policy, targets) {
-        return head.at_once(dw, loss);
-    }
     let stats = composed_stats(policy, targets, None);
     let grads = loss(0..targets.len(), &stats.tokens);
     composed_backward(policy, targets, &stats, &grads, None, dw)
@@ -104,12 +92,6 @@ pub(super) fn composed_backward(
     compared: Option<Compared>,
     mut dw: Option<&mut Tensor<2>>,
 ) -> Tensor<2> {
-    #[cfg(feature = "gpu")]
-    if compared.is_none()
-        && let Some(head) = GpuHead::of(policy, targets).filter(|_| stats.log_sums.len() == targets.len())
-    {
-        return head.backward(stats, g, dw);
-    }
     let (device, narrow) = (policy.hidden.device(), policy.hidden.dtype());
     let mut dh = Vec::with_capacity(targets.len().div_ceil(CHUNK));
     for tokens in cut(targets.len(), CHUNK) {

@@ -1,4 +1,4 @@
-//! The head on a GPU where nothing is compared: in chunks of tokens, one kernel reads the logits and one turns them into their gradients.
+//! The head on a GPU, in chunks of tokens: kernels read the logits, and turn them into their gradients in place.
 
 use std::ops::Range;
 
@@ -6,81 +6,196 @@ use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::super::cube::head::{Chunk, FOUND, Shape};
+use super::super::cube::head::{Chunk, FOUND, Targets};
+use super::super::cube::head_compared::{APART, Kind};
+use super::super::cube::sample::MOST;
 use super::super::flex::to_host;
 use super::super::simd::LogSum;
+use super::divergence::Divergence;
+use super::gpu_given::{given, given_other, pulls};
 use super::products::{products, through};
 use super::tiles::cut;
-use super::types::{Head, HeadStats, TokenGrads, TokenStats};
+use super::top_k::{Comparison, TopK, compare};
+use super::types::{Compared, Head, HeadStats, TokenGrads, TokenStats};
 
-/// Tokens per chunk. Each adds to the gradient of the whole matrix, so few are better; these logits are still less than half of what the
+/// Tokens per chunk. Each adds to the gradient of the whole matrix, so few are better; two models' logits are still less than what the
 /// composed body holds.
 const CHUNK: usize = 1024;
 
-/// A head whose hidden states and matrix lie on a GPU, in a dtype whose sums f32 can hold.
+/// A head whose hidden states and matrix lie on a GPU, in a dtype whose sums f32 can hold, and what it is compared with.
 pub(super) struct GpuHead<'a> {
     policy: Head<'a>,
-    targets: &'a [u32],
-    shape: Shape,
+    tokens: usize,
+    targets: Targets,
+    compared: Option<Compared<'a>>,
 }
 
 impl<'a> GpuHead<'a> {
-    pub fn of(policy: Head<'a>, targets: &'a [u32]) -> Option<Self> {
-        let hidden = policy.hidden.clone().try_into_primitive::<Cube>().ok()?;
-        if targets.is_empty() || hidden.dtype() == DType::F64 {
-            return None;
-        }
-        let softcap = policy.softcap.map(|softcap| (softcap.cap, softcap.temperature));
-        Some(Self { policy, targets, shape: Shape::new(&hidden, targets, softcap) })
+    pub fn of(policy: Head<'a>, targets: &[u32], compared: Option<Compared<'a>>) -> Option<Self> {
+        let hidden = on_gpu(policy)?;
+        let fits = match compared {
+            None | Some(Compared::Uniform) => true,
+            Some(Compared::Head(other, _)) => on_gpu(other).is_some(),
+            Some(Compared::TopK { .. }) => policy.w.dims()[0] < MOST,
+        };
+        let tokens = targets.len();
+        (fits && tokens > 0).then(|| Self { policy, tokens, targets: Targets::new(&hidden, targets), compared })
     }
 
-    /// Computes the statistics with one transfer for all tokens.
+    /// Computes the statistics with one transfer for all tokens: those of the policy, those of a second model, and what comparing adds.
     pub fn stats(&self) -> HeadStats {
-        let found = self.shape.found(self.targets.len());
-        for tokens in self.chunks() {
-            self.chunk(&tokens).stats(&self.shape, &found, tokens.start);
+        let n = self.tokens;
+        let more = match self.compared {
+            None => 0,
+            Some(Compared::Uniform) => 1,
+            Some(Compared::Head(..)) => FOUND + APART,
+            Some(Compared::TopK { teacher, .. }) => teacher.k + 1,
+        };
+        let found = self.targets.found(n * (FOUND + more));
+        let ids = match self.compared {
+            Some(Compared::TopK { teacher, .. }) => Some((self.targets.ids(&teacher.ids), teacher.k)),
+            _ => None,
+        };
+        for tokens in cut(n, CHUNK) {
+            let (chunk, first) = (self.chunk(&tokens), tokens.start);
+            chunk.stats(&self.targets, &found, first);
+            if let Some((ids, k)) = &ids {
+                chunk.at_ids(ids, *k, &found, n * FOUND + first * (k + 1));
+            }
+            match self.compared {
+                Some(Compared::Uniform) => chunk.depth(&found, first, n * FOUND + first),
+                Some(Compared::Head(head, divergence)) => {
+                    let other = chunk_of(head, &tokens);
+                    other.stats(&self.targets, &found, n + first);
+                    chunk.divergence(&other, kind(divergence), &found, [first, n + first, 2 * n * FOUND + first * APART]);
+                }
+                _ => {}
+            }
         }
-        read(found)
+        let found = to_host(Tensor::<1>::from_primitive::<Cube>(found));
+        let (own, more) = found.split_at(n * FOUND);
+        let mut stats = read(own);
+        self.compare(&mut stats, more);
+        stats
     }
 
+    /// Adds what comparing has found.
+    fn compare(&self, stats: &mut HeadStats, found: &[f32]) {
+        match self.compared {
+            None => {}
+            Some(Compared::Uniform) => {
+                stats.tokens.full_kl = found.iter().zip(&stats.log_sums).map(|(depth, sum)| depth + sum.rest).collect();
+            }
+            Some(Compared::Head(_, divergence)) => {
+                let (other, apart) = found.split_at(self.tokens * FOUND);
+                let other = read(other);
+                let column = |i: usize| apart.iter().skip(i).step_by(APART).copied();
+                stats.part = column(if matches!(divergence, Divergence::Jsd { .. }) { 1 } else { 0 }).collect();
+                let of_teacher = |entropy: f32| if divergence == Divergence::CrossEntropy { entropy } else { 0.0 };
+                stats.tokens.full_kl = column(0).zip(other.tokens.entropy).map(|(d, entropy)| d + of_teacher(entropy)).collect();
+                stats.reference = other.log_sums;
+            }
+            Some(Compared::TopK { teacher, least }) => {
+                let rows = found.chunks_exact(teacher.k + 1).zip(&stats.log_sums);
+                let log_probs: Vec<f32> = rows.flat_map(|(row, sum)| row.iter().map(|&x| sum.log_p(x))).collect();
+                let rows = || log_probs.chunks_exact(teacher.k + 1);
+                let student: Vec<f32> = rows().flat_map(|row| &row[..teacher.k]).copied().collect();
+                let thresholds: Vec<f32> = rows().map(|row| row[teacher.k]).collect();
+                let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, least);
+                (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
+            }
+        }
+    }
+
+    /// `stats`: those that [`Self::stats`] returned for the same tokens.
     pub fn backward(&self, stats: &HeadStats, g: &TokenGrads, mut dw: Option<&mut Tensor<2>>) -> Tensor<2> {
-        let given = self.shape.given(&given(stats, g));
+        let numbers = self.targets.given(&given(stats, g, self.compared, self.policy.w.dims()[0]));
+        let of_other = match self.compared {
+            Some(Compared::Head(..)) => Some(self.targets.given(&given_other(stats, g))),
+            _ => None,
+        };
         let through = |tokens: Range<usize>| {
-            let d = self.chunk(&tokens).gradients(&self.shape, &given, tokens.start);
+            let (chunk, first) = (self.chunk(&tokens), tokens.start);
+            let d = match (self.compared, &of_other) {
+                (Some(Compared::Head(head, divergence)), Some(other)) => {
+                    let given = [&numbers, other];
+                    chunk.compared_gradients(&chunk_of(head, &tokens), kind(divergence), &self.targets, given, first)
+                }
+                (Some(Compared::TopK { teacher, .. }), _) => {
+                    chunk.gradients(&self.targets, &numbers, first, &pulls(teacher, &tokens, stats, g))
+                }
+                _ => chunk.gradients(&self.targets, &numbers, first, &[]),
+            };
             through(self.policy, &tokens, d, dw.as_deref_mut())
         };
-        Tensor::cat(self.chunks().map(through).collect(), 0)
+        Tensor::cat(cut(self.tokens, CHUNK).map(through).collect(), 0)
     }
 
-    /// Computes the logits of each chunk once, with a transfer for each.
+    /// Computes the logits of each chunk once, with a transfer for each; nothing is compared.
     pub fn at_once(
         &self,
         mut dw: Option<&mut Tensor<2>>,
         mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
     ) -> Tensor<2> {
         let through = |tokens: Range<usize>| {
-            let (chunk, found) = (self.chunk(&tokens), self.shape.found(tokens.len()));
-            chunk.stats(&self.shape, &found, 0);
-            let stats = read(found);
+            let (chunk, found) = (self.chunk(&tokens), self.targets.found(tokens.len() * FOUND));
+            chunk.stats(&self.targets, &found, 0);
+            let stats = read(&to_host(Tensor::<1>::from_primitive::<Cube>(found)));
             let grads = loss(tokens.clone(), &stats.tokens);
-            let d = chunk.gradients(&self.shape, &self.shape.given(&given(&stats, &grads)), 0);
-            through(self.policy, &tokens, d, dw.as_deref_mut())
+            let given = self.targets.given(&given(&stats, &grads, None, self.policy.w.dims()[0]));
+            through(self.policy, &tokens, chunk.gradients(&self.targets, &given, 0, &[]), dw.as_deref_mut())
         };
-        Tensor::cat(self.chunks().map(through).collect(), 0)
-    }
-
-    fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        cut(self.targets.len(), CHUNK)
+        Tensor::cat(cut(self.tokens, CHUNK).map(through).collect(), 0)
     }
 
     fn chunk(&self, tokens: &Range<usize>) -> Chunk {
-        Chunk::of(products(self.policy, tokens), tokens.start).expect("products lie where their factors do")
+        chunk_of(self.policy, tokens)
     }
 }
 
-/// The statistics of the tokens whose numbers these are.
-fn read(found: CubeTensor) -> HeadStats {
+/// The k most likely tokens of each token's distribution, with one transfer; nothing if the head is not one of a GPU.
+pub(super) fn gpu_top_k(head: Head, k: usize) -> Option<TopK> {
+    let (n, mut top) = (head.hidden.dims()[0], TopK { k, ..TopK::default() });
+    let head = GpuHead::of(head, &vec![0; n], None).filter(|head| head.policy.w.dims()[0] < MOST)?;
+    let found = head.targets.found(n * (FOUND + 2 * k));
+    for tokens in cut(n, CHUNK) {
+        let chunk = head.chunk(&tokens);
+        chunk.stats(&head.targets, &found, tokens.start);
+        chunk.largest(k, &found, n * FOUND + tokens.start * 2 * k);
+    }
     let found = to_host(Tensor::<1>::from_primitive::<Cube>(found));
+    let (own, entries) = found.split_at(n * FOUND);
+    for (sum, row) in read(own).log_sums.iter().zip(entries.chunks_exact(2 * k)) {
+        let mut row: Vec<(f32, u32)> = row.chunks_exact(2).map(|entry| (entry[1], entry[0] as u32)).collect();
+        row.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        top.ids.extend(row.iter().map(|(_, id)| id));
+        top.log_probs.extend(row.iter().map(|&(logit, _)| sum.log_p(logit)));
+    }
+    Some(top)
+}
+
+/// The hidden states of a head that kernels can take.
+fn on_gpu(head: Head) -> Option<CubeTensor> {
+    head.hidden.clone().try_into_primitive::<Cube>().ok().filter(|hidden| hidden.dtype() != DType::F64)
+}
+
+/// The products of these tokens.
+fn chunk_of(head: Head, tokens: &Range<usize>) -> Chunk {
+    let softcap = head.softcap.map(|softcap| (softcap.cap, softcap.temperature));
+    Chunk::of(products(head, tokens), tokens.start, softcap).expect("products lie where their factors do")
+}
+
+/// What kernels compute of a divergence: the cross-entropy is the forward divergence, but for the entropy of the second model.
+fn kind(divergence: Divergence) -> (Kind, f32) {
+    match divergence {
+        Divergence::ReverseKl => (Kind::Reverse, 0.0),
+        Divergence::ForwardKl | Divergence::CrossEntropy => (Kind::Forward, 0.0),
+        Divergence::Jsd { beta } => (Kind::JensenShannon, beta),
+    }
+}
+
+/// The statistics of the tokens whose numbers these are, [`FOUND`] for each.
+fn read(found: &[f32]) -> HeadStats {
     let column = |i: usize| -> Vec<f32> { found.iter().skip(i).step_by(FOUND).copied().collect() };
     let tokens = TokenStats {
         log_prob: column(2),
@@ -91,10 +206,4 @@ fn read(found: CubeTensor) -> HeadStats {
     };
     let log_sums = found.chunks_exact(FOUND).map(|row| LogSum { max: row[0], rest: row[1] }).collect();
     HeadStats { tokens, log_sums, ..HeadStats::default() }
-}
-
-/// The numbers of each token from which its gradients come.
-fn given(stats: &HeadStats, g: &TokenGrads) -> Vec<f32> {
-    let of_tokens = stats.log_sums.iter().zip(&stats.tokens.entropy).zip(g.log_prob.iter().zip(&g.entropy));
-    of_tokens.flat_map(|((log_sum, &entropy), (&gl, &ge))| [log_sum.max, log_sum.rest, gl, ge, entropy]).collect()
 }

@@ -7,8 +7,9 @@
 //! where D is a [`Divergence`] from the distribution q of a second model, whose logits are made in the same tiles
 //! ([`Compared::Head`]), or from the k most likely tokens of a teacher, which were made before ([`Compared::TopK`]).
 //!
-//! `types` has what goes in and out, `calls` the functions, `flex` and `composed` their two bodies, `gpu` the second where kernels of ours
-//! can take its place, `at_once` a body for losses that need no token but their own, `divergence` the formulas and `top_k` the sparse teacher.
+//! `types` has what goes in and out, `calls` the functions, `flex` their body for the CPU and `gpu` that for GPUs, `composed` one of burn's
+//! operations for what neither takes (f64, and bfloat16 on the CPU), `at_once` a body for losses that need no token but their own,
+//! `divergence` the formulas and `top_k` the sparse teacher.
 
 mod at_once;
 mod calls;
@@ -17,6 +18,8 @@ mod divergence;
 mod flex;
 #[cfg(feature = "gpu")]
 mod gpu;
+#[cfg(feature = "gpu")]
+mod gpu_given;
 mod products;
 mod softmax;
 mod tiles;
