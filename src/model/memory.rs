@@ -183,13 +183,13 @@ impl DecoderConfig {
         }
         let (rows, columns) = head::tile(widest.predicted, self.vocab_size);
         let (rows, columns) = (rows as Numbers, columns as Numbers);
-        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::CHUNK) as Numbers * self.vocabulary())
+        copies.map_or(rows * columns, |copies| copies * widest.predicted.min(head::GPU_CHUNK) as Numbers * self.vocabulary())
     }
 
-    /// Logits of one tile, or of one chunk of tokens. The composed head has their logarithms, the probabilities and their
-    /// products beside them.
+    /// Logits of one tile, or on a GPU of one chunk of tokens, which become their gradients in place, and of the chunk before, whose memory
+    /// may not have been given back.
     pub fn vocabulary_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
-        self.logits(widest, if on_cpu { None } else { Some(5) })
+        self.logits(widest, if on_cpu { None } else { Some(2) })
     }
 
     /// Logits that the CPU keeps for a loss that reads each token by itself.
@@ -198,9 +198,9 @@ impl DecoderConfig {
     }
 
     /// The numbers that the divergence from a reference of this shape adds to the head: the rows that predict a token, and one
-    /// tile of logits. The composed head holds their logarithms, the ratios and their products instead of the tile.
+    /// tile of logits, or on a GPU as many logits as the policy has.
     pub fn reference_chunk(&self, widest: Widest, on_cpu: bool) -> Numbers {
-        self.logits(widest, if on_cpu { None } else { Some(3) }) + widest.predicted() * self.hidden()
+        self.logits(widest, if on_cpu { None } else { Some(2) }) + widest.predicted() * self.hidden()
     }
 
     /// Attention scores of a range of queries, which only the composed operation holds: scores, their exponentials, and both gradients.

@@ -8,7 +8,7 @@ use crate::model::config::HeadKind;
 use crate::model::lora::peft::PeftAdapter;
 use crate::model::memory::{Numbers, Widest};
 use crate::model::ops::attention::QUERIES;
-use crate::model::ops::head::CHUNK;
+use crate::model::ops::head::GPU_CHUNK;
 use crate::optim::{Optimizer, Parameter};
 
 /// Bytes of an f32: of parameters, gradients, logits, scores and what layers keep.
@@ -123,7 +123,7 @@ impl Costs {
     /// Chunks of tokens that the head reads one after another.
     fn chunks(tokens: Tokens) -> f64 {
         let of_each = tokens.predicted / tokens.micro_batches.max(1.0);
-        tokens.micro_batches * (of_each / CHUNK as f64).ceil()
+        tokens.micro_batches * (of_each / GPU_CHUNK as f64).ceil()
     }
 
     /// The head's forward pass, in which its matrix is cast so many times.

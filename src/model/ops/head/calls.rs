@@ -123,7 +123,7 @@ fn check(policy: Head, targets: &[u32], compared: Option<Compared>) {
 mod tests {
     use burn::tensor::Device;
 
-    use super::super::{CHUNK, Divergence, Softcap, TokenStats};
+    use super::super::{Divergence, GPU_CHUNK, Softcap, TokenStats};
     use super::*;
     use crate::model::interfaces::any_gpu;
     use crate::model::ops::{tensor_from_vec, to_host};
@@ -142,7 +142,7 @@ mod tests {
         a.iter().zip(b).map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f32::max)
     }
 
-    const SIZES: [(usize, usize); 5] = [(1, 1), (1, 255), (37, 257), (37, 5003), (2 * CHUNK + 3, 19)];
+    const SIZES: [(usize, usize); 5] = [(1, 1), (1, 255), (37, 257), (37, 5003), (2 * GPU_CHUNK + 3, 19)];
 
     const SOFTCAPS: [Option<Softcap>; 2] = [None, Some(Softcap { cap: 5.0, temperature: 0.7 })];
 

@@ -11,7 +11,7 @@ use super::top_k::{Comparison, TopK, compare};
 use super::types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};
 
 /// Tokens per chunk of the composed body: 100 MB of logits at a vocabulary of 50,000.
-pub(crate) const CHUNK: usize = 512;
+const CHUNK: usize = 512;
 
 /// Computes the statistics with one transfer for all tokens: the statistics of a token are the columns of a row.
 pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Compared>) -> HeadStats {

@@ -13,14 +13,10 @@ use super::super::flex::to_host;
 use super::super::simd::LogSum;
 use super::divergence::Divergence;
 use super::gpu_given::{given, given_other, pulls};
-use super::products::{products, through};
+use super::products::{GPU_CHUNK, products, through};
 use super::tiles::cut;
 use super::top_k::{Comparison, TopK, compare};
 use super::types::{Compared, Head, HeadStats, TokenGrads, TokenStats};
-
-/// Tokens per chunk. Each adds to the gradient of the whole matrix, so few are better; two models' logits are still less than what the
-/// composed body holds.
-const CHUNK: usize = 1024;
 
 /// A head whose hidden states and matrix lie on a GPU, in a dtype whose sums f32 can hold, and what it is compared with.
 pub(super) struct GpuHead<'a> {
@@ -56,7 +52,7 @@ impl<'a> GpuHead<'a> {
             Some(Compared::TopK { teacher, .. }) => Some((self.targets.ids(&teacher.ids), teacher.k)),
             _ => None,
         };
-        for tokens in cut(n, CHUNK) {
+        for tokens in cut(n, GPU_CHUNK) {
             let (chunk, first) = (self.chunk(&tokens), tokens.start);
             chunk.stats(&self.targets, &found, first);
             if let Some((ids, k)) = &ids {
@@ -128,7 +124,7 @@ impl<'a> GpuHead<'a> {
             };
             through(self.policy, &tokens, d, dw.as_deref_mut())
         };
-        Tensor::cat(cut(self.tokens, CHUNK).map(through).collect(), 0)
+        Tensor::cat(cut(self.tokens, GPU_CHUNK).map(through).collect(), 0)
     }
 
     /// Computes the logits of each chunk once, with a transfer for each; nothing is compared.
@@ -145,7 +141,7 @@ impl<'a> GpuHead<'a> {
             let given = self.targets.given(&given(&stats, &grads, None, self.policy.w.dims()[0]));
             through(self.policy, &tokens, chunk.gradients(&self.targets, &given, 0, &[]), dw.as_deref_mut())
         };
-        Tensor::cat(cut(self.tokens, CHUNK).map(through).collect(), 0)
+        Tensor::cat(cut(self.tokens, GPU_CHUNK).map(through).collect(), 0)
     }
 
     fn chunk(&self, tokens: &Range<usize>) -> Chunk {
@@ -158,7 +154,7 @@ pub(super) fn gpu_top_k(head: Head, k: usize) -> Option<TopK> {
     let (n, mut top) = (head.hidden.dims()[0], TopK { k, ..TopK::default() });
     let head = GpuHead::of(head, &vec![0; n], None).filter(|head| head.policy.w.dims()[0] < MOST)?;
     let found = head.targets.found(n * (FOUND + 2 * k));
-    for tokens in cut(n, CHUNK) {
+    for tokens in cut(n, GPU_CHUNK) {
         let chunk = head.chunk(&tokens);
         chunk.stats(&head.targets, &found, tokens.start);
         chunk.largest(k, &found, n * FOUND + tokens.start * 2 * k);

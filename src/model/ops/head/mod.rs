@@ -28,8 +28,8 @@ mod types;
 
 pub(crate) use at_once::kept;
 pub use calls::{head_at_once, head_backward, head_stats, head_top_k};
-pub(crate) use composed::CHUNK;
 pub use divergence::Divergence;
+pub(crate) use products::GPU_CHUNK;
 pub(crate) use tiles::tile;
 pub use top_k::{TopK, TopKStats};
 pub use types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};

@@ -7,6 +7,10 @@ use burn::tensor::{DType, FloatDType, Tensor};
 use super::super::flex::cast;
 use super::types::Head;
 
+/// Tokens per chunk on a GPU: 600 MB of logits at a vocabulary of 150,000. Each chunk adds to the gradient of the whole matrix, so few are
+/// better.
+pub(crate) const GPU_CHUNK: usize = 1024;
+
 /// Takes the gradient [tokens, v] of h·wᵀ through the product: adds that of the matrix to `dw`, and returns that of the hidden states.
 pub(super) fn through(policy: Head, tokens: &Range<usize>, d: Tensor<2>, dw: Option<&mut Tensor<2>>) -> Tensor<2> {
     if let Some(dw) = dw {
