@@ -12,7 +12,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::exact::tanh;
 use super::head_top_k::{Pull, Pulls};
-use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid};
+use super::launch::{buffer, cube_of, elem, empty, grid, units_of};
 use super::rows::{Rows, upload};
 use super::sum::{max_of_units, sum_of_units};
 
@@ -240,7 +240,7 @@ impl Chunk {
         row_stats::launch(
             &x.tensor.client,
             grid(x.rows),
-            cube_dim(),
+            cube_of(units_of(x.width)),
             x.buffer(),
             buffer(&targets.0),
             buffer(found),
@@ -252,7 +252,7 @@ impl Chunk {
             cap,
             temperature,
             self.softcap.is_some(),
-            UNITS,
+            units_of(x.width),
             elem(&x.tensor),
         );
     }
@@ -272,7 +272,7 @@ impl Chunk {
         row_gradients::launch(
             &x.tensor.client,
             grid(x.rows),
-            cube_dim(),
+            cube_of(units_of(x.width)),
             x.buffer(),
             buffer(&targets.0),
             buffer(given),
@@ -284,7 +284,7 @@ impl Chunk {
             cap,
             temperature,
             chunk.softcap.is_some(),
-            UNITS,
+            units_of(x.width),
             elem(&x.tensor),
         );
         if let Some(pulls) = pulls {

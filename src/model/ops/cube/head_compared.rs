@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::exact::{exp, exp_m1, ln_1p};
 use super::head::{Chunk, FOUND, Targets, given_at, logit, through_cap};
-use super::launch::{UNITS, buffer, cube_dim, elem, grid};
+use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::sum_of_units;
 
 /// The numbers that [`Chunk::divergence`] finds for each row, in order: the divergence D, and for Jensen-Shannon KL(p ‖ m).
@@ -231,7 +231,7 @@ impl Chunk {
         row_divergence::launch(
             &x.tensor.client,
             grid(x.rows),
-            cube_dim(),
+            cube_of(units_of(x.width)),
             x.buffer(),
             y.buffer(),
             buffer(found),
@@ -250,7 +250,7 @@ impl Chunk {
             self.softcap.is_some(),
             other.softcap.is_some(),
             kind,
-            UNITS,
+            units_of(x.width),
             [elem(&x.tensor), elem(&y.tensor)],
         );
     }
@@ -270,7 +270,7 @@ impl Chunk {
         row_compared_gradients::launch(
             &x.tensor.client,
             grid(x.rows),
-            cube_dim(),
+            cube_of(units_of(x.width)),
             x.buffer(),
             y.buffer(),
             buffer(&targets.0),
@@ -290,7 +290,7 @@ impl Chunk {
             chunk.softcap.is_some(),
             other.softcap.is_some(),
             kind,
-            UNITS,
+            units_of(x.width),
             [elem(&x.tensor), elem(&y.tensor)],
         );
         Tensor::from_primitive::<Cube>(x.tensor)
@@ -303,7 +303,7 @@ impl Chunk {
         row_depth::launch(
             &x.tensor.client,
             grid(x.rows),
-            cube_dim(),
+            cube_of(units_of(x.width)),
             x.buffer(),
             buffer(found),
             place,
@@ -314,7 +314,7 @@ impl Chunk {
             cap,
             temperature,
             self.softcap.is_some(),
-            UNITS,
+            units_of(x.width),
             elem(&x.tensor),
         );
     }

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::choose::{Row, Weight, above, find, key, largest, logit as product_of, search};
 use super::head::{Chunk, Targets, given_at, gradient, logit, through_cap};
-use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid, grid_of_units};
+use super::launch::{buffer, cube_dim, cube_of, elem, empty, grid, grid_of_units, units_of};
 use super::rows::{Rows, upload};
 use super::split::Split;
 use super::sum::sum_before;
@@ -212,7 +212,7 @@ impl Chunk {
         row_largest::launch(
             &x.tensor.client,
             grid(x.rows),
-            cube_dim(),
+            cube_of(units_of(x.width)),
             x.buffer(),
             buffer(found),
             to,
@@ -225,7 +225,7 @@ impl Chunk {
             // As a number of which compilers know nothing.
             0,
             self.softcap.is_some(),
-            UNITS,
+            units_of(x.width),
             elem(&x.tensor),
         );
     }
@@ -237,7 +237,7 @@ impl Chunk {
         row_at_ids::launch(
             &x.tensor.client,
             grid(x.rows),
-            cube_dim(),
+            cube_of(units_of(x.width)),
             x.buffer(),
             buffer(ids),
             buffer(found),
@@ -251,7 +251,7 @@ impl Chunk {
             temperature,
             0,
             self.softcap.is_some(),
-            UNITS,
+            units_of(x.width),
             elem(&x.tensor),
         );
     }

@@ -79,7 +79,18 @@ pub fn grid_of_units(count: usize) -> CubeCount {
     grid(count.div_ceil(UNITS))
 }
 
+/// Returns the units of a cube that goes along a row of so many numbers: a short row has no work for [`UNITS`], which would wait for each
+/// other for nothing.
+pub fn units_of(length: usize) -> usize {
+    length.next_power_of_two().clamp(32, UNITS)
+}
+
+/// Returns a cube of so many units.
+pub fn cube_of(units: usize) -> CubeDim {
+    CubeDim::new_1d(units as u32)
+}
+
 /// Returns a cube of [`UNITS`].
 pub fn cube_dim() -> CubeDim {
-    CubeDim::new_1d(UNITS as u32)
+    cube_of(UNITS)
 }

@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::columns::{PART_ROWS, sum_of_rows};
-use super::launch::{UNITS, buffer, cube_dim, dense, elem, empty, empty_like, grid, grid_of_units};
+use super::launch::{buffer, cube_dim, cube_of, dense, elem, empty, empty_like, grid, grid_of_units, units_of};
 use super::rows::Rows;
 use super::sum::sum_of_units;
 use crate::model::ops::norm::NormKernels;
@@ -212,7 +212,7 @@ pub fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offse
     forward::launch(
         &x.client,
         grid(rows),
-        cube_dim(),
+        cube_of(units_of(d)),
         buffer(&x),
         buffer(&w),
         bias,
@@ -222,7 +222,7 @@ pub fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offse
         eps as f32,
         offset as f32,
         b.is_some(),
-        UNITS,
+        units_of(d),
         dtypes,
     );
     y
@@ -244,7 +244,7 @@ pub fn norm_of_sum(
     forward_of_sum::launch(
         &x.client,
         grid(rows),
-        cube_dim(),
+        cube_of(units_of(d)),
         buffer(&x),
         other.buffer(),
         buffer(&w),
@@ -257,7 +257,7 @@ pub fn norm_of_sum(
         eps as f32,
         offset as f32,
         b.is_some(),
-        UNITS,
+        units_of(d),
         dtypes,
     );
     [total, y]
@@ -272,7 +272,7 @@ fn gradients(x: CubeTensor, w: CubeTensor, dy: CubeTensor, eps: f64, centred: bo
     backward::launch(
         &x.client,
         grid(rows),
-        cube_dim(),
+        cube_of(units_of(d)),
         buffer(&x),
         buffer(&w),
         buffer(&dy),
@@ -282,7 +282,7 @@ fn gradients(x: CubeTensor, w: CubeTensor, dy: CubeTensor, eps: f64, centred: bo
         d,
         eps as f32,
         centred,
-        UNITS,
+        units_of(d),
         dtypes,
     );
     let count = rows.div_ceil(PART_ROWS);

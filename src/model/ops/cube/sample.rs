@@ -12,7 +12,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::super::flex::to_host;
 use super::choose::{LEAST, Row, Weight, above, find, key, largest, likely, logit, lowest, search, weigh};
-use super::launch::{buffer, elem, empty, grid};
+use super::launch::{buffer, cube_of, elem, empty, grid};
 use super::rows::{Rows, upload};
 use super::split::{Split, product};
 use super::sum::max_of_units;
@@ -258,13 +258,14 @@ fn rows_of(logits: Tensor<2>) -> Option<Rows> {
 
 fn launch(x: &Rows, settings: &CubeTensor, changes: Option<&CubeTensor>, drawn: &CubeTensor) {
     let client = &x.tensor.client;
-    // A row is long and rows are few: as many units for each as the device has, and scratch of theirs in shared memory.
-    let units = (client.properties().hardware.max_units_per_cube as usize).clamp(1, 1024);
-    let units = 1 << units.ilog2();
+    // A row is long and rows are few: as many units for each as the device has and the row has work for, and scratch of theirs in shared
+    // memory.
+    let most = (client.properties().hardware.max_units_per_cube as usize).clamp(1, 1024);
+    let units = x.width.next_power_of_two().clamp(32, 1024).min(1 << most.ilog2());
     draw_rows::launch(
         client,
         grid(x.rows),
-        CubeDim::new_1d(units as u32),
+        cube_of(units),
         x.buffer(),
         buffer(settings),
         // A kernel wants a buffer for each argument.
