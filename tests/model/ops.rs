@@ -149,9 +149,10 @@ fn attention() {
             Scoring { softcap: Some(3.0), ..plain },
             Scoring { scale: 0.5, softcap: Some(20.0), window: Some(69) },
         ] {
-            same_attention(layout, [heads, kv_heads], scoring);
+            same_attention(layout, [heads, kv_heads, 8], scoring);
         }
     }
+    same_attention(trees, [6, 2, 5], plain);
 }
 
 /// Sequences of which GPUs, and tensors of f64, take one range of queries after another. The ranges of 512 queries end where a key less
@@ -167,24 +168,25 @@ fn attention_of_long_sequences() {
         plain,
     ];
     for scoring in cases(scorings, 2) {
-        same_attention(&[(37, &[]), (545, &[40, 600]), (1030, &[])], [4, 2], scoring);
+        same_attention(&[(37, &[]), (545, &[40, 600]), (1030, &[])], [4, 2, 8], scoring);
     }
 }
 
-/// Compares attention over a layout with the plain one; heads have 8 numbers.
-fn same_attention(layout: &[(usize, &[usize])], [heads, kv_heads]: [usize; 2], scoring: Scoring) {
+/// Compares attention over a layout with the plain one, of heads with `d` numbers. Rows lie apart, as those of products do on
+/// CUDA: by 64 numbers, of which `wgpu` makes no copy.
+fn same_attention(layout: &[(usize, &[usize])], [heads, kv_heads, d]: [usize; 3], scoring: Scoring) {
     let (dev, mut packed) = (device(), Packed::default());
     for (stem, branches) in layout {
         packed.push(*stem, branches);
     }
     let (n, packed) = (packed.rows(), std::sync::Arc::new(packed));
     let heads_of = |x: Tensor<2>| -> Tensor<3> {
-        let heads = x.dims()[1] / 8;
-        x.reshape([n, heads, 8])
+        let heads = (x.dims()[1] - 64) / d;
+        x.narrow(1, 0, heads * d).reshape([n, heads, d])
     };
-    let x = [rnd([n, heads * 8], &dev), rnd([n, kv_heads * 8], &dev), rnd([n, kv_heads * 8], &dev)];
+    let x = [heads, kv_heads, kv_heads].map(|heads| rnd([n, heads * d + 64], &dev));
     same(
-        &format!("attention {layout:?} {heads}/{kv_heads} {scoring:?}"),
+        &format!("attention {layout:?} {heads}/{kv_heads} {d} {scoring:?}"),
         x,
         |x| {
             let [q, k, v] = x.map(heads_of);

@@ -9,10 +9,10 @@ pub const DECODE_LAYER: f64 = 12.0;
 /// the logits.
 pub const DECODE_REST: f64 = 6.0;
 /// Launches of a layer in a forward pass.
-pub const FORWARD_LAYER: f64 = 24.0;
-/// Launches of a layer in the backward pass of a micro-batch: with the forward pass, 108. Between the two they are divided as if the
+pub const FORWARD_LAYER: f64 = 19.0;
+/// Launches of a layer in the backward pass of a micro-batch: with the forward pass, 73. Between the two they are divided as if the
 /// forward pass kept nothing.
-pub const BACKWARD_LAYER: f64 = 84.0;
+pub const BACKWARD_LAYER: f64 = 54.0;
 /// Launches of a forward pass beside layers and head.
 pub const FORWARD_REST: f64 = 4.0;
 /// Launches of a backward pass beside layers and head: with the forward pass and the head, 27.

@@ -1,10 +1,10 @@
 //! The padded layout of attention's operands: segments side by side, their queries cut into ranges that are worked on one after another.
 //! Everything is gathered into it and gathered back by indices; gradients too are gathers and sums, never scattered additions, so that
-//! their order is fixed.
+//! their order is fixed. The kernels for GPUs are in `cube/blocks.rs`.
 
 use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use burn::backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::*};
 use burn::tensor::{DType, Shape, Slice, TensorData};
@@ -22,12 +22,13 @@ pub struct Blocks<B: Backend> {
     pub keys: usize,
     /// The padded queries of the longest segment, cut; at least one range.
     pub ranges: Vec<Queries<B>>,
-    /// The row of each padded key; row 0 for padding.
-    key_rows: IntTensor<B>,
-    /// The padded place of each row among the queries of all ranges, and among the keys of its own segment.
-    query_places: IntTensor<B>,
-    key_places: IntTensor<B>,
-    stems: Option<Stems<B>>,
+    /// The row of each padded key [segments · keys]; row 0 for padding.
+    pub key_rows: IntTensor<B>,
+    /// The padded place of each row among the queries of all ranges. Kernels for GPUs do not read it, so it is uploaded when it is.
+    query_places: (Vec<i64>, OnceLock<IntTensor<B>>),
+    /// The padded place of each row among the keys of its own segment.
+    pub key_places: IntTensor<B>,
+    pub stems: Option<Stems<B>>,
 }
 
 /// A range of the padded queries of each segment that reaches into it. Where there are several ranges, the segments are in order of
@@ -37,7 +38,7 @@ pub struct Queries<B: Backend> {
     /// Counted from the first query of each segment.
     pub range: Range<usize>,
     /// The row of each query [segments · queries]; row 0 for padding.
-    rows: IntTensor<B>,
+    pub rows: IntTensor<B>,
     /// The position of each query in its sequence [segments · queries]; −1 for padding, which sees nothing.
     pub positions: IntTensor<B>,
     /// From the smallest position to the largest.
@@ -47,13 +48,13 @@ pub struct Queries<B: Backend> {
 }
 
 /// The rows that several segments share.
-struct Stems<B: Backend> {
+pub struct Stems<B: Backend> {
     /// The padded places of each shared row beside its own, [shared · most]; one past the last place where a row has fewer.
-    places: IntTensor<B>,
-    most: usize,
+    pub places: IntTensor<B>,
+    pub most: usize,
     shared: usize,
     /// For each row, its number among the shared rows plus 1; 0 for rows of a single segment.
-    of_row: IntTensor<B>,
+    pub of_row: IntTensor<B>,
 }
 
 pub fn int<B: Backend>(values: impl IntoIterator<Item = i64>, device: &B::Device) -> IntTensor<B> {
@@ -92,15 +93,13 @@ impl<B: Backend> Queries<B> {
         let first = window.map_or(0, |window| (self.span.start + 1).saturating_sub(window));
         first / self.step * self.step..self.span.end.next_multiple_of(self.step)
     }
+}
 
-    /// Gathers queries: [rows, heads, d] -> [segments, kv heads, group · queries, d].
-    pub fn gather(&self, x: FloatTensor<B>, kv_heads: usize) -> FloatTensor<B> {
-        let (group, queries, d) = (x.shape()[1] / kv_heads, self.range.len(), x.shape()[2]);
-        let x = B::float_select(x, 0, self.rows.clone());
-        let x = B::float_reshape(x, Shape::from([self.segments, queries, kv_heads, group, d]));
-        let x = B::float_permute(x, &[0, 2, 3, 1, 4]);
-        B::float_reshape(x, Shape::from([self.segments, kv_heads, group * queries, d]))
-    }
+/// Pads rows by the row of each padded query or key: [rows, heads, d] -> [segments, kv heads, group · queries, d]; keys have groups of 1.
+pub fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments, kv_heads]: [usize; 2]) -> FloatTensor<B> {
+    let (group, queries, d) = (x.shape()[1] / kv_heads, rows.shape()[0] / segments, x.shape()[2]);
+    let x = B::float_reshape(B::float_select(x, 0, rows.clone()), Shape::from([segments, queries, kv_heads, group, d]));
+    B::float_reshape(B::float_permute(x, &[0, 2, 3, 1, 4]), Shape::from([segments, kv_heads, group * queries, d]))
 }
 
 impl<B: Backend> Blocks<B> {
@@ -141,7 +140,7 @@ impl<B: Backend> Blocks<B> {
             most,
             ranges: ranges.collect(),
             key_rows: int::<B>(key_rows, device),
-            query_places: int::<B>(query_places, device),
+            query_places: (query_places, OnceLock::new()),
             key_places: int::<B>(key_places, device),
             stems: Stems::of(&segments, packed.rows(), keys, device),
             segments: segments.len(),
@@ -158,16 +157,11 @@ impl<B: Backend> Blocks<B> {
             let x = B::float_permute(x, &[0, 3, 1, 2, 4]);
             B::float_reshape(x, Shape::from([segments * n, kv_heads * group, d]))
         };
+        let (places, on_device) = &self.query_places;
+        let places = on_device.get_or_init(|| int::<B>(places.iter().copied(), &self.device)).clone();
         let mut parts: Vec<_> = parts.into_iter().zip(&self.ranges).map(in_order).collect();
         let x = if parts.len() == 1 { parts.remove(0) } else { B::float_cat(parts, 0) };
-        B::float_select(x, 0, self.query_places.clone())
-    }
-
-    /// Pads keys: [rows, kv heads, d] -> [segments, kv heads, keys, d].
-    pub fn keys(&self, x: FloatTensor<B>) -> FloatTensor<B> {
-        let (kv_heads, d) = (x.shape()[1], x.shape()[2]);
-        let x = B::float_select(x, 0, self.key_rows.clone());
-        B::float_permute(B::float_reshape(x, Shape::from([self.segments, self.keys, kv_heads, d])), &[0, 2, 1, 3])
+        B::float_select(x, 0, places)
     }
 
     /// Where in padded keys of this shape those are that a range sees; none if these are all.

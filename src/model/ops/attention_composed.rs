@@ -24,16 +24,17 @@ const _: () = assert!(QUERIES.is_multiple_of(STEP));
 pub fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: &Pattern) -> (FloatTensor<B>, FloatTensor<B>) {
     let (rows, heads, kv_heads) = (q.shape()[0], q.shape()[1], k.shape()[1]);
     let blocks = Blocks::<B>::of(&pattern.packed, &q.device(), STEP, QUERIES);
-    let [k, v] = [k, v].map(|x| blocks.keys(x));
+    let [k, v] = [k, v].map(|x| B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]));
     let parts = Seen::each(&blocks, pattern).map(|seen| {
         let (queries, keys) = (seen.queries(), seen.keys());
         let [k, v] = [&k, &v].map(|x| blocks.some_keys(x, queries.segments, &keys));
-        let products = B::float_matmul(queries.gather(q.clone(), kv_heads), B::float_transpose(k));
+        let q = B::pad(q.clone(), &queries.rows, [queries.segments, kv_heads]);
+        let products = B::float_matmul(q, B::float_transpose(k));
         let [p, lse] = B::probabilities(products, &seen);
         (B::float_matmul(p, v), lse)
     });
     let (out, lse) = parts.unzip();
-    (blocks.rows(out), B::float_reshape(blocks.rows(lse), Shape::from([rows, heads])))
+    (B::unpad(out, &blocks), B::float_reshape(B::unpad(lse, &blocks), Shape::from([rows, heads])))
 }
 
 /// Computes [`forward`] without the log-sum-exp, by the backend's own fused attention where that supports the pattern. It is not
@@ -48,12 +49,13 @@ pub fn output<B: ScoreKernels>(qkv: [FloatTensor<B>; 3], pattern: &Pattern) -> F
     // The padding comes after a sequence, where causal queries do not look.
     let [q, k, v] = qkv.map(|x| {
         let (kv_heads, shape) = (x.shape()[1], Shape::from([blocks.segments, heads, blocks.keys, d]));
-        let x = B::float_reshape(blocks.keys(x), Shape::from([blocks.segments, kv_heads, 1, blocks.keys, d]));
+        let x = B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]);
+        let x = B::float_reshape(x, Shape::from([blocks.segments, kv_heads, 1, blocks.keys, d]));
         let repeated = Shape::from([blocks.segments, kv_heads, heads / kv_heads, blocks.keys, d]);
         B::float_reshape(B::float_expand(x, repeated), shape)
     });
     let options = AttentionModuleOptions { is_causal: true, ..Default::default() };
-    blocks.rows(vec![B::attention(q, k, v, None, None, options)])
+    B::unpad(vec![B::attention(q, k, v, None, None, options)], &blocks)
 }
 
 /// Returns the gradients of q, k and v; `out` and `lse` are what [`forward`] returned. Those of keys and values are added range by range,
@@ -70,11 +72,12 @@ pub fn backward<B: ScoreKernels>(
     let blocks = Blocks::<B>::of(&pattern.packed, &q.device(), STEP, QUERIES);
     let delta = B::float_sum_dim(B::float_mul(wide::<B>(out), wide::<B>(dy.clone())), 2);
     let [lse, delta] = [lse, delta].map(|x| B::float_reshape(x, Shape::from([rows, heads, 1])));
-    let [k, v] = [k, v].map(|x| blocks.keys(x));
+    let [k, v] = [k, v].map(|x| B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]));
     let (mut dq, mut sums) = (Vec::new(), [None, None]);
     for seen in Seen::each(&blocks, pattern) {
         let (queries, keys) = (seen.queries(), seen.keys());
-        let [q, dy, lse, delta] = [&q, &dy, &lse, &delta].map(|x| queries.gather(x.clone(), kv_heads));
+        let padded = |x: &FloatTensor<B>| B::pad(x.clone(), &queries.rows, [queries.segments, kv_heads]);
+        let [q, dy, lse, delta] = [&q, &dy, &lse, &delta].map(padded);
         let [k, v] = [&k, &v].map(|x| blocks.some_keys(x, queries.segments, &keys));
         let products = B::float_matmul(q.clone(), B::float_transpose(k.clone()));
         let dp = B::float_matmul(dy.clone(), B::float_transpose(v));
@@ -85,7 +88,7 @@ pub fn backward<B: ScoreKernels>(
         let [k_sum, v_sum] = sums;
         sums = [(k_sum, dk), (v_sum, dv)].map(|(sum, x)| Some(blocks.add_keys(sum, x, queries.segments, &keys)));
     }
-    let dq = blocks.rows(dq);
+    let dq = B::unpad(dq, &blocks);
     let [dk, dv] = sums.map(|sum| sum.expect("a layout has at least one range"));
-    [dq, blocks.sum_of_keys(dk, dtypes[0]), blocks.sum_of_keys(dv, dtypes[1])]
+    [dq, B::sum_of_keys(dk, &blocks, dtypes[0]), B::sum_of_keys(dv, &blocks, dtypes[1])]
 }

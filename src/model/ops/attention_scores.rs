@@ -5,14 +5,26 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::backend::{Backend, Flex, TensorMetadata, get_or_init_device_settings, tensor::*};
-use burn::tensor::Shape;
+use burn::tensor::{DType, Shape};
 
-use super::attention_blocks::{Blocks, Queries, int};
+use super::attention_blocks::{Blocks, Queries, int, pad};
 use super::autodiff::wide;
 use super::packed::{Packed, Pattern, Scoring};
 
-/// The passes over products q·kᵀ between the products of attention.
+/// What attention does around its products: rows to the padded layout and back, and the passes over products q·kᵀ.
 pub trait ScoreKernels: Backend {
+    /// See [`pad`].
+    fn pad(x: FloatTensor<Self>, rows: &IntTensor<Self>, sizes: [usize; 2]) -> FloatTensor<Self> {
+        pad::<Self>(x, rows, sizes)
+    }
+    /// See [`Blocks::rows`].
+    fn unpad(parts: Vec<FloatTensor<Self>>, blocks: &Blocks<Self>) -> FloatTensor<Self> {
+        blocks.rows(parts)
+    }
+    /// See [`Blocks::sum_of_keys`].
+    fn sum_of_keys(x: FloatTensor<Self>, blocks: &Blocks<Self>, dtype: DType) -> FloatTensor<Self> {
+        blocks.sum_of_keys(x, dtype)
+    }
     /// See [`probabilities`].
     fn probabilities(products: FloatTensor<Self>, seen: &Seen<Self>) -> [FloatTensor<Self>; 2] {
         probabilities::<Self>(products, seen)

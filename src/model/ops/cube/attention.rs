@@ -7,9 +7,11 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
+use super::blocks;
 use super::launch::{UNITS, buffer, cube_dim, dense, elem, empty, empty_like, grid, is_countable};
 use super::sum::{max_of_units, sum_of_units};
 use crate::model::ops::attention::AttentionKernels;
+use crate::model::ops::attention_blocks::Blocks;
 use crate::model::ops::attention_scores::{ScoreKernels, Seen, gradients, probabilities};
 
 /// Below every score, and not so far that e to it is no number on some drivers.
@@ -153,13 +155,25 @@ fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 4] {
 }
 
 /// Whether burn's own operations must do: numbers are f64, or too many for the kernels.
-fn is_left_to_burn(products: &CubeTensor) -> bool {
-    products.dtype == DType::F64 || !is_countable(products)
+pub fn is_left_to_burn(x: &CubeTensor) -> bool {
+    x.dtype == DType::F64 || !is_countable(x)
 }
 
 impl AttentionKernels for Cube {}
 
 impl ScoreKernels for Cube {
+    fn pad(x: CubeTensor, rows: &CubeTensor, sizes: [usize; 2]) -> CubeTensor {
+        blocks::pad(x, rows, sizes)
+    }
+
+    fn unpad(parts: Vec<CubeTensor>, blocks: &Blocks<Self>) -> CubeTensor {
+        blocks::unpad(parts, blocks)
+    }
+
+    fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Self>, dtype: DType) -> CubeTensor {
+        blocks::sum_of_keys(x, blocks, dtype)
+    }
+
     fn probabilities(products: CubeTensor, seen: &Seen<Self>) -> [CubeTensor; 2] {
         if is_left_to_burn(&products) {
             return probabilities::<Self>(products, seen);

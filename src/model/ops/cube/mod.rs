@@ -7,6 +7,7 @@
 mod activation;
 mod attention;
 pub mod begin;
+mod blocks;
 mod choose;
 mod columns;
 mod exact;
