@@ -8,7 +8,8 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::blocks;
-use super::launch::{UNITS, buffer, cube_dim, dense, elem, empty, empty_like, grid, is_countable};
+use super::launch::{buffer, cube_of, dense, elem, empty, empty_like, grid, is_countable, units_of};
+use super::rows::Rows;
 use super::sum::{max_of_units, sum_of_units};
 use crate::model::ops::attention::AttentionKernels;
 use crate::model::ops::attention_blocks::Blocks;
@@ -58,6 +59,7 @@ fn softmax<P: Float, I: Int>(
     lse: &mut [f32],
     rows: usize,
     keys: usize,
+    stride: usize,
     queries: usize,
     rows_per_segment: usize,
     first_key: usize,
@@ -77,7 +79,7 @@ fn softmax<P: Float, I: Int>(
     let (first, end) = seen_keys::<I>(positions, row, queries, rows_per_segment, first_key, window);
     let mut max = f32::new(LEAST);
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
-        let x = score::<P>(products[start + i], scale, cap, capped);
+        let x = score::<P>(products[row * stride + i], scale, cap, capped);
         if x > max {
             max = x;
         }
@@ -85,13 +87,13 @@ fn softmax<P: Float, I: Int>(
     let max = max_of_units(max, &mut scratch, units);
     let mut sum = 0f32;
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
-        sum += f32::exp(score::<P>(products[start + i], scale, cap, capped) - max);
+        sum += f32::exp(score::<P>(products[row * stride + i], scale, cap, capped) - max);
     }
     let sum = sum_of_units(sum, &mut scratch, units);
     for i in range_stepped(UNIT_POS as usize, keys, units) {
         let mut value = 0f32;
         if i >= first && i < end {
-            value = f32::exp(score::<P>(products[start + i], scale, cap, capped) - max) / sum;
+            value = f32::exp(score::<P>(products[row * stride + i], scale, cap, capped) - max) / sum;
         }
         p[start + i] = P::cast_from(value);
     }
@@ -116,6 +118,8 @@ fn softmax_backward<P: Float, I: Int>(
     ds: &mut [P],
     rows: usize,
     keys: usize,
+    stride: usize,
+    dp_stride: usize,
     queries: usize,
     rows_per_segment: usize,
     first_key: usize,
@@ -136,9 +140,9 @@ fn softmax_backward<P: Float, I: Int>(
         let mut weight = 0f32;
         let mut d = 0f32;
         if i >= first && i < end {
-            let x = score::<P>(products[start + i], scale, cap, capped);
+            let x = score::<P>(products[row * stride + i], scale, cap, capped);
             weight = f32::exp(x - lse[row]);
-            d = weight * (f32::cast_from(dp[start + i]) - delta[row]) * scale;
+            d = weight * (f32::cast_from(dp[row * dp_stride + i]) - delta[row]) * scale;
             if capped {
                 d *= 1f32 - x / cap * (x / cap);
             }
@@ -148,10 +152,10 @@ fn softmax_backward<P: Float, I: Int>(
     }
 }
 
-/// The sizes of products [segments, kv heads, group · queries, keys]: rows, keys, queries of a segment, rows of a segment.
-fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 4] {
+/// Queries of a segment, and rows of a segment of products [segments, kv heads, group · queries, keys].
+fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 2] {
     let shape = products.shape();
-    [shape[0] * shape[1] * shape[2], shape[3], seen.queries().range.len(), shape[1] * shape[2]]
+    [seen.queries().range.len(), shape[1] * shape[2]]
 }
 
 /// Whether burn's own operations must do: numbers are f64, or too many for the kernels.
@@ -178,20 +182,21 @@ impl ScoreKernels for Cube {
         if is_left_to_burn(&products) {
             return probabilities::<Self>(products, seen);
         }
-        let [products, positions] = [products, seen.queries().positions.clone()].map(dense);
-        let ([rows, keys, queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
-        let shape = products.shape();
-        let (p, lse) = (empty_like(&products), empty(&products, Shape::from([shape[0], shape[1], shape[2], 1]), DType::F32));
+        let (shape, [queries, of_segment], scoring) = (products.shape(), sizes(&products, seen), seen.scoring());
+        let (p, positions) = (empty_like(&products), dense(seen.queries().positions.clone()));
+        let products = Rows::over(products, 3);
+        let (units, lse) = (units_of(products.width), empty(&p, Shape::from([shape[0], shape[1], shape[2], 1]), DType::F32));
         softmax::launch(
-            &products.client,
-            grid(rows),
-            cube_dim(),
-            buffer(&products),
+            &p.client,
+            grid(products.rows),
+            cube_of(units),
+            products.buffer(),
             buffer(&positions),
             buffer(&p),
             buffer(&lse),
-            rows,
-            keys,
+            products.rows,
+            products.width,
+            products.stride,
             queries,
             of_segment,
             seen.keys().start,
@@ -199,8 +204,8 @@ impl ScoreKernels for Cube {
             scoring.scale,
             scoring.softcap.unwrap_or(1.0),
             scoring.softcap.is_some(),
-            UNITS,
-            [elem(&products), elem(&positions)],
+            units,
+            [elem(&p), elem(&positions)],
         );
         [p, lse]
     }
@@ -209,22 +214,26 @@ impl ScoreKernels for Cube {
         if is_left_to_burn(&products) {
             return gradients::<Self>(products, dp, lse, delta, seen);
         }
-        let [products, dp, lse, delta, positions] = [products, dp, lse, delta, seen.queries().positions.clone()].map(dense);
-        let ([rows, keys, queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
+        let ([queries, of_segment], scoring) = (sizes(&products, seen), seen.scoring());
+        let [lse, delta, positions] = [lse, delta, seen.queries().positions.clone()].map(dense);
         let (p, ds) = (empty_like(&products), empty_like(&products));
+        let [products, dp] = [products, dp].map(|x| Rows::over(x, 3));
+        let units = units_of(products.width);
         softmax_backward::launch(
-            &products.client,
-            grid(rows),
-            cube_dim(),
-            buffer(&products),
-            buffer(&dp),
+            &p.client,
+            grid(products.rows),
+            cube_of(units),
+            products.buffer(),
+            dp.buffer(),
             buffer(&lse),
             buffer(&delta),
             buffer(&positions),
             buffer(&p),
             buffer(&ds),
-            rows,
-            keys,
+            products.rows,
+            products.width,
+            products.stride,
+            dp.stride,
             queries,
             of_segment,
             seen.keys().start,
@@ -232,8 +241,8 @@ impl ScoreKernels for Cube {
             scoring.scale,
             scoring.softcap.unwrap_or(1.0),
             scoring.softcap.is_some(),
-            UNITS,
-            [elem(&products), elem(&positions)],
+            units,
+            [elem(&p), elem(&positions)],
         );
         [p, ds]
     }

@@ -111,22 +111,6 @@ fn is_left(x: &CubeTensor, count: usize) -> bool {
     is_left_to_burn(x) || u32::try_from(count).is_err()
 }
 
-/// Returns a tensor as a matrix whose rows are counted by its first `dims` dimensions. Copies only if these, or the numbers of a row, do
-/// not follow each other: the rows of products lie apart on CUDA.
-fn matrix(t: CubeTensor, dims: usize) -> Rows {
-    let shape = t.shape();
-    let in_order = |t: &CubeTensor, from: usize, to: usize| {
-        let strides = t.meta.strides();
-        (from..to - 1).all(|i| strides[i] == strides[i + 1] * shape[i + 1])
-    };
-    let (rank, strides) = (shape.num_dims(), t.meta.strides());
-    let width = shape[dims..].iter().product();
-    let fits = strides[rank - 1] == 1 && strides[dims - 1] >= width && in_order(&t, 0, dims) && in_order(&t, dims, rank);
-    let tensor = if fits { t } else { dense(t) };
-    let stride = tensor.meta.strides()[dims - 1];
-    Rows { rows: shape[..dims].iter().product(), width, stride, tensor }
-}
-
 /// See [`attention_blocks::pad`].
 pub fn pad(x: CubeTensor, rows: &CubeTensor, [segments, kv_heads]: [usize; 2]) -> CubeTensor {
     let (shape, queries) = (x.shape(), rows.shape()[0] / segments);
@@ -135,7 +119,7 @@ pub fn pad(x: CubeTensor, rows: &CubeTensor, [segments, kv_heads]: [usize; 2]) -
     if is_left(&x, count) {
         return attention_blocks::pad::<Cube>(x, rows, [segments, kv_heads]);
     }
-    let (x, rows) = (matrix(x, 1), dense(rows.clone()));
+    let (x, rows) = (Rows::over(x, 1), dense(rows.clone()));
     let padded = empty(&x.tensor, [segments, kv_heads, heads / kv_heads * queries, d], x.tensor.dtype);
     pad_all::launch(
         &rows.client,
@@ -165,7 +149,7 @@ pub fn unpad(parts: Vec<CubeTensor>, blocks: &Blocks<Cube>) -> CubeTensor {
     let y = empty(&parts[0], [n, heads, d], parts[0].dtype);
     for (part, queries) in parts.into_iter().zip(&blocks.ranges) {
         let count = part.shape().num_elements();
-        let (part, [rows, positions]) = (matrix(part, 3), [&queries.rows, &queries.positions].map(|x| dense(x.clone())));
+        let (part, [rows, positions]) = (Rows::over(part, 3), [&queries.rows, &queries.positions].map(|x| dense(x.clone())));
         unpad_all::launch(
             &y.client,
             grid_of_units(count),
@@ -193,7 +177,7 @@ pub fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Cube>, dtype: DType) -> CubeTe
     if dtype == DType::F64 || is_left(&x, count) {
         return blocks.sum_of_keys(x, dtype);
     }
-    let (x, own) = (matrix(x, 3), dense(blocks.key_places.clone()));
+    let (x, own) = (Rows::over(x, 3), dense(blocks.key_places.clone()));
     // A kernel wants a buffer for each argument; where no row is shared, it does not read the lists.
     let (lists, most) = match &blocks.stems {
         Some(stems) => ([&stems.of_row, &stems.places].map(|list| dense(list.clone())), stems.most),

@@ -30,6 +30,22 @@ impl Rows {
         Self { tensor, rows, width, stride }
     }
 
+    /// Returns a tensor as a matrix whose rows are counted by its first `dims` dimensions. Copies only if these, or the numbers of a row,
+    /// do not follow each other.
+    pub fn over(t: CubeTensor, dims: usize) -> Self {
+        let shape = t.shape();
+        let in_order = |t: &CubeTensor, from: usize, to: usize| {
+            let strides = t.meta.strides();
+            (from..to - 1).all(|i| strides[i] == strides[i + 1] * shape[i + 1])
+        };
+        let (rank, strides) = (shape.num_dims(), t.meta.strides());
+        let width = shape[dims..].iter().product();
+        let fits = strides[rank - 1] == 1 && strides[dims - 1] >= width && in_order(&t, 0, dims) && in_order(&t, dims, rank);
+        let tensor = if fits { t } else { dense(t) };
+        let stride = tensor.meta.strides()[dims - 1];
+        Self { rows: shape[..dims].iter().product(), width, stride, tensor }
+    }
+
     /// Returns a matrix that may be written to: this one, or a copy if others read it.
     pub fn own(self) -> Self {
         if self.tensor.can_mut() { self } else { Self::new(self.tensor.copy()) }
