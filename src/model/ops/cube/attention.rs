@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::blocks;
-use super::launch::{buffer, cube_of, dense, elem, empty, empty_like, grid, is_countable, units_of};
+use super::launch::{buffer, cube_of, dense, elem, empty, empty_like, grid, is_left_to_burn, units_of};
 use super::rows::Rows;
 use super::sum::{max_of_units, sum_of_units};
 use crate::model::ops::attention::AttentionKernels;
@@ -156,11 +156,6 @@ fn softmax_backward<P: Float, I: Int>(
 fn sizes(products: &CubeTensor, seen: &Seen<Cube>) -> [usize; 2] {
     let shape = products.shape();
     [seen.queries().range.len(), shape[1] * shape[2]]
-}
-
-/// Whether burn's own operations must do: numbers are f64, or too many for the kernels.
-pub fn is_left_to_burn(x: &CubeTensor) -> bool {
-    x.dtype == DType::F64 || !is_countable(x)
 }
 
 impl AttentionKernels for Cube {}

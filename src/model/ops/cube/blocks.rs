@@ -6,8 +6,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::attention::is_left_to_burn;
-use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units};
+use super::launch::{buffer, cube_dim, dense, elem, empty, grid_of_units, is_left_to_burn};
 use super::rows::Rows;
 use crate::model::ops::attention_blocks::{self, Blocks};
 

@@ -49,6 +49,11 @@ pub fn is_countable(t: &CubeTensor) -> bool {
     u32::try_from(t.handle.size() as usize / t.dtype.size()).is_ok()
 }
 
+/// True if burn's own operations must do: numbers are f64, or too many for kernels.
+pub fn is_left_to_burn(t: &CubeTensor) -> bool {
+    t.dtype == DType::F64 || !is_countable(t)
+}
+
 /// Returns the buffer of a dense tensor as an argument of a kernel.
 ///
 /// # Panics
