@@ -15,7 +15,7 @@ use super::packed::Pattern;
 const STEP: usize = 16;
 /// Blocks are padded to multiples of this for the backend's fused attention, whose kernels always take this many queries at once.
 const FUSED_STEP: usize = 128;
-/// The most queries of a segment whose scores are held at once, a multiple of [`STEP`]. The scores of 14 heads and 16,384 keys then take
+/// The most queries of a segment whose scores are held at once, a multiple of the step of padding. The scores of 14 heads and 16,384 keys then take
 /// 448 MiB in f32 and not 14 GiB, and products of so many rows are still large ones. A layout of shorter segments is one range.
 pub const QUERIES: usize = 512;
 const _: () = assert!(QUERIES.is_multiple_of(STEP));
