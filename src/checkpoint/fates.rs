@@ -147,6 +147,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Free("they are data.max_prompt_length and data.max_response_length"), &["actor_rollout_ref.rollout.prompt_length"]),
     (Free("they are data.max_prompt_length and data.max_response_length"), &["actor_rollout_ref.rollout.response_length"]),
     (MEMORY, &["actor_rollout_ref.rollout.max_num_seqs", "actor_rollout_ref.rollout.max_num_batched_tokens"]),
+    (Free("steps that are launched draw what recorded ones draw"), &["actor_rollout_ref.rollout.enforce_eager"]),
     (Effect, &["actor_rollout_ref.rollout.n", "actor_rollout_ref.rollout.do_sample", "actor_rollout_ref.rollout.temperature"]),
     (Effect, &["actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.top_p"]),
     (Effect, &["actor_rollout_ref.rollout.calculate_log_probs", "actor_rollout_ref.rollout.logprobs_mode"]),
