@@ -7,8 +7,8 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
+use super::chunk::{Chunk, FOUND, Targets, given_at, logit, through_cap};
 use super::exact::{exp, exp_m1, ln_1p};
-use super::head::{Chunk, FOUND, Targets, given_at, logit, through_cap};
 use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::sum_of_units;
 

@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::choose::{Row, Weight, above, find, key, largest, logit as product_of, search};
-use super::head::{Chunk, Targets, given_at, gradient, logit, through_cap};
+use super::chunk::{Chunk, Targets, given_at, gradient, logit, through_cap};
 use super::launch::{buffer, cube_dim, cube_of, elem, empty, grid, grid_of_units, units_of};
 use super::rows::{Rows, upload};
 use super::split::Split;

@@ -9,6 +9,7 @@ mod attention;
 pub mod begin;
 mod blocks;
 mod choose;
+pub mod chunk;
 mod columns;
 mod exact;
 pub mod head;

@@ -6,7 +6,7 @@ use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::super::cube::head::{Chunk, FOUND, Targets};
+use super::super::cube::chunk::{Chunk, FOUND, Targets};
 use super::super::cube::head_compared::{APART, Kind};
 use super::super::cube::sample::MOST;
 use super::super::flex::to_host;
