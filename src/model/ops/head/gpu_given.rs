@@ -6,7 +6,7 @@ use super::super::cube::head_top_k::Pull;
 use super::top_k::TopK;
 use super::types::{Compared, HeadStats, TokenGrads};
 
-/// The numbers of [`Given`](super::super::cube::head::Given) for each token. A teacher's tokens push p down by S = Σ q_k and pull themselves up
+/// The numbers of [`Given`](super::super::cube::chunk::Given) for each token. A teacher's tokens push p down by S = Σ q_k and pull themselves up
 /// ([`pulls`]); the uniform distribution pushes it down by 1 and pulls up every logit.
 pub(super) fn given(stats: &HeadStats, g: &TokenGrads, compared: Option<Compared>, vocabulary: usize) -> Vec<f32> {
     let of_token = |i: usize| {
