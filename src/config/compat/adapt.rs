@@ -7,9 +7,11 @@ use super::patterns::fits_key;
 use super::row::{KeyRow, row};
 use super::table::Fate;
 use super::values::{alike, below_open_mapping, is_empty_mapping};
+use crate::config::library::LIBRARY;
 use crate::hydra::overrides::{Operation, Override};
 use crate::hydra::{Adapt, Ignored, Node, Origin, Problem, Value, inline};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Settings whose null means "unset" in verl (its schedules of 2025, the empty entries of 2026-08 for old names): they then have
@@ -24,6 +26,9 @@ pub const NULL_IS_UNSET: &[&str] = &[
     "reward_model.micro_batch_size_per_gpu",
     "custom_reward_function.name",
 ];
+
+/// Settings whose null says nothing beside a value under an old name: in verl the one that is given counts.
+const NULL_YIELDS: &[&str] = &["**.*micro_batch_size_per_gpu"];
 
 /// The key that says which framework trains a model, and the key of the model. Megatron reads `lora.*` of the model, the others
 /// `lora_rank` and its siblings.
@@ -77,6 +82,10 @@ pub struct Verl<'a> {
     preset: RefCell<Option<(String, usize)>>,
     /// The values of `lora.*` in verl's files, for models that Megatron trains.
     lora: RefCell<Vec<(String, Node)>>,
+    /// The values that files of the user and overrides give under today's names.
+    given: RefCell<HashMap<String, Node>>,
+    /// True if a later override counts whatever its name is, as in the conversion of a command.
+    later_wins: bool,
 }
 
 impl<'a> Verl<'a> {
@@ -88,7 +97,14 @@ impl<'a> Verl<'a> {
             deleted: RefCell::default(),
             preset: RefCell::default(),
             lora: RefCell::default(),
+            given: RefCell::default(),
+            later_wins: false,
         }
+    }
+
+    /// Lets a later override count, whatever its name is, rather than refuse two values.
+    pub fn later_wins(self) -> Self {
+        Self { later_wins: true, ..self }
     }
 
     /// Returns the keys that were renamed so far.
@@ -219,6 +235,33 @@ impl<'a> Verl<'a> {
         Some(Node { value: default.value.clone(), ..node.clone() })
     }
 
+    /// Notes the values of a file of the user, or of an override, that have today's names.
+    fn note_given(&self, key: &str, node: &Node) {
+        leaves(key, node, &mut |key, node| {
+            if self.row(key).is_none() {
+                self.given.borrow_mut().insert(key.to_owned(), node.clone());
+            }
+        });
+    }
+
+    /// Says whether a value under an old name counts beside what `there` is under today's: it does not where both are alike, or it is
+    /// null. A null under today's name is a value, unless it says nothing in verl.
+    ///
+    /// # Errors
+    /// Two values.
+    fn counts_beside(&self, old: (&str, &Node), new: (&str, &Node), there: &Node) -> Result<bool, Problem> {
+        let ((old, given), (to, value)) = (old, new);
+        if given.value == Value::Null || alike(&there.value, &value.value) {
+            return Ok(false);
+        }
+        let says_nothing = NULL_YIELDS.iter().chain(NULL_IS_UNSET).any(|pattern| fits_key(pattern, to));
+        if there.value == Value::Null && says_nothing {
+            return Ok(true);
+        }
+        let message = format!("`{old}` and `{to}` are the same setting, with two values; the other is at {}", there.origin);
+        Err(Problem::new(old, message).at(&given.origin).help(format!("remove `{old}`")))
+    }
+
     /// Moves the old keys of one file to their new names.
     fn rename(&self, body: &mut Node) -> Result<(), Problem> {
         let mut old = vec![];
@@ -227,31 +270,51 @@ impl<'a> Verl<'a> {
                 old.push((key.to_string(), row, node.clone()));
             }
         });
+        let is_ours = match &body.origin {
+            Origin::File { source, .. } => LIBRARY.is_built_in(source) || LIBRARY.is_copy_of_built_in(source),
+            Origin::Override(_) => false,
+        };
+        if !is_ours {
+            self.note_given("", body);
+        }
         for (key, row, node) in old {
             remove(body, &key);
             let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
             if follows && is_default(self.kind, &key, &node.value) {
                 continue;
             }
-            let Some((to, value)) = self.translated(&key, &row, &node) else { continue };
+            let Some((to, value)) = self.translated(&key, &row, &node) else {
+                self.unset_old(&key, &row, &node, body);
+                continue;
+            };
             let gives_way = follows || is_default(self.kind, &key, &node.value);
             if key.contains(".lora.") {
                 self.lora.borrow_mut().push((to.clone(), value.clone()));
             }
-            match body.get(&to).filter(|there| there.value != Value::Null) {
-                Some(there) if gives_way || alike(&there.value, &value.value) => {}
-                Some(there) => {
-                    let message =
-                        format!("`{key}` and `{to}` are the same setting, with two values; the other is at {}", there.origin);
-                    return Err(Problem::new(&key, message).at(&node.origin).help(format!("remove `{key}`")));
-                }
-                None => {
-                    self.note(&key, &to, &node.value, &node.origin);
-                    body.put(&to, value);
-                }
+            // In some of verl's own files an old name has the value that counts beside a default of the new one.
+            let is_verls = |there: &&Node| gives_way && is_default(self.kind, &to, &there.value);
+            let earlier = self.given.borrow().get(&to).filter(|there| !is_ours && !is_verls(there)).cloned();
+            let there = body.get(&to).cloned().filter(|there| !is_ours || there.value != Value::Null).or(earlier);
+            if let Some(there) = there
+                && (gives_way || !self.counts_beside((&key, &node), (&to, &value), &there)?)
+            {
+                continue;
             }
+            self.note(&key, &to, &node.value, &node.origin);
+            body.put(&to, value);
         }
         Ok(())
+    }
+
+    /// Takes a null under an old name: it reverts a value that another file gave under that name, and never one of today's name.
+    fn unset_old(&self, old: &str, row: &KeyRow, node: &Node, body: &mut Node) {
+        let Some(to) = &row.target else { return };
+        let was_set = self.renamed.borrow().iter().any(|known| known.from == old);
+        let is_given = self.given.borrow().contains_key(to);
+        self.note(old, to, &node.value, &node.origin);
+        if let Some(default) = self.defaults.get(to).filter(|_| was_set && !is_given) {
+            body.put(to, Node { value: default.value.clone(), ..node.clone() });
+        }
     }
 
     /// Translates an override of a key that has another name here.
@@ -260,13 +323,23 @@ impl<'a> Verl<'a> {
         let unset = one.value.as_ref().is_none_or(|given| given.value == Value::Null);
         if unset {
             // "Unset" reverts a value that was set under the same name.
-            let was_set = self.renamed.borrow().iter().any(|known| known.from == one.key);
+            let is_given = self.given.borrow().contains_key(to);
+            let was_set = !is_given && self.renamed.borrow().iter().any(|known| known.from == one.key);
+            if one.operation != Operation::Delete {
+                self.note(&one.key, to, &Value::Null, &one.origin);
+            }
             let default = self.defaults.get(to).filter(|_| was_set).cloned();
             let back = |value| Override { operation: Operation::Force, key: to.clone(), value: Some(value), ..one.clone() };
             return Ok(default.map(back).into_iter().collect());
         }
         let Some(given) = &one.value else { return Ok(vec![]) };
         let Some((key, value)) = self.translated(&one.key, row, given) else { return Ok(vec![]) };
+        let there = self.given.borrow().get(&key).filter(|_| !self.later_wins).cloned();
+        if let Some(there) = there
+            && !self.counts_beside((&one.key, given), (&key, &value), &there)?
+        {
+            return Ok(vec![]);
+        }
         self.note(&one.key, &key, &given.value, &one.origin);
         Ok(vec![Override { operation: Operation::Force, key, value: Some(value), ..one }])
     }
@@ -289,6 +362,9 @@ impl<'a> Verl<'a> {
         rest.put(&one.key, value);
         others.iter().for_each(|other| remove(&mut rest, &other.key));
         let rest = rest.get(&one.key).cloned().map(|value| Override { value: Some(value), ..one });
+        rest.iter()
+            .filter_map(|rest| Some((&rest.key, rest.value.as_ref()?)))
+            .for_each(|(key, value)| self.note_given(key, value));
         let others = others.into_iter().map(|other| self.overriding(other, root)).collect::<Result<Vec<_>, _>>()?;
         Ok(rest.into_iter().chain(others.into_iter().flatten()).collect())
     }
@@ -326,6 +402,9 @@ impl Adapt for Verl<'_> {
             None => {
                 if is_deletion {
                     self.deleted.borrow_mut().push((one.key.clone(), one.origin.clone()));
+                }
+                if let Some(given) = one.value.as_ref().filter(|_| !is_deletion) {
+                    self.note_given(&one.key, given);
                 }
                 let value = one.value.as_ref().map(|given| self.unset(&one.key, given).unwrap_or_else(|| given.clone()));
                 // verl needs `+` for keys that its own file lacks; here they have a default.

@@ -232,7 +232,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<Converted, Co
 
 /// Applies the overrides to the built-in defaults, as a run does, and sorts the changed keys; returns the settings of the recipe.
 fn sort(given: Vec<Override>, converted: &mut Converted, defaults: &Node) -> Result<Node, ConfigError> {
-    let verl = Verl::new(converted.kind, defaults);
+    let verl = Verl::new(converted.kind, defaults).later_wins();
     let mut root = defaults.clone();
     let mut problems = vec![];
     for one in given {

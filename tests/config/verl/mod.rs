@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 mod conversion;
+mod names;
 mod presets;
 mod scripts;
 
