@@ -70,12 +70,14 @@ impl Checkpoints {
     ) -> Result<PathBuf> {
         let target = self.path(step);
         let before = self.newest_first()?;
+        let earlier = self.named_best();
         let save = || {
             let staged = AtomicDir::stage(&target)?;
             write(staged.path())?;
             let sequence = before.first().map_or(1, |newest| newest.manifest.sequence + 1);
             Manifest::describe(staged.path(), step, sequence, alive)?.write(staged.path())?;
             staged.commit()?;
+            self.release(step)?;
             self.name_best(best)?;
             write_atomic(&self.dir.join(TRACKER_FILE), step.to_string().as_bytes())
         };
@@ -87,7 +89,11 @@ impl Checkpoints {
                 None => error,
             })
             .with_context(|| format!("cannot save the checkpoint of step {step}"))?;
+        let earlier = earlier.filter(|earlier| best != Some(*earlier) && *earlier != step);
         self.delete_old(step, best)?;
+        if let (Some(earlier), Some(best)) = (earlier.filter(|earlier| !self.path(*earlier).is_dir()), best) {
+            tracing::info!("step {best} is the best now; the checkpoint of step {earlier}, the best before, is deleted");
+        }
         Ok(target)
     }
 
@@ -102,18 +108,25 @@ impl Checkpoints {
         }
     }
 
-    /// Deletes all but the `max_to_keep` undamaged checkpoints saved last (by whichever run, whatever their steps) and the best.
-    /// Directories without a manifest are never deleted.
+    /// Deletes all but the `max_to_keep` undamaged checkpoints saved last (whatever their steps), the best, and those that are
+    /// [kept](Self::keep_best). Directories without a manifest are never deleted.
     fn delete_old(&mut self, just_saved: u64, best: Option<u64>) -> Result<()> {
         self.damaged.remove(&just_saved);
         let Some(keep) = self.max_to_keep else { return Ok(()) };
         let is_whole = |saved: &Saved| !self.damaged.contains(&saved.step) && saved.manifest.check_sizes(&saved.dir).is_ok();
         let (whole, damaged): (Vec<Saved>, Vec<Saved>) = self.newest_first()?.into_iter().partition(is_whole);
-        let kept = |step: u64| step == just_saved || Some(step) == best;
+        let held = self.kept();
+        let kept = |step: u64| step == just_saved || Some(step) == best || held.contains(&step);
         for old in whole.into_iter().skip(keep).chain(damaged).filter(|old| !kept(old.step)) {
             remove_dir(&old.dir)?;
         }
         Ok(())
+    }
+
+    /// True if the checkpoint of `step` is there, and its files have their sizes.
+    pub(super) fn is_whole(&self, step: u64) -> bool {
+        let dir = self.path(step);
+        Manifest::read(&dir).is_ok_and(|manifest| manifest.check_sizes(&dir).is_ok())
     }
 
     /// All checkpoints with a readable manifest, the one saved last first.

@@ -8,6 +8,8 @@ use anyhow::{Result, bail};
 pub const TRACKER_FILE: &str = "latest_checkpointed_iteration.txt";
 /// The file that holds the step of the best checkpoint.
 pub const BEST_FILE: &str = "best_checkpointed_iteration.txt";
+/// The file that lists the steps of the best checkpoints by earlier measures, one a line. They are never deleted.
+pub const KEPT_FILE: &str = "kept_checkpointed_iterations.txt";
 /// The start of the name of a checkpoint.
 pub(super) const STEP_PREFIX: &str = "global_step_";
 

@@ -54,12 +54,25 @@ impl ConfigArgs {
     /// # Errors
     /// Those of `load`, and another number of processes than is asked for.
     pub fn load_for<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
-        let request = self.request();
-        let loaded = config::load::<T>(&request, &choices(T::KIND));
-        let loaded = loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?;
-        let loaded = loaded.started_as(processes)?;
+        let loaded = self.read::<T>(processes)?;
         warn_of_keys(&loaded.renamed, &loaded.ignored);
         Ok(loaded)
+    }
+
+    /// Loads the same configuration with another value of a setting, which is a text.
+    ///
+    /// # Errors
+    /// Those of [`Self::load_for`].
+    pub fn load_with<T: Schema>(&self, processes: usize, key: &str, value: &str) -> Result<Loaded<T>, ConfigError> {
+        let mut args = self.clone();
+        args.overrides.push(format!("{key}='{}'", value.replace('\'', "\\'")));
+        args.read(processes)
+    }
+
+    fn read<T: Schema>(&self, processes: usize) -> Result<Loaded<T>, ConfigError> {
+        let request = self.request();
+        let loaded = config::load::<T>(&request, &choices(T::KIND));
+        loaded.map_err(|error| other_kind(&request, T::KIND).unwrap_or(error))?.started_as(processes)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Commands that train: in one process, or in several that a launcher started.
 
+use std::path::Path;
+
 use anyhow::Error;
 
 use super::args::ConfigArgs;
@@ -7,6 +9,7 @@ use super::failure::Failure;
 use crate::config::Loaded;
 use crate::config::schema::Schema;
 use crate::distributed::{Ranks, launched_rank, launcher, open};
+use crate::job::run_folder;
 use crate::util::crc::IEEE;
 use crate::util::interrupt::Interrupt;
 use crate::util::terminal;
@@ -56,18 +59,22 @@ fn said_once(failure: Failure) -> Failure {
     if launched_rank().is_some_and(|rank| rank > 0) { Failure::Elsewhere(failure.code()) } else { failure }
 }
 
-/// The configuration, which all ranks must have alike, and which they must be as many as.
+/// The configuration, which all ranks must have alike, and which they must be as many as. Where it says that the run begins afresh and
+/// its folder holds the work of another one, it has the folder that the run takes instead.
 ///
 /// # Errors
 /// The errors of loading it; ranks that have another one, or are of another version of the program; another number of ranks.
 pub fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded<C>, Failure> {
     let loaded = agreed(ranks, args.load_for::<C>(ranks.size()))?;
     ranks.same("the program", env!("CARGO_PKG_VERSION")).map_err(Failure::setup)?;
-    ranks.same("the configuration", &loaded.tree.to_saved_yaml()).map_err(Failure::setup)?;
+    ranks.same("the configuration", &loaded.tree.as_written().to_yaml()).map_err(Failure::setup)?;
     // What comes from the environment is not in that text, and may be secret.
     let values = format!("CRC-32 {:08x}", IEEE.of(format!("{:?}", loaded.config).as_bytes()));
     ranks.same("a value from the environment (${oc.env:…})", &values).map_err(Failure::setup)?;
-    Ok(loaded)
+    match ranks.first(|| Ok(run_folder::beside(&loaded.tree))).map_err(Failure::setup)?.as_deref().and_then(Path::to_str) {
+        None => Ok(loaded),
+        Some(folder) => agreed(ranks, args.load_with(ranks.size(), run_folder::DIR, folder)),
+    }
 }
 
 /// What a rank has found before the first step, or the failure of any of them.

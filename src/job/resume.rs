@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use crate::checkpoint::{self, Checkpoints};
 use crate::config::schema::{ResumeKeys, ResumeMode};
 use crate::run::{RunInfo, State};
+use crate::util::shell;
 use crate::util::time::unix_time;
 
 /// The checkpoint that `trainer.resume_mode` and `trainer.resume_from_path` name, verified; `None` to start afresh.
@@ -57,9 +58,14 @@ pub fn check_step(step: u64, total_steps: u64) -> Result<()> {
 
 /// Says how a run resumes from the checkpoint that it has just saved.
 pub fn how_to_resume(mode: ResumeMode, saved: &Path) -> String {
-    let mode = match mode {
-        ResumeMode::Auto => "",
-        ResumeMode::Disable | ResumeMode::ResumePath => " with trainer.resume_mode=auto",
+    let mode = match (mode, saved.parent()) {
+        (ResumeMode::Auto, _) => String::new(),
+        // The run may be in another folder than the command names.
+        (ResumeMode::Disable, Some(dir)) => {
+            let dir = shell::word(dir);
+            format!(" with trainer.resume_mode=auto trainer.default_local_dir={dir}")
+        }
+        (ResumeMode::Disable | ResumeMode::ResumePath, _) => " with trainer.resume_mode=auto".to_owned(),
     };
     format!("the same command{mode} resumes from {}", saved.display())
 }

@@ -23,6 +23,8 @@ pub struct Run<P: Pipeline> {
     pub(super) checkpoints: Checkpoints,
     /// The best checkpoint, by `trainer.metric_for_best_model`.
     pub(super) best: Option<Best>,
+    /// The step that is named as the best while none is: the best by what validation measured before.
+    pub(super) named: Option<u64>,
     /// The step of the last checkpoint in the run's folder that this process saved or resumed from.
     pub(super) saved: Option<u64>,
 }
@@ -180,7 +182,7 @@ impl<P: Pipeline> Run<P> {
     /// Saves `global_step_N` as a whole or not at all. Rank 0 writes it, and asks the others for what only they have.
     fn save(&mut self) -> Result<()> {
         let state = self.state();
-        let Self { pipeline, at, config_yaml, checkpoints, .. } = self;
+        let Self { pipeline, at, config_yaml, checkpoints, named, .. } = self;
         let (pipeline, ranks) = (&*pipeline, &at.ranks);
         if !ranks.is_alone() {
             ranks.same("the model", &pipeline.fingerprint())?;
@@ -190,9 +192,12 @@ impl<P: Pipeline> Run<P> {
             if at.settings.saves_extra {
                 state.write(folder)?;
             }
+            at.settings.compared.sources.write(folder)?;
             write_config(folder, config_yaml)
         };
         let best = state.best.as_ref().map(|best| best.step);
+        // A checkpoint that is saved again is another one.
+        let best = best.or(named.filter(|named| *named != at.step));
         let alive = || ranks.beat();
         ranks.lead(|| checkpoints.save(at.step, best, &alive, write).map(drop), |part| pipeline.state_part(part))?;
         self.saved = Some(self.at.step);

@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, bail};
 
 use super::early_stopping::EarlyStopping;
 use super::resume::{check_step, find_checkpoint};
-use crate::checkpoint::{CheckpointPart, Checkpoints, check_changes, step_of};
+use super::run_folder;
+use crate::checkpoint::{Checkpoints, Compared, check_changes, step_of};
 use crate::config::Tree;
 use crate::config::schema::{Frequency, OnNonfinite, ResumeKeys, ResumeMode};
 use crate::run::{Output, RunInfo, Watched};
@@ -47,8 +48,8 @@ pub struct RunSettings {
     /// True if `checkpoint.load_contents` has `extra`; the key is where that is set.
     pub loads_extra: bool,
     pub load_contents_key: &'static str,
-    /// The parts of a checkpoint that are loaded, as far as settings can make them wrong.
-    pub loaded: Vec<CheckpointPart>,
+    /// The knowledge that a checkpoint is compared with, in addition to the settings.
+    pub compared: Compared,
     /// True if a learning rate depends on the length of the run.
     pub rate_follows_length: bool,
     /// Steps that are called an epoch; at least 1.
@@ -93,9 +94,13 @@ impl RunSettings {
     /// The checkpoint that the run resumes from, verified.
     ///
     /// # Errors
-    /// One that is named and not there, or damaged.
+    /// One that is named and not there, or damaged; a folder whose work the run would replace.
     pub fn resume_from(&self, checkpoints: &mut Checkpoints) -> Result<Option<PathBuf>> {
-        find_checkpoint(checkpoints, &self.resume)
+        let found = find_checkpoint(checkpoints, &self.resume)?;
+        if !self.val_only {
+            run_folder::check(self.dir(), self.resume.mode, found.as_deref())?;
+        }
+        Ok(found)
     }
 
     /// The step that the run would resume from, for a dry run: nothing is created or cleared. The settings of the run, `tree`, must fit
@@ -115,7 +120,7 @@ impl RunSettings {
         let resume = || -> Result<Option<u64>> {
             let step = step_of(&folder)?;
             check_step(step, self.total_steps)?;
-            check_changes(&folder, tree, &self.loaded)?;
+            check_changes(&folder, tree, &self.compared)?;
             Ok(Some(step))
         };
         resume().with_context(|| cannot_resume(&folder))

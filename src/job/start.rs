@@ -14,7 +14,7 @@ use super::settings::{RunSettings, cannot_resume};
 use crate::checkpoint::{Best, Changes, Checkpoints, check_changes, step_of};
 use crate::config::Tree;
 use crate::distributed::{Ranks, Slices};
-use crate::run::{Output, Record};
+use crate::run::{EarlierRun, Output, Record};
 use crate::util::interrupt::Interrupt;
 
 impl<P: Pipeline> Run<P> {
@@ -54,7 +54,7 @@ impl<P: Pipeline> Run<P> {
             improvement: None,
             settings,
         };
-        let mut run = Self { pipeline, at, config_yaml: tree.to_saved_yaml(), checkpoints, best: None, saved: None };
+        let mut run = Self { pipeline, at, config_yaml: tree.to_saved_yaml(), checkpoints, best: None, named: None, saved: None };
         let mut slices = None;
         if let Some(folder) = &resume {
             let restored = run.restore(folder, tree).with_context(|| cannot_resume(folder));
@@ -84,6 +84,9 @@ impl<P: Pipeline> Run<P> {
             }
         } else {
             let info = settings.info(tree, run.at.validated_after);
+            if is_first && resume.is_none() {
+                move_earlier_record(settings.dir())?;
+            }
             let record = match is_first {
                 true => Record::begin(info, session, &settings.loggers, settings.watched.clone(), output),
                 false => output.log.open_of_rank(settings.dir(), ranks.rank(), resume.is_some()).map(|()| run.at.record),
@@ -100,7 +103,7 @@ impl<P: Pipeline> Run<P> {
         let settings = self.at.settings.clone();
         self.at.step = step_of(folder)?;
         check_step(self.at.step, settings.total_steps)?;
-        let changes = check_changes(folder, tree, &settings.loaded)?;
+        let changes = check_changes(folder, tree, &settings.compared)?;
         self.pipeline.load(folder)?;
         check_part("extra", settings.loads_extra, &folder.join(DATA), settings.load_contents_key)?;
         let mut slices = None;
@@ -127,9 +130,23 @@ impl<P: Pipeline> Run<P> {
         self.saved = Some(self.at.step).filter(|_| is_own);
         self.best = self.best.take().filter(|best| is_own && self.checkpoints.was_there(best.step, folder));
         if self.at.ranks.is_first() && !settings.val_only && !self.at.is_done() {
-            self.checkpoints.name_best(self.best.as_ref().map(|best| best.step))?;
+            self.keep_best()?;
         }
         Ok(slices)
+    }
+
+    /// Keeps the checkpoint that is named as the best where it is not the best that is followed any more: its comparison has ended, and
+    /// nobody has asked for its end.
+    fn keep_best(&mut self) -> Result<()> {
+        self.named = self.checkpoints.keep_best(self.best.as_ref().map(|best| best.step))?;
+        if let Some(step) = self.named {
+            let folder = self.checkpoints.path(step);
+            tracing::warn!(
+                "{} is the best so far and not compared with what follows: it stays until you delete it",
+                folder.display()
+            );
+        }
+        Ok(())
     }
 
     /// Decides into how many slices mini-batches are cut: as the settings say, else as `before`, else one for each rank.
@@ -166,9 +183,23 @@ impl<P: Pipeline> Run<P> {
         if let Some(Best { metric, value, step }) = state.best.take_if(|_| !why.is_empty()) {
             tracing::warn!(
                 "validation is not what it was: {}: {metric} {value} of step {step}, the best so far, is not compared with what \
-                 follows; the next that is validated and saved is the best",
+                 follows; the next that is validated and saved is the best from then on",
                 why.join(", ")
             );
         }
     }
+}
+
+/// Keeps the record of a run that has made steps, but neither finished nor saved anything, where this one begins in its folder.
+fn move_earlier_record(dir: &Path) -> Result<()> {
+    if let Some(run) = EarlierRun::look(dir).filter(EarlierRun::has_results) {
+        let folder = run.move_aside(dir)?;
+        tracing::warn!(
+            "{} was left by {} without a checkpoint: its record is in {} now",
+            dir.display(),
+            run.describe(),
+            folder.display()
+        );
+    }
+    Ok(())
 }

@@ -9,11 +9,11 @@ use crate::reward::Rewards;
 /// An option that may have no effect: whether it has none, its key, and why.
 pub type UnusedOption = (bool, &'static str, &'static str);
 
-/// Says which of `options` were set, to other than the default, and have no effect.
+/// Says which of `options` were set, to other than the default, and have no effect. Returns those without an effect, set or not.
 ///
 /// # Errors
 /// If the built-in configuration does not compose, which tests exclude.
-pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Result<()> {
+pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Result<Vec<String>> {
     let unused: Vec<(&str, &str)> = options.iter().filter(|option| option.0).map(|(_, key, why)| (*key, *why)).collect();
     warn_of::<T>(tree, &unused)
 }
@@ -23,7 +23,7 @@ pub fn warn_of_unused<T: Schema>(tree: &Tree, options: &[UnusedOption]) -> Resul
 ///
 /// # Errors
 /// The errors of [`warn_of_unused`].
-pub fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<()> {
+pub fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<Vec<String>> {
     let defaults = defaults(T::DEFAULT_NAME)?;
     let references = references(&defaults);
     let keys: Vec<&str> = unused.iter().map(|(key, _)| *key).collect();
@@ -41,7 +41,8 @@ pub fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result<()> {
     for (reason, keys) in lines {
         tracing::warn!("ignored: {}: {reason}", keys.join(", "));
     }
-    Ok(())
+    let is_idle = |key: &&str| !is_followed(tree, &references, &keys, key);
+    Ok(keys.iter().copied().filter(is_idle).map(str::to_owned).collect())
 }
 
 /// The settings whose default is another setting: (the setting, the one it follows).

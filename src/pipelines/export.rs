@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use safetensors::Dtype;
 
 use super::export_card::card;
-use crate::checkpoint;
+use crate::checkpoint::{self, Sources};
 use crate::hub::CARD;
 use crate::job::hub_names::model_folder;
+use crate::job::sources;
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::model::lora::peft::PeftAdapter;
@@ -125,6 +126,19 @@ fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
+/// The checksum of the model that the adapter of a checkpoint's part was trained with, if the checkpoint has it. `huggingface`: the
+/// folder of the part's model.
+fn adapted_model(huggingface: &Path) -> Result<Option<String>> {
+    let part = huggingface.parent().unwrap_or(huggingface);
+    let checkpoint = if checkpoint::step_of(part).is_ok() { Some(part) } else { part.parent() };
+    let key = match part.file_name().and_then(OsStr::to_str) {
+        Some("actor") => "actor_rollout_ref.model.path",
+        Some("critic") => "critic.model.path",
+        _ => "model.path",
+    };
+    Ok(checkpoint.map(Sources::read).transpose()?.and_then(|sources| sources.0.get(key).cloned()))
+}
+
 /// The source of the weights: files, and an adapter that is still to be merged into them.
 struct Source {
     files: WeightFiles,
@@ -153,6 +167,10 @@ impl Source {
         // A run may have taken the model to longer sequences, by override_config.
         let same = DecoderConfig { max_position_embeddings: config.max_position_embeddings, ..base } == config;
         ensure!(same, "the model in {} is not the one that was adapted: its config.json is of another", folder.display());
+        if let Some(adapted) = adapted_model(huggingface)? {
+            let is_it = sources::of_model(&folder)? == adapted;
+            ensure!(is_it, "the model in {} is not the one that was adapted: its weights are others", folder.display());
+        }
         adapter.name_as_in(&files, &config).with_context(|| format!("the base model in {}", folder.display()))?;
         let head = config.naming.place("lm_head.weight").name;
         let replaced = (!adapter.saved.is_empty()).then_some(head);

@@ -6,10 +6,12 @@
 //! <dir>/metrics.jsonl  one line per step, by the tracker `file`
 //! <dir>/samples.jsonl  responses with their tokens ([`Sample`])
 //! <dir>/trainer.log    what was logged, by all processes of the run
+//! <dir>/earlier-ID/    the same of a run that did not finish and saved nothing, before this one began there ([`EarlierRun`])
 //! ```
 //!
 //! Training reads none of it: a run is resumed from its checkpoint alone.
 
+mod earlier;
 mod info;
 mod log_file;
 mod output;
@@ -19,6 +21,7 @@ mod sample;
 mod stage;
 mod watched;
 
+pub use earlier::EarlierRun;
 pub use info::{BestSoFar, Found, INFO, RecordedSetting, RunInfo, State};
 pub use log_file::{LOG, LogFile, LogLine};
 pub use output::Output;

@@ -17,6 +17,7 @@ use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
+use crate::job::sources::NamedFiles;
 use crate::model::hf_config::HfConfig;
 use crate::model::memory::{Numbers, Widest};
 use crate::util::interrupt::Interrupt;
@@ -28,15 +29,18 @@ use crate::util::interrupt::Interrupt;
 /// weights only the number is compared, not each name, shape and type; whether the run may write its files is not tried.
 pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded, Weights::Compared)?;
+    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;
     let config = loaded.config;
     ranks.agree(open_device("trainer.device", rank_device(config.trainer.device, ranks), &config.dtypes()))?;
     let inputs = Inputs::read(&config, &loaded.tree, &Interrupt::default())?;
     let (trainer, parts) = (&config.trainer, &config.actor_rollout_ref);
     let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
-    unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
+    let ignored = unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
     let decoder = inputs.decoder(&config)?;
     check_weights(&parts.model.path, parts.model.init, &decoder).context("actor_rollout_ref.model.path")?;
-    let settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
+    let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
+    (settings.compared.ignored, settings.compared.sources) = (ignored, sources);
     let resumed = settings.resumed_step(&loaded.tree)?;
 
     let response = config.data.max_response_length;

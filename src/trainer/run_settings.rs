@@ -1,7 +1,7 @@
 //! The settings of reinforcement learning that every training run has.
 
 use super::learning::LOAD_CONTENTS;
-use crate::checkpoint::CheckpointPart;
+use crate::checkpoint::{CheckpointPart, Compared};
 use crate::config::PpoConfig;
 use crate::config::schema::CheckpointContent::Extra;
 use crate::job::RunSettings;
@@ -35,7 +35,7 @@ pub fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps: u64) 
         saves_extra: actor.checkpoint.save_contents.contains(&Extra),
         loads_extra: actor.checkpoint.load_contents.contains(&Extra),
         load_contents_key: LOAD_CONTENTS,
-        loaded: loaded_parts(config),
+        compared: Compared { loaded: loaded_parts(config), ..Compared::default() },
         rate_follows_length: rate_follows_length(&actor.optim) || critic_follows,
         steps_per_epoch: steps_per_epoch.max(1),
         total_steps,

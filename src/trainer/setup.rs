@@ -26,6 +26,7 @@ use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::GIB;
 use crate::job::models::{is_bfloat16, learner, model_init, open_device};
 use crate::job::rank_device::rank_device;
+use crate::job::sources::NamedFiles;
 use crate::job::{Run, RunSettings, adapter, template_date};
 use crate::model::CausalLm;
 use crate::model::memory::Numbers;
@@ -43,7 +44,9 @@ pub fn start(mut loaded: Loaded<PpoConfig>, output: &Output, interrupt: Interrup
     let workers = &mut loaded.config.reward.num_workers;
     *workers = workers.div_ceil(ranks.group().local().1);
     let device = rank_device(loaded.config.trainer.device, &ranks);
-    let (trainer, settings, peak) = ranks.agree(build(&mut loaded, device, &interrupt, &ranks))?;
+    let (trainer, mut settings, peak) = ranks.agree(build(&mut loaded, device, &interrupt, &ranks))?;
+    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    settings.compared.sources = ranks.first(|| ranks.at_work(|| named.checksums()))?;
     let run = Run::start(trainer, settings, &loaded.tree, output, interrupt, ranks)?;
     let (needed, phase) = peak;
     tracing::info!("memory: about {:.2} GiB at most, in: {phase} (--dry-run has the parts)", needed as f64 / GIB);
@@ -70,10 +73,11 @@ fn build(
         Some(_) => Some(load_critic(&config, &inputs, &device)?),
         None => None,
     };
-    unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
+    let ignored = unused_options::warn(&loaded.tree, &config, &inputs, &division)?;
     let model = load_model(&config, &device)?;
     let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
     settings.model = format!("{}: {}", config.actor_rollout_ref.model.path, model.size());
+    settings.compared.ignored = ignored;
     let advantages = advantages(&config, inputs.estimator.clone(), ranks)?;
     let learning = learning_side(&config, &inputs, model, critic, &advantages, ranks)?;
     let post_processing = inputs.post_processing.take();

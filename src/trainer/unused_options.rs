@@ -15,8 +15,8 @@ use crate::job::division::Division;
 use crate::job::unused_options::{UnusedOption, of_rewards, warn_of};
 use crate::util::choice::{Choice, Need};
 
-/// Says which settings of a run of reinforcement learning have no effect.
-pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<()> {
+/// Says which settings of a run of reinforcement learning have no effect, and returns them.
+pub fn warn(tree: &Tree, config: &PpoConfig, inputs: &Inputs, division: &Division) -> Result<Vec<String>> {
     let choices = choices();
     let loss = algorithms::policy_loss(config)?.name;
     let estimator = config.algorithm.adv_estimator.as_str();

@@ -3,6 +3,7 @@
 pub mod boxed;
 pub mod choice;
 pub mod contained;
+pub mod content;
 pub mod copy;
 pub mod crc;
 pub mod exact_json;

@@ -26,6 +26,8 @@ const ACCURACY: &str = "val-core/burnish/arithmetic/acc/mean@1";
 /// The accuracy before and after training.
 fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
     let at = folder.join(name);
+    // The curves of an earlier call are replaced.
+    _ = std::fs::remove_dir_all(&at);
     let steps = std::env::var("BURNISH_STEPS").unwrap_or_else(|_| "16".to_owned());
     let mut command = trainer(&["--config", "ppo_trainer.yaml", &format!("{option}={name}")]);
     command.args(OPTIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, options)| *options));
@@ -34,7 +36,6 @@ fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
         &format!("trainer.total_training_steps={steps}"),
         "trainer.test_freq=16",
         "trainer.logger=[file]",
-        "trainer.resume_mode=disable",
         &format!("trainer.default_local_dir={}", at.display()),
     ]);
     succeed(command);

@@ -25,6 +25,7 @@ mod hub_push_server;
 mod hub_server;
 mod improve;
 mod inspect;
+mod kept_work;
 mod mistakes;
 #[path = "../algorithms/numpy.rs"]
 mod numpy;

@@ -219,3 +219,31 @@ fn a_folder_is_for_one_process() {
     drop(first);
     Checkpoints::new(dir.path(), None).unwrap();
 }
+
+/// The best checkpoint stays where a resumed run no longer compares it, in later processes too, until its step is saved again.
+#[test]
+fn the_best_stays_where_its_comparison_ends() {
+    for best in [None, Some(2)] {
+        let dir = tempfile::tempdir().unwrap();
+        let steps = || names(dir.path()).into_iter().filter(|name| name.starts_with("global")).collect::<Vec<_>>();
+        let named = || fs::read_to_string(dir.path().join(BEST_FILE)).unwrap();
+        let mut first = Checkpoints::new(dir.path(), Some(2)).unwrap();
+        (1..=3).for_each(|step| _ = save_best(&mut first, step, Some(1)));
+        drop(first);
+        let mut second = Checkpoints::new(dir.path(), Some(1)).unwrap();
+        assert_eq!(second.keep_best(Some(1)).unwrap(), None, "it is still compared");
+        assert_eq!(second.keep_best(best).unwrap(), Some(1));
+        assert_eq!(named(), best.unwrap_or(1).to_string());
+        save_best(&mut second, 4, best.or(Some(1)));
+        save_best(&mut second, 5, Some(5));
+        drop(second);
+        let mut third = Checkpoints::new(dir.path(), Some(1)).unwrap();
+        assert_eq!(third.keep_best(Some(5)).unwrap(), None);
+        save_best(&mut third, 6, Some(6));
+        assert_eq!((steps(), named()), (vec!["global_step_1".to_owned(), "global_step_6".to_owned()], "6".to_owned()));
+        // Saved again, it is another one.
+        save_best(&mut third, 1, Some(6));
+        save_best(&mut third, 7, Some(6));
+        assert_eq!(steps(), ["global_step_6", "global_step_7"]);
+    }
+}

@@ -18,6 +18,7 @@ use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
+use crate::job::sources::NamedFiles;
 use crate::job::unused_options::warn_of_unused;
 use crate::model::memory::{Numbers, Widest};
 use crate::model::{Cut, Sequence};
@@ -28,17 +29,21 @@ use crate::model::{Cut, Sequence};
 /// If a run would be refused before its first step, as far as can be told without weights.
 pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
     hub_names::find(&mut loaded, Weights::Compared)?;
+    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    let sources = named.checksums_to_resume(&loaded.config.stage().trainer.resume())?;
     let config = loaded.config;
     let keys = config.stage();
     let (data, model, trainer) = (keys.data, keys.model, keys.trainer);
     ranks.agree(open_device("trainer.device", rank_device(trainer.device, ranks), &config.dtypes()))?;
     let division = Division::of(ranks, trainer.gradient_slices, &trainer.resume());
-    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config, &division)?)?;
+    let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(&config, &division)?)?;
     let inputs = read::<O>(&config)?;
     let decoder = O::decoder(&config)?;
     check_weights(&model.path, model.init, &O::decoder_in_files(&config)?).context("model.path")?;
     let per_epoch = inputs.sampler.batches_per_epoch();
-    let resumed = run_settings(&config, per_epoch, inputs.total_steps).resumed_step(&loaded.tree)?;
+    let mut settings = run_settings(&config, per_epoch, inputs.total_steps);
+    (settings.compared.ignored, settings.compared.sources) = (ignored, sources);
+    let resumed = settings.resumed_step(&loaded.tree)?;
 
     let adapter = adapter::adapter(&model.lora(), &decoder, model.path.as_path(), trainer.seed)?;
     let memory = estimate::<O>(&config, &inputs, &division)?;

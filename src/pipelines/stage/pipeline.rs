@@ -25,6 +25,7 @@ use crate::job::hub_names::{self, Weights};
 use crate::job::models::{is_bfloat16, learner, open_device};
 use crate::job::nonfinite::report;
 use crate::job::rank_device::rank_device;
+use crate::job::sources::NamedFiles;
 use crate::job::unused_options::warn_of_unused;
 use crate::job::{Context, Pipeline, Run, adapter, template_date};
 use crate::model::{CausalLm, Cut, Sequence};
@@ -208,7 +209,9 @@ pub fn start<O: Objective>(
     let trainer = loaded.config.stage().trainer;
     ranks.group().set_patience(Duration::from_secs(trainer.nccl_timeout));
     let device = rank_device(trainer.device, &ranks);
-    let (inputs, model) = ranks.agree(open::<O>(&mut loaded, device, &ranks))?;
+    let (inputs, model, ignored) = ranks.agree(open::<O>(&mut loaded, device, &ranks))?;
+    let named = NamedFiles::of(&mut loaded.config, &loaded.tree);
+    let sources = ranks.first(|| ranks.at_work(|| named.checksums()))?;
     let config = loaded.config;
     let keys = config.stage();
     let build = || {
@@ -219,6 +222,7 @@ pub fn start<O: Objective>(
     let (objective, learner) = ranks.agree(build())?;
     let mut settings = run_settings(&config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
     settings.model = format!("{}: {}", keys.model.path, learner.model.size());
+    (settings.compared.ignored, settings.compared.sources) = (ignored, sources);
     let validation_crc = crc::<O>(&inputs.val);
     let stage = Stage { config, objective, learner, inputs, validation_crc, state: StageState::default() };
     if let Some(metric) = &settings.watched.metric {
@@ -227,14 +231,18 @@ pub fn start<O: Objective>(
     Run::start(stage, settings, &loaded.tree, output, interrupt, ranks)
 }
 
-/// Reads the inputs and the model as it is before the first step.
-fn open<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device, ranks: &Ranks) -> Result<(Inputs<O::Example>, CausalLm)> {
+/// Reads the inputs and the model as it is before the first step; the last are the settings without an effect.
+fn open<O: Objective>(
+    loaded: &mut Loaded<O::Config>,
+    device: Device,
+    ranks: &Ranks,
+) -> Result<(Inputs<O::Example>, CausalLm, Vec<String>)> {
     hub_names::find(loaded, Weights::Loaded)?;
     let config = &loaded.config;
     let keys = config.stage();
     let device = open_device("trainer.device", device, &config.dtypes())?;
     let division = Division::of(ranks, keys.trainer.gradient_slices, &keys.trainer.resume());
-    warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(config, &division)?)?;
+    let ignored = warn_of_unused::<O::Config>(&loaded.tree, &unused_options::<O>(config, &division)?)?;
     let inputs = read::<O>(config)?;
     estimate::<O>(config, &inputs, &division)?.check_fits()?;
     template_date::note(inputs.tokenizer.date(), &mut loaded.tree);
@@ -242,7 +250,7 @@ fn open<O: Objective>(loaded: &mut Loaded<O::Config>, device: Device, ranks: &Ra
     let model = O::model(config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
     let model = O::prepared(config, &inputs, model)?;
     let model = adapter::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
-    Ok((inputs, model))
+    Ok((inputs, model, ignored))
 }
 
 /// The examples of a batch, cut into slices by their lengths.

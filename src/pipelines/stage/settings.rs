@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::objective::Objective;
+use crate::checkpoint::Compared;
 use crate::config::schema::CheckpointContent::Extra;
 use crate::config::schema::{Init, ResumeMode, StageConfig, StageKeys, StageTrainerConfig};
 use crate::job::checkpoint_parts::loaded;
@@ -41,7 +42,7 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
         saves_extra: checkpoint.save_contents.contains(&Extra),
         loads_extra: checkpoint.load_contents.contains(&Extra),
         load_contents_key: "checkpoint.load_contents",
-        loaded: loaded(&checkpoint.load_contents),
+        compared: Compared { loaded: loaded(&checkpoint.load_contents), ..Compared::default() },
         rate_follows_length: rate_follows_length(&optim.optim()),
         steps_per_epoch,
         total_steps,

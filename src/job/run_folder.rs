@@ -1,0 +1,78 @@
+//! The folder of a run that begins afresh: another run's work in it is neither replaced nor deleted.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::checkpoint::Checkpoints;
+use crate::config::schema::{Location, ResumeMode};
+use crate::config::{Tree, Value};
+use crate::run::EarlierRun;
+
+/// The setting of the folder of a run.
+pub const DIR: &str = "trainer.default_local_dir";
+/// The setting that says how a run begins.
+const MODE: &str = "trainer.resume_mode";
+
+/// The folder that a run takes in place of the one that is set, if `trainer.resume_mode` is disable and that one holds the work of another
+/// run: the first of NAME-2, NAME-3, … that holds none.
+pub fn beside(tree: &Tree) -> Option<PathBuf> {
+    let text = |key: &str| match tree.value(key) {
+        Some(Value::Text(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let is_afresh = text(MODE) == Some("disable") && tree.value("trainer.val_only") != Some(&Value::Bool(true));
+    let dir = Location::new(text(DIR).filter(|_| is_afresh)?);
+    let work = work(dir.as_path())?;
+    let free = next_free(dir.as_path());
+    tracing::warn!("{dir} holds {work}, which stays as it is: this run is in {} ({MODE}=disable)", free.display());
+    Some(free)
+}
+
+/// Refuses a folder whose work a run would replace: one that does not go on from a checkpoint there. `from`: where it goes on.
+///
+/// # Errors
+/// A finished run, or checkpoints, with the ways to begin elsewhere.
+pub fn check(dir: &Path, mode: ResumeMode, from: Option<&Path>) -> Result<()> {
+    let real = |path: &Path| path.canonicalize().ok();
+    if from.is_some_and(|from| from.parent().and_then(real) == real(dir)) {
+        return Ok(());
+    }
+    // A run that has not finished and has saved nothing is begun again by the same command.
+    let is_only_begun = !has_checkpoints(dir) && EarlierRun::look(dir).is_some_and(|run| !run.is_finished());
+    let Some(work) = work(dir).filter(|_| !is_only_begun) else { return Ok(()) };
+    let free = next_free(dir);
+    let other = match (mode, from) {
+        (ResumeMode::ResumePath, Some(_)) => format!("go on from its own checkpoint with {MODE}=auto"),
+        _ => format!("begin afresh with {MODE}=disable, which takes such a folder by itself"),
+    };
+    bail!(
+        "{} holds {work}, whose record a new run would replace: name another folder, such as {DIR}={}, or {other}",
+        dir.display(),
+        free.display()
+    )
+}
+
+/// The work of a run in a folder, in a few words; `None` if nothing of it could be lost.
+fn work(dir: &Path) -> Option<String> {
+    let run = EarlierRun::look(dir);
+    let described = run.as_ref().map(EarlierRun::describe);
+    match has_checkpoints(dir) {
+        true => Some(described.map_or_else(|| "checkpoints".to_owned(), |run| format!("{run} and its checkpoints"))),
+        false => described.filter(|_| run.is_some_and(|run| run.has_results())),
+    }
+}
+
+fn has_checkpoints(dir: &Path) -> bool {
+    Checkpoints::look(dir).list().is_ok_and(|saved| !saved.is_empty())
+}
+
+fn next_free(dir: &Path) -> PathBuf {
+    let name = dir.file_name().unwrap_or_default().to_owned();
+    let numbered = |count: u32| {
+        let mut name = name.clone();
+        name.push(format!("-{count}"));
+        dir.with_file_name(name)
+    };
+    (2..).map(numbered).find(|folder| work(folder).is_none()).unwrap_or_else(|| dir.to_owned())
+}

@@ -1,0 +1,233 @@
+//! The work of a run stays: a resume deletes no best checkpoint, and a new run replaces no record. Settings and files that a checkpoint
+//! depends on are compared by value and content, wherever these are written.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::common::{copy, rows, small_run, succeed, trainer};
+
+/// Every step is saved and validated, and one checkpoint is kept.
+const ONE_KEPT: &[&str] = &[
+    "trainer.save_freq=1",
+    "trainer.test_freq=1",
+    "trainer.max_actor_ckpt_to_keep=1",
+    "trainer.val_before_train=false",
+    "trainer.metric_for_best_model=val-core/burnish/arithmetic/acc/mean@1",
+    // An untrained model knows nothing: the first step is the best.
+    "trainer.greater_is_better=false",
+];
+const SHORT: &[&str] = &["trainer.val_before_train=false", "trainer.test_freq=-1", "data.val_max_samples=8"];
+const SAVED: &[&str] = &["trainer.save_freq=1"];
+const LORA: &[&str] = &["actor_rollout_ref.model.lora_rank=2"];
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The message of a command that is refused before it trains.
+fn refused(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    said(&output)
+}
+
+fn steps(count: usize) -> String {
+    format!("trainer.total_training_steps={count}")
+}
+
+/// All files of a folder with their contents, but for the lock that each process takes.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let names = burnish::util::fs::files_under(folder).unwrap();
+    names
+        .into_iter()
+        .filter(|name| !name.ends_with(".lock"))
+        .map(|name| (name.clone(), fs::read(folder.join(&name)).unwrap()))
+        .collect()
+}
+
+fn record(run: &Path, step: u64, name: &str) -> String {
+    fs::read_to_string(run.join(format!("global_step_{step}/{name}"))).unwrap()
+}
+
+/// Changes of each kind whose end of the comparison is another: of a setting, of one that is ignored, of the prompts, of the metric, and of
+/// what is loaded.
+#[test]
+fn a_resume_keeps_the_best_checkpoint_whatever_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("base");
+    let last = steps(3);
+    succeed(small_run(&base, &[ONE_KEPT, &[last.as_str()]].concat()));
+    let best = fs::read_to_string(base.join("best_checkpointed_iteration.txt")).unwrap();
+    let there = |run: &Path| run.join(format!("global_step_{best}/actor/huggingface/model.safetensors")).is_file();
+    assert!(best != "3" && there(&base), "the last step is the best and proves nothing");
+    let ignored = "reward.memory_limit_mb";
+    for (name, change, ends) in [
+        ("none", "trainer.log_completions=0", false),
+        ("ignored", "reward.memory_limit_mb=3000", false),
+        ("length", "data.max_response_length=7", true),
+        ("prompts", "data.val_max_samples=31", true),
+        ("metric", "trainer.metric_for_best_model=val-aux/num_turns/max", true),
+        ("loaded", "actor_rollout_ref.actor.checkpoint.load_contents=[model,optimizer]", true),
+    ] {
+        let run = folder.path().join(name);
+        copy(&base, &run);
+        for step in [4, 5] {
+            let message = said(&succeed(small_run(&run, &[ONE_KEPT, &[&steps(step), change]].concat())));
+            assert!(there(&run), "{name}, step {step}: the best is gone\n{message}");
+            let ended = ends && (step == 4 || name == "loaded");
+            assert_eq!(message.contains("stays until you delete it"), ended, "{name}, step {step}: {message}");
+            assert!(!message.contains(&format!("changed since the checkpoint: {ignored}")), "{message}");
+        }
+    }
+    // The comparison goes on where nothing of it has changed.
+    for name in ["none", "ignored"] {
+        assert_eq!(fs::read_to_string(folder.path().join(name).join("best_checkpointed_iteration.txt")).unwrap(), best, "{name}");
+    }
+}
+
+#[test]
+fn a_value_from_the_environment_is_compared_and_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = fs::read_to_string("tests/data/sums.jsonl").unwrap();
+    let files = ["one", "other"].map(|name| folder.path().join(format!("{name}.jsonl")));
+    for (file, rows) in files.iter().zip([rows.clone(), rows.replace("68+12=", "12+68=")]) {
+        fs::write(file, rows).unwrap();
+    }
+    let [one, other] = files.map(|file| file.display().to_string());
+    let run = folder.path().join("run");
+    let command = |count: usize, seed: &str, rate: &str, file: &str| {
+        let hidden = [
+            "trainer.seed='${oc.decode:${oc.env:MY_SEED}}'",
+            "actor_rollout_ref.actor.optim.lr='${oc.decode:${oc.env:MY_RATE}}'",
+            "data.train_files='${oc.env:MY_FILE}'",
+        ];
+        let mut command = small_run(&run, &[SHORT, SAVED, &hidden, &["data.train_batch_size=4", &steps(count)]].concat());
+        command.env("MY_SEED", seed).env("MY_RATE", rate).env("MY_FILE", file);
+        command
+    };
+    succeed(command(1, "1", "1e-3", &one));
+    let info: Value = serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
+    let recorded = |key: &str| info["config"].as_array().unwrap().iter().find(|one| one["key"] == key).unwrap()["value"].clone();
+    assert_eq!(recorded("actor_rollout_ref.actor.optim.lr"), 1e-3);
+    assert_eq!((recorded("trainer.seed"), recorded("data.train_files")), (1.into(), one.as_str().into()));
+    assert!(record(&run, 1, "config.yaml").contains(&format!("train_files: {one}\n")));
+    assert!(refused(command(2, "2", "1e-3", &one)).contains("trainer.seed: 1 -> 2"));
+    assert!(refused(command(2, "1", "1e-3", &other)).contains(&format!("data.train_files: {one} -> {other}")));
+    let message = said(&succeed(command(2, "1", "2e-3", &one)));
+    assert!(message.contains("actor_rollout_ref.actor.optim.lr: 0.001 -> 0.002"), "{message}");
+    // The variables may be missing where the values are given otherwise.
+    let literal = ["trainer.seed=1", "actor_rollout_ref.actor.optim.lr=2e-3", &format!("data.train_files={one}")];
+    let message = said(&succeed(small_run(&run, &[SHORT, SAVED, &literal, &["data.train_batch_size=4", &steps(3)]].concat())));
+    assert!(message.contains("resumed from") && !message.contains(" -> 0.002"), "{message}");
+}
+
+#[test]
+fn a_path_may_be_spelled_otherwise_and_its_content_may_not_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let at = |name: &str| folder.path().join(name);
+    copy(&here.join("data/arithmetic/model"), &at("model"));
+    fs::copy(here.join("data/arithmetic/train.parquet"), at("train.parquet")).unwrap();
+    fs::write(at("reward.py"), "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0\n")
+        .unwrap();
+    symlink(at("model"), at("link")).unwrap();
+    let of = |name: &str| at(name).display().to_string();
+    let run = at("run");
+    let command = |count: usize, model: &str, rows: &str, reward: &str| {
+        let named = [
+            format!("actor_rollout_ref.model.path={model}"),
+            format!("data.train_files={rows}"),
+            format!("custom_reward_function.path={reward}"),
+        ];
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
+        small_run(&run, &[SHORT, SAVED, LORA, &named, &[&steps(count)]].concat())
+    };
+    let (model, rows, reward) = (of("model"), of("train.parquet"), of("reward.py"));
+    succeed(command(1, &model, &rows, &reward));
+    let spelled = |path: &str| path.replace(&folder.path().display().to_string(), &format!("{}/.", folder.path().display()));
+    for (count, model, rows, reward) in [
+        (2, spelled(&model), format!("[{rows}]"), spelled(&reward)),
+        (3, of("link"), spelled(&rows), reward.clone()),
+        (4, model.clone(), rows.clone(), reward.clone()),
+    ] {
+        let message = said(&succeed(command(count, &model, &rows, &reward)));
+        assert!(message.contains("resumed from") && !message.contains("since the checkpoint: data"), "{message}");
+        assert!(!message.contains("not what it was"), "{message}");
+    }
+    // Another base under the same name: neither a resume nor an export takes it for the one that was adapted.
+    let weights = at("model/model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    let last = bytes.len() - 2;
+    bytes[last] ^= 0x40;
+    let good = fs::read(&weights).unwrap();
+    fs::write(&weights, &bytes).unwrap();
+    let message = refused(command(5, &model, &rows, &reward));
+    assert!(message.contains("actor_rollout_ref.model.path: other content"), "{message}");
+    let [step, out] = [run.join("global_step_4"), at("out")].map(|path| path.display().to_string());
+    let export = trainer(&["export", &step, "--output", &out]).output().unwrap();
+    assert!(!export.status.success() && said(&export).contains("is not the one that was adapted"), "{}", said(&export));
+    fs::write(&weights, good).unwrap();
+    succeed(trainer(&["export", &step, "--output", &out]));
+    let parquet = fs::read(at("train.parquet")).unwrap();
+    fs::copy(here.join("data/arithmetic/test.parquet"), at("train.parquet")).unwrap();
+    assert!(refused(command(5, &model, &rows, &reward)).contains("data.train_files: other content"));
+    fs::write(at("train.parquet"), parquet).unwrap();
+    fs::write(at("reward.py"), "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 0.5\n")
+        .unwrap();
+    let message = said(&succeed(command(5, &model, &rows, &reward)));
+    assert!(message.contains("custom_reward_function.path: other content than at the checkpoint"), "{message}");
+}
+
+#[test]
+fn a_new_run_replaces_nothing_of_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let one = steps(1);
+    let command = |run: &Path, more: &[&str]| small_run(run, &[SHORT, &[&one], more].concat());
+    let afresh = ["trainer.resume_mode=disable"];
+    let bare = at("bare");
+    succeed(command(&bare, &["algorithm.adv_estimator=rloo"]));
+    let before = files(&bare);
+    let message = refused(command(&bare, &["algorithm.adv_estimator=grpo"]));
+    let there = |name: &str| format!("trainer.default_local_dir={}", at(name).display());
+    for part in ["holds a finished run", &there("bare-2"), "trainer.resume_mode=disable"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let mut dry = command(&bare, &[]);
+    dry.arg("--dry-run");
+    assert!(refused(dry).contains("holds a finished run"));
+    for name in ["bare-2", "bare-3"] {
+        let message = said(&succeed(command(&bare, &afresh)));
+        assert!(message.contains(&format!("this run is in {}", at(name).display())), "{message}");
+        assert_eq!(rows(&at(name)).len(), 1);
+    }
+    assert!(files(&bare) == before, "the first run has changed");
+
+    // Checkpoints of another run stay, however few this one keeps.
+    let saved = at("saved");
+    succeed(command(&saved, &["trainer.save_freq=1", &steps(2)]));
+    let before = files(&saved);
+    let few = ["trainer.save_freq=1", "trainer.max_actor_ckpt_to_keep=1"];
+    succeed(command(&saved, &[&few[..], &afresh].concat()));
+    assert!(at("saved-2/global_step_1").is_dir() && files(&saved) == before);
+    let from = format!("trainer.resume_from_path={}", saved.join("global_step_1").display());
+    let path = ["trainer.resume_mode=resume_path", &from, &steps(2)];
+    let message = refused(command(&at("saved-2"), &[&few[..], &path].concat()));
+    assert!(message.contains("and its checkpoints") && message.contains("trainer.resume_mode=auto"), "{message}");
+
+    // A run that was killed before it saved begins again, and its rows stay too.
+    let killed = at("killed");
+    succeed(command(&killed, &[]));
+    let mut info: Value = serde_json::from_slice(&fs::read(killed.join("run.json")).unwrap()).unwrap();
+    info["state"] = "running".into();
+    fs::write(killed.join("run.json"), info.to_string()).unwrap();
+    let metrics = fs::read(killed.join("metrics.jsonl")).unwrap();
+    let message = said(&succeed(command(&killed, &["algorithm.adv_estimator=grpo"])));
+    let earlier = killed.join(format!("earlier-{}", info["id"].as_str().unwrap()));
+    assert!(message.contains(&earlier.display().to_string()), "{message}");
+    assert!(fs::read(earlier.join("metrics.jsonl")).unwrap() == metrics && earlier.join("run.json").is_file());
+}
