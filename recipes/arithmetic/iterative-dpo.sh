@@ -33,7 +33,7 @@ for round in $(seq "$rounds"); do
     "$trainer" data select pairs --input "$at/scored.parquet" --output "$at/pairs.parquet"
     "$trainer" dpo --config recipes/arithmetic/dpo.yaml model.path="$model" data.train_files="$at/pairs.parquet" data.val_files=null \
         trainer.default_local_dir="$at/run" trainer.experiment_name="iterative-dpo-$round" trainer.total_epochs=1 \
-        trainer.total_training_steps=null trainer.resume_mode=disable
+        trainer.total_training_steps=null
     "$trainer" export "$at/run/global_step_$(cat "$at/run/latest_checkpointed_iteration.txt")" --output "$at/model"
     model=$at/model
     accuracy "$model" "$at"

@@ -45,9 +45,16 @@ def step_settings(folder, model, tokenizer, data, prompts, samples, longest_prom
     ]
 
 
+def forget(folder):
+    """Removes the record of an earlier run in a folder, which a new one would leave as it is and go elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("run.json", "metrics.jsonl"):
+        (folder / name).unlink(missing_ok=True)
+
+
 def run(trainer, folder, settings, threads, timeout, cwd=None):
     """The rows of a run and its peak memory in GiB."""
-    folder.mkdir(parents=True, exist_ok=True)
+    forget(folder)
     done = Run([trainer, *settings], folder / "log.txt", environment(threads), cwd).wait(timeout)
     return [row["data"] for row in read_rows(folder / "metrics.jsonl")], done.peak_gib
 
