@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use crate::data::select::{self, Answers, KINDS, Keys, Options};
-use crate::util::fs::check_writable;
+use crate::util::fs::{check_writable, refuse_input};
 
 #[derive(Args)]
 #[command(after_help = kinds())]
@@ -74,6 +74,7 @@ fn select(args: &SelectArgs) -> Result<()> {
         reward_template: args.reward_template.clone().unwrap_or_else(|| "{input} <rm_score>: {reward} ".into()),
         normalize_reward: args.normalize_reward,
     };
+    refuse_input(("--output", &args.output), args.input.iter().map(|file| ("--input", file.as_path())))?;
     check_writable(&args.output)?;
     let keys = [&args.prompt_key, &args.response_key, &args.score_key].map(|key| key.as_deref());
     let answers = Answers::read(&args.input, &Keys::choose(&args.input, keys)?)?;

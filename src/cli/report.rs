@@ -1,6 +1,6 @@
 //! `trainer report`: the curves, samples and settings of runs as one HTML file, or served and updated while the runs last.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -12,7 +12,7 @@ use crate::report::folder::resolve;
 use crate::report::gather::Gather;
 use crate::report::page::page;
 use crate::report::watch::Watch;
-use crate::util::fs::write_atomic;
+use crate::util::fs::{refuse_input, write_atomic};
 use crate::util::interrupt::Interrupt;
 use crate::util::output::is_file;
 
@@ -37,6 +37,9 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
         refuse_inside(output).context("--output").map_err(Failure::setup)?;
     }
     let dirs = runs(&args.runs).map_err(Failure::setup)?;
+    if let Some(output) = &args.output {
+        refuse_record(output, &dirs).map_err(Failure::setup)?;
+    }
     if args.watch { watch(dirs, args.port) } else { write(dirs, args.output.clone()) }
 }
 
@@ -50,6 +53,14 @@ fn runs(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         dirs.push(dir);
     }
     Ok(dirs)
+}
+
+/// Refuses a file of the runs' records; an earlier page may be replaced.
+fn refuse_record(output: &Path, dirs: &[PathBuf]) -> Result<()> {
+    let files = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_page = |path: &Path| path.extension().is_some_and(|extension| extension == "html");
+    let record: Vec<PathBuf> = files.filter(|path| !is_page(path)).collect();
+    refuse_input(("--output", output), record.iter().map(|file| ("the run's", file.as_path())))
 }
 
 fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), Failure> {

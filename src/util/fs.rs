@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -66,6 +67,41 @@ pub fn check_writable(path: &Path) -> Result<()> {
     };
     let check: Result<()> = check();
     check.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Refuses an output that is one of the inputs, by whatever name: another spelling, a symbolic or a hard link. `output` and `inputs`: what
+/// the user calls each, such as `data.output_path`, and its path.
+///
+/// # Errors
+/// The two names of the one file.
+pub fn refuse_input<'a>(output: (&str, &Path), inputs: impl IntoIterator<Item = (&'a str, &'a Path)>) -> Result<()> {
+    let identity = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()));
+    let Some(written) = identity(output.1) else { return Ok(()) };
+    match inputs.into_iter().find(|(_, path)| identity(path) == Some(written)) {
+        None => Ok(()),
+        Some((name, path)) => bail!(
+            "{} {} would be written over {name} {}: they are the same file, and what was read would be lost; name another file, such as {}",
+            output.0,
+            output.1.display(),
+            path.display(),
+            beside(output.1).display(),
+        ),
+    }
+}
+
+/// The path of a file that is not there yet, of the same kind.
+fn beside(path: &Path) -> PathBuf {
+    let (stem, ending) = (path.file_stem().unwrap_or_default(), path.extension());
+    let named = |i: usize| {
+        let mut name = stem.to_owned();
+        name.push(if i == 1 { "-new".to_owned() } else { format!("-new-{i}") });
+        ending.into_iter().for_each(|ending| {
+            name.push(".");
+            name.push(ending);
+        });
+        path.with_file_name(name)
+    };
+    (1..).map(named).find(|path| !path.exists()).unwrap_or_default()
 }
 
 /// Writes a value as indented JSON. Not atomic: for files inside an [`AtomicDir`].

@@ -32,9 +32,9 @@ fn dapo_math(args: &PrepareArgs) -> Result<PrepareReport> {
     let Some(train) = find(TRAIN) else {
         bail!("--input {}: there is no {TRAIN}, here or in the folder data", folder.display());
     };
-    let mut files = vec![take_over(&train, &args.output.join(TRAIN), unique)?];
+    let mut files = vec![take_over(&train, &args.target(TRAIN)?, unique)?];
     match find(TEST) {
-        Some(test) => files.push(take_over(&test, &args.output.join(TEST), unique)?),
+        Some(test) => files.push(take_over(&test, &args.target(TEST)?, unique)?),
         None => tracing::info!("there is no {TEST} beside it: the problems that DAPO is validated on"),
     }
     Ok(PrepareReport { files })

@@ -28,23 +28,23 @@ fn hh_rlhf(args: &PrepareArgs) -> Result<PrepareReport> {
     args.only_settings(&[])?;
     let files = split_files(args.input()?, "train")?;
     let pairs = Rows::read(&files, &["prompt", "chosen", "rejected"], &[])?.each(|_, row| pair(&row))?;
-    let to = |name: &str| args.output.join(format!("{name}.parquet"));
+    let to = |name: &str| args.target(&format!("{name}.parquet"));
 
     let mut written: Vec<(PathBuf, usize)> = Vec::new();
     // Both replies are demonstrations, the better one first.
     let prompts = pairs.iter().flat_map(|pair| [&pair.prompt, &pair.prompt]).map(|text| Value::from(text.as_str()));
     let replies = pairs.iter().flat_map(|pair| [&pair.chosen, &pair.rejected]).map(|text| Value::from(text.as_str()));
-    write_texts(&to("sft/train"), &[("prompt", prompts.collect()), ("response", replies.collect())])?;
-    written.push((to("sft/train"), 2 * pairs.len()));
+    write_texts(&to("sft/train")?, &[("prompt", prompts.collect()), ("response", replies.collect())])?;
+    written.push((to("sft/train")?, 2 * pairs.len()));
 
     let (first, last) = quarters(pairs.len());
     for (name, part) in [("rm/train", &pairs[..first]), ("rm/test", &pairs[last..])] {
-        write_pairs(&to(name), part)?;
-        written.push((to(name), part.len()));
+        write_pairs(&to(name)?, part)?;
+        written.push((to(name)?, part.len()));
     }
 
-    let rows = Mapped { reads: &["prompt", "response"], drops: &[], row }.write(&files, "train", &to("rl/train"))?;
-    written.push((to("rl/train"), rows));
+    let rows = Mapped { reads: &["prompt", "response"], drops: &[], row }.write(&files, "train", &to("rl/train")?)?;
+    written.push((to("rl/train")?, rows));
     Ok(PrepareReport { files: written })
 }
 

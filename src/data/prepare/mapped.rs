@@ -24,11 +24,11 @@ pub(super) struct Mapped<F> {
 impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static> Mapped<F> {
     /// Writes `output`/SPLIT.parquet for each split of `--input`.
     pub fn write_splits(&self, args: &PrepareArgs, splits: &[&'static str]) -> Result<PrepareReport> {
-        let sources = splits.iter().map(|split| Ok((*split, split_files(args.input()?, split)?)));
+        let source =
+            |split: &&'static str| Ok((*split, split_files(args.input()?, split)?, args.target(&format!("{split}.parquet"))?));
         // All files are known to be there before the first is written.
-        let sources = sources.collect::<Result<Vec<_>>>()?;
-        let files = sources.into_iter().map(|(split, files)| {
-            let path = args.output.join(format!("{split}.parquet"));
+        let sources = splits.iter().map(source).collect::<Result<Vec<_>>>()?;
+        let files = sources.into_iter().map(|(split, files, path)| {
             let rows = self.write(&files, split, &path)?;
             Ok((path, rows))
         });

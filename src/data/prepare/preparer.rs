@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use super::published::WITHIN;
+use crate::util::fs::refuse_input;
 use crate::util::suggest::did_you_mean;
 
 /// The arguments of a preparer: folders and `key=value` settings.
@@ -24,6 +26,19 @@ pub struct PrepareReport {
 impl PrepareArgs {
     pub(super) fn input(&self) -> Result<&PathBuf> {
         self.inputs.first().context("--input FOLDER is missing: the folder of the published files")
+    }
+
+    /// The path of a file to write below the output.
+    ///
+    /// # Errors
+    /// If the file is one of those that are read.
+    pub(super) fn target(&self, name: &str) -> Result<PathBuf> {
+        let path = self.output.join(name);
+        let folders = self.inputs.iter().flat_map(|folder| WITHIN.iter().map(move |within| folder.join(within)));
+        let files = folders.filter_map(|folder| folder.read_dir().ok()).flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        let files: Vec<PathBuf> = files.collect();
+        refuse_input(("--output", &path), files.iter().map(|file| ("the published", file.as_path())))?;
+        Ok(path)
     }
 
     pub(super) fn no_input(&self) -> Result<()> {

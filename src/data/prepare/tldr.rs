@@ -38,7 +38,7 @@ fn tldr(args: &PrepareArgs) -> Result<PrepareReport> {
     let mut written = Vec::new();
     for (split, files) in sources {
         let columns = Rows::read(&files, &[], &["messages", "completion", "chosen", "rejected"])?;
-        let path = args.output.join(format!("{split}.parquet"));
+        let path = args.target(&format!("{split}.parquet"))?;
         let rows = if columns.has_column("messages") && !columns.has_column("completion") {
             let row = move |row: &Row, split: &str, index| {
                 let (post, summary) = conversation(row.column("messages")?)?;
@@ -53,7 +53,7 @@ fn tldr(args: &PrepareArgs) -> Result<PrepareReport> {
         };
         written.push((path, rows));
         if columns.has_column("chosen") && columns.has_column("rejected") {
-            let path = args.output.join(format!("pairs/{split}.parquet"));
+            let path = args.target(&format!("pairs/{split}.parquet"))?;
             let pairs = Rows::read(&files, &["prompt", "chosen", "rejected"], &[])?.each(|_, row| pair(&row))?;
             write_pairs(&path, &pairs)?;
             written.push((path, pairs.len()));
