@@ -62,7 +62,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
         Refused(CheckpointPart::Data),
         &["data.train_files", "data.train_max_samples", "data.train_batch_size", "data.shuffle", "data.seed"],
     ),
-    (Refused(CheckpointPart::Data), &["data.filter_overlong_prompts", "data.max_prompt_length"]),
+    (Refused(CheckpointPart::Data), &["data.filter_overlong_prompts", "data.max_prompt_length", "data.on_malformed_row"]),
     (Refused(CheckpointPart::Data), &["data.train_weights", "data.packing", "data.packing_length"]),
     // The position in the data counts rows, so the number of rows drawn at once may change.
     (Effect, &["data.gen_batch_size"]),

@@ -7,16 +7,21 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
 use super::agent_rows::{AGENT_NAME, AgentRows};
+use super::alpaca;
 use super::content;
 use super::media;
 use super::missing::{GROUND_TRUTH, with_remedies};
+use super::reading::Reading;
+use super::roles::named;
 use super::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, Rows};
 use super::template_variables::TemplateVariables;
 use super::tokenizer::Tokenizer;
-use crate::util::rng::Stream;
+use super::truth::{REWARD_MODEL_KEY, ground_truth};
+use super::unread::name_unread;
+use super::written::settled;
 
-/// The column of `{"ground_truth": …}`, as in verl.
-const REWARD_MODEL_KEY: &str = "reward_model";
+/// The column of the data source, unless a setting names another.
+const DATA_SOURCE: &str = "data_source";
 
 /// The name in metrics of the data source of rows that have none, as in verl.
 const UNKNOWN_SOURCE: &str = "unknown";
@@ -30,7 +35,7 @@ pub struct Prompt {
     pub messages: Value,
     /// True if the row holds a conversation, false if it holds plain text.
     pub conversational: bool,
-    /// The text that `ids` were made from, before truncation.
+    /// The text that `ids` were made from; of a prompt that was cut, the text of the ids that are left.
     pub text: String,
     /// The row's data source; empty where the row has none and needs none.
     pub data_source: String,
@@ -100,12 +105,17 @@ impl PromptText {
         let (messages, text, ids) = match row.column(key)? {
             Value::String(text) => {
                 content::refuse_written_messages(text).with_context(|| format!("column \"{key}\""))?;
-                (json!([{"role": "user", "content": text}]), text.clone(), tokenizer.encode_plain(text)?)
+                let text = alpaca::question(row, key, text);
+                let ids = tokenizer.encode_plain(&text)?;
+                (json!([{"role": "user", "content": text}]), text, ids)
             }
-            messages @ Value::Array(_) => {
-                let text = tokenizer.apply_chat_template(messages, true, chat_kwargs)?;
+            Value::Array(messages) => {
+                let messages = messages.iter().map(named).collect();
+                let messages =
+                    settled(messages, true, tokenizer, chat_kwargs).with_context(|| format!("column \"{key}\""))?.into();
+                let text = tokenizer.apply_chat_template(&messages, true, chat_kwargs)?;
                 let ids = tokenizer.encode(&text)?;
-                (messages.clone(), text, ids)
+                (messages, text, ids)
             }
             _ => bail!("column \"{key}\" must be a list of messages or text"),
         };
@@ -131,6 +141,7 @@ pub struct PromptOptions {
     /// Further variables of the chat template.
     pub chat_kwargs: TemplateVariables,
     pub agents: AgentRows,
+    pub reading: Reading,
 }
 
 /// The parts of a row that the rewards read.
@@ -150,34 +161,43 @@ pub struct RowNeeds {
 pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Vec<Prompt>> {
     let (needs, source) = (options.needs, options.reward_fn_key.as_str());
     let mut required = vec![options.prompt_key.as_str()];
-    required.extend(needs.data_source.then_some(source));
+    // A column that somebody names is there, whether a scorer reads it or the metrics alone.
+    required.extend((needs.data_source || source != DATA_SOURCE).then_some(source));
     required.extend(needs.ground_truth.then_some(REWARD_MODEL_KEY));
-    let some = [&[source, REWARD_MODEL_KEY, "extra_info", AGENT_NAME], MEDIA_COLUMNS].concat();
+    let some = [source, REWARD_MODEL_KEY, "extra_info", AGENT_NAME];
+    let some = [&some, MEDIA_COLUMNS, alpaca::columns(&options.prompt_key)].concat();
     let settings =
         [("data.prompt_key", options.prompt_key.as_str()), ("data.reward_fn_key", source), (GROUND_TRUTH, REWARD_MODEL_KEY)];
     let rows = Rows::read(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
     let mut rows = rows.map_err(|error| with_remedies(error, &settings))?;
-    let total = rows.len();
     if needs.columns {
         rows.fill_columns()?;
+    } else {
+        name_unread(&rows, &[&required[..], &some].concat());
     }
+    let rows = options.reading.of(rows);
+    let total = rows.chosen();
     let (of, with) = (options.clone(), tokenizer.clone());
-    let mut prompts = rows.each(move |index, row| read_prompt(&row, index, &with, &of))?;
+    let (mut prompts, malformed) =
+        rows.each_or(options.reading.on_malformed, move |index, row| read_prompt(&row, index, &with, &of))?;
+    malformed.tell("prompts", total)?;
     warn_of_ends(tokenizer, prompts.iter().filter(|prompt| !prompt.conversational).map(|prompt| prompt.ids.as_slice()));
 
     let max = options.max_prompt_length;
     if options.filter_overlong_prompts {
+        let (read, first) = (prompts.len(), prompts.iter().find(|prompt| prompt.ids.len() > max).map(Prompt::place));
         prompts.retain(|prompt| prompt.ids.len() <= max);
-        let dropped = total - prompts.len();
-        if dropped > 0 {
-            tracing::info!("left out {dropped} of {total} prompts: they are longer than {max} tokens");
+        if let Some(first) = first {
+            let dropped = read - prompts.len();
+            tracing::info!("left out {dropped} of {total} prompts: they are longer than {max} tokens; the first: {first}");
         }
     }
     if prompts.is_empty() {
         bail!("no prompts: {} rows in {}{}", total, list(files), if total > 0 { ", all of them too long" } else { "" });
     }
     let overlong = prompts.iter().filter(|prompt| prompt.ids.len() > max).count();
-    for prompt in &mut prompts {
+    let first = prompts.iter().find(|prompt| prompt.ids.len() > max).map(Prompt::place);
+    for prompt in prompts.iter_mut().filter(|prompt| prompt.ids.len() > max) {
         prompt.ids = options.truncation.apply(&prompt.ids, max).ok_or_else(|| {
             anyhow!(
                 "{}: the prompt has {} tokens, more than data.max_prompt_length={max} ({overlong} of {total} prompts have); \
@@ -187,6 +207,14 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
                 prompt.ids.len()
             )
         })?;
+        // Records and reward functions get what the model reads.
+        prompt.text = tokenizer.decode(&prompt.ids, false)?;
+    }
+    if let Some(first) = first {
+        tracing::warn!(
+            "{overlong} of {total} prompts have more than {max} tokens (data.max_prompt_length), and are cut to as many by data.truncation; \
+             the first: {first}"
+        );
     }
     Ok(prompts)
 }
@@ -215,20 +243,6 @@ pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [
     }
 }
 
-/// Returns at most `max` of the samples, in their order: a seeded random choice if `shuffle`, else the first ones; all if `None`.
-pub fn take_samples<T: Clone>(mut samples: Vec<T>, max: Option<usize>, shuffle: bool, seed: u64) -> Vec<T> {
-    let Some(max) = max.filter(|max| *max < samples.len()) else { return samples };
-    if !shuffle {
-        samples.truncate(max);
-        return samples;
-    }
-    let mut chosen: Vec<usize> = (0..samples.len()).collect();
-    Stream::new(seed, "take-samples", &[]).shuffle(&mut chosen);
-    chosen.truncate(max);
-    chosen.sort_unstable();
-    chosen.into_iter().map(|i| samples[i].clone()).collect()
-}
-
 fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Prompt> {
     let needs = options.needs;
     let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null());
@@ -255,19 +269,14 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     let unknown = data_source.is_null() && !needs.data_source;
     let data_source = if unknown { Some("") } else { data_source.as_str() };
     let data_source = data_source.with_context(|| format!("column \"{}\" must be text", options.reward_fn_key))?;
-    let ground_truth = match needs.ground_truth {
-        true => row.column(REWARD_MODEL_KEY)?.get("ground_truth"),
-        false => row.values.get(REWARD_MODEL_KEY).and_then(|column| column.get("ground_truth")).or(Some(&Value::Null)),
-    };
+    let ground_truth = ground_truth(row, REWARD_MODEL_KEY, needs.ground_truth)?.clone();
     Ok(Prompt {
         ids,
         conversational,
         messages,
         text,
         data_source: data_source.to_owned(),
-        ground_truth: ground_truth
-            .context("reward_model has no field ground_truth: give the answer that responses are compared with, or null for a row without one")?
-            .clone(),
+        ground_truth,
         extra_info: extra_info.cloned().unwrap_or(no_extra),
         agent,
         columns: if needs.columns { row.values.clone() } else { Map::new() },

@@ -51,6 +51,10 @@ pub struct Rows {
     parts: Arc<[Part]>,
     /// Columns that every row gets, with null where it lacks them.
     filled: Arc<BTreeSet<String>>,
+    /// The columns of the files, whether they are read or not.
+    columns: Arc<BTreeSet<String>>,
+    /// The positions of the rows that [`Rows::each`] works on, in their order; `None` for all.
+    chosen: Option<Arc<[usize]>>,
 }
 
 /// Some rows of a file.
@@ -94,17 +98,44 @@ impl Rows {
         if files.is_empty() {
             bail!("the list of data files is empty");
         }
-        let (mut parts, mut before) = (Vec::new(), 0);
+        let (mut parts, mut before, mut columns) = (Vec::new(), 0, BTreeSet::new());
         for path in files {
             let file: Arc<Path> = Arc::from(path.as_path());
             let start = before;
-            for content in read_file(path, required, optional)? {
+            let (contents, known) = read_file(path, required, optional)?;
+            columns.extend(known);
+            for content in contents {
                 let length = content.len();
                 parts.push(Part { file: file.clone(), before, before_in_file: before - start, content });
                 before += length;
             }
         }
-        Ok(Self { parts: parts.into(), filled: Arc::default() })
+        Ok(Self { parts: parts.into(), filled: Arc::default(), columns: columns.into(), chosen: None })
+    }
+
+    /// The names of the columns of the files, whether they are read or not.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(String::as_str)
+    }
+
+    /// The first file that has rows.
+    pub fn first_file(&self) -> Option<&Path> {
+        self.parts.first().map(|part| &*part.file)
+    }
+
+    /// Returns the rows of which [`Rows::each`] works on these alone: positions in all files, in their order.
+    pub fn only(self, chosen: Vec<usize>) -> Self {
+        Self { chosen: Some(chosen.into()), ..self }
+    }
+
+    /// The number of rows that [`Rows::each`] works on.
+    pub fn chosen(&self) -> usize {
+        self.chosen.as_ref().map_or(self.len(), |chosen| chosen.len())
+    }
+
+    /// The position in all files of one of the rows that [`Rows::each`] works on.
+    pub(super) fn position(&self, at: usize) -> usize {
+        self.chosen.as_ref().map_or(at, |chosen| chosen[at])
     }
 
     /// The number of rows.
@@ -198,7 +229,8 @@ pub(super) fn limits(file: &File) -> Limits {
     Limits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(most), ..Limits::READING }
 }
 
-fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Content>> {
+/// Returns the rows, and the names of all columns.
+fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<(Vec<Content>, Vec<String>)> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         bail!("{}: not a file; name the data files themselves", path.display());
     }
@@ -223,7 +255,7 @@ fn read_file(path: &Path, required: &[&str], optional: &[&str]) -> Result<Vec<Co
     let (contents, known) = read.with_context(|| format!("cannot read {}", path.display()))?;
     let missing: Vec<&str> = required.iter().filter(|name| !known.iter().any(|known| known == *name)).copied().collect();
     match missing.is_empty() || contents.iter().all(|content| content.len() == 0) {
-        true => Ok(contents),
+        true => Ok((contents, known)),
         false => Err(MissingColumns::new(path, &missing, known.iter().map(String::as_str)).into()),
     }
 }

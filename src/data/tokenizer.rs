@@ -12,6 +12,7 @@ use super::added_tokens::{SpecialTokens, read_object};
 use super::chat::Marked;
 use super::date::TemplateDate;
 use super::growth;
+use super::shapes::Shapes;
 use super::template_variables::TemplateVariables;
 pub use super::templates::CHAT_TEMPLATE;
 use super::templates::{ChatTemplates, MORE_TEMPLATES};
@@ -51,6 +52,7 @@ const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"
 pub struct Tokenizer {
     inner: Arc<tokenizers::Tokenizer>,
     chat: ChatTemplates,
+    shapes: Arc<Shapes>,
     date: TemplateDate,
     files: Vec<PathBuf>,
     vocab_size: usize,
@@ -129,6 +131,7 @@ impl Tokenizer {
             inner: inner.into(),
             first_ids,
             chat: chat.with_date(&date),
+            shapes: Arc::default(),
             date,
             files,
             vocab_size,
@@ -275,6 +278,11 @@ impl Tokenizer {
     /// True if a chat template has this text in its source.
     pub fn template_has(&self, text: &str) -> bool {
         self.chat.has(text)
+    }
+
+    /// What is known of the conversations that the chat template wrote.
+    pub(super) fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
 
     /// The tokenizer as its library has it.

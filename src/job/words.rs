@@ -2,8 +2,8 @@
 
 use crate::algorithm::rollout_correction::BypassLoss;
 use crate::config::schema;
-use crate::data::Truncation;
 use crate::data::examples::{AssistantMask, Overlong, Packing};
+use crate::data::{OnMalformed, Truncation};
 use crate::rollout::Logprobs;
 
 /// Converts each word of a setting into the word of the same name of a layer.
@@ -23,6 +23,7 @@ words! {
     schema::StageTruncation => Overlong { Error, Filter, Left, Right }
     schema::AssistantMask => AssistantMask { Auto, GenerationTags, Prefix }
     schema::Packing => Packing { Bfd, BfdSplit, Wrapped }
+    schema::OnMalformedRow => OnMalformed { Error, Skip }
     schema::Truncation => Truncation { Error, Left, Right, Middle }
     schema::LogprobsMode => Logprobs { Processed, Raw }
     schema::BypassLossType => BypassLoss { PpoClip, Reinforce }

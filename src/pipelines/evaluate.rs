@@ -13,12 +13,12 @@ use crate::agent::Told;
 use crate::config::Loaded;
 use crate::config::schema::EvalConfig;
 use crate::data::rows::{EVERY_COLUMN, Row, Rows};
-use crate::data::{GROUND_TRUTH, RowNeeds, Table, Tokenizer, named_source, with_remedies};
+use crate::data::{GROUND_TRUTH, RowNeeds, Table, Tokenizer, ground_truth, named_source, with_remedies};
 use crate::job::hub_names::{self, Weights};
 use crate::job::reward_plan::{RewardPlan, check_rows};
 use crate::job::unused_options::{Processes, UnusedOption, of_rewards, warn_of_unused};
 use crate::reward::{self, Conversation, ResponseScore, ScoreInput};
-use crate::util::fs::{check_writable, write_atomic};
+use crate::util::fs::{check_writable, refuse_input, write_atomic};
 use crate::util::interrupt::Interrupt;
 
 /// The column of scores beside that of the responses, which `trainer data select` reads.
@@ -35,6 +35,9 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     let (config, tree) = (&loaded.config, &loaded.tree);
     let data = &config.data;
     if let Some(path) = &data.output_path {
+        let (files, code) = (data.path.paths(), &config.custom_reward_function.path);
+        let code = code.iter().map(|path| ("custom_reward_function.path", path.as_path()));
+        refuse_input(("data.output_path", path.as_path()), files.iter().map(|file| ("data.path", file.as_path())).chain(code))?;
         check_writable(path.as_path()).context("data.output_path")?;
     }
     let rewards = RewardPlan::start(config.rewards(), &Interrupt::default())?;
@@ -47,6 +50,9 @@ pub fn evaluate(mut loaded: Loaded<EvalConfig>) -> Result<Map<String, Value>> {
     let all_are_asked = !has_conversations(&files);
     required.extend((needs.data_source && all_are_asked).then_some(data.data_source_key.as_str()));
     required.extend((needs.ground_truth && all_are_asked).then_some(data.reward_model_key.as_str()));
+    // Columns that somebody names are there, whether a scorer reads them or not.
+    let named = [(data.data_source_key.as_str(), "data_source"), (&data.reward_model_key, "reward_model")];
+    required.extend(named.into_iter().filter(|(key, usual)| key != usual).map(|(key, _)| key));
     let some = [data.data_source_key.as_str(), data.reward_model_key.as_str(), data.prompt_key.as_str(), "extra_info", MESSAGES];
     let settings = [
         ("data.response_key", data.response_key.as_str()),
@@ -193,13 +199,7 @@ impl<'a> Answered<'a> {
             false => needs,
         };
         let source = row.values.get(&data.data_source_key).filter(|source| !source.is_null() || needs.data_source);
-        let truth = row.values.get(&data.reward_model_key).and_then(|column| column.get("ground_truth"));
-        let ground_truth = match needs.ground_truth {
-            true => truth
-                .filter(|truth| !truth.is_null())
-                .with_context(|| format!("column \"{}\" has no ground_truth", data.reward_model_key))?,
-            false => truth.unwrap_or(NULL),
-        };
+        let ground_truth = ground_truth(row, &data.reward_model_key, needs.ground_truth)?;
         if texts.is_empty() {
             bail!("column \"{key}\" has no responses");
         }

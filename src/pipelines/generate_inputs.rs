@@ -9,12 +9,12 @@ use serde_json::json;
 use super::evaluate_conversations::MESSAGES;
 use super::generate_conversations::Talks;
 use crate::config::Loaded;
-use crate::config::schema::{Device, GenerationConfig, Location};
+use crate::config::schema::{self, Device, GenerationConfig, Location};
 use crate::data::prompts::warn_of_ends;
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::{
-    AGENT_NAME, Prompt, PromptOptions, PromptText, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation, load_prompts,
-    with_remedies,
+    AGENT_NAME, Prompt, PromptOptions, PromptText, Reading, RowNeeds, Table, TemplateVariables, Tokenizer, Truncation,
+    columns_of_question, load_prompts, name_unread, with_remedies,
 };
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, of_conversations, seen_by_own};
 use crate::job::generation::sampling;
@@ -28,6 +28,7 @@ use crate::job::unused_options::{Processes, UnusedOption, warn_of_unused};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 use crate::rollout::{Logprobs, TokenRules};
+use crate::util::fs::refuse_input;
 use crate::util::interrupt::Interrupt;
 
 /// Everything that a generation reads but the weights.
@@ -78,6 +79,8 @@ impl Inputs {
             .context("model.path")?;
         let tokenizer = template_date::dated(tokenizer, config.data.chat_template_date.as_deref(), None)?;
         let files = config.data.path.paths();
+        let output = ("data.output_path", config.data.output_path.as_path());
+        refuse_input(output, files.iter().map(|file| ("data.path", file.as_path())))?;
         for id in &config.rollout.stop_token_ids {
             let known = tokenizer.vocab_size();
             ensure!((*id as usize) < known, "rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}");
@@ -86,12 +89,18 @@ impl Inputs {
             Some(agents) => Some(conversations(&files, &tokenizer, &config, agents).context("data.path")?),
             None => None,
         };
-        let prompts = match &conversations {
-            Some(conversations) => conversations.iter().map(|prompt| prompt.ids.clone()).collect(),
+        let prompts: Vec<(usize, Vec<u32>)> = match &conversations {
+            Some(conversations) => conversations.iter().map(|prompt| (prompt.index, prompt.ids.clone())).collect(),
             None => prompts(&files, &tokenizer, &config).context("data.path")?,
         };
         template_date::note(tokenizer.date(), &mut loaded.tree);
-        let table = Table::read(&files).context("data.path")?;
+        let mut table = Table::read(&files).context("data.path")?;
+        let mut kept = vec![false; table.len()];
+        prompts.iter().for_each(|(row, _)| kept[*row] = true);
+        if kept.contains(&false) {
+            table.retain(kept)?;
+        }
+        let prompts: Vec<Vec<u32>> = prompts.into_iter().map(|(_, ids)| ids).collect();
         warn_of_columns(&table, &config, agents.is_some())?;
         let hf = HfConfig::read(model.path.as_path()).context("model.path")?;
         let decoder = hf.decoder().context("model.path")?;
@@ -216,8 +225,11 @@ fn conversations(
         needs: RowNeeds { data_source: false, ground_truth: false, columns, prompt_text: false },
         chat_kwargs: chat_kwargs(config),
         agents: agents.rows()?,
+        reading: reading(config),
     };
-    let prompts = load_prompts(files, tokenizer, &options)?.into_iter();
+    let prompts = load_prompts(files, tokenizer, &options)?;
+    say_cut(prompts.iter().map(|prompt| (prompt.ids.len(), prompt.place())), config);
+    let prompts = prompts.into_iter();
     let cut = |prompt: Prompt| Ok(Prompt { ids: shortened(&prompt.ids, config, || prompt.place())?, ..prompt }.into());
     prompts.map(cut).collect()
 }
@@ -257,21 +269,40 @@ fn shortened(ids: &[u32], config: &GenerationConfig, place: impl Fn() -> String)
     })
 }
 
-/// The token ids of every row's prompt.
-fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<Vec<u32>>> {
+/// The position of every row, and the token ids of its prompt.
+fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<(usize, Vec<u32>)>> {
     let (data, chat_kwargs) = (&config.data, chat_kwargs(config));
-    let rows = Rows::read(files, &[&data.prompt_key], MEDIA_COLUMNS);
+    let optional = [MEDIA_COLUMNS, columns_of_question(&data.prompt_key)].concat();
+    let rows = Rows::read(files, &[&data.prompt_key], &optional);
     let rows = rows.map_err(|error| with_remedies(error, &[("data.prompt_key", &data.prompt_key)]))?;
+    name_unread(&rows, &[&[data.prompt_key.as_str()], &optional[..]].concat());
     if rows.is_empty() {
         bail!("no rows to respond to");
     }
     let (key, with) = (data.prompt_key.clone(), tokenizer.clone());
-    let read = move |_, row: Row| {
+    let read = move |index, row: Row| {
         let ids = PromptText::of(&row, &key, &with, &chat_kwargs)?.ids;
-        Ok((ids, row.values[&key].is_string()))
+        Ok((index, ids, row.values[&key].is_string()))
     };
-    let prompts = rows.each(read)?;
-    warn_of_ends(tokenizer, prompts.iter().filter(|(_, is_plain)| *is_plain).map(|(ids, _)| ids.as_slice()));
-    let cut = |(index, (ids, _)): (usize, &(Vec<u32>, bool))| shortened(ids, config, || rows.place(index));
-    prompts.iter().enumerate().map(cut).collect()
+    let (prompts, malformed) = rows.each_or(reading(config).on_malformed, read)?;
+    malformed.tell("rows", rows.len())?;
+    warn_of_ends(tokenizer, prompts.iter().filter(|(.., is_plain)| *is_plain).map(|(_, ids, _)| ids.as_slice()));
+    say_cut(prompts.iter().map(|(index, ids, _)| (ids.len(), rows.place(*index))), config);
+    prompts.iter().map(|(index, ids, _)| Ok((*index, shortened(ids, config, || rows.place(*index))?))).collect()
+}
+
+fn reading(config: &GenerationConfig) -> Reading {
+    Reading { take: None, on_malformed: config.data.on_malformed_row.into() }
+}
+
+/// Says how many prompts are cut. `prompts`: tokens and place of each.
+fn say_cut(prompts: impl Iterator<Item = (usize, String)>, config: &GenerationConfig) {
+    let max = config.rollout.prompt_length;
+    let mut long = prompts.filter(|(tokens, _)| *tokens > max && config.data.truncation != schema::Truncation::Error);
+    if let Some((_, first)) = long.next() {
+        let count = long.count() + 1;
+        tracing::warn!(
+            "{count} prompts have more than {max} tokens (rollout.prompt_length), and are cut to as many by data.truncation; the first: {first}"
+        );
+    }
 }

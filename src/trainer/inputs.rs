@@ -1,5 +1,6 @@
 //! The inputs of a run before it needs a model: the batch plan, the tokenizer, the prompts, and the number of steps.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
@@ -12,7 +13,7 @@ use super::sampling::{reward_model, scoring};
 use crate::config::plan::MOST_TOKENS;
 use crate::config::schema::ModelConfig;
 use crate::config::{BatchPlan, PpoConfig, Tree};
-use crate::data::{AgentRows, Prompt, PromptOptions, RowNeeds, Sampler, Tokenizer, load_prompts, take_samples};
+use crate::data::{AgentRows, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Take, Tokenizer, load_prompts};
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, seen_by_own};
 use crate::job::generation::sampling;
 use crate::job::models::check_model;
@@ -217,6 +218,12 @@ fn prompts(
     training: bool,
 ) -> Result<Vec<Arc<Prompt>>> {
     let data = &config.data;
+    let (key, files, max, shuffle) = match training {
+        true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
+        false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
+    };
+    let seed = data.seed.unwrap_or(config.trainer.seed);
+    let take = usize::try_from(max).ok().map(|most| Take { most, shuffle, seed });
     let options = PromptOptions {
         prompt_key: data.prompt_key.clone(),
         reward_fn_key: data.reward_fn_key.clone(),
@@ -226,15 +233,32 @@ fn prompts(
         needs,
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
         agents: agents.clone(),
+        reading: Reading { take, on_malformed: data.on_malformed_row.into() },
     };
-    let (key, files, max, shuffle) = match training {
-        true => ("data.train_files", &data.train_files, data.train_max_samples, data.shuffle),
-        false => ("data.val_files", &data.val_files, data.val_max_samples, data.validation_shuffle),
-    };
-    let prompts = load_prompts(&files.paths(), tokenizer, &options).context(key)?;
-    let seed = data.seed.unwrap_or(config.trainer.seed);
-    let prompts = take_samples(prompts, usize::try_from(max).ok(), shuffle, seed);
+    let files = files.paths();
+    refuse_dumps_of_inputs(config, key, &files)?;
+    let prompts = load_prompts(&files, tokenizer, &options).context(key)?;
     Ok(prompts.into_iter().map(Arc::new).collect())
+}
+
+/// Refuses rows among the files STEP.jsonl that the run writes.
+fn refuse_dumps_of_inputs(config: &PpoConfig, key: &str, files: &[PathBuf]) -> Result<()> {
+    let trainer = &config.trainer;
+    let folders =
+        [("trainer.rollout_data_dir", &trainer.rollout_data_dir), ("trainer.validation_data_dir", &trainer.validation_data_dir)];
+    for file in files.iter().filter_map(|file| file.canonicalize().ok()) {
+        let is_dump = file.extension().is_some_and(|extension| extension == "jsonl")
+            && file.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| stem.parse::<u64>().is_ok());
+        for (setting, folder) in folders.iter().filter_map(|(setting, folder)| Some((setting, folder.as_ref()?))) {
+            let same = folder.as_path().canonicalize().is_ok_and(|folder| file.parent() == Some(&folder));
+            ensure!(
+                !(is_dump && same),
+                "{setting}={folder} would be written over the rows of {key}, {}: the run writes its files STEP.jsonl there; name another folder",
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Reads the policy's config.json, with `override_config`.

@@ -93,7 +93,10 @@ fn scores_are_means_over_rows_and_every_bad_row_is_named() {
         (row("openai/gsm8k", json!(null), json!("1")), "column \"responses\" must be a list of texts, not null"),
         (row("openai/gsm8k", json!(["1", null]), json!("1")), "response 1 must be text, not null"),
         (row("openai/gsm8k", json!([]), json!("1")), "column \"responses\" has no responses"),
-        (row("openai/gsm8k", json!(["1"]), json!(null)), "column \"reward_model\" has no ground_truth"),
+        (
+            json!({"data_source": "openai/gsm8k", "responses": ["1"], "reward_model": {"style": "rule"}}),
+            "has no field ground_truth",
+        ),
         (json!({"data_source": "openai/gsm8k", "reward_model": {"ground_truth": "1"}}), "no column \"responses\""),
     ] {
         write(&[good.clone(), bad]);

@@ -39,6 +39,7 @@ mod resume;
 mod reward_model;
 mod reward_training;
 mod rewards;
+mod rows;
 mod secrets;
 mod serve;
 mod serve_rm;

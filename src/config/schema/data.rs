@@ -23,9 +23,19 @@ pub struct DataConfig {
     pub validation_shuffle: bool,
     pub seed: Option<u64>,
     pub filter_overlong_prompts: bool,
+    pub on_malformed_row: OnMalformedRow,
     pub truncation: Truncation,
     pub apply_chat_template_kwargs: Open,
     pub chat_template_date: Option<String>,
+}
+
+choices! {
+    /// The treatment of a row that cannot be read.
+    pub enum OnMalformedRow {
+        Error = "error",
+        /// It is left out, and counted.
+        Skip = "skip",
+    }
 }
 
 choices! {

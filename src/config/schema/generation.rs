@@ -1,7 +1,7 @@
 //! Responses to the prompts of a file. Meaning and defaults: `config/generation.yaml`.
 
 use super::agent::{AgentConfig, AgentKeys};
-use super::data::Truncation;
+use super::data::{OnMalformedRow, Truncation};
 use super::loadable::Schema;
 use super::multi_turn::MultiTurnConfig;
 use super::place::Place;
@@ -46,6 +46,7 @@ pub struct GenerationDataConfig {
     pub n_samples: usize,
     pub output_path: Location,
     pub batch_size: usize,
+    pub on_malformed_row: OnMalformedRow,
     pub truncation: Truncation,
     pub apply_chat_template_kwargs: Open,
     pub chat_template_date: Option<String>,

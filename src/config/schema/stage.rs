@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::actor::CheckpointConfig;
+use super::data::OnMalformedRow;
 use super::loadable::Schema;
 use super::lora::lora_keys;
 use super::optim::StageOptimConfig;
@@ -62,6 +63,7 @@ pub struct StageData<'a> {
     pub val_files: Option<&'a OneOrMany<Location>>,
     pub max_length: usize,
     pub truncation: StageTruncation,
+    pub on_malformed_row: OnMalformedRow,
     pub train_weights: Option<&'a [f64]>,
     pub train_max_samples: i64,
     pub val_max_samples: i64,
@@ -88,6 +90,7 @@ macro_rules! stage_data {
             pub val_files: Option<$crate::config::schema::OneOrMany<$crate::config::schema::Location>>,
             pub max_length: usize,
             pub truncation: $crate::config::schema::StageTruncation,
+            pub on_malformed_row: $crate::config::schema::OnMalformedRow,
             pub train_weights: Option<Vec<f64>>,
             pub train_max_samples: i64,
             pub val_max_samples: i64,
@@ -112,6 +115,7 @@ macro_rules! stage_data {
                     val_files: self.val_files.as_ref(),
                     max_length: self.max_length,
                     truncation: self.truncation,
+                    on_malformed_row: self.on_malformed_row,
                     train_weights: self.train_weights.as_deref(),
                     train_max_samples: self.train_max_samples,
                     val_max_samples: self.val_max_samples,

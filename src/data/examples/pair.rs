@@ -11,12 +11,16 @@ use super::row_variables::ChatColumns;
 use super::said::{self, Said};
 use super::seam::{Form, OTHER_PROMPT, Split, alike, common, split_after};
 use super::tally::{Outcome, Read};
+use crate::data::alpaca;
 use crate::data::content;
 use crate::data::media;
 use crate::data::missing::with_remedies;
+use crate::data::reading::{Decided, Reading};
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::template_variables::TemplateVariables;
 use crate::data::tokenizer::Tokenizer;
+use crate::data::unread::name_unread;
+use crate::data::written::{SYSTEM, note_of_system, settled, with_system};
 
 /// A pair in tokens. What the model reads are its [`Pair::sides`].
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +89,7 @@ pub struct PairOptions {
     pub truncation: Overlong,
     /// Variables of the chat template.
     pub chat_kwargs: TemplateVariables,
+    pub reading: Reading,
 }
 
 const FILLED: &str = "have a prompt of data.max_length tokens or more";
@@ -110,24 +115,29 @@ pub fn load_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOption
 /// # Errors
 /// A file or row that cannot be read, with its place.
 pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Read<Pair>> {
-    let (rows, of, with) = (open(files, &options.columns)?, options.clone(), tokenizer.clone());
-    Ok(Read::of(rows.each(move |_, row| read(&row, &with, &of))?))
+    let (rows, of, with) = (options.reading.of(open(files, &options.columns)?), options.clone(), tokenizer.clone());
+    let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
+    Ok(Read::of(read, malformed))
 }
 
 /// Opens files that have the columns of pairs.
 pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
     let prompt: Vec<&str> = columns.prompt_key.iter().map(String::as_str).collect();
-    let optional = [prompt, columns.chat.names(), MEDIA_COLUMNS.to_vec()].concat();
+    let question = prompt.iter().flat_map(|key| alpaca::columns(key)).copied().collect();
+    let optional = [prompt, question, columns.chat.names(), MEDIA_COLUMNS.to_vec(), vec![SYSTEM]].concat();
     let margin = columns.margin_key.iter().map(|key| ("data.margin_key", key.as_str()));
     let answers = [("data.chosen_key", columns.chosen_key.as_str()), ("data.rejected_key", &columns.rejected_key)];
     let settings: Vec<(&str, &str)> = answers.into_iter().chain(margin).collect();
     let required: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
-    Rows::read(files, &required, &optional).map_err(|error| with_remedies(error, &settings))
+    let rows = Rows::read(files, &required, &optional).map_err(|error| with_remedies(error, &settings))?;
+    name_unread(&rows, &[required, optional].concat());
+    Ok(rows)
 }
 
 fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<Outcome<Pair>> {
     let texts = PairTexts::read(row, tokenizer, &options.columns, &options.chat_kwargs)?;
     let (place, mut notes) = (RowPlace::of(row), Vec::new());
+    notes.extend(texts.note(row));
     let Tokens { prompt, answers: [chosen, rejected] } = match options.answers {
         Answers::Whole => {
             notes.extend(texts.prompt.is_none().then_some(NO_PROMPT));
@@ -158,10 +168,10 @@ fn cut(mut pair: Pair, options: &PairOptions) -> Result<Result<Pair, &'static st
     }
     if longest > max {
         match options.truncation {
-            Overlong::Error => bail!(
+            Overlong::Error => bail!(Decided(format!(
                 "a side has {longest} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
                  data.truncation=right or left, or leave them out with data.truncation=filter"
-            ),
+            ))),
             Overlong::Filter => return Ok(Err(TOO_LONG)),
             Overlong::Right if given >= max => {
                 return Ok(Err(match options.answers {
@@ -222,6 +232,7 @@ impl PairTexts {
                 Ok(Self { form: Form::Plain, prompt, wholes: [chosen, rejected] })
             }
             (Some(Said::Text(prompt)), (Said::Text(chosen), Said::Text(rejected))) => {
+                let prompt = alpaca::question(row, key.unwrap_or_default(), &prompt);
                 let wholes = [chosen, rejected].map(|answer| prompt.clone() + &answer);
                 Ok(Self { form: Form::Plain, prompt: Some(prompt), wholes })
             }
@@ -260,10 +271,18 @@ impl PairTexts {
         wholes: [Vec<Value>; 2],
     ) -> Result<Self> {
         let variables = columns.chat.variables(row, chat_kwargs)?;
-        let render = |messages: Vec<Value>, asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-        let prompt = (!prompt.is_empty()).then(|| render(prompt, true)).transpose()?;
+        let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+        let whole = |messages: Vec<Value>| settled(with_system(&row.values, messages)?, false, tokenizer, &variables);
+        let asked = if prompt.is_empty() { 0 } else { with_system(&row.values, prompt)?.len() };
         let [chosen, rejected] = wholes;
-        Ok(Self { form: Form::Rendered, prompt, wholes: [render(chosen, false)?, render(rejected, false)?] })
+        let (chosen, rejected) = (whole(chosen)?, whole(rejected)?);
+        let prompt = (asked > 0).then(|| render(&chosen[..asked], true)).transpose()?;
+        Ok(Self { form: Form::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
+    }
+
+    /// The note of a row with a system message that plain texts do not have.
+    pub fn note(&self, row: &Row) -> Option<&'static str> {
+        note_of_system(&row.values).filter(|_| self.form == Form::Plain)
     }
 
     /// Each side as prompt and answer.

@@ -1,9 +1,10 @@
 //! Columns of text or of messages.
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::data::content;
+use crate::data::roles::named;
 use crate::data::rows::Row;
 
 /// What a column holds.
@@ -26,6 +27,8 @@ impl Said {
                 Ok(Self::Text(text.clone()))
             }
             Value::Array(list) => Ok(Self::Messages(list.iter().map(named).collect())),
+            // An answer that is a single message, as in LLaMA-Factory's rows of preferences.
+            Value::Object(_) if named(value).get("role").is_some() => Ok(Self::Messages(vec![named(value)])),
             _ => bail!("it must be text or a list of messages"),
         }
     }
@@ -39,27 +42,4 @@ pub(super) fn differing<'a>(columns: impl Iterator<Item = (&'a str, &'a Said)>) 
     };
     let columns: Vec<String> = columns.map(|(name, said)| format!("column \"{name}\" is {}", kind(said))).collect();
     format!("{}: they must all be text, or all be lists of messages", columns.join(", "))
-}
-
-/// Returns a message of ShareGPT's form (`from`, `value`) with the names that chat templates read; others stay as they are.
-pub(super) fn named(message: &Value) -> Value {
-    let Some(fields) = message.as_object().filter(|fields| fields.contains_key("from") && !fields.contains_key("role")) else {
-        return message.clone();
-    };
-    let renamed = fields.iter().map(|(key, value)| match key.as_str() {
-        "from" => ("role".to_owned(), value.as_str().map_or_else(|| value.clone(), |from| role(from).into())),
-        "value" => ("content".to_owned(), value.clone()),
-        _ => (key.clone(), value.clone()),
-    });
-    Value::Object(renamed.collect::<Map<_, _>>())
-}
-
-/// The role of a speaker in ShareGPT's names.
-fn role(from: &str) -> &str {
-    match from {
-        "human" => "user",
-        "gpt" => "assistant",
-        "observation" => "tool",
-        other => other,
-    }
 }

@@ -10,8 +10,10 @@ use super::place::RowPlace;
 use super::tally::{Outcome, Read};
 use crate::data::media;
 use crate::data::missing::with_remedies;
+use crate::data::reading::{Decided, Reading};
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::tokenizer::Tokenizer;
+use crate::data::unread::name_unread;
 
 /// A text in tokens, and the judgements at some of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +69,7 @@ pub struct StepOptions {
     pub max_length: usize,
     /// True to cut the end of longer rows, false to refuse them.
     pub cut: bool,
+    pub reading: Reading,
 }
 
 const NO_STEP: &str = "have no judged step";
@@ -98,8 +101,11 @@ pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOption
     };
     let columns: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
     let rows = Rows::read(files, &columns, MEDIA_COLUMNS).map_err(|error| with_remedies(error, &settings))?;
+    name_unread(&rows, &columns);
     let (of, with) = (options.clone(), tokenizer.clone());
-    Ok(Read::of(rows.each(move |_, row| read(&row, &with, &of))?))
+    let rows = options.reading.of(rows);
+    let (read, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| read(&row, &with, &of))?;
+    Ok(Read::of(read, malformed))
 }
 
 fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outcome<Steps>> {
@@ -117,10 +123,11 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &StepOptions) -> Result<Outco
         }
     };
     let (tokens, max) = (ids.len(), options.max_length);
-    ensure!(
-        tokens <= max || options.cut,
-        "it has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
-    );
+    if tokens > max && !options.cut {
+        bail!(Decided(format!(
+            "it has {tokens} tokens, more than data.max_length={max}; raise it, or cut such rows with data.truncation=right"
+        )));
+    }
     let judged = marks.len();
     ids.truncate(max);
     marks.retain(|mark| mark.at < max);

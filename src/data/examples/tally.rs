@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 
 use super::place::RowPlace;
+use crate::data::reading::Malformed;
 
 /// The number of rows that a message names.
 const NAMED: usize = 3;
@@ -21,6 +22,7 @@ pub struct Read<T> {
 pub struct Tally {
     /// The number of rows that were read.
     pub rows: usize,
+    malformed: Malformed,
     left_out: BTreeMap<&'static str, Counted>,
     noted: BTreeMap<&'static str, Counted>,
 }
@@ -39,8 +41,8 @@ pub(super) struct Outcome<T> {
 }
 
 impl<T> Read<T> {
-    pub(super) fn of(outcomes: Vec<Outcome<T>>) -> Self {
-        let mut tally = Tally { rows: outcomes.len(), ..Tally::default() };
+    pub(super) fn of(outcomes: Vec<Outcome<T>>, malformed: Malformed) -> Self {
+        let mut tally = Tally { rows: outcomes.len() + malformed.count, malformed, ..Tally::default() };
         let mut kept = Vec::with_capacity(outcomes.len());
         for Outcome { result, notes, row } in outcomes {
             for note in notes {
@@ -84,12 +86,19 @@ impl Counted {
 impl Tally {
     /// The number of rows that were left out for `reason`, or for all reasons.
     pub fn left_out(&self, reason: Option<&str>) -> usize {
-        self.left_out.iter().filter(|(known, _)| reason.is_none_or(|reason| reason == **known)).map(|(_, c)| c.count).sum()
+        let counted = self.left_out.iter().filter(|(known, _)| reason.is_none_or(|reason| reason == **known));
+        counted.map(|(_, c)| c.count).sum::<usize>() + if reason.is_none() { self.malformed.count } else { 0 }
     }
 
     /// What was left out, and why, in words; `None` if nothing was.
     pub fn describe(&self) -> Option<String> {
-        let reasons: Vec<String> = self.left_out.iter().map(|(reason, counted)| counted.describe(reason)).collect();
+        let mut reasons: Vec<String> = self.left_out.iter().map(|(reason, counted)| counted.describe(reason)).collect();
+        reasons.extend(
+            self.malformed
+                .first
+                .as_ref()
+                .map(|first| format!("{} are malformed (data.on_malformed_row=skip; the first: {first})", self.malformed.count)),
+        );
         (!reasons.is_empty()).then(|| reasons.join(", "))
     }
 

@@ -12,11 +12,15 @@ use super::row_variables::ChatColumns;
 use super::said::{self, Said};
 use super::seam::{Form, OTHER_PROMPT, Split, split};
 use super::tally::{Outcome, Read};
+use crate::data::alpaca;
 use crate::data::media;
 use crate::data::missing::with_remedies;
+use crate::data::reading::{Decided, Reading};
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::template_variables::TemplateVariables;
 use crate::data::tokenizer::Tokenizer;
+use crate::data::unread::name_unread;
+use crate::data::written::{SYSTEM, note_of_system, settled, with_system};
 
 /// A prompt with one answer. What the model reads is [`Unpaired::sequence`], or with the answer to another prompt
 /// [`Unpaired::mismatched`].
@@ -82,8 +86,9 @@ pub fn load_unpaired(
     columns: &UnpairedColumns,
     cut: (usize, Overlong),
     chat_kwargs: &TemplateVariables,
+    reading: &Reading,
 ) -> Result<Vec<Unpaired>> {
-    read_unpaired(files, tokenizer, columns, cut, chat_kwargs)?.checked("rows")
+    read_unpaired(files, tokenizer, columns, cut, chat_kwargs, reading)?.checked("rows")
 }
 
 /// Reads unpaired rows, and counts what is left out. `cut`: the largest number of tokens, and the treatment of more.
@@ -96,31 +101,43 @@ pub fn read_unpaired(
     columns: &UnpairedColumns,
     cut: (usize, Overlong),
     chat_kwargs: &TemplateVariables,
+    reading: &Reading,
 ) -> Result<Read<Unpaired>> {
     if cut.1 == Overlong::Left {
         bail!("data.truncation=left is for pairs only: unpaired rows take error, filter or right");
     }
     let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
-    let read = rows.each(move |_, row| {
+    let (read, malformed) = reading.of(rows).each_or(reading.on_malformed, move |_, row| {
         let place = RowPlace::of(&row);
         match &of {
             UnpairedColumns::Pairs(columns) => {
-                finish_pair(PairTexts::read(&row, &with, columns, &kwargs)?.splits(&with)?, cut, &place)
+                let texts = PairTexts::read(&row, &with, columns, &kwargs)?;
+                let mut outcomes = finish_pair(texts.splits(&with)?, cut, &place)?;
+                outcomes.iter_mut().for_each(|outcome| outcome.notes.extend(texts.note(&row)));
+                Ok(outcomes)
             }
             UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => {
                 let (split, label) = read_row(&row, &with, [prompt_key, completion_key, label_key], chat, &kwargs)?;
-                Ok(vec![finish(split, label, cut, place)?])
+                let mut outcome = finish(split, label, cut, place)?;
+                let is_text = row.values.get(prompt_key).is_some_and(Value::is_string);
+                outcome.notes.extend(note_of_system(&row.values).filter(|_| is_text));
+                Ok(vec![outcome])
             }
         }
     })?;
-    Ok(Read::of(read.into_iter().flatten().collect()))
+    Ok(Read::of(read.into_iter().flatten().collect(), malformed))
 }
 
 fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
     match columns {
         UnpairedColumns::Pairs(columns) => super::pair::open(files, columns),
         UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => {
-            let rows = Rows::read(files, &[prompt_key, completion_key, label_key], &[&chat.names()[..], MEDIA_COLUMNS].concat());
+            let (required, optional) = (
+                [prompt_key, completion_key, label_key],
+                [&chat.names()[..], MEDIA_COLUMNS, &[SYSTEM], alpaca::columns(prompt_key)].concat(),
+            );
+            let rows = Rows::read(files, &required.map(String::as_str), &optional);
+            rows.iter().for_each(|rows| name_unread(rows, &[&required.map(String::as_str), &optional[..]].concat()));
             let settings = [
                 ("data.prompt_key", prompt_key.as_str()),
                 ("data.completion_key", completion_key),
@@ -159,14 +176,17 @@ fn answered(
 ) -> Result<Split> {
     match (Said::read(row, prompt_key)?, Said::read(row, completion_key)?) {
         (Said::Text(prompt), Said::Text(answer)) => {
+            let prompt = alpaca::question(row, prompt_key, &prompt);
             let whole = prompt.clone() + &answer;
             split(tokenizer, Form::Plain, &prompt, &whole)
         }
         (Said::Messages(prompt), Said::Messages(answer)) => {
             let variables = chat.variables(row, chat_kwargs)?;
-            let render = |messages: Vec<Value>, asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-            let whole = render([prompt.clone(), answer].concat(), false)?;
-            split(tokenizer, Form::Rendered, &render(prompt, true)?, &whole)
+            let prompt = with_system(&row.values, prompt)?;
+            let asked = prompt.len();
+            let whole = settled([prompt, answer].concat(), false, tokenizer, &variables)?;
+            let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+            split(tokenizer, Form::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?)
         }
         (prompt, answer) => {
             bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter()))
@@ -202,10 +222,10 @@ fn finish(split: Split, label: bool, cut: (usize, Overlong), row: RowPlace) -> R
     let row = Unpaired { prompt: split.prompt, completion: split.answer, label, row, max_length };
     let place = row.row.clone();
     let result = match truncation {
-        Overlong::Error if tokens > max_length => bail!(
+        Overlong::Error if tokens > max_length => bail!(Decided(format!(
             "it has {tokens} tokens, more than data.max_length={max_length}; raise it, or shorten such rows with \
              data.truncation=right, or leave them out with data.truncation=filter"
-        ),
+        ))),
         Overlong::Filter if tokens > max_length => Err(TOO_LONG),
         _ if given >= max_length => Err(FILLED),
         _ if row.completion.is_empty() || given == 0 && row.completion.len() < 2 => Err(NO_ANSWER),
@@ -227,7 +247,7 @@ mod tests {
     fn pairs_of_equal_answers_are_left_out() {
         let row = RowPlace { file: Arc::from(Path::new("pairs.jsonl")), index: 3 };
         let split = |answer: &[u32]| Split { prompt: vec![1, 2], answer: answer.to_vec(), differs: false };
-        let read = |answers: [&[u32]; 2], cut| Read::of(finish_pair(answers.map(split), cut, &row).unwrap());
+        let read = |answers: [&[u32]; 2], cut| Read::of(finish_pair(answers.map(split), cut, &row).unwrap(), Default::default());
         for (answers, cut, kept, reason) in [
             ([&[5, 6, 9][..], &[5, 7, 9][..]], (4, Overlong::Right), 2, None),
             ([&[5, 6, 7, 9], &[5, 6, 8, 9]], (4, Overlong::Right), 0, Some(EQUAL_AFTER_CUT)),

@@ -1,5 +1,7 @@
 //! The rows of preferences, from the settings of `data`.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Error, Result, anyhow, ensure};
 
 use super::example::PreferenceExample;
@@ -30,6 +32,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
                 max_length: data.max_length,
                 truncation: data.truncation.into(),
                 chat_kwargs,
+                reading: rows.reading,
             };
             let pairs = load_pairs(&rows.files, tokenizer, &options).map_err(|error| with_loss_of_labels(config, rows, error))?;
             Ok(pairs.into_iter().map(|pair| PreferenceExample::pair(pair, objective.reads_prompts())).collect())
@@ -42,7 +45,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &Rows) -> Re
             );
             let columns = unpaired_columns(config, rows)?;
             let cut = (data.max_length, data.truncation.into());
-            let labelled = load_unpaired(&rows.files, tokenizer, &columns, cut, &chat_kwargs)?;
+            let labelled = load_unpaired(&rows.files, tokenizer, &columns, cut, &chat_kwargs, &rows.reading)?;
             if rows.training {
                 warn_of_imbalance(config, labelled.iter().filter(|row| row.label).count(), labelled.len());
             }
@@ -76,16 +79,7 @@ fn pair_columns(config: &DpoConfig) -> PairColumns {
 /// Files without answers with a label are pairs, unless the columns of the label were named.
 fn unpaired_columns(config: &DpoConfig, rows: &Rows) -> Result<UnpairedColumns> {
     let data = &config.data;
-    let defaults = defaults(DpoConfig::DEFAULT_NAME)?;
-    let named = |key: &str, column: &str| !matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
-    let named = named("data.completion_key", &data.completion_key) || named("data.label_key", &data.label_key);
-    let has_pairs = || -> Result<bool> {
-        let optional = [data.completion_key.as_str(), &data.label_key, &data.chosen_key];
-        let files = Files::read(&rows.files, &[], &optional)?;
-        let has = |key: &str| files.has_column(key);
-        Ok(has(&data.chosen_key) && !has(&data.completion_key) && !has(&data.label_key))
-    };
-    if !named && has_pairs()? {
+    if has_pairs(config, &rows.files)? {
         return Ok(UnpairedColumns::Pairs(pair_columns(config)));
     }
     Ok(UnpairedColumns::Single {
@@ -94,6 +88,20 @@ fn unpaired_columns(config: &DpoConfig, rows: &Rows) -> Result<UnpairedColumns> 
         label_key: data.label_key.clone(),
         chat: chat_keys(config).columns(),
     })
+}
+
+/// True if these files of a loss that reads answers with a label are pairs.
+fn has_pairs(config: &DpoConfig, files: &[PathBuf]) -> Result<bool> {
+    let data = &config.data;
+    let defaults = defaults(DpoConfig::DEFAULT_NAME)?;
+    let named = |key: &str, column: &str| !matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
+    let named = named("data.completion_key", &data.completion_key) || named("data.label_key", &data.label_key);
+    if named {
+        return Ok(false);
+    }
+    let files = Files::read(files, &[], &[&data.completion_key, &data.label_key, &data.chosen_key])?;
+    let has = |key: &str| files.has_column(key);
+    Ok(has(&data.chosen_key) && !has(&data.completion_key) && !has(&data.label_key))
 }
 
 /// Adds to the error of files that have answers with a label in place of pairs which loss learns from them.
@@ -129,8 +137,12 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     const LOSS: &str = "algorithm.loss_type does not read it";
     const NO_ANSWERS: &str = "algorithm.loss_type compares no answers";
     const NO_REFERENCE: &str = "algorithm.loss_type has no reference";
+    const LABELLED: &str = "data.train_files has answers with a label";
+    const PAIRED: &str = "data.train_files has pairs, each of which is two answers";
     let (loss, reference) = (Loss::of(config)?, &config.reference);
     let of_rows = matches!(loss, Loss::Rows(_));
+    // Files that cannot be read are an error when they are.
+    let paired = of_rows && has_pairs(config, &config.data.train_files.paths()).unwrap_or(false);
     let unread = |key: &'static str| !loss.entries().iter().any(|entry| entry.reads.contains(&key));
     let settings = [
         "algorithm.label_smoothing",
@@ -149,6 +161,10 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     let rows = [
         (!of_rows, "data.completion_key", ROWS),
         (!of_rows, "data.label_key", ROWS),
+        (of_rows && !paired, "data.chosen_key", LABELLED),
+        (of_rows && !paired, "data.rejected_key", LABELLED),
+        (paired, "data.completion_key", PAIRED),
+        (paired, "data.label_key", PAIRED),
         (of_rows, "algorithm.loss_weights", PAIRS),
         (alone, "algorithm.beta", NO_ANSWERS),
         (alone, "algorithm.ld_alpha", NO_ANSWERS),

@@ -7,8 +7,8 @@ use super::form::{StepReadout, draws_head, loss, step_readout};
 use crate::algorithm::ranking::{Form, StepTarget};
 use crate::config::RmConfig;
 use crate::config::schema::StageTruncation;
-use crate::data::Tokenizer;
 use crate::data::examples::{Answers, PairColumns, PairOptions, StepLabel, StepOptions, StepRows, Steps, load_pairs, load_steps};
+use crate::data::{Reading, Tokenizer};
 use crate::job::unused_options::UnusedOption;
 use crate::pipelines::stage::{ChatKeys, Rows};
 
@@ -21,12 +21,12 @@ pub(super) fn read(config: &RmConfig, tokenizer: &Tokenizer, rows: &Rows) -> Res
         Form::Pairs(_) => {
             let prompt: Vec<_> = config.data.prompt_key.iter().map(|key| ("data.prompt_key", key.as_str())).collect();
             chat_keys(config).check::<RmConfig>(&rows.files, &prompt)?;
-            let pairs = load_pairs(&rows.files, tokenizer, &pair_options(config)?)?;
+            let pairs = load_pairs(&rows.files, tokenizer, &PairOptions { reading: rows.reading, ..pair_options(config)? })?;
             Ok(pairs.into_iter().map(RmExample::Pair).collect())
         }
         Form::Steps => {
             let readout = step_readout(config, tokenizer)?;
-            let texts = load_steps(&rows.files, tokenizer, &step_options(config, rows.training))?;
+            let texts = load_steps(&rows.files, tokenizer, &step_options(config, rows))?;
             texts.into_iter().map(|text| judged(text, &readout, config).map(RmExample::Steps)).collect()
         }
     }
@@ -47,6 +47,7 @@ fn pair_options(config: &RmConfig) -> Result<PairOptions> {
         max_length: data.max_length,
         truncation: data.truncation.into(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+        reading: Reading::default(),
     })
 }
 
@@ -58,7 +59,7 @@ fn chat_keys(config: &RmConfig) -> ChatKeys<'_> {
     }
 }
 
-fn step_options(config: &RmConfig, training: bool) -> StepOptions {
+fn step_options(config: &RmConfig, of: &Rows) -> StepOptions {
     let data = &config.data;
     let rows = match &data.placeholder_token {
         Some(placeholder) => StepRows::Placeholders {
@@ -71,10 +72,10 @@ fn step_options(config: &RmConfig, training: bool) -> StepOptions {
             completions_key: data.completions_key.clone(),
             labels_key: data.labels_key.clone(),
             separator: data.step_separator.clone(),
-            last_only: training && data.train_on_last_step_only,
+            last_only: of.training && data.train_on_last_step_only,
         },
     };
-    StepOptions { rows, max_length: data.max_length, cut: data.truncation == StageTruncation::Right }
+    StepOptions { rows, max_length: data.max_length, cut: data.truncation == StageTruncation::Right, reading: of.reading }
 }
 
 /// The text with the judgements as numbers that the loss compares with.

@@ -33,6 +33,7 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
         max_length: if splits { usize::MAX } else { data.max_length },
         overlong: data.truncation.into(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
+        reading: rows.reading,
     };
     let documents = load_sft(&rows.files, tokenizer, &options)?;
     if data.text_key.is_none() {

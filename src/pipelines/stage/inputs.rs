@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::config::schema::StageConfig;
-use crate::data::{Sampler, Tokenizer};
+use crate::data::{Reading, Sampler, Tokenizer};
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
 
@@ -23,6 +23,7 @@ pub struct Inputs<E> {
 pub struct Rows {
     pub files: Vec<PathBuf>,
     pub training: bool,
+    pub reading: Reading,
 }
 
 /// The shape of the language model in `model.path`.

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, anyhow};
 
 use super::inputs::{Inputs, Rows};
 use super::objective::Objective;
-use crate::config::schema::StageConfig;
-use crate::data::{Sampler, Tokenizer, take_samples};
+use crate::config::schema::{Location, StageConfig};
+use crate::data::{Reading, Sampler, Take, Tokenizer};
 use crate::job::models::check_model;
 use crate::job::template_date::dated;
 use crate::model::Sequence;
@@ -50,30 +50,63 @@ pub(super) fn longest<O: Objective>(example: &O::Example) -> usize {
 /// The training examples, and how many of them come from each of `data.train_files`, where these have weights.
 fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(Vec<O::Example>, Vec<usize>)> {
     let keys = config.stage();
-    let data = keys.data;
-    let read = |files| O::read(config, tokenizer, &Rows { files, training: true }).context("data.train_files");
-    // Sets with weights are read apart: packing joins no rows of different sets.
-    let sets = match data.train_weights {
-        None => vec![read(data.train_files.paths())?],
-        Some(_) => data.train_files.iter().map(|file| read(file.paths())).collect::<Result<_>>()?,
+    let (data, on_malformed) = (keys.data, keys.data.on_malformed_row.into());
+    let (shuffle, seed) = (data.shuffle, data.seed.unwrap_or(keys.trainer.seed));
+    let read = |files, most: Option<usize>| {
+        let take = most.map(|most| Take { most, shuffle, seed });
+        let rows = Rows { files, training: true, reading: Reading { take, on_malformed } };
+        O::read(config, tokenizer, &rows).context("data.train_files")
     };
-    let count = sets.len();
-    let examples: Vec<(usize, O::Example)> = sets
-        .into_iter()
-        .enumerate()
-        .flat_map(|(set, examples)| examples.into_iter().map(move |example| (set, example)))
-        .collect();
-    let seed = data.seed.unwrap_or(keys.trainer.seed);
-    let examples = take_samples(examples, usize::try_from(data.train_max_samples).ok(), data.shuffle, seed);
-    let sizes = (0..count).map(|set| examples.iter().filter(|(of, _)| *of == set).count()).collect();
-    Ok((examples.into_iter().map(|(_, example)| example).collect(), sizes))
+    let most = usize::try_from(data.train_max_samples).ok();
+    // Sets with weights are read apart: packing joins no rows of different sets.
+    let sets: Vec<Vec<O::Example>> = match data.train_weights {
+        None => vec![read(data.train_files.paths(), most)?],
+        Some(weights) => {
+            let shares = most.map(|most| shares(most, weights));
+            let file = |(i, file): (usize, &Location)| read(file.paths(), shares.as_ref().map(|shares| shares[i]));
+            data.train_files.iter().enumerate().map(file).collect::<Result<_>>()?
+        }
+    };
+    let sizes = sets.iter().map(Vec::len).collect();
+    Ok((sets.into_iter().flatten().collect(), sizes))
+}
+
+/// Divides a number of rows among files by their weights. Each file gets at least one.
+fn shares(most: usize, weights: &[f64]) -> Vec<usize> {
+    let all: f64 = weights.iter().sum();
+    let mut before = 0.0;
+    let up_to = |sum: f64| (most as f64 * sum / all).round() as usize;
+    let share = |weight: &f64| {
+        let start = up_to(before);
+        before += weight;
+        (up_to(before) - start).max(1)
+    };
+    weights.iter().map(share).collect()
 }
 
 /// The validation examples; empty if `data.val_files` is null.
 fn validation<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<Vec<O::Example>> {
     let keys = config.stage();
     let Some(files) = keys.data.val_files else { return Ok(Vec::new()) };
-    let examples = O::read(config, tokenizer, &Rows { files: files.paths(), training: false }).context("data.val_files")?;
     let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
-    Ok(take_samples(examples, usize::try_from(keys.data.val_max_samples).ok(), false, seed))
+    let take = usize::try_from(keys.data.val_max_samples).ok().map(|most| Take { most, shuffle: false, seed });
+    let reading = Reading { take, on_malformed: keys.data.on_malformed_row.into() };
+    O::read(config, tokenizer, &Rows { files: files.paths(), training: false, reading }).context("data.val_files")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_divided_by_weight() {
+        for (most, weights, expected) in [
+            (12, &[1.0, 3.0][..], &[3, 9][..]),
+            (10, &[1.0, 1.0, 1.0], &[3, 4, 3]),
+            (2, &[1.0, 1000.0], &[1, 2]),
+            (5, &[0.1], &[5]),
+        ] {
+            assert_eq!(shares(most, weights), expected, "{most} {weights:?}");
+        }
+    }
 }

@@ -41,6 +41,7 @@ fn rows_of_openrlhf_are_its_golden() {
                     max_length: usize::MAX,
                     truncation: Overlong::Error,
                     chat_kwargs: Default::default(),
+                    reading: Default::default(),
                 };
                 let pair = read_pairs(&file(folder.path(), row), &tokenizer, &options).unwrap().kept.remove(0);
                 for ((given, predicted), key) in pair.sides().into_iter().zip(["chosen_ids", "rejected_ids"]) {
@@ -81,6 +82,7 @@ fn rows_of_openrlhf_are_its_golden() {
                 max_length: usize::MAX,
                 overlong: Overlong::Error,
                 chat_kwargs: Default::default(),
+                reading: Default::default(),
             };
             let document = read_sft(&file(folder.path(), &row), &tokenizer, &options).unwrap().kept.remove(0);
             let their_ids = ids(&theirs["input_ids"]);

@@ -20,7 +20,14 @@ pub fn columns(row: &Value) -> PairColumns {
 /// The pair of a row; `None` if it is left out.
 fn pair(row: &Value, tokenizer: &Tokenizer, answers: Answers, (max_length, truncation): (usize, Overlong)) -> Option<Pair> {
     let folder = tempfile::tempdir().unwrap();
-    let options = PairOptions { columns: columns(row), answers, max_length, truncation, chat_kwargs: Default::default() };
+    let options = PairOptions {
+        columns: columns(row),
+        answers,
+        max_length,
+        truncation,
+        chat_kwargs: Default::default(),
+        reading: Default::default(),
+    };
     let Read { kept, tally } =
         read_pairs(&file(folder.path(), row), tokenizer, &options).unwrap_or_else(|e| panic!("{row}: {e:#}"));
     assert_eq!(kept.len() + tally.left_out(None), 1);

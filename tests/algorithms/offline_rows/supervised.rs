@@ -108,6 +108,7 @@ fn options(row: &Value, given: &Value, max_length: usize, overlong: Overlong) ->
         max_length,
         overlong,
         chat_kwargs: Default::default(),
+        reading: Default::default(),
     }
 }
 

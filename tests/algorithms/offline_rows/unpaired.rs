@@ -26,7 +26,9 @@ fn unpaired_rows_are_trls_golden() {
                     chat: chat(),
                 },
             };
-            read_unpaired(&file(folder.path(), row), &tokenizer, &columns, cut, &Default::default()).unwrap().kept
+            read_unpaired(&file(folder.path(), row), &tokenizer, &columns, cut, &Default::default(), &Default::default())
+                .unwrap()
+                .kept
         };
         let mut ours: Vec<Unpaired> = rows.iter().flat_map(read).collect();
         if rows[0].get("chosen").is_some() {

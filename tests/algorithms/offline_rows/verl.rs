@@ -28,6 +28,7 @@ fn conversations_are_verls_golden() {
             max_length: given["max_length"].as_u64().unwrap() as usize,
             overlong,
             chat_kwargs: Default::default(),
+            reading: Default::default(),
         };
         let read = read_sft(&file(folder.path(), &rows[0]), &tokenizer, &options);
         if result.get("error").is_some() {

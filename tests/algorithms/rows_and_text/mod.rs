@@ -22,8 +22,8 @@ use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_token
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Document, Prompt, PromptOptions, RowNeeds, Sampler, Table, TemplateDate, TemplateVariables, Tokenizer, Truncation,
-    load_prompts, take_samples,
+    Document, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Table, Take, TemplateDate, TemplateVariables, Tokenizer,
+    Truncation, load_prompts,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
@@ -46,6 +46,7 @@ fn options() -> PromptOptions {
         needs: RowNeeds { data_source: true, ground_truth: true, columns: false, prompt_text: false },
         chat_kwargs: TemplateVariables::default(),
         agents: Default::default(),
+        reading: Reading::default(),
     }
 }
 
@@ -117,6 +118,7 @@ fn sft_options() -> SftOptions {
         max_length: 16,
         overlong: Overlong::Error,
         chat_kwargs: TemplateVariables::default(),
+        reading: Reading::default(),
     }
 }
 

@@ -192,9 +192,11 @@ fn samples_are_chosen_at_random_only_when_shuffling() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = char_tokenizer(folder.path());
     let rows: Vec<Value> = (0..50).map(|i| row(&i.to_string())).collect();
-    let prompts = load_prompts(&jsonl(folder.path(), &rows), &tokenizer, &options()).unwrap();
-    let take = |max, shuffle, seed| -> Vec<usize> {
-        take_samples(prompts.clone(), max, shuffle, seed).iter().map(|prompt| prompt.index).collect()
+    let files = jsonl(folder.path(), &rows);
+    let take = |most: Option<usize>, shuffle, seed| -> Vec<usize> {
+        let reading = Reading { take: most.map(|most| Take { most, shuffle, seed }), ..Reading::default() };
+        let prompts = load_prompts(&files, &tokenizer, &PromptOptions { reading, ..options() }).unwrap();
+        prompts.iter().map(|prompt| prompt.index).collect()
     };
     assert_eq!(take(Some(3), false, 1), [0, 1, 2]);
     assert_eq!(take(None, true, 1).len(), 50);

@@ -222,9 +222,12 @@ fn the_header_of_a_role_is_never_learnt() {
         assert_eq!(load(trims, &content).unwrap(), format!("{learnt}<|im_end|>"), "{content}");
     }
     let counts = trims.replace("m.role", "(m.content | length)");
-    for (template, content) in [(counts.as_str(), json!("11")), ("{{ '1<|im_end|>' }}", json!("11"))] {
-        let message = error(load(template, &content));
-        assert!(message.contains("row 0: column \"messages\": message 0: it is not known where its text begins"), "{message}");
+    for (template, part) in [
+        (counts.as_str(), "it is not known where its text begins"),
+        ("{{ '1<|im_end|>' }}", "the chat template writes nothing of the text"),
+    ] {
+        let message = error(load(template, &json!("11")));
+        assert!(message.contains(&format!("row 0: column \"messages\": message 0: {part}")), "{message}");
     }
 }
 
@@ -281,6 +284,7 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         max_length,
         truncation,
         chat_kwargs: TemplateVariables::default(),
+        reading: Reading::default(),
     };
     let load = |rows: &[Value], truncation, max| {
         load_pairs(&jsonl(folder.path(), rows), &tokenizer, &options(truncation, max, Answers::AfterPrompt))
@@ -381,7 +385,7 @@ fn judged_steps_that_are_cut_off_are_counted() {
         (json!(["2"]), json!(["+"]), 8, vec!["label 0: it must be true, false", "not \"+\"", "data.placeholder_token"]),
     ] {
         let row = json!({"prompt": "1+1", "completions": steps, "labels": labels});
-        let options = StepOptions { rows: rows.clone(), max_length: max, cut: true };
+        let options = StepOptions { rows: rows.clone(), max_length: max, cut: true, reading: Reading::default() };
         let said = match read_steps(&jsonl(folder.path(), &[row]), &tokenizer, &options) {
             Ok(read) => format!("{:?}", read.tally),
             Err(error) => format!("{error:#}"),

@@ -6,13 +6,18 @@ use serde_json::{Value, json};
 use super::options::{LossMask, SftOptions};
 use super::tokens::Tokens;
 use super::{conversation, text};
+use crate::data::alpaca;
 use crate::data::content;
 use crate::data::examples::document::Document;
 use crate::data::examples::said::{self, Said};
 use crate::data::examples::seam::{Form, OTHER_PROMPT, split};
+use crate::data::roles::named;
 use crate::data::rows::Row;
 use crate::data::template_variables::TemplateVariables;
 use crate::data::tokenizer::Tokenizer;
+use crate::data::written::{note_of_system, settled, with_system};
+
+const NO_HISTORY: &str = "have a column \"history\" that nothing reads, because their prompts are plain text";
 
 /// Reads columns of a prompt and its answer, both text or both messages.
 pub(super) fn completion(
@@ -29,12 +34,17 @@ pub(super) fn completion(
              data.loss_mask=completion or all"
         ),
         (Said::Text(prompt), Said::Text(answer)) => {
+            let prompt = alpaca::question(row, prompt_key, &prompt);
             let mut tokens = masked(tokenizer, Form::Plain, &prompt, &(prompt.clone() + &answer), mask)?;
             tokens.notes.extend(text::rendered(&tokens.document.ids, tokenizer));
+            let history = alpaca::history(row, prompt_key)?;
+            tokens.notes.extend(note_of_system(&row.values));
+            tokens.notes.extend((!history.is_empty()).then_some(NO_HISTORY));
             Ok(tokens)
         }
         (Said::Messages(prompt), Said::Messages(answer)) => {
             let variables = options.chat.variables(row, &options.chat_kwargs)?;
+            let prompt = with_system(&row.values, prompt)?;
             if mask.assistant {
                 return conversation::answer(prompt, answer, tokenizer, &variables, options);
             }
@@ -43,9 +53,10 @@ pub(super) fn completion(
                     .with_context(|| format!("column \"{key}\""))
             };
             let (prompt, answer) = (unweighted(prompt_key, prompt)?, unweighted(completion_key, answer)?);
-            let render = |messages: Vec<Value>, asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-            let whole = render([prompt.clone(), answer].concat(), false)?;
-            masked(tokenizer, Form::Rendered, &render(prompt, true)?, &whole, mask)
+            let asked = prompt.len();
+            let whole = settled([prompt, answer].concat(), false, tokenizer, &variables)?;
+            let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
+            masked(tokenizer, Form::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?, mask)
         }
         (prompt, answer) => bail!(said::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter())),
     }
@@ -78,25 +89,31 @@ pub(super) fn response(
     options: &SftOptions,
 ) -> Result<Tokens> {
     let in_prompt = || format!("column \"{prompt_key}\"");
-    let messages: Value = match follow(row, prompt_key, prompt_keys, "data.prompt_dict_keys")? {
+    let mut notes = Vec::new();
+    let messages: Vec<Value> = match follow(row, prompt_key, prompt_keys, "data.prompt_dict_keys")? {
         Value::String(text) => {
             content::refuse_written_messages(text).with_context(in_prompt)?;
-            json!([{"role": "user", "content": text}])
+            let mut messages = alpaca::history(row, prompt_key)?;
+            notes.extend((!messages.is_empty()).then_some(alpaca::GIVEN));
+            messages.push(json!({"role": "user", "content": alpaca::question(row, prompt_key, text)}));
+            messages
         }
         Value::Array(messages) => {
-            let messages = messages.iter().map(said::named).collect();
-            conversation::unweighted(messages, "rows that are conversations (data.messages_key)").with_context(in_prompt)?.into()
+            let messages = messages.iter().map(named).collect();
+            conversation::unweighted(messages, "rows that are conversations (data.messages_key)").with_context(in_prompt)?
         }
         _ => bail!("column \"{prompt_key}\" must be a list of messages or text"),
     };
+    let messages = with_system(&row.values, messages).with_context(in_prompt)?;
     let response = follow(row, response_key, response_keys, "data.response_dict_keys")?;
     let response = response.as_str().with_context(|| format!("column \"{response_key}\" must be text"))?;
     content::refuse_written_messages(response).with_context(|| format!("column \"{response_key}\""))?;
     let variables: TemplateVariables = options.chat.variables(row, &options.chat_kwargs)?;
+    let messages = settled(messages, true, tokenizer, &variables).with_context(in_prompt)?.into();
     let prompt = tokenizer.encode(&tokenizer.apply_chat_template(&messages, true, &variables)?)?;
     let answer = [tokenizer.encode(response)?, vec![tokenizer.eos_id()]].concat();
     let of_prompt = if options.loss_mask.completion { 0.0 } else { 1.0 };
-    Ok(Tokens { document: answered(prompt, &answer, of_prompt), notes: Vec::new() })
+    Ok(Tokens { document: answered(prompt, &answer, of_prompt), notes })
 }
 
 /// Returns the value that these keys lead to inside a column. `setting` names the setting they come from.

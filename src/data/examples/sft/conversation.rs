@@ -1,6 +1,6 @@
 //! Conversations.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::options::{AssistantMask, LossMask, SftOptions};
@@ -8,32 +8,34 @@ use super::tokens::Tokens;
 use super::turns::{self, Turn};
 use crate::data::content;
 use crate::data::examples::document::Document;
-use crate::data::examples::said;
+use crate::data::roles::named;
 use crate::data::template_variables::TemplateVariables;
 use crate::data::tokenizer::Tokenizer;
+use crate::data::written::{WEIGHTS, settled};
 
-/// The fields of a message that say how much it is learnt, and that no template sees.
-const WEIGHT: &str = "weight";
-const TRAIN: &str = "train";
-
-/// Reads a column of messages.
-pub(super) fn column(
-    messages: &Value,
-    tokenizer: &Tokenizer,
-    variables: &TemplateVariables,
-    options: &SftOptions,
-) -> Result<Tokens> {
+/// Reads a list of messages, also in ShareGPT's form.
+pub(super) fn listed(messages: &Value) -> Result<Vec<Value>> {
     if let Value::String(text) = messages {
         content::refuse_written_messages(text)?;
     }
     let list = messages.as_array().context("a conversation must be a list of messages")?;
-    let list = list.iter().map(said::named).collect();
+    Ok(list.iter().map(named).collect())
+}
+
+/// Reads a conversation.
+pub(super) fn column(
+    list: Vec<Value>,
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    options: &SftOptions,
+) -> Result<Tokens> {
     if options.loss_mask == LossMask::ALL {
-        let list = unweighted(list, "data.loss_mask=assistant")?;
+        let list = settled(unweighted(list, "data.loss_mask=assistant")?, false, tokenizer, variables)?;
         let ids = tokenizer.encode(&tokenizer.apply_chat_template(&list.into(), false, variables)?)?;
         return Ok(Tokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
     }
     let (list, weights) = weighted(list)?;
+    let list = settled(list, false, tokenizer, variables)?;
     let said = assistant(list, &weights, tokenizer, variables, options)?;
     Ok(said.tokens)
 }
@@ -46,8 +48,10 @@ pub(super) fn answer(
     variables: &TemplateVariables,
     options: &SftOptions,
 ) -> Result<Tokens> {
-    let (messages, weights) = weighted([prompt.clone(), answer].concat())?;
-    let (prompt, _) = weighted(prompt)?;
+    let asked = prompt.len();
+    let (messages, weights) = weighted([prompt, answer].concat())?;
+    let messages = settled(messages, false, tokenizer, variables)?;
+    let prompt = messages[..asked].to_vec();
     let Assistant { mut tokens, text, bytes } = assistant(messages, &weights, tokenizer, variables, options)?;
     if options.loss_mask.completion {
         let asked = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
@@ -112,29 +116,27 @@ pub(super) fn unweighted(messages: Vec<Value>, needs: &str) -> Result<Vec<Value>
     let (messages, weights) = weighted(messages)?;
     ensure!(
         weights.iter().all(|weight| *weight == 1.0),
-        "a message has a \"{WEIGHT}\" or \"{TRAIN}\": they weigh what the assistant says, so they need {needs}"
+        "a message has a field that weighs what the assistant says ({}): it needs {needs}",
+        WEIGHTS.join(", ")
     );
     Ok(messages)
 }
 
-/// Takes the weights out of messages: `"weight": number`, or `"train": false` for 0.
+/// Takes the weights out of messages. A message weighs the product of its fields [`WEIGHTS`]: each a number, or true for 1 and false for 0.
 fn weighted(mut messages: Vec<Value>) -> Result<(Vec<Value>, Vec<f32>)> {
-    let weights = messages.iter_mut().enumerate().map(|(i, message)| {
+    let weigh = |(i, message): (usize, &mut Value)| {
         let Some(fields) = message.as_object_mut() else { return Ok(1.0) };
-        let (weight, train) = (fields.shift_remove(WEIGHT), fields.shift_remove(TRAIN));
-        let weight = match weight {
-            None | Some(Value::Null) => 1.0,
-            Some(value) => value
-                .as_f64()
-                .filter(|weight| weight.is_finite() && *weight >= 0.0)
-                .with_context(|| format!("message {i}: \"{WEIGHT}\" must be a number of at least 0, not {value}"))?,
-        };
-        match train {
-            None | Some(Value::Null | Value::Bool(true)) => Ok(weight as f32),
-            Some(Value::Bool(false)) => Ok(0.0),
-            Some(value) => bail!("message {i}: \"{TRAIN}\" must be true or false, not {value}"),
-        }
-    });
-    let weights = weights.collect::<Result<_>>()?;
+        WEIGHTS.iter().try_fold(1.0, |product, name| {
+            let weight = match fields.shift_remove(*name) {
+                None | Some(Value::Null | Value::Bool(true)) => 1.0,
+                Some(Value::Bool(false)) => 0.0,
+                Some(value) => value.as_f64().filter(|weight| weight.is_finite() && *weight >= 0.0).with_context(|| {
+                    format!("message {i}: \"{name}\" must be a number of at least 0, or true or false, not {value}")
+                })?,
+            };
+            Ok(product * weight as f32)
+        })
+    };
+    let weights = messages.iter_mut().enumerate().map(weigh).collect::<Result<_>>()?;
     Ok((messages, weights))
 }

@@ -2,6 +2,7 @@
 
 use crate::data::examples::overlong::Overlong;
 use crate::data::examples::row_variables::ChatColumns;
+use crate::data::reading::Reading;
 use crate::data::template_variables::TemplateVariables;
 
 /// The options for turning rows into examples: the `data` section of `trainer sft`.
@@ -18,6 +19,7 @@ pub struct SftOptions {
     pub overlong: Overlong,
     /// Further variables of the chat template.
     pub chat_kwargs: TemplateVariables,
+    pub reading: Reading,
 }
 
 /// The columns that hold an example.

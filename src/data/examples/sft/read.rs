@@ -7,14 +7,19 @@ use anyhow::{Context, Result, bail};
 use super::options::{SftColumns, SftOptions};
 use super::tokens::Tokens;
 use super::{answer, conversation, text};
+use crate::data::alpaca;
 use crate::data::examples::document::Document;
+
 use crate::data::examples::overlong::{CUT, Overlong};
 use crate::data::examples::place::RowPlace;
 use crate::data::examples::tally::{Outcome, Read};
 use crate::data::media;
 use crate::data::missing::{MESSAGES_KEY, with_remedies};
+use crate::data::reading::Decided;
 use crate::data::rows::{MEDIA_COLUMNS, Row, Rows};
 use crate::data::tokenizer::Tokenizer;
+use crate::data::unread::name_unread;
+use crate::data::written::{SYSTEM, with_system};
 
 const TOO_LONG: &str = "have more than data.max_length tokens";
 const NOTHING: &str = "have no trained token";
@@ -33,9 +38,9 @@ pub fn load_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
 /// # Errors
 /// A file or row that cannot be read, with its place.
 pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) -> Result<Read<Document>> {
-    let rows = open(files, options)?;
+    let rows = options.reading.of(open(files, options)?);
     let (of, with) = (options.clone(), tokenizer.clone());
-    let outcomes = rows.each(move |_, row| {
+    let (outcomes, malformed) = rows.each_or(options.reading.on_malformed, move |_, row| {
         media::refuse(&row)?;
         let Tokens { document, mut notes } = tokens(&row, &with, &of)?;
         let is_longer = document.ids.len() > of.max_length;
@@ -43,7 +48,7 @@ pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
         notes.extend((is_longer && result.is_ok()).then_some(CUT));
         Ok(Outcome { result, notes, row: RowPlace::of(&row) })
     })?;
-    Ok(Read::of(outcomes))
+    Ok(Read::of(outcomes, malformed))
 }
 
 fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
@@ -58,7 +63,17 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
         SftColumns::Messages { messages_key } => vec![(MESSAGES_KEY, messages_key)],
     };
     let required: Vec<&str> = columns.iter().map(|(_, column)| *column).collect();
-    let rows = Rows::read(files, &required, &[&options.chat.names()[..], MEDIA_COLUMNS].concat());
+    // A text has no system message, and nothing but the text is read.
+    let more: &[&str] = match &options.columns {
+        SftColumns::Text { .. } => &[],
+        SftColumns::Messages { .. } => &[SYSTEM],
+        SftColumns::Completion { prompt_key, .. } | SftColumns::Response { prompt_key, .. } => {
+            &[&[SYSTEM][..], alpaca::columns_with_history(prompt_key)].concat()
+        }
+    };
+    let optional = [&options.chat.names()[..], MEDIA_COLUMNS, more].concat();
+    let rows = Rows::read(files, &required, &optional);
+    rows.iter().for_each(|rows| name_unread(rows, &[&required[..], &optional].concat()));
     // A row of a prompt and a response may be a whole conversation under another name.
     let talks = matches!(options.columns, SftColumns::Response { .. }).then_some((MESSAGES_KEY, ""));
     rows.map_err(|error| with_remedies(error, &columns.into_iter().chain(talks).collect::<Vec<_>>()))
@@ -77,8 +92,9 @@ fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Toke
         }
         SftColumns::Messages { messages_key } => {
             let variables = options.chat.variables(row, &options.chat_kwargs)?;
-            let messages = row.column(messages_key)?;
-            conversation::column(messages, tokenizer, &variables, options).with_context(|| format!("column \"{messages_key}\""))
+            let messages = conversation::listed(row.column(messages_key)?).and_then(|list| with_system(&row.values, list));
+            let read = messages.and_then(|messages| conversation::column(messages, tokenizer, &variables, options));
+            read.with_context(|| format!("column \"{messages_key}\""))
         }
     }
 }
@@ -88,10 +104,10 @@ fn cut(mut document: Document, options: &SftOptions) -> Result<Result<Document, 
     let (length, max) = (document.ids.len(), options.max_length);
     if length > max {
         match options.overlong {
-            Overlong::Error => bail!(
+            Overlong::Error => bail!(Decided(format!(
                 "the example has {length} tokens, more than data.max_length={max}; raise it, or shorten such rows with \
                  data.truncation=left or right, or leave them out with data.truncation=filter"
-            ),
+            ))),
             Overlong::Filter => return Ok(Err(TOO_LONG)),
             Overlong::Left => {
                 document.ids.drain(..length - max);
