@@ -14,6 +14,7 @@ use super::date::TemplateDate;
 use super::template_functions::{raise_exception, strftime_now, tojson};
 use super::template_limits::{FUEL, Taken};
 use super::template_python::follow_python;
+use super::template_source::as_jinja_reads;
 use super::template_variables::{TemplateVariables, mapping, to_template};
 use crate::util::contained::{Limits, contained};
 
@@ -72,12 +73,12 @@ impl ChatTemplate {
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
         environment.add_filter(MARK, |text: String| format!("{}{text}{}", MARKS[0], MARKS[1]));
-        let source_text = source.unwrap_or(DEFAULT_TEMPLATE);
-        let mut environment = compiled(environment, NAME, with_generation_tags(source_text, ["if true", "endif"]))?;
-        let marks = GENERATION.is_match(source_text);
+        let source_text = as_jinja_reads(source.unwrap_or(DEFAULT_TEMPLATE));
+        let mut environment = compiled(environment, NAME, with_generation_tags(&source_text, ["if true", "endif"]))?;
+        let marks = GENERATION.is_match(&source_text);
         if marks {
             let filter = format!("filter {MARK}");
-            environment = compiled(environment, MARKED, with_generation_tags(source_text, [&filter, "endfilter"]))?;
+            environment = compiled(environment, MARKED, with_generation_tags(&source_text, [&filter, "endfilter"]))?;
         }
         let template = Self {
             environment: environment.into(),
@@ -313,6 +314,8 @@ mod tests {
             ("", "1", "|int"),
             ("", "1", " is true"),
             ("range(", "1", ")"),
+            ("'%s'%(", "1", ")"),
+            ("'%s'%", "1", ""),
         ];
         let around = [
             ("{% if 1 %}", "x", "{% endif %}"),

@@ -5,7 +5,7 @@ use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::date::TemplateDate;
-use super::template_python::float;
+use super::template_values::float;
 use crate::util::python_value::float_text;
 
 /// `raise_exception(message)`: fails, so that a template can refuse its input.

@@ -5,16 +5,17 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, State, Value, escape_formatter};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-use crate::util::python_value::float_text;
+use super::template_values::{lines, text};
+use super::{template_filters, template_methods};
 
-/// Replaces minijinja's rules by Python's. Remaining differences: methods of text that no known template uses (`"it's".title()`),
-/// floats with an exponent inside a printed list, `{% for x in none %}`, which is empty here and an error there, and `|safe`,
-/// which here never makes the text beside it escape.
+/// Replaces minijinja's rules by Python's. Remaining differences: a range that is printed, `[1e-7] ~ ''`,
+/// `{% for x in none %}`, which is empty here and an error there, and `|safe`, which here never makes the text next to it escape.
 pub fn follow_python(environment: &mut Environment) {
     environment.set_unknown_method_callback(method);
     environment.set_formatter(print);
     environment.add_filter("trim", |value: &Value, characters: Option<&str>| strip(&text(value), characters, true, true));
     environment.add_filter("string", text);
+    template_filters::add(environment);
     // An undefined value has no items, rather than being an error.
     environment.add_filter("items", |value: &Value| match value.is_undefined() {
         true => Ok(Value::from(Vec::<Value>::new())),
@@ -32,21 +33,12 @@ pub fn follow_python(environment: &mut Environment) {
     });
 }
 
-/// The value as a float, if it is a finite one.
-pub fn float(value: &Value) -> Option<f64> {
-    let is_float = value.kind() == ValueKind::Number && !value.is_integer();
-    is_float.then(|| f64::try_from(value.clone()).ok()).flatten().filter(|x| x.is_finite())
-}
-
-/// Python's `str(value)`.
-fn text(value: &Value) -> String {
-    float(value).map_or_else(|| value.to_string(), float_text)
-}
-
 fn print(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
-    match float(value) {
-        Some(x) => out.write_str(&float_text(x)).map_err(|_| Error::new(ErrorKind::WriteFailure, "cannot print a number")),
-        None => escape_formatter(out, state, value),
+    match value.kind() {
+        ValueKind::Number | ValueKind::Seq | ValueKind::Map => {
+            out.write_str(&text(value)).map_err(|_| Error::new(ErrorKind::WriteFailure, "cannot print a value"))
+        }
+        _ => escape_formatter(out, state, value),
     }
 }
 
@@ -56,6 +48,16 @@ fn method(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> 
         (Some(_), "lstrip") => (true, false),
         (Some(_), "rstrip") => (false, true),
         (Some(text), "splitlines") if arguments.is_empty() => return Ok(lines(text).into_iter().collect()),
+        (Some(text), _) => match template_methods::of_text(text, name, arguments) {
+            Some(result) => return result,
+            None => return unknown_method_callback(state, value, name, arguments),
+        },
+        (None, _) if matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) => {
+            match template_methods::of_list(value, name, arguments) {
+                Some(result) => return result,
+                None => return unknown_method_callback(state, value, name, arguments),
+            }
+        }
         _ => return unknown_method_callback(state, value, name, arguments),
     };
     let (characters,): (Option<&str>,) = minijinja::value::from_args(arguments)?;
@@ -71,44 +73,4 @@ fn strip(text: &str, characters: Option<&str>, left: bool, right: bool) -> Strin
     };
     let text = if left { text.trim_start_matches(strips) } else { text };
     (if right { text.trim_end_matches(strips) } else { text }).to_owned()
-}
-
-/// Python's `str.splitlines()`.
-fn lines(text: &str) -> Vec<&str> {
-    let ends = |c: char| matches!(c, '\n'..='\r' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
-    let mut out = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(ends) {
-        out.push(&rest[..at]);
-        let after = &rest[at..];
-        rest = after.strip_prefix("\r\n").or(after.strip_prefix(ends)).unwrap_or_default();
-    }
-    if !rest.is_empty() {
-        out.push(rest);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::util::python_value::float_text;
-
-    #[test]
-    fn floats_print_as_in_python() {
-        let expected = [
-            (0.0, "0.0"),
-            (-0.0, "-0.0"),
-            (1.0, "1.0"),
-            (0.1, "0.1"),
-            (-2.5e-5, "-2.5e-05"),
-            (1e-4, "0.0001"),
-            (123456789.125, "123456789.125"),
-            (9007199254740993.0, "9007199254740992.0"),
-            (1e16, "1e+16"),
-            (1.5e300, "1.5e+300"),
-        ];
-        for (x, text) in expected {
-            assert_eq!(float_text(x), text);
-        }
-    }
 }

@@ -1,5 +1,8 @@
 //! Writes values that came as JSON in the form of Python's `str`.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::Value;
 
 /// Returns `str(value)`.
@@ -60,12 +63,22 @@ pub fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if c == quote || c == '\\' => out.extend(['\\', c]),
-            c if c.is_control() && u32::from(c) < 0x100 => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
+            c if is_printable(c) => out.push(c),
+            c => match u32::from(c) {
+                code @ ..0x100 => out.push_str(&format!("\\x{code:02x}")),
+                code @ ..0x1_0000 => out.push_str(&format!("\\u{code:04x}")),
+                code => out.push_str(&format!("\\U{code:08x}")),
+            },
         }
     }
     out.push(quote);
     out
+}
+
+/// `str.isprintable` for one character: no control, format or unassigned one, and no space but the usual one.
+fn is_printable(c: char) -> bool {
+    static OTHER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^[\p{C}\p{Z}]$").expect("a constant pattern"));
+    if c.is_ascii() { !c.is_ascii_control() } else { !OTHER.is_match(c.encode_utf8(&mut [0; 4])) }
 }
 
 /// Returns `text.strip().isalpha()`.

@@ -92,6 +92,80 @@ fn golden_chat_templates_match_transformers() {
     assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// A template's line ends are newlines for Jinja, also within quoted text: with others it writes the same.
+#[test]
+fn golden_chat_templates_are_the_same_with_every_line_end() {
+    let folder = goldens("chat-templates.json").join("chat-templates");
+    let golden: Value =
+        serde_json::from_str(&fs::read_to_string(goldens("chat-templates.json").join("chat-templates.json")).unwrap()).unwrap();
+    let tokens = golden["tokens"].as_object().unwrap();
+    let mut sources: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .collect();
+    sources
+        .extend(golden["templates"].as_object().unwrap().values().filter_map(|of| Some(of.get("source")?.as_str()?.to_owned())));
+    sources.push("<u>\n{{ messages[0].content }}\n{% if true %}\nA\n{% endif %}\n{{ 'a\nb' }}{{ 'c\\r\\nd' }}\n".to_owned());
+    let mut compared = 0;
+    for source in sources {
+        let made = |source: &str| ChatTemplate::new(Some(source), tokens.clone()).unwrap();
+        let plain = made(&source);
+        for ends in ["\r\n", "\r"] {
+            let other = made(&source.replace('\n', ends));
+            for (case, conversation) in golden["conversations"].as_object().unwrap() {
+                for prompt in [false, true] {
+                    let same = || render(&plain, conversation, prompt) == render(&other, conversation, prompt);
+                    assert!(same() || same(), "{case}, {ends:?}:\n{source}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 0);
+    let template = ChatTemplate::new(Some("a\r\nb\r{{ 'c\rd' }}{{ 'e\\r\\nf' }}\r\n"), Map::new()).unwrap();
+    assert_eq!(render(&template, &json!({"messages": [{"role": "user", "content": ""}]}), false).unwrap(), "a\nb\nc\nde\r\nf");
+}
+
+/// The same in every place that a template is read from.
+#[test]
+fn line_ends_are_newlines_wherever_a_template_is_read() {
+    let source = "{{ messages[0].content }}\r\nb\r{{ 'c\r\nd' }}\r\n";
+    for place in ["chat_template.jinja", "additional_chat_templates/default.jinja", "tokenizer_config.json", "given"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy(goldens("tokenizers").join("tokenizers/usual/tokenizer.json"), folder.path().join("tokenizer.json")).unwrap();
+        fs::create_dir(folder.path().join("additional_chat_templates")).unwrap();
+        let named = if place == "tokenizer_config.json" { json!(source) } else { Value::Null };
+        let config = json!({"eos_token": "<eos>", "chat_template": named});
+        fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
+        if place.ends_with(".jinja") {
+            fs::write(folder.path().join(place), source).unwrap();
+        }
+        let tokenizer = Tokenizer::load_with_template(folder.path(), (place == "given").then_some(source)).unwrap();
+        let messages = json!([{"role": "user", "content": "a\r\n"}]);
+        let text = tokenizer.apply_chat_template(&messages, false, &Map::new()).unwrap();
+        assert_eq!(text, "a\r\n\nb\nc\nd", "{place}");
+    }
+}
+
+/// Methods, operators, filters and tests that templates borrow from Python and Jinja (`template-python.json`, written by
+/// `scripts/goldens/golden_template_python.py`).
+#[test]
+fn golden_expressions_of_templates_match_transformers() {
+    let golden = fs::read_to_string(goldens("template-python.json").join("template-python.json")).unwrap();
+    let golden: Value = serde_json::from_str(&golden).unwrap();
+    let messages = json!({"messages": [{"role": "user", "content": "hi"}]});
+    let mut wrong = Vec::new();
+    for (expression, expected) in golden.as_object().unwrap() {
+        let template = ChatTemplate::new(Some(&format!("{{{{ {expression} }}}}")), Map::new());
+        let text = template.map_err(|error| format!("{error:#}")).and_then(|template| render(&template, &messages, false));
+        if text.as_deref().ok() != expected.as_str() {
+            wrong.push(format!("{expression}: {text:?}, transformers has {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), golden.as_object().unwrap().len(), wrong.join("\n"));
+}
+
 /// The differences in one folder: ids of texts, texts of ids, which ids are special, and the tokens that a template sees.
 fn differences(folder: &Path) -> anyhow::Result<Vec<String>> {
     let golden: Value = serde_json::from_str(&fs::read_to_string(folder.join("expected.json"))?)?;
