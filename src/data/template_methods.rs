@@ -128,7 +128,7 @@ fn words(text: &str, from_end: bool, most: usize) -> Vec<&str> {
     words
 }
 
-/// What is looked for, the number of characters before the part of the text in which it is, and this part; `None` behind the end.
+/// The text that is looked for, and the part in which it is looked for with the number of characters before; `None` behind the end.
 fn part<'a>(text: &str, arguments: &'a [Value]) -> Result<(&'a str, Option<(usize, String)>), Error> {
     let (what, from, until): (&str, Option<i64>, Option<i64>) = from_args(arguments)?;
     let (from, length) = (from.unwrap_or(0), text.chars().count());

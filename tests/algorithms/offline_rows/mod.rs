@@ -7,5 +7,6 @@ mod packing;
 mod pairs;
 mod setting;
 mod supervised;
+mod turns;
 mod unpaired;
 mod verl;

@@ -31,8 +31,10 @@ fn conversations_are_verls_golden() {
             reading: Default::default(),
         };
         let read = read_sft(&file(folder.path(), &rows[0]), &tokenizer, &options);
-        if result.get("error").is_some() {
-            assert!(read.is_err(), "{name}");
+        if let Some(error) = result.get("error") {
+            // verl tokenizes each message by itself, and refuses a template that writes earlier turns otherwise than the last.
+            let apart = error.as_str().is_some_and(|error| error.contains("each turn separately"));
+            assert_eq!(read.is_ok(), apart, "{name}");
             return;
         }
         let read = read.unwrap_or_else(|error| panic!("{name}: {error:#}"));

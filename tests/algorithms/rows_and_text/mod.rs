@@ -6,6 +6,7 @@ mod prompts;
 mod select;
 mod supervised;
 mod tokenizers;
+mod turns;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::options::{AssistantMask, LossMask, SftOptions};
 use super::tokens::Tokens;
-use super::turns::{self, Turn};
+use super::turns::{self, Found, Turn};
+use super::whole::Whole;
 use crate::data::content;
 use crate::data::examples::document::Document;
 use crate::data::roles::named;
@@ -36,7 +37,7 @@ pub(super) fn column(
     }
     let (list, weights) = weighted(list)?;
     let list = settled(list, false, tokenizer, variables)?;
-    let said = assistant(list, &weights, tokenizer, variables, options)?;
+    let said = assistant(list, &weights, 0, tokenizer, variables, options)?;
     Ok(said.tokens)
 }
 
@@ -52,11 +53,12 @@ pub(super) fn answer(
     let (messages, weights) = weighted([prompt, answer].concat())?;
     let messages = settled(messages, false, tokenizer, variables)?;
     let prompt = messages[..asked].to_vec();
-    let Assistant { mut tokens, text, bytes } = assistant(messages, &weights, tokenizer, variables, options)?;
+    let given = if options.loss_mask.completion { asked } else { 0 };
+    let Assistant { mut tokens, whole } = assistant(messages, &weights, given, tokenizer, variables, options)?;
     if options.loss_mask.completion {
         let asked = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
-        let same = asked.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
-        for (weight, bytes) in tokens.document.weights.iter_mut().zip(&bytes) {
+        let same = asked.bytes().zip(whole.text.bytes()).take_while(|(a, b)| a == b).count();
+        for (weight, bytes) in tokens.document.weights.iter_mut().zip(&whole.bytes) {
             if bytes.end <= same {
                 *weight = 0.0;
             }
@@ -68,14 +70,14 @@ pub(super) fn answer(
 /// A conversation of which the assistant's part is learnt.
 struct Assistant {
     tokens: Tokens,
-    text: String,
-    /// The bytes of `text` that each token stands for.
-    bytes: Vec<std::ops::Range<usize>>,
+    whole: Whole,
 }
 
+/// Finds what is learnt. `given`: the number of messages of which nothing is learnt, where the template has no marks.
 fn assistant(
     messages: Vec<Value>,
     weights: &[f32],
+    given: usize,
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
     options: &SftOptions,
@@ -94,18 +96,21 @@ fn assistant(
         AssistantMask::Auto => of_assistant && tokenizer.marks(variables)?,
         AssistantMask::GenerationTags => true,
     };
-    let (text, spans, notes) = match by_marks {
-        true => turns::by_marks(&messages.into(), &trained, tokenizer, variables)?,
-        false => turns::by_prefixes(&messages, &trained, tokenizer, variables)?,
+    let Found { whole, spans, mut notes } = match by_marks {
+        true => turns::by_marks(&messages, &trained, tokenizer, variables)?,
+        false => {
+            let trained: Vec<Turn> = trained.into_iter().filter(|turn| turn.index >= given).collect();
+            let keeps_thoughts = options.assistant_mask != AssistantMask::Prefix;
+            turns::in_whole(&messages, &trained, tokenizer, variables, keeps_thoughts)?
+        }
     };
-    let (ids, bytes) = tokenizer.encode_with_bytes(&text)?;
-    let mut document = Document { weights: vec![0.0; ids.len()], ids };
-    let mut notes: Vec<&'static str> = notes.into_iter().collect();
+    let mut document = Document { weights: vec![0.0; whole.ids.len()], ids: whole.ids.clone() };
     for span in spans {
-        notes.extend(span.weigh(&mut document, &bytes, tokenizer)?);
+        document.weights[span.tokens].fill(span.weight);
     }
+    notes.sort_unstable();
     notes.dedup();
-    Ok(Assistant { tokens: Tokens { document, notes }, text, bytes })
+    Ok(Assistant { tokens: Tokens { document, notes }, whole })
 }
 
 /// Messages of which none weighs more or less than another, without the fields that say so. `needs`: the setting that weighs.

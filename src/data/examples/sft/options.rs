@@ -86,10 +86,12 @@ impl SftColumns {
 /// The way to find what the assistant says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssistantMask {
-    /// By the template's marks where it has them, else by prefixes.
+    /// By the template's marks where it has them, else in the rendering of the whole conversation; the beginning of a thought that
+    /// the generation prompt writes belongs to the turn, as in TRL.
     Auto,
     /// By the template's `{% generation %}` marks.
     GenerationTags,
-    /// By what is rendered before a message and with it.
+    /// In the rendering of the whole conversation; what the generation prompt writes does not belong to the turn where the whole has it,
+    /// as in verl and OpenRLHF.
     Prefix,
 }
