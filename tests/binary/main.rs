@@ -40,6 +40,7 @@ mod reward_model;
 mod reward_training;
 mod rewards;
 mod rows;
+mod scripted;
 mod secrets;
 mod serve;
 mod serve_rm;
