@@ -20,6 +20,8 @@ pub struct Limits {
     pub response_length: usize,
     /// The number of tokens of prompt and response together.
     pub max_model_len: Option<usize>,
+    /// The most bytes of text that a token stands for: a longer text than the room allows is not tokenized.
+    pub longest_token: usize,
     /// The time that one call of a tool may take.
     pub call_timeout: Duration,
     /// The time that a conversation may take in tools, users and environments, in all.

@@ -18,6 +18,8 @@ const TOOL_SELECTION: &str = "tool_selection";
 pub struct AgentRows {
     /// The loop of rows that name none; empty for a run without agents.
     pub default: String,
+    /// True if every row has the default loop, whatever it names.
+    pub ignores_names: bool,
     /// For each loop in whose prompts tools are described, the schemas of all of them, in OpenAI's form.
     pub tools: BTreeMap<String, Vec<Value>>,
 }
@@ -28,7 +30,7 @@ impl AgentRows {
     /// # Errors
     /// A name that is no text.
     pub fn agent(&self, row: &Row) -> Result<String> {
-        match row.values.get(AGENT_NAME).filter(|name| !name.is_null()) {
+        match row.values.get(AGENT_NAME).filter(|name| !name.is_null() && !self.ignores_names) {
             None => Ok(self.default.clone()),
             Some(Value::String(name)) => Ok(name.clone()),
             Some(other) => bail!("column \"{AGENT_NAME}\" must be the name of an agent loop, not {other}"),

@@ -247,7 +247,7 @@ fn warn_of_columns(table: &Table, config: &GenerationConfig, has_agents: bool) -
     if has_agents && has(MESSAGES) {
         tracing::warn!("data.path: the column \"{MESSAGES}\" is replaced by that of the conversations");
     }
-    if !has_agents && has(AGENT_NAME) {
+    if !has_agents && has(AGENT_NAME) && config.rollout.agent.read_agent_name {
         tracing::warn!(
             "data.path: the column \"{AGENT_NAME}\" has no effect: every response is one turn, because neither tools nor users nor \
              environments are set (rollout.multi_turn, rollout.agent)"

@@ -14,7 +14,7 @@ use crate::config::plan::MOST_TOKENS;
 use crate::config::schema::ModelConfig;
 use crate::config::{BatchPlan, PpoConfig, Tree};
 use crate::data::{AgentRows, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Take, Tokenizer, load_prompts};
-use crate::job::agents::{AgentSettings, Agents, EndpointSettings, seen_by_own};
+use crate::job::agents::{AgentSettings, Agents, EndpointSettings, check_single_turns, seen_by_own};
 use crate::job::generation::sampling;
 use crate::job::models::check_model;
 use crate::job::reward_plan::{RewardPlan, check_rows};
@@ -96,7 +96,8 @@ impl Inputs {
                 "actor_rollout_ref.rollout.stop_token_ids has {id}; ids of the tokenizer are below {known}"
             );
         }
-        let rows = agents.as_ref().map(Agents::rows).transpose()?.unwrap_or_default();
+        let rows = agents.as_ref().map(Agents::rows).transpose()?;
+        let rows = rows.unwrap_or_else(|| AgentRows { ignores_names: !keys.agent.read_agent_name, ..AgentRows::default() });
         let train = prompts(config, rewards.needs, &tokenizer, &rows, true)?;
         let val = prompts(config, rewards.needs, &tokenizer, &rows, false)?;
         let scores_itself = |prompt: &Prompt| agents.as_ref().is_some_and(|agents| agents.scores(prompt));
@@ -169,6 +170,8 @@ impl Inputs {
             let model_type = hf.json.get("model_type").and_then(|name| name.as_str()).unwrap_or_default();
             agents.write_with(&inputs.tokenizer, variables, (model_type, decoder.max_position_embeddings))?;
             agents.check(inputs.train.iter().chain(&inputs.val))?;
+        } else {
+            check_single_turns(&keys, inputs.train.iter().chain(&inputs.val))?;
         }
         inputs.agents = agents;
         let keys = config.actor_rollout_ref.rollout.token_rules();

@@ -13,7 +13,12 @@ pub fn excerpt(text: &str) -> String {
 
 /// Returns the beginning of a text without quotes, with its length if it was cut.
 pub fn beginning(text: &str) -> String {
-    match text.char_indices().nth(MOST) {
+    beginning_of(text, MOST)
+}
+
+/// Returns the first characters of a text, at most so many, with its length if it was cut.
+pub fn beginning_of(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
     }

@@ -1,5 +1,8 @@
 //! Tests of the real `trainer` binary.
 
+mod agent_rows;
+mod agent_settings;
+mod agent_tokens;
 mod agents;
 mod common;
 mod console;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{Api, model_list};
 use super::options::Options;
-use super::record::{Found, Record, Start};
+use super::record::{Found, Start};
 use super::refused::Refused;
 use super::render::{Prompt, Renderer};
 use super::reply::{CallReading, Reading, Reply};
@@ -37,8 +37,6 @@ pub struct Model {
     pub format: Option<&'static Format>,
     /// True if calls within `<think>…</think>` are thinking.
     pub ignore_in_thinking: bool,
-    /// True if control tokens in messages that go on with a conversation are text.
-    pub neutralise: bool,
     /// Seconds since 1970.
     pub created: u64,
     pub memory: Memory,
@@ -116,13 +114,6 @@ impl Model {
         Ok(())
     }
 
-    /// Looks up what was served in the conversation of a prompt. Where tools or users write control tokens, messages count before
-    /// ids, in which these would end turns.
-    pub fn find(&self, record: &mut Record, key: &str, prompt: &Prompt, asked: &Asked) -> Found {
-        let quotes = self.neutralise && self.continuation(asked).is_ok_and(|continuation| continuation.quotes(&prompt.messages));
-        record.find(key, prompt, asked.setting, quotes)
-    }
-
     /// How the answer to a prompt goes on with what was `found` of its conversation.
     pub fn start(&self, found: Found, prompt: Prompt, asked: &Asked) -> Start {
         found.start(prompt, asked.setting, |history, ids, new| self.continuation(asked)?.append(history, ids, new))
@@ -135,7 +126,7 @@ impl Model {
         }
         let tokenizer = self.renderer.tokenizer().clone();
         let continuation = Continuation::new(tokenizer, &self.model_type, asked.variables.clone())?;
-        let continuation = Arc::new(continuation.with_neutralise(self.neutralise));
+        let continuation = Arc::new(continuation.with_neutralise(self.renderer.quotes()));
         if kept.len() < MOST_KEPT {
             kept.insert(asked.setting, continuation.clone());
         }

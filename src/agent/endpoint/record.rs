@@ -84,16 +84,13 @@ impl Record {
         Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, most }
     }
 
-    /// Looks a request up. `setting`: equal for requests with the same tools and variables of the template; `quotes`: true if its
-    /// messages count before its ids.
-    pub fn find(&mut self, key: &str, prompt: &Prompt, setting: u64, quotes: bool) -> Found {
+    /// Looks a request up. `setting`: equal for requests with the same tools and variables of the template.
+    pub fn find(&mut self, key: &str, prompt: &Prompt, setting: u64) -> Found {
         let kept = self.touch(key);
         let asked = kept.asked;
         kept.asked += 1;
-        let by_messages = || kept.tree.by_messages(&prompt.messages, setting);
-        let first = if quotes { by_messages() } else { None };
-        let by_ids = if first.is_none() { kept.tree.by_ids(&prompt.ids) } else { None };
-        let by_messages = if by_ids.is_none() { first.or_else(by_messages) } else { None };
+        let by_ids = kept.tree.by_ids(&prompt.ids);
+        let by_messages = if by_ids.is_none() { kept.tree.by_messages(&prompt.messages, setting) } else { None };
         let prompt = by_ids.or(by_messages).map_or(0, |after| kept.tree.prompt(after.turn));
         let by_messages = by_messages.and_then(|after| Some((after, kept.tree.trajectory(after.turn)?)));
         Found { asked, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
@@ -234,7 +231,7 @@ mod tests {
             assert_eq!(history.last().unwrap()["role"], "assistant");
             Ok(Appended { remove: 1, ids: (90..90 + new.len() as u32).collect() })
         };
-        let start = all.find("k", &prompt, 0, false).start(prompt, 0, append);
+        let start = all.find("k", &prompt, 0).start(prompt, 0, append);
         all.served("k", &start, Some(said(reply)), response(turn));
         start
     }
@@ -275,7 +272,7 @@ mod tests {
         let mut all = Record::new(1000);
         ask(&mut all, prompt(&[1], &[user("a")]), &[2], "b");
         let next = prompt(&[7], &[user("a"), said("b"), user("c")]);
-        let found = all.find("k", &next, 1, false);
+        let found = all.find("k", &next, 1);
         assert_eq!(found.start(next, 1, |_, _, _| bail!("not asked")).way, Way::Branch);
     }
 
@@ -284,7 +281,7 @@ mod tests {
         let mut all = Record::new(10);
         let mut serve = |key: &str, from: Option<Start>| {
             let prompt = prompt(&[1, 2], &[]);
-            let start = from.unwrap_or_else(|| all.find(key, &prompt, 0, false).start(prompt, 0, |_, _, _| bail!("not asked")));
+            let start = from.unwrap_or_else(|| all.find(key, &prompt, 0).start(prompt, 0, |_, _, _| bail!("not asked")));
             all.served(key, &start, None, response(&[3, 4]));
             (start, all.len(), all.tokens)
         };

@@ -1,11 +1,14 @@
 //! From requests to the ids of their prompts.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::messages::for_template;
 use super::options::Defaults;
 use super::refused::Refused;
 use super::request::{ChatRequest, PromptText};
+use crate::agent::tokens::Quoting;
 use crate::data::{TemplateVariables, Tokenizer};
 
 /// The least bytes per token that a text may have: whitespace and words that a tokenizer does not know can be long.
@@ -26,6 +29,8 @@ pub struct Renderer {
     /// Variables of the chat template that every request has, unless it has its own.
     variables: serde_json::Map<String, Value>,
     defaults: Defaults,
+    /// Makes the control tokens that tools and users write text.
+    quoting: Option<Arc<Quoting>>,
     /// The largest number of bytes that are tokenized: no text of more has as few tokens as the model reads.
     bytes: usize,
 }
@@ -33,7 +38,18 @@ pub struct Renderer {
 impl Renderer {
     pub fn new(tokenizer: Tokenizer, variables: serde_json::Map<String, Value>, defaults: Defaults) -> Self {
         let bytes = defaults.longest.saturating_mul(tokenizer.longest_token().max(LEAST));
-        Self { tokenizer, variables, defaults, bytes }
+        Self { tokenizer, variables, defaults, quoting: None, bytes }
+    }
+
+    /// Makes the control tokens that tools and users write text: those of tools, and behind the assistant's first message all.
+    #[must_use]
+    pub fn with_quoting(self, quoting: Option<Arc<Quoting>>) -> Self {
+        Self { quoting, ..self }
+    }
+
+    /// True if the control tokens that tools and users write are text.
+    pub fn quotes(&self) -> bool {
+        self.quoting.is_some()
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
@@ -60,11 +76,13 @@ impl Renderer {
     /// If the template refuses the conversation, or the prompt is far too long.
     pub fn chat(&self, request: &ChatRequest) -> Result<Prompt, Refused> {
         let messages: Vec<Value> = request.messages.iter().map(for_template).collect();
-        let list = Value::from(messages.clone());
+        let quoting = self.quoting.as_deref();
+        let list = Value::from(quoting.map_or_else(|| messages.clone(), |quoting| quoting.quoted_conversation(&messages)));
         let text = self.tokenizer.apply_chat_template(&list, true, self.variables(request));
         let text = text.map_err(|error| Refused::field("messages", format!("{error:#}")))?;
         self.fits("messages", &text)?;
-        let ids = self.tokenizer.encode(&text).map_err(|error| Refused::field("messages", format!("{error:#}")))?;
+        let ids = quoting.map_or_else(|| self.tokenizer.encode(&text), |quoting| quoting.encode(&text));
+        let ids = ids.map_err(|error| Refused::field("messages", format!("{error:#}")))?;
         self.some("messages", Prompt { ids, messages })
     }
 

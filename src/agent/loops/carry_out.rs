@@ -9,6 +9,10 @@ use serde_json::Value;
 use super::super::tools::{Answer, Call, Toolbox};
 use super::super::{CallRecord, Trouble};
 use super::record::Record;
+use crate::util::excerpt;
+
+/// The most characters of an error that the model is told.
+const LONGEST_ERROR: usize = 10_000;
 
 /// A call to carry out, or the name and the answer of one that is not carried out.
 pub type Checked = Result<Call, Box<(String, Answer)>>;
@@ -24,7 +28,8 @@ pub fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
 }
 
 /// Has calls carried out and returns their answers, in the order of the calls: rewards, records and what tools leave are in the record then.
-/// `missing` is the answer of tools that give none; `cut` shortens an answer that is too long, and returns none for the others.
+/// `missing` is the answer of tools that give none; `cut` shortens an answer that is too long, and returns none for the others. Errors are
+/// cut too, and have at most [`LONGEST_ERROR`] characters in every loop.
 ///
 /// # Errors
 /// What ends the run.
@@ -56,8 +61,13 @@ pub fn carry_out(
     let mut given = given.into_iter();
     let mut answers = Vec::new();
     for (name, refused) in names.into_iter().zip(refused) {
+        let is_refused = refused.is_some();
         let mut answer = refused.unwrap_or_else(|| given.next().unwrap_or_else(|| missing(&name)));
-        let shorter = if answer.trouble.is_none() { cut(&answer.text) } else { None };
+        if answer.trouble.is_some() {
+            answer.text = excerpt::beginning_of(&answer.text, LONGEST_ERROR);
+        }
+        // A refusal is a text of the loop's own.
+        let shorter = if is_refused { None } else { cut(&answer.text) };
         record.note_call(CallRecord { name, trouble: answer.trouble, cut: shorter.is_some(), seconds: answer.seconds });
         if let Some(text) = shorter {
             answer.text = text;

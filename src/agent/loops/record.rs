@@ -158,6 +158,21 @@ impl Record {
         bound_reached(&self.limits, self.room(), self.assistant_turns, self.user_turns)
     }
 
+    /// The bound on turns that is reached, whatever room there is.
+    pub fn turns_reached(&self) -> Option<End> {
+        bound_reached(&self.limits, usize::MAX, self.assistant_turns, self.user_turns)
+    }
+
+    /// The most bytes of text that there is room for. Longer texts need not be tokenized.
+    pub fn room_for_text(&self) -> usize {
+        self.room().saturating_mul(self.limits.longest_token)
+    }
+
+    /// True if messages have more text than there is room for.
+    pub fn is_beyond(&self, said: &[Value]) -> bool {
+        said.iter().filter_map(|said| said["content"].as_str()).map(str::len).sum::<usize>() > self.room_for_text()
+    }
+
     /// The numbers of tokens that prompt and response would have with what is to be appended.
     pub fn lengths_with(&self, appended: &Appended) -> (usize, usize) {
         let response = (self.sequence.ids.len() + appended.ids.len()).saturating_sub(appended.remove);

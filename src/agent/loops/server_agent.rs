@@ -176,7 +176,7 @@ impl ServerAgent {
         let mut asked = model.read(api, body, None)?;
         check_sampling(&asked.options, &model.renderer.defaults().sampling)?;
         let prompt = asked.prompts.pop().ok_or_else(|| Refused::field("prompt", "`prompt` is missing"))?;
-        let found = model.find(&mut self.served, KEY, &prompt, &asked);
+        let found = self.served.find(KEY, &prompt, asked.setting);
         let start = model.start(found, prompt, &asked);
         if let Way::Broken(reason) = &start.way {
             tracing::debug!("what was served to a program cannot be continued, and another trajectory begins: {reason}");

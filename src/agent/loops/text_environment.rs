@@ -2,7 +2,8 @@
 //!
 //! The environment changes the prompt; then each turn is sampled, given to the environment as text, and its feedback appended as it is, until
 //! the environment is done or nothing is left to sample. OpenRLHF's `max_len` is both [`Limits::max_model_len`](super::super::Limits) and
-//! `response_length`, and `prompt_length` is `max_len` − `max_new_tokens`. Bounds of turns and calls have no effect.
+//! `response_length`, and `prompt_length` is `max_len` − `max_new_tokens`. The bounds of turns hold too, where they are set. Feedback has the
+//! control tokens of the next turn in it, and so they are control tokens.
 //!
 //! Feedback is appended after the last turn too, as OpenRLHF does, and what is beyond the length is cut off at the end. The score is the sum
 //! of the rewards of all steps; the last step's `scores`, or the sum where it has none, are under `scores` in
@@ -89,8 +90,10 @@ impl TextEnvironmentLoop {
         if !step.feedback.is_empty() {
             self.record.say(json!({"role": "user", "content": step.feedback}));
         }
-        let was_full = self.record.room() == 0;
-        self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback)? });
+        let (was_full, turns) = (self.record.room() == 0, self.record.turns_reached());
+        // What is behind the room is cut off at the end; a text of any length is not tokenized for that.
+        let most = step.feedback.floor_char_boundary(self.record.room_for_text().saturating_mul(2).saturating_add(64));
+        self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback[..most])? });
         self.observation.push_str(&action);
         self.observation.push_str(&step.feedback);
         Ok(if step.done {
@@ -99,6 +102,8 @@ impl TextEnvironmentLoop {
             end
         } else if self.record.room() == 0 {
             self.record.end(if was_full { End::Length } else { End::ContextTooLong })
+        } else if let Some(end) = turns {
+            self.record.end(end)
         } else {
             self.record.ask_at_most(step.max_tokens.unwrap_or(usize::MAX))
         })

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
 use super::super::calls::{FORMATS, Format, format_named, parse};
-use super::super::tokens::Continuation;
+use super::super::tokens::{Continuation, Quoting};
 use crate::data::{TemplateVariables, Tokenizer, completes_stop};
 use crate::rollout::TurnStops;
 
@@ -54,8 +54,8 @@ pub struct TemplateTokens {
     pub format: &'static Format,
     /// Whether calls inside `<think>…</think>` are thinking; verl carries them out.
     pub ignore_in_thinking: bool,
-    /// Whether control tokens in appended messages are text.
-    pub neutralise: bool,
+    /// Makes control tokens in appended messages, and in those of tools, text; without it they are control tokens, as in verl.
+    pub quoting: Option<Arc<Quoting>>,
     /// By their tools and variables.
     pub continuations: Mutex<HashMap<String, Arc<Continuation>>>,
 }
@@ -86,7 +86,7 @@ impl TemplateTokens {
             return Ok(continuation.clone());
         }
         let continuation = Continuation::new(self.tokenizer.clone(), &self.model_type, variables(request))?;
-        let continuation = Arc::new(continuation.with_neutralise(self.neutralise));
+        let continuation = Arc::new(continuation.with_neutralise(self.quoting.is_some()));
         if kept.len() >= MOST_KEPT {
             kept.clear();
         }
@@ -113,9 +113,17 @@ impl Tokens for TemplateTokens {
         let is = |name: &str| request[name].as_bool().unwrap_or_default();
         Ok(match text(request, "op")? {
             "render" => {
-                let rendered =
-                    self.tokenizer.apply_chat_template(&request["messages"], is("add_generation_prompt"), variables(request))?;
-                if is("tokenize") { self.tokenizer.encode(&rendered)?.into() } else { rendered.into() }
+                // In a text that is returned, nothing could tell them from control tokens.
+                let quoting = self.quoting.as_deref().filter(|_| is("tokenize"));
+                let is_tool = |message: &Value| message["role"] == "tool";
+                let quoted = quoting.map(|quoting| quoting.quoted_where(list(request, "messages"), is_tool).into());
+                let messages = quoted.as_ref().unwrap_or(&request["messages"]);
+                let rendered = self.tokenizer.apply_chat_template(messages, is("add_generation_prompt"), variables(request))?;
+                match quoting {
+                    Some(quoting) => quoting.encode(&rendered)?.into(),
+                    None if is("tokenize") => self.tokenizer.encode(&rendered)?.into(),
+                    None => rendered.into(),
+                }
             }
             "encode" if is("add_special_tokens") => self.tokenizer.encode_plain(text(request, "text")?)?.into(),
             "encode" => self.tokenizer.encode(text(request, "text")?)?.into(),

@@ -124,6 +124,10 @@ impl ToolAgent {
         if let Some(end) = self.record.end_if_late() {
             return Ok(end);
         }
+        if self.record.is_beyond(&self.record.messages()[history..]) {
+            self.record.unsay(history);
+            return Ok(self.record.end(End::ContextTooLong));
+        }
         let (history, new) = self.record.messages().split_at(history);
         let appended =
             self.chat.append(history, &self.record.ids(), new).context("the messages to the model cannot be appended")?;

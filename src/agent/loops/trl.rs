@@ -1,8 +1,9 @@
 //! TRL 1.16's loop: a model with plain functions, or the methods of an environment, as its tools (`GRPOTrainer._tool_call_loop`).
 //!
 //! Every call of a turn is carried out, and the model goes on, until it calls nothing, has been answered `max_tool_calling_iterations`
-//! times, or answers do not fit any more: these are forgotten, and the response ends with the turn that called. Bounds of turns, of parallel
-//! calls and of the length of an answer are not TRL's and have no effect here.
+//! times, or answers do not fit any more: these are forgotten, and the response ends with the turn that called. The bounds of turns hold
+//! too, where they are set: the turn that reaches one is the last, and its calls are not carried out. Bounds of parallel calls and of the
+//! length of an answer are not TRL's and have no effect here.
 //!
 //! Where it differs from TRL:
 //! - Answers are in the order of the calls. TRL puts those of asynchronous functions behind the others.
@@ -77,6 +78,9 @@ impl Trl {
             let end = if said.unreadable > 0 { End::UnreadableCall } else { End::Answer };
             return Ok(self.record.end(end));
         }
+        if let Some(end) = self.record.turns_reached() {
+            return Ok(self.record.end(end));
+        }
         match &mut self.iterations_left {
             Some(0) => Ok(self.record.end(End::UserTurns)),
             left => {
@@ -98,6 +102,10 @@ impl Trl {
         }
         if let Some(end) = self.record.end_if_late() {
             return Ok(end);
+        }
+        if self.record.is_beyond(&self.record.messages()[before..]) {
+            self.record.unsay(before);
+            return Ok(self.record.end(End::ContextTooLong));
         }
         let suffix = self.chat.suffix(&self.record.messages()[before..]).context("the answers of tools cannot be appended")?;
         let appended = Appended { remove: 0, ids: suffix };

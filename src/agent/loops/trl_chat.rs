@@ -1,11 +1,13 @@
 //! How TRL's loop reads what a model wrote, and continues it.
 
+use std::sync::Arc;
+
 use anyhow::{Result, anyhow};
 use serde_json::Value;
 
 use super::super::calls::Format;
 use super::super::calls::response::parse_response;
-use super::super::tokens::trl_suffix;
+use super::super::tokens::{Quoting, trl_suffix};
 use crate::data::{TemplateVariables, Tokenizer};
 
 /// A turn of the model, read.
@@ -41,6 +43,8 @@ pub struct ResponseTemplateChat {
     pub template: String,
     /// The format of calls by which those are counted that cannot be read: TRL takes a turn with one for plain text.
     pub format: Option<&'static Format>,
+    /// Makes control tokens in the answers of tools text; without it they are control tokens, as in TRL.
+    pub quoting: Option<Arc<Quoting>>,
 }
 
 impl TrlChat for ResponseTemplateChat {
@@ -57,6 +61,6 @@ impl TrlChat for ResponseTemplateChat {
     }
 
     fn suffix(&self, answers: &[Value]) -> Result<Vec<u32>> {
-        trl_suffix(&self.tokenizer, &self.variables, answers)
+        trl_suffix(&self.tokenizer, &self.variables, answers, self.quoting.as_deref())
     }
 }

@@ -1,11 +1,12 @@
-//! A conversation's own process: forked when it is first needed, asked one thing at a time, and gone with the conversation.
+//! A conversation's own process: begun when it is first needed, asked one thing at a time, and gone with the conversation.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::channel::Lost;
 use super::host::{Forked, Host};
@@ -23,6 +24,13 @@ pub struct Session(Arc<Mutex<Conversation>>);
 #[derive(Clone, Copy)]
 pub enum Time<'a> {
     For(Duration),
+    /// For each of `count` calls, which tell when they begin and when they end. Calls may wait for each other, and one of those that run has
+    /// begun at the last of these times, or goes on since then: so a call that stays within its limit is never late.
+    Each {
+        limit: Duration,
+        count: usize,
+        last: &'a Cell<Instant>,
+    },
     Watched {
         /// The longest time that it can be: what bounds the processor time.
         longest: Duration,
@@ -32,15 +40,25 @@ pub enum Time<'a> {
 }
 
 impl Time<'_> {
-    fn longest(self) -> Duration {
+    /// The longest time of a call, and the number of calls.
+    fn longest(self) -> (Duration, u64) {
         match self {
-            Self::For(longest) | Self::Watched { longest, .. } => longest,
+            Self::For(longest) | Self::Watched { longest, .. } => (longest, 1),
+            Self::Each { limit, count, .. } => (limit, count as u64),
+        }
+    }
+
+    /// Counts from now on.
+    fn begin(self, now: Instant) {
+        if let Self::Each { last, .. } = self {
+            last.set(now);
         }
     }
 
     fn left(self, begun: Instant) -> (Duration, Duration) {
         match self {
             Self::For(limit) => (limit.saturating_sub(begun.elapsed()), limit),
+            Self::Each { limit, last, .. } => (limit.saturating_sub(last.get().elapsed()), limit),
             Self::Watched { left, .. } => left(),
         }
     }
@@ -69,10 +87,10 @@ impl Session {
     /// # Errors
     /// An interrupt. What the user's code does wrong is a [`Fault`].
     pub fn ask(&self, op: &str, arguments: &impl Serialize, timeout: Duration) -> Result<Result<Value, Fault>> {
-        self.ask_in_parts(op, arguments, timeout, &mut |_| ())
+        self.ask_in_parts(op, arguments, Time::For(timeout), &mut |_| ())
     }
 
-    /// Like [`Self::ask`]; parts of the reply, which come before it, go to `part`.
+    /// Like [`Self::ask`], in a time of its own; parts of the reply, which come before it, go to `part`.
     ///
     /// # Errors
     /// Those of [`Self::ask`].
@@ -80,10 +98,10 @@ impl Session {
         &self,
         op: &str,
         arguments: &impl Serialize,
-        timeout: Duration,
+        time: Time,
         part: &mut dyn FnMut(Value),
     ) -> Result<Result<Value, Fault>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, Time::For(timeout), part)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, time, part)
     }
 
     /// Like [`Self::ask`], in a time of its own.
@@ -91,7 +109,7 @@ impl Session {
     /// # Errors
     /// Those of [`Self::ask`].
     pub fn ask_in_time(&self, op: &str, arguments: &impl Serialize, time: Time) -> Result<Result<Value, Fault>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(op, arguments, time, &mut |_| ())
+        self.ask_in_parts(op, arguments, time, &mut |_| ())
     }
 
     /// The number of processes of this conversation that were killed or died, each with all that it kept.
@@ -109,18 +127,15 @@ impl Conversation {
         part: &mut dyn FnMut(Value),
     ) -> Result<Result<Value, Fault>> {
         self.host.options().interrupt.check()?;
-        let line = request(op, arguments, self.host.cpu(time.longest()))?;
-        if self.process.is_none() {
-            match self.host.fork() {
-                Ok(forked) => self.process = Some(forked),
-                Err(error) => {
-                    self.host.options().interrupt.check()?;
-                    return Ok(Err(fault(Trouble::Died, format!("{error:#}"), Instant::now())));
-                }
-            }
+        let line = request(op, arguments, self.cpu(time))?;
+        if self.process.is_none()
+            && let Err(fault) = self.begin()?
+        {
+            return Ok(Err(fault));
         }
         let Some(forked) = &mut self.process else { return Ok(Err(fault(Trouble::Died, String::new(), Instant::now()))) };
         let begun = Instant::now();
+        time.begin(begun);
         let mut line = line.as_slice();
         loop {
             let reply = forked.channel.ask(line, &|| time.left(begun).0, &self.host.options().interrupt);
@@ -149,6 +164,43 @@ impl Conversation {
         }
     }
 
+    /// The limit on processor time in seconds.
+    fn cpu(&self, time: Time) -> u64 {
+        let (longest, calls) = time.longest();
+        self.host.cpu(longest).saturating_mul(calls).min(u64::from(u32::MAX))
+    }
+
+    /// Begins a process. Where conversations load the files themselves, it has loaded them then.
+    fn begin(&mut self) -> Result<Result<(), Fault>> {
+        let (host, limit) = (self.host.clone(), self.host.options().start_timeout);
+        let interrupt = &host.options().interrupt;
+        let place = if host.loads_each() { Some(host.enter()?) } else { None };
+        let begun = Instant::now();
+        let forked = match host.fork() {
+            Ok(forked) => self.process.insert(forked),
+            Err(error) => {
+                interrupt.check()?;
+                return Ok(Err(fault(Trouble::Died, format!("{error:#}"), begun)));
+            }
+        };
+        let Some(place) = place else { return Ok(Ok(())) };
+        let said = match forked.channel.ask(&[], &|| limit.saturating_sub(begun.elapsed()), interrupt) {
+            Ok(reply) => serde_json::from_slice::<Value>(&reply).unwrap_or_default(),
+            Err(lost) => match self.lost(lost, Time::For(limit), begun)? {
+                Err(fault) => json!({ "raised": fault.message }),
+                Ok(reply) => reply,
+            },
+        };
+        if said.get("value").is_some() {
+            return Ok(Ok(()));
+        }
+        self.end();
+        let why = said["raised"].as_str().unwrap_or("its process says nothing that can be read");
+        let message = format!("the agent files could not be loaded for a conversation: {why}");
+        place.failed(&message);
+        Ok(Err(fault(Trouble::Died, message, begun)))
+    }
+
     /// Ends a process from which there is no reply, and says why there is none.
     fn lost(&mut self, lost: Lost, time: Time, begun: Instant) -> Result<Result<Value, Fault>> {
         let last = self.process.as_ref().and_then(|forked| forked.channel.last_line());
@@ -163,7 +215,7 @@ impl Conversation {
             }
             Lost::TooLong => (Trouble::Raised, format!("its answer has more than {MOST_BYTES} bytes")),
             Lost::Gone => {
-                let how = status.map(|status| WORDS.ended(status, self.host.cpu(time.longest())));
+                let how = status.map(|status| WORDS.ended(status, self.cpu(time)));
                 (Trouble::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
             }
         };

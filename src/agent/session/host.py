@@ -1,10 +1,12 @@
 # The process that loads the user's files, and the processes of conversations that are forked from it. Run by `python3 -u -c` with the texts
 # of process.py, values.py and modules.py (src/python), schemas.py, loops.py, run_loops.py, verifiers.py, stand_ins.py, parties.py, tools.py,
-# program.py and offers.py before it.
+# program.py, offers.py and left_open.py before it.
 # Python 3.8 and its standard library are enough.
 #
-# The host answers {"fork": …} and {"reap": pid} and does nothing else: it has no thread, so that a fork finds no lock held, and it outlives
-# whatever a conversation does. A conversation connects to the trainer's socket, hands over the pipe that it prints to, and answers requests.
+# The host answers {"fork": …} and {"reap": pid} and does nothing else, and it outlives whatever a conversation does. It has no thread of its
+# own, so that a fork finds no lock held. Where the files leave something that forked processes would share, the trainer starts a host that
+# does not load them: then each conversation loads them itself. A conversation connects to the trainer's socket, hands over the pipe that it
+# prints to, and answers requests.
 
 import array
 import concurrent.futures
@@ -20,6 +22,8 @@ CONNECT_SECONDS = 30
 PDEATHSIG, SUBREAPER = 1, 36
 HOST = Offers()
 CHILDREN = set()
+# What each conversation is to load; `None` if the host has loaded it.
+LATER = None
 
 
 class State:
@@ -146,6 +150,19 @@ def reply_to(request):
     return reply if size < MOST_BYTES else {"raised": "the answer has %d bytes, which is too long" % size, "type": "ValueError"}
 
 
+def load_here():
+    """Loads the files in the process of a conversation; the reply says whether that was possible."""
+    try:
+        prepare(LATER)
+        reply = {"value": {}}
+    except BaseException as error:
+        sys.stderr.write(trace(error) + "\n")
+        reply = {"raised": ("%s: %s" % (type(error).__name__, " ".join(str(error).split())))[:LONGEST_ERROR]}
+    if os.getpid() != PID:
+        os._exit(0)  # a process forked by the user's code while it was loaded
+    return reply
+
+
 def converse(request, close):
     """Is the process of one conversation, and never returns."""
     global PID
@@ -174,6 +191,8 @@ def converse(request, close):
     STATE.socket = fcntl.fcntl(connection.detach(), fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
     STATE.lines = open(os.dup(STATE.socket), "rb", buffering=MEGABYTE)
     threading.Thread(target=watch, args=(STATE.socket,), daemon=True).start()
+    if LATER is not None:
+        send(STATE.socket, load_here())
     while True:
         line = STATE.lines.readline()
         if not line:
@@ -290,9 +309,16 @@ def prepare(setup):
 
 
 def greet(requests, setup):
+    global LATER
+    if setup["later"]:
+        LATER = setup
+        return {"offers": None}
     try:
+        left, begun = Left(), time.monotonic()
         with Watch(requests):
-            return {"offers": prepare(setup)}
+            offers = prepare(setup)
+        seconds = time.monotonic() - begun
+        return {"offers": offers, "seconds": seconds, "shared": left.found()}
     except Unusable as error:
         return {"error": str(error)}
     except BaseException as error:

@@ -1,4 +1,4 @@
-//! The process that loads the user's files once, and from which a process is forked for every conversation.
+//! The process from which a process is forked for every conversation. It loads the user's files once, or leaves that to each of them.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::channel::Channel;
 use super::door::{Door, word};
 use super::setup::{Offers, SessionOptions, Setup, first_line};
+use super::starting::{Gate, Greeting, Place};
 use super::words::WORDS;
 use crate::python::process::{Lost, Worker};
 use crate::python::words::Words;
@@ -32,6 +33,7 @@ static CODE: LazyLock<String> = LazyLock::new(|| {
         include_str!("tools.py"),
         include_str!("program.py"),
         include_str!("offers.py"),
+        include_str!("left_open.py"),
         include_str!("host.py"),
     ];
     [PROCESS, VALUES, MODULES].into_iter().chain(own).collect::<Vec<_>>().join("\n\n")
@@ -48,6 +50,9 @@ struct Shared {
     /// The limits on processor time in seconds: of a start, and of a call if the user sets one.
     start_cpu: u64,
     offers: Offers,
+    /// True if each conversation loads the files itself.
+    loads_each: bool,
+    loading: Gate,
     door: Door,
     process: Mutex<Process>,
 }
@@ -73,14 +78,42 @@ impl Host {
     pub fn start(setup: &Setup, options: SessionOptions) -> Result<Self> {
         let environment = environment::of_workers(&options.pass_env, &WORDS)?;
         let start_cpu = cpu_of(options.start_timeout);
-        let first_line = first_line(setup, &options, start_cpu)?;
-        let process = Mutex::new(Process { worker: None, generation: 0 });
-        let mut shared =
-            Shared { options, environment, first_line, start_cpu, offers: Offers::default(), door: Door::open()?, process };
-        let (worker, offers) = shared.start_process()?;
-        shared.offers = offers;
+        let line = first_line(setup, &options, start_cpu, false)?;
+        let mut shared = Shared {
+            options,
+            environment,
+            first_line: line,
+            start_cpu,
+            offers: Offers::default(),
+            loads_each: false,
+            loading: Gate::default(),
+            door: Door::open()?,
+            process: Mutex::new(Process { worker: None, generation: 0 }),
+        };
+        let (mut worker, mut greeting) = shared.start_process()?;
+        shared.loads_each = greeting.loads_each(shared.options.start_method);
+        shared.offers = greeting.offers.take().context("the process of an agent file greets without an offer")?;
+        if shared.loads_each {
+            drop(worker);
+            shared.first_line = first_line(setup, &shared.options, start_cpu, true)?;
+            worker = shared.start_process()?.0;
+        }
         shared.process().worker = Some(worker);
         Ok(Self(Arc::new(shared)))
+    }
+
+    /// True if each conversation loads the files itself, because forked ones would share what the files leave, or because the options
+    /// ask for that.
+    pub fn loads_each(&self) -> bool {
+        self.0.loads_each
+    }
+
+    /// Waits for a place among the conversations that load the files.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn enter(&self) -> Result<Place<'_>> {
+        self.0.loading.enter(&self.0.options.interrupt)
     }
 
     /// What the files offer.
@@ -141,7 +174,7 @@ impl Shared {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start_process(&self) -> Result<(Worker, Offers)> {
+    fn start_process(&self) -> Result<(Worker, Greeting)> {
         let options = &self.options;
         let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)?;
         let reply = match worker.ask(&self.first_line, 0, options.start_timeout, &options.interrupt) {
@@ -161,7 +194,7 @@ impl Shared {
         if let Some(error) = reply["error"].as_str() {
             return Err(self.failed(error));
         }
-        Ok((worker, Offers::read(&reply)?))
+        Ok((worker, Greeting::read(&reply)?))
     }
 
     /// Asks the process something that it answers at once.

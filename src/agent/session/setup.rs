@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -62,6 +62,18 @@ pub struct EnvironmentClass {
     pub class: String,
 }
 
+/// How the processes of conversations begin (`agent.start_method`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartMethod {
+    /// Forked, unless the files leave something that forked processes would share, such as a connection or a thread.
+    #[default]
+    Auto,
+    /// Forked from a process that has loaded the files.
+    Fork,
+    /// Each loads the files itself.
+    Spawn,
+}
+
 /// The options of a host and its conversations.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -75,6 +87,8 @@ pub struct SessionOptions {
     pub cpu_limit: Option<u64>,
     /// The environment variables that processes get in addition to the usual ones.
     pub pass_env: Vec<String>,
+    /// How the processes of conversations begin.
+    pub start_method: StartMethod,
     pub interrupt: Interrupt,
 }
 
@@ -86,6 +100,7 @@ impl Default for SessionOptions {
             memory_limit_mb: Some(8192),
             cpu_limit: None,
             pass_env: Vec::new(),
+            start_method: StartMethod::default(),
             interrupt: Interrupt::default(),
         }
     }
@@ -137,21 +152,15 @@ pub struct OfferedEnvironment {
     pub rewards: bool,
 }
 
-impl Offers {
-    /// Reads the greeting of a host.
-    pub(super) fn read(greeting: &Value) -> Result<Self> {
-        Self::deserialize(&greeting["offers"]).context("the process of an agent file greets with what is no offer")
-    }
-}
-
-/// The first line that a host gets.
-pub(super) fn first_line(setup: &Setup, options: &SessionOptions, start_cpu: u64) -> Result<Vec<u8>> {
+/// The first line that a host gets; `later`: true if each conversation loads the files, and the host does not.
+pub(super) fn first_line(setup: &Setup, options: &SessionOptions, start_cpu: u64, later: bool) -> Result<Vec<u8>> {
     let mut line = match serde_json::to_value(setup)? {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
     line.insert("memory_limit_mb".to_owned(), options.memory_limit_mb.into());
     line.insert("start_cpu_seconds".to_owned(), start_cpu.into());
+    line.insert("later".to_owned(), later.into());
     let mut line = serde_json::to_vec(&line)?;
     line.push(b'\n');
     Ok(line)

@@ -1,5 +1,7 @@
-# Tools: verl's classes and functions, TRL's functions, and the methods of TRL's environments. The calls of one turn are carried out together,
-# and each fails for itself.
+# Tools: verl's classes and functions, TRL's functions, and the methods of TRL's environments. Each call of a turn fails for itself.
+#
+# Functions and methods as TRL has them are called one after another, as there: those of an environment share an object. verl's functions run
+# in threads, and whatever is asynchronous in one event loop, all at the same time.
 
 
 class AgentData:
@@ -133,18 +135,30 @@ def tool(name):
 
 def told(one, error):
     """The answer of a call that raised an error, in the words of the tool's framework."""
-    text = "Error executing tool '%s': %s" % (one.name, error) if one.rewards else str({"error": str(error)})
+    try:
+        text = str(error)
+    except BaseException:
+        text = type(error).__name__
+    if len(text) > LONGEST_ERROR:
+        text = text[:LONGEST_ERROR] + "… (%d characters)" % len(text)
+    text = "Error executing tool '%s': %s" % (one.name, text) if one.rewards else str({"error": text})
     sys.stderr.write(trace(error) + "\n")
     return {"text": text, "reward": 0.0 if one.rewards else None, "metrics": {}, "raised": type(error).__name__}
 
 
 def call_tools(calls, seen, tools_kwargs, request_id):
-    """Carries out the calls of one turn; each answer is sent as soon as it is there, because a later call may be killed."""
+    """Carries out the calls of one turn. The begin and the answer of each are sent at once: each has a time limit, and one that takes
+    longer is killed with the process."""
     data = STATE.data = STATE.data or AgentData(request_id)
     data.__dict__.update(seen, tools_kwargs=tools_kwargs or {})
     tools = [tool(call["name"]) for call in calls]
     arguments = [json.loads(call["arguments"]) for call in calls]
     answers = [None] * len(calls)
+
+    def begin(index):
+        if len(calls) > 1:
+            send_part({"index": index})
+        return time.monotonic()
 
     def done(index, answer, begun):
         answers[index] = dict(answer, seconds=time.monotonic() - begun)
@@ -156,7 +170,7 @@ def call_tools(calls, seen, tools_kwargs, request_id):
         if one.is_async or len(calls) > 1 and one.in_thread:
             together.append(index)
             continue
-        begun = time.monotonic()
+        begun = begin(index)
         try:
             answer = one.call(arguments[index])
         except BaseException as error:
@@ -164,7 +178,7 @@ def call_tools(calls, seen, tools_kwargs, request_id):
         done(index, answer, begun)
 
     async def finish(index):
-        one, begun = tools[index], time.monotonic()
+        one, begun = tools[index], begin(index)
         try:
             answer = await (one.call(arguments[index]) if one.is_async else in_thread(one.call, arguments[index]))
         except BaseException as error:

@@ -74,11 +74,6 @@ impl Continuation {
         Ok(self.rules.boundary(&Junction { ids, history, new }, context))
     }
 
-    /// True if what tools or users say in these messages has control tokens, which are to be text.
-    pub fn quotes(&self, messages: &[Value]) -> bool {
-        self.neutralise && self.renderer.quoting().quoted(messages) != messages
-    }
-
     /// Checks with a synthetic conversation that messages can be appended at all: answers of tools if `tools`, messages of users if `users`.
     /// Returns what is worth a warning: the conversation as a whole would have other tokens.
     ///

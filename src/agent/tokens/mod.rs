@@ -19,5 +19,6 @@ mod trl;
 
 pub use appended::Appended;
 pub use continuation::{Continuation, continued};
+pub use quoted::Quoting;
 pub use sequence::Sequence;
 pub use trl::{is_prefix_preserving, trl_suffix, writes_tools};

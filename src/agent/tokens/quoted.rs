@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use super::group::role;
+use super::group::{TOOL, role};
 use crate::data::{Literal, Tokenizer};
 
 /// The word that stands for the control token of a number; a message that has the word itself has it replaced, too.
@@ -23,6 +23,8 @@ pub struct Quoting {
     tokenizer: Tokenizer,
     /// Matches [`WORD`] and the texts of control tokens.
     found: Regex,
+    /// Matches [`WORD`].
+    word: Regex,
 }
 
 impl Quoting {
@@ -32,7 +34,8 @@ impl Quoting {
         let texts = [WORD].into_iter().chain(literal.control_texts().iter().map(String::as_str));
         let pattern = texts.map(regex::escape).collect::<Vec<_>>().join("|");
         let found = Regex::new(&pattern).context("the special tokens of the tokenizer")?;
-        Ok(Self { literal, tokenizer: tokenizer.clone(), found })
+        let word = Regex::new(WORD).context("a constant pattern")?;
+        Ok(Self { literal, tokenizer: tokenizer.clone(), found, word })
     }
 
     /// Replaces the control tokens in what tools and users say by words; what the assistant says is the model's.
@@ -40,22 +43,52 @@ impl Quoting {
         let mut messages = messages.to_vec();
         for message in messages.iter_mut().filter(|message| role(message) != "assistant") {
             if let Some(content) = message.get_mut("content") {
-                self.quote(content);
+                self.quote(content, &self.found);
             }
         }
         messages
     }
 
-    fn quote(&self, content: &mut Value) {
+    /// A whole conversation with words in place of the control tokens in what tools say, and in what anybody but the assistant says behind
+    /// its first message. Those of the messages before are control tokens, as in every prompt.
+    pub fn quoted_conversation(&self, messages: &[Value]) -> Vec<Value> {
+        let mut has_answered = false;
+        self.quoted_where(messages, |message| {
+            let is_assistant = role(message) == "assistant";
+            has_answered |= is_assistant;
+            !is_assistant && (has_answered || role(message) == TOOL)
+        })
+    }
+
+    /// A conversation with words in place of the control tokens in the messages of others, which `of_others` tells.
+    pub fn quoted_where(&self, messages: &[Value], mut of_others: impl FnMut(&Value) -> bool) -> Vec<Value> {
+        let mut messages = messages.to_vec();
+        for message in &mut messages {
+            let quotes = of_others(message);
+            // The word itself must come back as text from any field.
+            message.as_object_mut().into_iter().flatten().for_each(|(name, field)| {
+                self.quote(field, if quotes && name == "content" { &self.found } else { &self.word });
+            });
+        }
+        messages
+    }
+
+    /// A text with words in place of its control tokens.
+    pub fn quoted_text(&self, text: &str) -> String {
+        self.replaced(text, &self.found)
+    }
+
+    fn quote(&self, content: &mut Value, found: &Regex) {
         match content {
-            Value::String(text) if self.found.is_match(text) => {
-                *text =
-                    self.found.replace_all(text, |found: &Captures| format!("{WORD}{}end", self.number(&found[0]))).into_owned();
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.quote(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.quote(field)),
+            Value::String(text) if found.is_match(text) => *text = self.replaced(text, found),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.quote(item, found)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.quote(field, found)),
             _ => {}
         }
+    }
+
+    fn replaced(&self, text: &str, found: &Regex) -> String {
+        found.replace_all(text, |found: &Captures| format!("{WORD}{}end", self.number(&found[0]))).into_owned()
     }
 
     /// The number of a control token: its place in the list, where 0 is [`WORD`].

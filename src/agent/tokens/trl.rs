@@ -3,21 +3,30 @@
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
+use super::quoted::Quoting;
 use crate::data::{TemplateVariables, Tokenizer};
 
 /// The ids that answers of tools, and the opening of the model's next turn, add behind the token that ends a turn: a newline behind that
-/// token is among them. `variables` are those of the template; TRL leaves the tools out.
+/// token is among them. `variables` are those of the template; TRL leaves the tools out. Control tokens in the answers are text with
+/// `quoting`, and control tokens without, as in TRL.
 ///
 /// # Errors
 /// If the first answer has no name, the template fails, or it changes what is before the answers.
-pub fn trl_suffix(tokenizer: &Tokenizer, variables: &TemplateVariables, answers: &[Value]) -> Result<Vec<u32>> {
+pub fn trl_suffix(
+    tokenizer: &Tokenizer,
+    variables: &TemplateVariables,
+    answers: &[Value],
+    quoting: Option<&Quoting>,
+) -> Result<Vec<u32>> {
     let Some(name) = answers.first().and_then(|answer| answer.get("name")) else {
         bail!("the first answer of a tool must have its \"name\"");
     };
     let base = called(name, json!({}));
     let mut prefix = tokenizer.encode(&tokenizer.apply_chat_template(&base.clone().into(), false, variables)?)?;
-    let whole = [&base, answers].concat();
-    let mut ids = tokenizer.encode(&tokenizer.apply_chat_template(&whole.into(), true, variables)?)?;
+    let quoted = quoting.map(|quoting| quoting.quoted(answers));
+    let whole = [&base, quoted.as_deref().unwrap_or(answers)].concat();
+    let text = tokenizer.apply_chat_template(&whole.into(), true, variables)?;
+    let mut ids = quoting.map_or_else(|| tokenizer.encode(&text), |quoting| quoting.encode(&text))?;
     if let Some(end) = prefix.iter().rposition(|id| *id == tokenizer.eos_id()) {
         prefix.truncate(end + 1);
     }

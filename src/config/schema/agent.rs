@@ -2,7 +2,7 @@
 //! defaults: `config/rollout/rollout.yaml`.
 
 use super::multi_turn::MultiTurnConfig;
-use super::types::Location;
+use super::types::{Location, choices};
 use serde::{Deserialize, Serialize};
 
 /// The key of the loop of rows that name none.
@@ -28,10 +28,12 @@ pub const AGENT_LOOPS: [&str; 5] = [SINGLE_TURN, TOOLS, ENVIRONMENT, TEXT_ENVIRO
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {
     pub default_agent_loop: String,
+    pub read_agent_name: bool,
     pub agent_loop_config_path: Option<Location>,
     pub call_timeout: f64,
     pub conversation_timeout: Option<f64>,
     pub memory_limit_mb: Option<u64>,
+    pub start_method: StartMethod,
     pub functions_path: Option<Location>,
     pub functions: Vec<String>,
     pub environment: EnvironmentConfig,
@@ -58,6 +60,15 @@ pub struct ServerConfig {
     pub path: Option<Location>,
     pub name: String,
     pub scores: Option<bool>,
+}
+
+choices! {
+    /// How the processes of conversations with users' Python files begin.
+    pub enum StartMethod {
+        Auto = "auto",
+        Fork = "fork",
+        Spawn = "spawn",
+    }
 }
 
 /// The settings of conversations.
@@ -105,21 +116,6 @@ impl<'a> AgentKeys<'a> {
         self.parts().iter().any(|(_, is_set, _)| *is_set)
     }
 
-    /// True if calls of tools can be in a response: there are tools, or an environment with methods, or loops or programs of the
-    /// user's own.
-    pub fn has_calls(&self) -> bool {
-        self.has_beside(&[TEXT_ENVIRONMENT])
-    }
-
-    /// True if calls of tools are not only those of a program, which carries them out itself.
-    pub fn carries_out(&self) -> bool {
-        self.has_beside(&[TEXT_ENVIRONMENT, SERVER])
-    }
-
-    fn has_beside(&self, loops: &[&str]) -> bool {
-        self.parts().iter().any(|(_, is_set, reader)| *is_set && !reader.is_some_and(|reader| loops.contains(&reader)))
-    }
-
     /// True if an environment, a program or loops of the user's own are named: these get every column of their row.
     pub fn read_columns(&self) -> bool {
         let agent = self.agent;
@@ -138,7 +134,7 @@ impl<'a> AgentKeys<'a> {
     }
 
     /// The settings that a built-in loop cannot do without, one of which must be set; empty if it needs none.
-    pub(super) fn needed_by(&self, name: &str) -> Vec<&'static str> {
+    pub fn needed_by(&self, name: &str) -> Vec<&'static str> {
         self.parts().iter().filter(|(.., reader)| *reader == Some(name)).map(|(key, ..)| *key).collect()
     }
 }

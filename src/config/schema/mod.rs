@@ -33,7 +33,7 @@ mod validate_distillation;
 mod validate_reward;
 
 pub use actor::*;
-pub use agent::{AGENT_LOOPS, AgentConfig, AgentKeys, DEFAULT_AGENT_LOOP, EnvironmentConfig, LoopChoice};
+pub use agent::{AGENT_LOOPS, AgentConfig, AgentKeys, DEFAULT_AGENT_LOOP, EnvironmentConfig, LoopChoice, StartMethod};
 pub use algorithm::*;
 pub use critic::*;
 pub use data::*;

@@ -174,6 +174,7 @@ impl Agents {
                 .with_context(|| format!("{}.multi_turn.format={}", self.group, parts.format.name))?
                 .to_owned(),
             format: Some(parts.format),
+            quoting: parts.quoting.clone(),
         };
         let (tokenizer, iterations, limits) = (parts.tokenizer.clone(), self.max_iterations, self.limits.clone());
         let scores = self.environment_scores;
@@ -186,12 +187,22 @@ impl Agents {
                     return Ok(Box::new(SingleTurn::new(record, Arc::new(tokenizer))));
                 }
             };
-            let mut messages = messages(&prompt);
-            if let (Some(said), Some(last)) = (said, messages.last_mut()) {
-                last["content"] = format!("{}{said}", last["content"].as_str().unwrap_or_default()).into();
-            }
-            let text = tokenizer.apply_chat_template(&messages.clone().into(), true, &variables)?;
-            let record = Record::new(messages, tokenizer.encode(&text)?, limits);
+            let messages = messages(&prompt);
+            let quoting = chat.quoting.as_deref();
+            let ids = match (&said, quoting) {
+                // The row's own words are a prompt's, and those of the environment are another's.
+                (Some(said), Some(quoting)) => {
+                    let own = quoting.quoted_where(&messages, |_| false);
+                    let text =
+                        tokenizer.apply_chat_template(&with_said(own, &quoting.quoted_text(said)).into(), true, &variables)?;
+                    quoting.encode(&text)?
+                }
+                (said, _) => {
+                    let all = with_said(messages.clone(), said.as_deref().unwrap_or_default());
+                    tokenizer.encode(&tokenizer.apply_chat_template(&all.into(), true, &variables)?)?
+                }
+            };
+            let record = Record::new(with_said(messages, said.as_deref().unwrap_or_default()), ids, limits);
             let trl = Trl::new(record, Arc::new(chat), Box::new(tools), iterations);
             let reward: EnvironmentReward = Box::new(move || environment.reward());
             Ok(Box::new(match offered.rewards {
@@ -265,6 +276,17 @@ fn own_row(prompt: &Prompt) -> Map<String, Value> {
 
 fn messages(prompt: &Prompt) -> Vec<Value> {
     prompt.messages.as_array().cloned().unwrap_or_default()
+}
+
+/// A prompt with what an environment says behind its last message.
+fn with_said(mut messages: Vec<Value>, said: &str) -> Vec<Value> {
+    if let Some(last) = messages.last_mut().filter(|_| !said.is_empty()) {
+        match &mut last["content"] {
+            Value::Array(parts) => parts.push(json!({"type": "text", "text": said})),
+            content => *content = format!("{}{said}", content.as_str().unwrap_or_default()).into(),
+        }
+    }
+    messages
 }
 
 fn with_tools(parts: &PromptParts, schemas: &[Value]) -> TemplateVariables {

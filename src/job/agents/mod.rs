@@ -13,6 +13,7 @@ mod written;
 
 pub use choices::choices;
 pub use read::files_crc;
+pub use rows::check_single_turns;
 pub use seen::seen_by_own;
 pub use start::{AgentSettings, Agents, EndpointSettings};
 pub use unused_options::of_conversations;

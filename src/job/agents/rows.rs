@@ -5,12 +5,37 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use super::start::{Agents, ENVIRONMENT, SERVER, TEXT_ENVIRONMENT};
-use crate::data::Prompt;
+use super::start::{Agents, ENVIRONMENT, SERVER, SINGLE_TURN, TEXT_ENVIRONMENT};
+use crate::config::schema::AgentKeys;
+use crate::data::{AGENT_NAME, Prompt};
 use crate::rollout::Sampling;
 
 /// The settings of tools that loops of the user's own read too.
 const TOOLS_OF_OWN_LOOPS: [&str; 2] = ["multi_turn.tool_config_path", "multi_turn.function_tool_path"];
+
+/// Checks the rows of a run without agents, whose responses are single turns.
+///
+/// # Errors
+/// The first row that names a loop of several turns.
+pub fn check_single_turns<'a>(keys: &AgentKeys, prompts: impl Iterator<Item = &'a Arc<Prompt>>) -> Result<()> {
+    for prompt in prompts.filter(|prompt| !["", SINGLE_TURN].contains(&prompt.agent.as_str())) {
+        let needed = keys.needed_by(&prompt.agent);
+        let needed = if needed.is_empty() { vec!["agent.agent_loop_config_path"] } else { needed };
+        return Err(nothing_to_call(keys.group, &keys.agent.default_agent_loop, &prompt.agent, &needed))
+            .with_context(|| prompt.place());
+    }
+    Ok(())
+}
+
+/// The error of a row whose loop has nothing to call, beside a `default` loop.
+fn nothing_to_call(group: &str, default: &str, name: &str, needed: &[&str]) -> anyhow::Error {
+    let needed: Vec<String> = needed.iter().map(|key| format!("{group}.{key}=FILE")).collect();
+    anyhow::anyhow!(
+        "{AGENT_NAME} is {name}, which has nothing to call: write {}; or {group}.agent.read_agent_name=false, and every row has \
+         {default}, the loop of {group}.agent.default_agent_loop",
+        needed.join(", or ")
+    )
+}
 
 impl Agents {
     /// Begins the conversation of every row, without asking anybody anything.
@@ -19,36 +44,52 @@ impl Agents {
     /// The first row that names what there is not, or lacks what its tools or its user need; tools, users, environments or loops
     /// that no row uses.
     pub fn check<'a>(&self, prompts: impl Iterator<Item = &'a Arc<Prompt>>) -> Result<()> {
-        let group = self.group;
-        let mut loops = BTreeSet::from([self.default.clone()]);
+        let mut loops = BTreeSet::new();
         for prompt in prompts {
+            if let Some((_, needed)) = self.read_by.get(prompt.agent.as_str()).filter(|(set, _)| set.is_empty()) {
+                return Err(nothing_to_call(self.group, &self.default, &prompt.agent, needed)).with_context(|| prompt.place());
+            }
             self.begin(prompt, "check", &Sampling::PLAIN).with_context(|| prompt.place())?;
-            loops.insert(prompt.agent.clone());
+            loops.insert(prompt.agent.as_str());
         }
         let own: Vec<&str> = self.own_loops().iter().map(|own| own.name.as_str()).collect();
-        let has_own = own.iter().any(|name| loops.contains(*name));
+        let has_own = own.iter().any(|name| loops.contains(name));
         if !own.is_empty() && !has_own {
             bail!(
-                "{group}.agent.agent_loop_config_path: no row asks for {}: write {group}.agent.default_agent_loop={}, or agent_name in \
-                 rows",
+                "{}.agent.agent_loop_config_path: no row asks for {}{}",
+                self.group,
                 own.join(" or "),
-                own[0]
+                self.remedy(own[0], &loops)
             );
         }
-        for (name, settings) in &self.read_by {
+        for (name, (settings, _)) in &self.read_by {
             // Loops of the user's own get verl's tools of Python files, as in verl.
             let is_read =
-                |key: &str| loops.contains(*name) || has_own && self.built_in.is_empty() && TOOLS_OF_OWN_LOOPS.contains(&key);
+                |key: &str| loops.contains(name) || has_own && self.built_in.is_empty() && TOOLS_OF_OWN_LOOPS.contains(&key);
             let unread: Vec<&str> = settings.iter().copied().filter(|key| !is_read(key)).collect();
             if !unread.is_empty() {
                 bail!(
-                    "{group}.{} is read by {name}, and no row asks for it: write {group}.agent.default_agent_loop={name}, or \
-                     agent_name: {name} in rows",
-                    unread.join(" and ")
+                    "{}.{} is read by {name}, and no row asks for it{}",
+                    self.group,
+                    unread.join(" and "),
+                    self.remedy(name, &loops)
                 );
             }
         }
         Ok(())
+    }
+
+    /// What to write so that rows, which ask for `loops` now, ask for this loop.
+    fn remedy(&self, name: &str, loops: &BTreeSet<&str>) -> String {
+        let group = self.group;
+        if self.default != name {
+            return format!(": write {group}.agent.default_agent_loop={name}, or {AGENT_NAME}: {name} in rows");
+        }
+        let asked = loops.iter().copied().collect::<Vec<_>>().join(", ");
+        format!(
+            ", because the column {AGENT_NAME} of every row names another ({asked}): write {group}.agent.read_agent_name=false, \
+             or take the column out"
+        )
     }
 
     /// True if rows that name no loop need no reward function.

@@ -13,7 +13,8 @@ use crate::agent::calls::Format;
 use crate::agent::config::UserConfig;
 use crate::agent::loops::{TemplateChat, TemplateTokens};
 use crate::agent::recorded::Recorder;
-use crate::agent::session::{Host, SessionOptions};
+use crate::agent::session::{Host, SessionOptions, StartMethod};
+use crate::agent::tokens::Quoting;
 use crate::agent::tools::built_in::Made;
 use crate::agent::tools::mcp;
 use crate::agent::{Limits, TruncateSide};
@@ -53,6 +54,8 @@ pub struct Agents {
     pub(super) limits: Limits,
     /// The loop of rows that name none.
     pub(super) default: String,
+    /// True if every row has that loop, whatever it names.
+    pub(super) ignores_names: bool,
     pub(super) built_in: Vec<Made>,
     pub(super) host: Option<Host>,
     pub(super) users: Vec<UserConfig>,
@@ -69,8 +72,8 @@ pub struct Agents {
     /// What the answers to programs are sampled and written with; `None` without a program.
     pub(super) endpoint: Option<EndpointSettings>,
     pub(super) interrupt: Interrupt,
-    /// The settings that bring something, by the loop that reads them.
-    pub(super) read_by: BTreeMap<&'static str, Vec<&'static str>>,
+    /// By the loop that reads them: the settings that bring something, and those of which it needs one.
+    pub(super) read_by: BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)>,
     pub(super) prompt: Option<PromptParts>,
     /// What was answered before this process, and is now.
     pub(super) recorder: Option<Recorder>,
@@ -93,6 +96,8 @@ pub struct EndpointSettings {
 /// What conversations are written with, which is known when the tokenizer is read.
 pub(super) struct PromptParts {
     pub tokenizer: Tokenizer,
+    /// Makes control tokens that others write text (`agent.neutralise_control_tokens`).
+    pub quoting: Option<Arc<Quoting>>,
     /// The variables of the chat template, without tools.
     pub variables: TemplateVariables,
     pub model_type: String,
@@ -132,8 +137,16 @@ impl Agents {
             memory_limit_mb: keys.agent.memory_limit_mb,
             cpu_limit: process.cpu_limit,
             pass_env: process.pass_env.to_vec(),
+            start_method: match keys.agent.start_method {
+                schema::StartMethod::Auto => StartMethod::Auto,
+                schema::StartMethod::Fork => StartMethod::Fork,
+                schema::StartMethod::Spawn => StartMethod::Spawn,
+            },
             interrupt: interrupt.clone(),
         };
+        if setup.is_none() && options.start_method != StartMethod::Auto {
+            tracing::warn!("ignored: {group}.agent.start_method: no tool, user, environment or loop is in a Python file");
+        }
         let host = setup.map(|setup| Host::start(&setup, options)).transpose()?;
         let (multi_turn, agent) = (keys.multi_turn, keys.agent);
         Ok(Some(Self {
@@ -151,10 +164,12 @@ impl Agents {
                 prompt_length: settings.prompt_length,
                 response_length: settings.response_length,
                 max_model_len: settings.max_model_len,
+                longest_token: usize::MAX,
                 call_timeout: Duration::from_secs_f64(agent.call_timeout),
                 conversation_timeout: agent.conversation_timeout.map(Duration::from_secs_f64),
             },
             default: choice.name.to_owned(),
+            ignores_names: !agent.read_agent_name,
             built_in,
             host,
             users,
@@ -167,7 +182,9 @@ impl Agents {
             program_scores: agent.server.scores.unwrap_or(settings.scores_by_rule),
             endpoint: agent.server.path.as_ref().map(|_| settings.endpoint.clone()),
             interrupt: interrupt.clone(),
-            read_by: [TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER].map(|name| (name, keys.read_by(name))).into(),
+            read_by: [TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER]
+                .map(|name| (name, (keys.read_by(name), keys.needed_by(name))))
+                .into(),
             prompt: None,
             recorder: None,
             chats: Mutex::default(),
@@ -219,6 +236,6 @@ impl Agents {
         if !of_environment.is_empty() {
             tools.insert(ENVIRONMENT.to_owned(), of_environment);
         }
-        Ok(AgentRows { default: self.default.clone(), tools })
+        Ok(AgentRows { default: self.default.clone(), ignores_names: self.ignores_names, tools })
     }
 }

@@ -1,37 +1,71 @@
 //! Settings of conversations that have no effect beside the others. See [`crate::job::unused_options`].
 
+use super::start::{ENVIRONMENT, SERVER, TEXT_ENVIRONMENT, TOOLS};
 use crate::config::schema::AgentKeys;
 use crate::job::unused_options::UnusedOption;
 
-/// Settings of conversations, where there are none, or none with calls of tools; by their keys in training.
+/// Stands for loops of the user's own.
+const OWN: &str = "";
+
+const ALL: &[&str] = &[TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER, OWN];
+const NOBODY: &str = "nobody but the model speaks in a response: there are no tools, users or environments";
+
+/// Each setting, the loops that read it, and why the others do not. Loops of the user's own find all of `multi_turn` in their settings.
+const READ_BY: &[(&str, &[&str], &str)] = &[
+    ("actor_rollout_ref.rollout.multi_turn.max_assistant_turns", ALL, NOBODY),
+    ("actor_rollout_ref.rollout.multi_turn.max_user_turns", ALL, NOBODY),
+    ("actor_rollout_ref.rollout.agent.call_timeout", ALL, NOBODY),
+    ("actor_rollout_ref.rollout.agent.conversation_timeout", ALL, NOBODY),
+    ("actor_rollout_ref.rollout.agent.memory_limit_mb", ALL, NOBODY),
+    ("actor_rollout_ref.rollout.agent.start_method", ALL, NOBODY),
+    ("algorithm.turn_rewards", ALL, NOBODY),
+    (
+        "actor_rollout_ref.rollout.agent.neutralise_control_tokens",
+        &[TOOLS, ENVIRONMENT, SERVER, OWN],
+        "text_environment_agent appends what the environment says as it is, with the control tokens of the next turn in it",
+    ),
+    ("actor_rollout_ref.rollout.multi_turn.max_parallel_calls", &[TOOLS, OWN], CALLS_OF_OTHERS),
+    ("actor_rollout_ref.rollout.multi_turn.max_tool_response_length", &[TOOLS, OWN], CALLS_OF_OTHERS),
+    ("actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side", &[TOOLS, OWN], CALLS_OF_OTHERS),
+    ("actor_rollout_ref.rollout.agent.tell_unreadable_calls", &[TOOLS], "only tool_agent can tell that"),
+    ("actor_rollout_ref.rollout.multi_turn.format", &[TOOLS, ENVIRONMENT, SERVER, OWN], "there are no tools to call"),
+    (
+        "actor_rollout_ref.rollout.agent.ignore_calls_in_thinking",
+        &[TOOLS, SERVER, OWN],
+        "environment_agent reads turns as TRL does, and in other loops there are no tools to call",
+    ),
+    (
+        "actor_rollout_ref.rollout.agent.server.name",
+        &[SERVER],
+        "there is no program that leads conversations (agent.server.path)",
+    ),
+    (
+        "actor_rollout_ref.rollout.agent.server.scores",
+        &[SERVER],
+        "there is no program that leads conversations (agent.server.path)",
+    ),
+    (
+        "actor_rollout_ref.rollout.agent.max_tool_calling_iterations",
+        &[ENVIRONMENT],
+        "only the loop of an environment counts as TRL does",
+    ),
+];
+const CALLS_OF_OTHERS: &str = "environment_agent carries out every call and keeps every answer, as TRL does; \
+                               in text_environment_agent there are no calls, and in server_agent the program carries them out";
+
+/// Settings of conversations that no loop of the run reads, by their keys in training.
 pub fn of_conversations(keys: &AgentKeys) -> Vec<UnusedOption> {
-    let alone = (!keys.has_any(), "nobody but the model speaks in a response: there are no tools, users or environments");
-    let no_calls = (!keys.has_calls(), "there are no tools to call");
-    let not_ours = (!keys.carries_out(), "there are no tools to call, but for those that a program carries out itself");
-    let no_program = (keys.agent.server.path.is_none(), "there is no program that leads conversations (agent.server.path)");
-    let no_environment = (keys.agent.environment.path.is_none(), "only the loop of an environment counts as TRL does");
+    let mut loops: Vec<&str> =
+        [TOOLS, ENVIRONMENT, TEXT_ENVIRONMENT, SERVER].into_iter().filter(|name| !keys.read_by(name).is_empty()).collect();
+    loops.extend(keys.agent.agent_loop_config_path.is_some().then_some(OWN));
     let chosen = (
         keys.multi_turn.enable && !keys.default_loop().by_enable,
+        "actor_rollout_ref.rollout.multi_turn.enable",
         "rows and agent.default_agent_loop alone choose the loop, and the latter names one or there is none for it",
     );
-    let rows = [
-        (chosen, "actor_rollout_ref.rollout.multi_turn.enable"),
-        (alone, "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"),
-        (alone, "actor_rollout_ref.rollout.multi_turn.max_user_turns"),
-        (alone, "actor_rollout_ref.rollout.agent.call_timeout"),
-        (alone, "actor_rollout_ref.rollout.agent.conversation_timeout"),
-        (alone, "actor_rollout_ref.rollout.agent.memory_limit_mb"),
-        (alone, "actor_rollout_ref.rollout.agent.neutralise_control_tokens"),
-        (alone, "algorithm.turn_rewards"),
-        (not_ours, "actor_rollout_ref.rollout.multi_turn.max_parallel_calls"),
-        (not_ours, "actor_rollout_ref.rollout.multi_turn.max_tool_response_length"),
-        (not_ours, "actor_rollout_ref.rollout.multi_turn.tool_response_truncate_side"),
-        (no_calls, "actor_rollout_ref.rollout.multi_turn.format"),
-        (no_program, "actor_rollout_ref.rollout.agent.server.name"),
-        (no_program, "actor_rollout_ref.rollout.agent.server.scores"),
-        (no_environment, "actor_rollout_ref.rollout.agent.max_tool_calling_iterations"),
-        (no_calls, "actor_rollout_ref.rollout.agent.ignore_calls_in_thinking"),
-        (not_ours, "actor_rollout_ref.rollout.agent.tell_unreadable_calls"),
-    ];
-    rows.into_iter().map(|((unused, reason), key)| (unused, key, reason)).collect()
+    let unread = READ_BY.iter().map(|(key, readers, why)| {
+        let why = if loops.is_empty() && readers.len() > 1 { NOBODY } else { why };
+        (!readers.iter().any(|reader| loops.contains(reader)), *key, why)
+    });
+    [chosen].into_iter().chain(unread).collect()
 }

@@ -10,9 +10,12 @@ use super::start::{Agents, EndpointSettings, PromptParts};
 use crate::agent::calls::{FORMATS, Format, format_named, format_shown};
 use crate::agent::endpoint::{Defaults, Memory, Model, Renderer};
 use crate::agent::loops::TemplateTokens;
+use crate::agent::tokens::Quoting;
 use crate::data::{TemplateVariables, Tokenizer};
 use crate::util::time::unix_time;
 
+/// The least bytes per token that a text may have: whitespace and words that a tokenizer does not know can be long.
+const LEAST: usize = 32;
 /// The name of the model in the requests of programs.
 const MODEL_NAME: &str = "policy";
 
@@ -26,29 +29,38 @@ impl Agents {
         let (model_type, longest) = model;
         let format = format_of(&self.format, tokenizer).with_context(|| format!("{}.multi_turn.format", self.group))?;
         self.limits.max_model_len = Some(self.limits.max_model_len.unwrap_or(longest).min(longest));
+        let quoting = if self.neutralise { Some(Arc::new(Quoting::new(tokenizer)?)) } else { None };
+        self.limits.longest_token = tokenizer.longest_token().max(LEAST);
         let tokens = TemplateTokens {
             tokenizer: tokenizer.clone(),
             model_type: model_type.to_owned(),
             format,
             ignore_in_thinking: self.ignore_in_thinking,
-            neutralise: self.neutralise,
+            quoting: quoting.clone(),
             continuations: Mutex::default(),
         };
         self.prompt = Some(PromptParts {
             tokenizer: tokenizer.clone(),
+            quoting: quoting.clone(),
             variables,
             model_type: model_type.to_owned(),
             format,
             tokens: tokens.into(),
         });
         if let Some(settings) = &self.endpoint {
-            self.server = Some(AgentServer::start(Arc::new(self.model(settings, tokenizer, model_type, format)))?);
+            self.server = Some(AgentServer::start(Arc::new(self.model(settings, tokenizer, model_type, (format, quoting))))?);
         }
         Ok(())
     }
 
     /// The model as programs ask it.
-    fn model(&self, settings: &EndpointSettings, tokenizer: &Tokenizer, model_type: &str, format: &'static Format) -> Model {
+    fn model(
+        &self,
+        settings: &EndpointSettings,
+        tokenizer: &Tokenizer,
+        model_type: &str,
+        (format, quoting): (&'static Format, Option<Arc<Quoting>>),
+    ) -> Model {
         let EndpointSettings { sampling, variables, ignore_eos, stop_token_ids } = settings;
         let longest = self.limits.max_model_len.unwrap_or(usize::MAX);
         let defaults = Defaults { sampling: *sampling, longest, vocab: tokenizer.vocab_size(), most: 1 };
@@ -56,11 +68,10 @@ impl Agents {
         Model {
             name: MODEL_NAME.to_owned(),
             model_type: model_type.to_owned(),
-            renderer: Renderer::new(tokenizer.clone(), variables.clone(), defaults),
+            renderer: Renderer::new(tokenizer.clone(), variables.clone(), defaults).with_quoting(quoting),
             eos: tokenizer.stop_ids(*ignore_eos, &further),
             format: Some(format),
             ignore_in_thinking: self.ignore_in_thinking,
-            neutralise: self.neutralise,
             created: unix_time() as u64,
             memory: Memory::default(),
         }

@@ -70,7 +70,7 @@ impl Service {
 
     /// How the answer to a prompt goes on with what was served in its conversation.
     fn start(&self, key: &str, prompt: Prompt, asked: &Asked) -> Start {
-        let found = self.facts.model.find(&mut self.record(), key, &prompt, asked);
+        let found = self.record().find(key, &prompt, asked.setting);
         let start = self.facts.model.start(found, prompt, asked);
         if let Way::Broken(reason) = &start.way {
             tracing::warn!(

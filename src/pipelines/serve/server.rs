@@ -13,6 +13,7 @@ use super::hub::Hub;
 use super::service::{Facts, Service};
 use crate::agent::calls::{FORMATS, Format};
 use crate::agent::endpoint::{Defaults, Model, Renderer};
+use crate::agent::tokens::Quoting;
 use crate::config::schema::{Device, Dtype};
 use crate::data::Tokenizer;
 use crate::job::models::{check_model, is_bfloat16, open_device};
@@ -107,14 +108,14 @@ impl Server {
         let model = CausalLm::load(folder, Init::Pretrained, &device)?;
         let model = model.computing(is_bfloat16(options.dtype, options.device, &device), false);
         let defaults = Defaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };
+        let quoting = Quoting::new(&tokenizer)?;
         let model_of_endpoint = Model {
             name: options.name.clone().unwrap_or_else(|| folder.display().to_string()),
             model_type,
-            renderer: Renderer::new(tokenizer, options.variables.clone(), defaults),
+            renderer: Renderer::new(tokenizer, options.variables.clone(), defaults).with_quoting(Some(quoting.into())),
             eos,
             format,
             ignore_in_thinking: false,
-            neutralise: true,
             created: unix_time() as u64,
             memory: Default::default(),
         };

@@ -8,5 +8,7 @@ mod rewards;
 mod schemas;
 mod server;
 mod session;
+mod session_calls;
 mod session_chaos;
+mod session_start;
 mod tokens;

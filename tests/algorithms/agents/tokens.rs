@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use burnish::agent::tokens::{Continuation, Sequence, continued, is_prefix_preserving, trl_suffix, writes_tools};
+use burnish::agent::tokens::{Continuation, Quoting, Sequence, continued, is_prefix_preserving, trl_suffix, writes_tools};
 use burnish::agent::tools::schema::narrowed;
 use burnish::data::{Literal, TemplateVariables, Tokenizer};
 use burnish::rollout::{Finish, Response};
@@ -224,7 +224,11 @@ fn golden_suffixes_equal_trls() {
     let none = TemplateVariables::default();
     for case in list(&goldens["suffixes"]) {
         let tokenizer = tokenizers.get(case["template"].as_str().unwrap(), case["tokenizer"].as_str());
-        assert_eq!(trl_suffix(&tokenizer, &none, list(&case["tool_messages"])).unwrap(), ids(&case["suffix_ids"]), "{case}");
+        assert_eq!(
+            trl_suffix(&tokenizer, &none, list(&case["tool_messages"]), None).unwrap(),
+            ids(&case["suffix_ids"]),
+            "{case}"
+        );
     }
     for case in list(&goldens["templates"]) {
         let tokenizer = tokenizers.get(case["template"].as_str().unwrap(), case["tokenizer"].as_str());
@@ -246,7 +250,7 @@ fn golden_narrowed_schemas_equal_verls() {
     }
 }
 
-/// What a tool says never is a control token, and all else has the tokens that it has without it.
+/// What a tool says never is a control token, and all else has the tokens that it has without it; by verl's rule and by TRL's.
 #[test]
 fn control_tokens_in_answers_are_text() {
     let mut tokenizers = Tokenizers::new();
@@ -262,25 +266,34 @@ fn control_tokens_in_answers_are_text() {
         let said = |text: &str, by: &Continuation| -> Result<Vec<u32>> {
             Ok(by.append(&history, &turn, &[json!({"role": "tool", "content": text})])?.ids)
         };
+        let quoting = Quoting::new(&tokenizer).unwrap();
+        // Some templates have no rule of TRL's: they write a call otherwise when its answer follows.
+        let as_trl = |text: &str, quoting: Option<&Quoting>| -> Option<Vec<u32>> {
+            let answer = json!({"role": "tool", "name": "f", "content": text});
+            trl_suffix(&tokenizer, &TemplateVariables::default(), &[answer], quoting).ok()
+        };
         // Texts without control tokens take the usual way.
         for text in ["", "plain 21.5 °C\n\n  x", "{\"a\": [1, null]}", "burnishcontroltoken", "a < b | c > d"] {
             assert_eq!(said(text, &ours).unwrap(), said(text, &as_verl).unwrap(), "{} {text}", case["template"]);
+            assert_eq!(as_trl(text, Some(&quoting)), as_trl(text, None), "{} {text}", case["template"]);
         }
         let literal = Literal::new(&tokenizer);
         for control in literal.control_texts() {
             let text = format!("a {control}{control} b burnishcontroltoken0end {control}");
-            let found = said(&text, &ours).unwrap();
             let count = |ids: &[u32], id: u32| ids.iter().filter(|&&other| other == id).count();
-            let plain = said("a b", &as_verl).unwrap();
-            for known in literal.control_texts() {
-                let id = tokenizer.single(known).unwrap();
-                assert_eq!(count(&found, id), count(&plain, id), "{} {known} in {text}", case["template"]);
+            let by_trl = as_trl(&text, Some(&quoting)).zip(as_trl("a b", None));
+            let both = [(said(&text, &ours).unwrap(), said("a b", &as_verl).unwrap())].into_iter().chain(by_trl);
+            for (found, plain) in both {
+                for known in literal.control_texts() {
+                    let id = tokenizer.single(known).unwrap();
+                    assert_eq!(count(&found, id), count(&plain, id), "{} {known} in {text}", case["template"]);
+                }
+                let decoded = tokenizer.decode(&found, false).unwrap();
+                let written = serde_json::to_string(&text).unwrap();
+                let is_there = decoded.contains(&text) || decoded.contains(&written[1..written.len() - 1]);
+                assert!(is_there, "{text:?} is not in {decoded:?}");
+                compared += 1;
             }
-            let decoded = |ids: &[u32]| tokenizer.decode(ids, false).unwrap();
-            let written = serde_json::to_string(&text).unwrap();
-            let is_there = decoded(&found).contains(&text) || decoded(&found).contains(&written[1..written.len() - 1]);
-            assert!(is_there, "{text:?} is not in {:?}", decoded(&found));
-            compared += 1;
         }
     }
     assert!(compared > 50, "{compared}");

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::util::excerpt::beginning;
+use crate::util::excerpt::{beginning, beginning_of};
 
 /// The most characters of an error that the model is told.
 const LONGEST_ERROR: usize = 8000;
@@ -52,10 +52,9 @@ pub fn results(answer: &Value) -> String {
 /// The error that an answer tells: its parts, of which no more are told than of an error of Python.
 pub fn error(answer: &Value) -> String {
     let text = joined(answer);
-    match text.char_indices().nth(LONGEST_ERROR) {
-        None if text.is_empty() => "the server says that it failed, and not why".to_owned(),
-        None => text,
-        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    match text.is_empty() {
+        true => "the server says that it failed, and not why".to_owned(),
+        false => beginning_of(&text, LONGEST_ERROR),
     }
 }
 

@@ -166,6 +166,7 @@ fn limits(dice: &Dice) -> Limits {
         max_tool_response_length: dice.throw(8),
         prompt_length,
         response_length: 1 + dice.throw(60),
+        longest_token: [1, 9, usize::MAX][dice.throw(3)],
         max_model_len: Some(dice.throw(80)).filter(|_| dice.throw(2) == 0),
         conversation_timeout: Some(Duration::from_secs(8)).filter(|_| dice.throw(2) == 0),
         ..no_limits()
@@ -194,6 +195,9 @@ fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Limits) ->
     let most = limits.max_model_len.unwrap_or(usize::MAX).max(episode.prompt.len());
     assert!(episode.prompt.len() + episode.ids.len() <= most, "{what}");
     assert_eq!(episode.assistant_turns, asked.len(), "{what}");
+    let bound = |most: Option<usize>| most.filter(|most| *most > 0).unwrap_or(usize::MAX - 1);
+    let most = bound(limits.max_assistant_turns).min(bound(limits.max_user_turns) + 1);
+    assert!(episode.assistant_turns <= most, "{what}: {} turns", episode.assistant_turns);
     let has_failed = matches!(episode.end, End::Failed | End::Timeout);
     assert_eq!(episode.extra.contains_key(FAULT), has_failed, "{what}: {:?}", episode.extra);
     assert!(!has_failed || episode.score.is_none(), "{what}");

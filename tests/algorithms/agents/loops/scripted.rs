@@ -31,6 +31,7 @@ pub fn no_limits() -> Limits {
         prompt_length: usize::MAX,
         response_length: usize::MAX,
         max_model_len: None,
+        longest_token: usize::MAX,
         call_timeout: Duration::from_secs(60),
         conversation_timeout: None,
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use burnish::agent::calls::format_named;
 use burnish::agent::loops::{Record, ResponseTemplateChat, Trl, TrlChat};
+use burnish::agent::tokens::Quoting;
 use burnish::agent::tools::{Answer, Call, Seen, Toolbox};
 use burnish::agent::{Limits, Trouble};
 use burnish::data::TemplateVariables;
@@ -69,6 +70,7 @@ fn golden_functions_are_trls() {
             variables: TemplateVariables::default(),
             template: case["template"].as_str().unwrap().to_owned(),
             format: format_named("hermes"),
+            quoting: Some(Quoting::new(&tokenizer).unwrap().into()),
         });
         let schemas = case["tools"].as_array().unwrap().clone();
         let functions = Functions { schemas, results: case["results"].clone() };
