@@ -83,8 +83,35 @@ impl CausalLm {
         check_fits(config.num_parameters() as Numbers * BYTES, || {
             format!("{}/config.json: a model of {} parameters in float32", folder.display(), config.num_parameters())
         })?;
+        let (hf, config) = match init {
+            Init::Pretrained => (hf, config),
+            // The files are not read, nor is a head in them.
+            Init::Random { .. } if hf.is_untied() => {
+                (hf.without_weights(), DecoderConfig { tie_word_embeddings: true, ..config })
+            }
+            Init::Random { .. } => (hf, config),
+        };
+        if hf.is_untied() && config.head == HeadKind::Language {
+            tracing::warn!(
+                "{}: config.json says tie_word_embeddings: true, and the files hold an embedding and a head `{}` that differ: they are \
+                 not tied, as in transformers 5, and files written here say so",
+                folder.display(),
+                config.naming.place("lm_head.weight").name
+            );
+        }
         let net = match init {
-            Init::Pretrained => WeightFiles::open(folder)?.build(&config, fresh_head, device)?,
+            Init::Pretrained => {
+                let files = WeightFiles::open(folder)?;
+                let unread = files.unread(folder);
+                if !unread.is_empty() {
+                    tracing::warn!(
+                        "{}: {} is not read: the model is in other files of the folder, by their names or their index",
+                        folder.display(),
+                        unread.join(", ")
+                    );
+                }
+                files.build(&config, fresh_head, device)?
+            }
             Init::Random { seed } => {
                 if let Some(file) = weights_file(folder) {
                     tracing::warn!(

@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use super::config::{DecoderConfig, Positions};
 use super::families::FAMILIES;
 use super::hf_reader::{DROPOUTS, HfReader};
+use super::own_head::has_own_head;
+use super::weights::WeightFiles;
 
 use crate::util::foreign;
 use crate::util::model_below::models_below;
@@ -18,6 +20,8 @@ use crate::util::model_below::models_below;
 #[derive(Clone)]
 pub struct HfConfig {
     pub json: Map<String, Value>,
+    /// True if the folder's files hold a head that differs from the embedding, so that the two are not tied whatever config.json says.
+    own_head: bool,
 }
 
 /// The unit that a classifier labels.
@@ -28,12 +32,31 @@ pub enum Classifier {
 }
 
 impl HfConfig {
+    /// Returns the config of a folder without weights.
+    pub fn of(json: Map<String, Value>) -> Self {
+        Self { json, own_head: false }
+    }
+
+    /// Reads config.json, and looks whether the weights have a head of their own where it ties the head to the embedding.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
         let text = foreign::read_text(&path, foreign::SETTINGS)
             .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
-        Ok(Self { json })
+        let hf = Self::of(json);
+        // What cannot be read has its error where it is read.
+        let own_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_own_head(folder, &config));
+        Ok(Self { own_head, ..hf })
+    }
+
+    /// True if the model is not tied although config.json says so; see [`super::own_head`].
+    pub(super) fn is_untied(&self) -> bool {
+        self.own_head
+    }
+
+    /// Returns the config for weights that are not those of the folder.
+    pub(super) fn without_weights(self) -> Self {
+        Self { own_head: false, ..self }
     }
 
     /// Returns this config with other values, as verl's `update_model_config`: mappings are changed inside, all else is replaced.
@@ -47,6 +70,9 @@ impl HfConfig {
         let mut json = self.json.clone();
         let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
         json.insert(key.to_owned(), dtype.into());
+        if self.own_head {
+            json.insert("tie_word_embeddings".to_owned(), false.into());
+        }
         Ok(serde_json::to_string_pretty(&json)? + "\n")
     }
 
@@ -74,6 +100,7 @@ impl HfConfig {
         if let Positions::Rotary(rope) = &config.positions {
             config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
         }
+        config.tie_word_embeddings &= !self.own_head;
         check(&config)?;
         config.check_size()?;
         Ok(config)
@@ -98,6 +125,12 @@ impl HfConfig {
         let asked = |key: &&&str| self.json.get(**key).and_then(Value::as_f64).is_some_and(|p| p > 0.0);
         DROPOUTS.iter().filter(asked).map(|key| format!("{key}: {}", self.json[*key])).collect()
     }
+}
+
+/// True if the weights of a folder, where they can be read, have a head that differs from the embedding.
+fn holds_own_head(folder: &Path, config: &DecoderConfig) -> bool {
+    let Ok(files) = WeightFiles::open(folder) else { return false };
+    files.tensors().is_ok_and(|tensors| has_own_head(&tensors, config.naming))
 }
 
 fn replace(json: &mut Map<String, Value>, values: impl IntoIterator<Item = (String, Value)>) {
@@ -149,7 +182,7 @@ mod tests {
         let map = |json: Value| json.as_object().unwrap().clone();
         let json = map(serde_json::json!({"a": 1, "rope_parameters": {"rope_type": "default", "rope_theta": 2}}));
         let changed =
-            HfConfig { json }.overridden(map(serde_json::json!({"a": null, "b": [1], "rope_parameters": {"rope_theta": 3}})));
+            HfConfig::of(json).overridden(map(serde_json::json!({"a": null, "b": [1], "rope_parameters": {"rope_theta": 3}})));
         let expected = serde_json::json!({"a": null, "rope_parameters": {"rope_type": "default", "rope_theta": 3}, "b": [1]});
         assert_eq!(Value::Object(changed.json), expected);
     }
@@ -193,7 +226,7 @@ mod tests {
             if family.model_type == "gpt_neox" {
                 json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));
             }
-            let decoder = HfConfig { json }.decoder();
+            let decoder = HfConfig::of(json).decoder();
             assert_eq!(
                 decoder.map(|decoder| decoder.max_position_embeddings).map_err(|e| format!("{e:#}")),
                 Ok(8),

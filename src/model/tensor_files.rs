@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -40,11 +41,33 @@ impl<'a> Deferred<'a> {
     }
 }
 
+/// The error of a tensor that is not written because it holds a number that is NaN or infinite.
+#[derive(Debug)]
+pub struct NotFinite {
+    pub tensor: String,
+}
+
+impl fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "tensor `{}` has numbers that are NaN or infinite, and such files are not written", self.tensor)
+    }
+}
+
+impl std::error::Error for NotFinite {}
+
+/// The first tensors of a file that cannot be written as they are.
+#[derive(Default)]
+struct Faults {
+    /// It has a finite value that its dtype cannot hold.
+    overflow: OnceLock<String>,
+    /// It has a value that is not finite.
+    not_finite: OnceLock<String>,
+}
+
 /// A tensor in the form that `safetensors` asks for.
 struct Lazy<'a> {
     tensor: &'a Deferred<'a>,
-    /// The first tensor with a finite value that its dtype cannot hold.
-    overflow: &'a OnceLock<String>,
+    faults: &'a Faults,
 }
 
 impl View for Lazy<'_> {
@@ -58,11 +81,14 @@ impl View for Lazy<'_> {
 
     fn data(&self) -> Cow<'_, [u8]> {
         let values = self.tensor.values();
+        if !values.iter().all(|x| x.is_finite()) {
+            _ = self.faults.not_finite.set(self.tensor.name.clone());
+        }
         let halves = |narrow: fn(f32) -> (u16, bool)| -> Vec<u8> {
             let narrow = |x: &f32| {
                 let (bits, is_finite) = narrow(*x);
                 if x.is_finite() && !is_finite {
-                    _ = self.overflow.set(self.tensor.name.clone());
+                    _ = self.faults.overflow.set(self.tensor.name.clone());
                 }
                 bits.to_le_bytes()
             };
@@ -91,10 +117,10 @@ impl View for Lazy<'_> {
 /// Writes named tensors as one file. The caller makes the write atomic (see `util::fs`).
 ///
 /// # Errors
-/// If the file cannot be written, or a value is beyond the range of its dtype.
+/// If the file cannot be written, or a value is beyond the range of its dtype; [`NotFinite`] if a value is NaN or infinite.
 pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a Deferred<'a>>) -> Result<()> {
-    let overflow = OnceLock::new();
-    let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), Lazy { tensor, overflow: &overflow }));
+    let faults = Faults::default();
+    let views = tensors.into_iter().map(|tensor| (tensor.name.as_str(), Lazy { tensor, faults: &faults }));
     // transformers refuses files without this mark.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let written = safetensors::serialize_to_file(views, Some(metadata), path).map_err(|error| match error {
@@ -102,7 +128,10 @@ pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a 
         error => error.into(),
     });
     written.with_context(|| format!("cannot write {}", path.display()))?;
-    match overflow.get() {
+    if let Some(name) = faults.not_finite.get() {
+        return Err(NotFinite { tensor: name.clone() }.into());
+    }
+    match faults.overflow.get() {
         Some(name) => bail!("tensor `{name}` has values that are too large for float16; use bfloat16 or float32"),
         None => Ok(()),
     }

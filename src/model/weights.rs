@@ -2,21 +2,23 @@
 //! layout of the model's family, into a network; and lists a network's tensors in that form, for [`super::tensor_files`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 use memmap2::Mmap;
+use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
 
-use super::config::{DecoderConfig, HeadKind};
+use super::config::DecoderConfig;
 use super::decoder::Decoder;
+use super::left_out::{LeftOut, leave_out};
 use super::naming::Place;
 use super::ops::to_host;
+use super::own_head::{are_equal, embedding_names, head_names};
 use super::tensor_files::Deferred;
+use super::tensor_values::{count, finite_f32, numbers};
 use crate::util::contained::caught;
 use crate::util::foreign::{self, is_inside};
 
@@ -58,13 +60,11 @@ impl WeightFiles {
             let text = foreign::read_text(&index, foreign::SETTINGS)?;
             let json: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{}", index.display()))?;
             let map = json["weight_map"].as_object().with_context(|| format!("{} has no weight_map", index.display()))?;
-            let mut shards: Vec<&str> = map.values().filter_map(|v| v.as_str()).collect();
-            shards.sort_unstable();
-            shards.dedup();
-            if let Some(outside) = shards.iter().find(|name| !is_inside(name)) {
-                bail!("{}: weight_map names {outside:?}: shards are files in this folder", index.display());
-            }
-            shards.iter().map(|s| folder.join(s)).collect()
+            let shard = |(tensor, file): (&String, &serde_json::Value)| match file.as_str() {
+                Some(file) if is_inside(file) => Ok((tensor.clone(), folder.join(file))),
+                _ => bail!("{}: weight_map names {file}: shards are files in this folder", index.display()),
+            };
+            return Self::sharded(&index, &map.into_iter().map(shard).collect::<Result<_>>()?);
         } else if let Some(shard) = shards(folder).first() {
             bail!("{} holds {shard} and no {INDEX}, which lists the shards and what is in them: copy it too", folder.display());
         } else if folder.join(PICKLE).exists() {
@@ -81,6 +81,30 @@ impl WeightFiles {
             );
         };
         Self::map(names)
+    }
+
+    /// Opens the shards of an index: the file of each tensor by its name.
+    fn sharded(index: &Path, map: &BTreeMap<String, PathBuf>) -> Result<Self> {
+        let paths: BTreeSet<&PathBuf> = map.values().collect();
+        let files = Self::map(paths.into_iter().cloned().collect())?;
+        for (path, bytes) in &files.maps {
+            let held = parsed(path, bytes)?;
+            let of_shard = map.iter().filter(|(_, shard)| *shard == path);
+            if let Some((tensor, _)) = of_shard.into_iter().find(|(tensor, _)| held.tensor(tensor).is_err()) {
+                bail!(
+                    "{} says that {} holds tensor `{tensor}`, which is not there: are the two of one model?",
+                    index.display(),
+                    path.display()
+                );
+            }
+        }
+        Ok(files)
+    }
+
+    /// The files of a folder that look like shards and are not read.
+    pub(super) fn unread(&self, folder: &Path) -> Vec<String> {
+        let is_read = |name: &String| self.maps.iter().any(|(path, _)| path.ends_with(name));
+        shards(folder).into_iter().filter(|name| !is_read(name)).collect()
     }
 
     /// Opens one file.
@@ -102,31 +126,49 @@ impl WeightFiles {
     pub fn tensors(&self) -> Result<BTreeMap<String, TensorView<'_>>> {
         let mut all = BTreeMap::new();
         for (path, map) in &self.maps {
-            let parsed = caught(|| SafeTensors::deserialize(map)).with_context(|| path.display().to_string())?;
-            let parsed = parsed.with_context(|| format!("{} is damaged", path.display()))?;
-            all.extend(parsed.tensors());
+            for (name, tensor) in parsed(path, map)?.tensors() {
+                if all.get(&name).is_some_and(|other| !are_equal(other, &tensor)) {
+                    bail!("{}: tensor `{name}` is in another shard too, with other numbers: which one counts?", path.display());
+                }
+                all.insert(name, tensor);
+            }
         }
         Ok(all)
     }
 
     /// The tensors that are parameters of `config`. Left out are copies that transformers itself leaves out, a tied head, buffers
-    /// of masks and rotations, and the head of a language model where another takes its place.
+    /// of masks and rotations, and the head of a language model where another takes its place. A tied head without an embedding is
+    /// the embedding, as in transformers 5.
     pub fn parameters(&self, config: &DecoderConfig) -> Result<BTreeMap<String, TensorView<'_>>> {
+        Ok(self.parameters_and_others(config)?.0)
+    }
+
+    /// The same, with those that are left out and are not what is computed in their place, in words.
+    fn parameters_and_others(
+        &self,
+        config: &DecoderConfig,
+    ) -> Result<(BTreeMap<String, TensorView<'_>>, Vec<(LeftOut, String)>)> {
         let mut tensors = self.tensors()?;
-        let head = config.naming.place("lm_head.weight").name;
-        let copy = |name: &str| {
-            config.naming.buffers.iter().any(|end| format!(".{name}").ends_with(end))
-                || (name == head && (config.tie_word_embeddings || config.head != HeadKind::Language))
-        };
-        tensors.retain(|name, _| !copy(name));
-        Ok(tensors)
+        let embedding = embedding_names(config.naming);
+        if config.tie_word_embeddings && !embedding.iter().any(|name| tensors.contains_key(name)) {
+            let head = head_names(config.naming).iter().find_map(|name| tensors.remove(name));
+            tensors.extend(head.map(|head| (embedding[0].clone(), head)));
+        }
+        let others = leave_out(&mut tensors, config);
+        Ok((tensors, others))
     }
 
     /// Builds the network of `config` with these weights. Every parameter must be there, except those of the head where
     /// `fresh_head` gives them, and no unknown tensor may be.
     pub fn build(&self, config: &DecoderConfig, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Decoder> {
-        let tensors = self.parameters(config)?;
         let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
+        let (tensors, others) = self.parameters_and_others(config)?;
+        for (kind, other) in others {
+            match kind {
+                LeftOut::Head => tracing::info!("{origin}: {other}"),
+                _ => tracing::warn!("{origin}: {other}"),
+            }
+        }
         let mut used = BTreeSet::new();
         let net = Decoder::build(config, device, &mut |parameter, shape| {
             if let Some(fresh) = fresh_head.filter(|_| parameter.starts_with("lm_head.")) {
@@ -140,7 +182,7 @@ impl WeightFiles {
             if view.shape() != wanted {
                 bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {wanted:?}", view.shape());
             }
-            let values = to_f32(view).with_context(|| format!("{origin}: tensor `{name}`"))?;
+            let values = finite_f32(view).with_context(|| format!("{origin}: tensor `{name}`"))?;
             Ok(place.from_file(values, shape, config))
         })?;
         if let Some(name) = tensors.keys().find(|name| !used.contains(name)) {
@@ -148,6 +190,12 @@ impl WeightFiles {
         }
         Ok(net)
     }
+}
+
+/// The tensors of a file with these bytes.
+fn parsed<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
+    let parsed = caught(|| SafeTensors::deserialize(bytes)).with_context(|| path.display().to_string())?;
+    parsed.with_context(|| format!("{} is damaged", path.display()))
 }
 
 /// The name under which a file holds a tensor. Models saved without their head leave out the first part of each name;
@@ -165,39 +213,6 @@ pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
         Ok((name, values))
     };
     file.tensors()?.into_iter().map(read).collect()
-}
-
-/// A tensor's values as f32.
-pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
-    converted(view.dtype(), view.data())
-}
-
-/// How many numbers a tensor has.
-pub fn count(view: &TensorView) -> usize {
-    view.shape().iter().product()
-}
-
-/// A run of a tensor's numbers, in row-major order, as f32; bytes are numbers, too.
-///
-/// # Errors
-/// If the tensor is of another dtype than f32, f16, bf16 or u8, even where the run is empty.
-///
-/// # Panics
-/// If the run goes beyond the tensor.
-pub fn numbers(view: &TensorView, run: Range<usize>) -> Result<Vec<f32>> {
-    let (dtype, width) = (view.dtype(), view.dtype().bitsize() / 8);
-    let bytes = &view.data()[run.start * width..run.end * width];
-    if dtype == Dtype::U8 { Ok(bytes.iter().map(|byte| f32::from(*byte)).collect()) } else { converted(dtype, bytes) }
-}
-
-fn converted(dtype: Dtype, bytes: &[u8]) -> Result<Vec<f32>> {
-    let halves = || bytes.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
-    Ok(match dtype {
-        Dtype::F32 => bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        Dtype::BF16 => halves().map(|x| f32::from_bits((x as u32) << 16)).collect(),
-        Dtype::F16 => halves().map(|x| burn::tensor::f16::from_bits(x).to_f32()).collect(),
-        other => bail!("dtype {other:?} is not supported; save the model as f32, f16 or bf16"),
-    })
 }
 
 /// Every parameter of a network in the form of its family's files, without adapters.

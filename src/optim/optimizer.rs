@@ -15,7 +15,8 @@ use crate::distributed::Ranks;
 use crate::model::Gradients;
 use crate::model::decoder::Decoder;
 use crate::model::tensor_files::Deferred;
-use crate::model::weights::{count, numbers, trained_shapes};
+use crate::model::tensor_values::{count, numbers};
+use crate::model::weights::trained_shapes;
 
 /// An optimizer and its state by parameter name.
 pub struct Optimizer {
@@ -190,7 +191,7 @@ impl Optimizer {
     ///
     /// # Errors
     /// If there is no state at all after updates, or one tensor of a parameter's state is there without the others, has another
-    /// size or dtype, or belongs to a parameter that is not trained. All ranks find the same error.
+    /// size or dtype, holds a number that no update leaves there, or belongs to a parameter that is not trained.
     pub(super) fn restore(
         &mut self,
         step: u64,
@@ -218,6 +219,12 @@ impl Optimizer {
                 }
                 let own_numbers = slot.of(&own, parameter.size());
                 let values = saved.numbers(own_numbers).with_context(|| format!("optimizer state: `{key}`"))?;
+                if let Some(number) = values.iter().find(|number| !slot.may_hold(**number)) {
+                    bail!(
+                        "optimizer state: `{key}` holds {number}, which no update leaves there; take `optimizer` out of \
+                         checkpoint.load_contents to start the state afresh"
+                    );
+                }
                 Ok((!own.is_empty()).then(|| Stored::restored(slot.form, values, device)))
             };
             let state = slots.iter().filter_map(|slot| stored(slot).transpose()).collect::<Result<_>>()?;

@@ -70,6 +70,13 @@ impl Slot {
         number(piece.start)..number(piece.end)
     }
 
+    /// True if an optimizer may have left this number in the slot: a finite one, and none below 0 in a mean of squares (in torch's
+    /// names `sq`) or in the scale of a block, which is its largest absolute value.
+    pub fn may_hold(self, number: f32) -> bool {
+        let is_positive = self.kind.contains("_sq") || self.kind.starts_with("absmax");
+        number.is_finite() && (number >= 0.0 || !is_positive)
+    }
+
     pub fn bytes(self) -> usize {
         self.bytes_of(self.size)
     }

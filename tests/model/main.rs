@@ -20,6 +20,7 @@ mod families;
 mod gradients;
 mod lora;
 mod ops;
+mod own_heads;
 mod plain;
 mod readout;
 mod reward_model;

@@ -13,7 +13,8 @@ use super::targets::linears;
 use crate::model::config::DecoderConfig;
 use crate::model::memory::Numbers;
 use crate::model::tensor_files::{Deferred, write_safetensors};
-use crate::model::weights::{WeightFiles, found, to_f32};
+use crate::model::tensor_values::finite_f32;
+use crate::model::weights::{WeightFiles, found};
 use crate::util::foreign;
 use crate::util::fs::write_json;
 
@@ -146,7 +147,7 @@ impl PeftAdapter {
         let parsed = SafeTensors::deserialize(bytes).context("damaged")?;
         let mut halves: BTreeMap<String, [Option<Whole>; 2]> = BTreeMap::new();
         for (name, view) in parsed.tensors() {
-            let values = to_f32(&view).with_context(|| format!("tensor `{name}`"))?;
+            let values = finite_f32(&view).with_context(|| format!("tensor `{name}`"))?;
             let tensor = (view.shape().to_vec(), values);
             let path = name.strip_prefix("base_model.model.").with_context(|| format!("`{name}` is no tensor of an adapter"))?;
             let factor = [".lora_A.weight", ".lora_B.weight"].into_iter().enumerate();

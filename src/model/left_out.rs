@@ -1,0 +1,149 @@
+//! Tensors of a model's files that are no parameters of the network. What is computed in their place must be what they hold; if not,
+//! they are named.
+
+use std::collections::BTreeMap;
+
+use safetensors::tensor::TensorView;
+
+use super::config::{DecoderConfig, HeadKind, Positions};
+use super::own_head::head_names;
+use super::tensor_values::to_f32;
+
+/// The reasons for which a tensor of a file is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LeftOut {
+    /// The head of a language model, which the embedding is, or another head replaces.
+    Head,
+    /// The lower triangle of a causal mask.
+    Mask,
+    /// The number that masked scores get.
+    MaskedScore,
+    /// Frequencies of rotary positions.
+    Frequencies,
+}
+
+/// The largest number for masked scores: e^−10000 is 0.
+const MASKED: f32 = -1e4;
+
+impl LeftOut {
+    /// `None` for a parameter.
+    fn of(name: &str, config: &DecoderConfig) -> Option<Self> {
+        let is_head = head_names(config.naming).iter().any(|head| name == head);
+        if is_head && (config.tie_word_embeddings || config.head != HeadKind::Language) {
+            return Some(Self::Head);
+        }
+        let ending = config.naming.buffers.iter().find(|end| format!(".{name}").ends_with(**end))?;
+        Some(match ending {
+            _ if ending.ends_with("inv_freq") => Self::Frequencies,
+            _ if ending.ends_with("masked_bias") => Self::MaskedScore,
+            _ => Self::Mask,
+        })
+    }
+
+    /// True if the tensor holds what is computed in its place.
+    fn is_computed(self, tensor: &TensorView, config: &DecoderConfig) -> bool {
+        match self {
+            // A tied head equals the embedding, or it is untied; the head of a classifier replaces one that is another.
+            Self::Head => config.head == HeadKind::Language,
+            Self::Mask => is_lower_triangle(tensor),
+            Self::MaskedScore => to_f32(tensor).is_ok_and(|values| values.iter().all(|score| *score <= MASKED)),
+            Self::Frequencies => {
+                let Positions::Rotary(rope) = &config.positions else { return false };
+                let (computed, rounding) = (rope.inverse_frequencies(config.head_dim), 4.0 / 256.0);
+                to_f32(tensor).is_ok_and(|stored| {
+                    // Files in 16 bits hold them rounded, the smallest ones to steps of 6e-8.
+                    let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= rounding * b.abs() + 6e-8;
+                    stored.len() == computed.len() && stored.iter().zip(&computed).all(is_near)
+                })
+            }
+        }
+    }
+
+    /// The reason for leaving out a tensor that is not what is computed.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Head => "the head of a language model, in whose place this model has another",
+            Self::Mask => "a mask that is not the causal one; attention here is causal",
+            Self::MaskedScore => "a score for masked tokens that is not near −∞; such tokens take no part here",
+            Self::Frequencies => "other frequencies of rotary positions than config.json describes, which are used",
+        }
+    }
+}
+
+/// True for a [1, 1, n, n] or [n, n] tensor whose numbers are not 0 where the column is at most the row, and 0 elsewhere.
+fn is_lower_triangle(tensor: &TensorView) -> bool {
+    let (&[.., rows, columns], width) = (tensor.shape(), tensor.dtype().bitsize() / 8) else { return false };
+    if rows != columns || width == 0 || tensor.data().len() != rows * columns * width {
+        return false;
+    }
+    let is_one = |i: usize| tensor.data()[i * width..(i + 1) * width].iter().any(|byte| *byte != 0);
+    (0..rows * columns).all(|i| is_one(i) == (i % columns <= i / columns))
+}
+
+/// Takes the tensors that are no parameters of `config` out of a model's files. Returns in words those that are not what is computed
+/// in their place, the first of each kind by name.
+pub(super) fn leave_out(tensors: &mut BTreeMap<String, TensorView>, config: &DecoderConfig) -> Vec<(LeftOut, String)> {
+    let mut named: BTreeMap<LeftOut, Vec<String>> = BTreeMap::new();
+    tensors.retain(|name, tensor| {
+        let Some(kind) = LeftOut::of(name, config) else { return true };
+        if !kind.is_computed(tensor, config) {
+            named.entry(kind).or_default().push(name.clone());
+        }
+        false
+    });
+    let in_words = |(kind, names): (LeftOut, Vec<String>)| {
+        let more = if names.len() > 1 { format!(" (and {} more)", names.len() - 1) } else { String::new() };
+        (kind, format!("tensor `{}`{more} is not read: it is {}", names[0], kind.reason()))
+    };
+    named.into_iter().map(in_words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use safetensors::Dtype;
+
+    use super::*;
+    use crate::model::hf_config::HfConfig;
+
+    /// Every buffer of every family: what is computed in its place is left out in silence, anything else is named.
+    #[test]
+    fn buffers_are_what_is_computed_or_named() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models");
+        let mut kinds = Vec::new();
+        for family in ["gpt2", "gpt_neox", "llama", "llama3_rope_tied", "mistral_sliding", "qwen2", "qwen3", "gemma", "gemma2"] {
+            let config = HfConfig::read(&golden.join(family)).unwrap().decoder().unwrap();
+            for buffer in config.naming.buffers {
+                let name = format!("model.layers.0{buffer}");
+                let kind = LeftOut::of(&name, &config).unwrap();
+                let (shape, values) = match (kind, &config.positions) {
+                    (LeftOut::Mask, _) => (vec![1, 1, 3, 3], vec![1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]),
+                    (LeftOut::MaskedScore, _) => (vec![], vec![-1e9]),
+                    (_, Positions::Rotary(rope)) => {
+                        let frequencies = rope.inverse_frequencies(config.head_dim);
+                        (vec![frequencies.len()], frequencies)
+                    }
+                    (_, Positions::Learned) => continue,
+                };
+                let named = |values: &[f32]| {
+                    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+                    let view = TensorView::new(Dtype::F32, shape.clone(), &bytes).unwrap();
+                    let mut tensors = BTreeMap::from([(name.clone(), view)]);
+                    let named = leave_out(&mut tensors, &config);
+                    assert!(tensors.is_empty(), "{family}: {name}");
+                    named
+                };
+                assert_eq!(named(&values), Vec::new(), "{family}: {name}");
+                for at in 0..values.len() {
+                    let mut others = values.clone();
+                    others[at] = if others[at] == 0.0 { 1.0 } else { 0.0 };
+                    let [(_, what)] = &named(&others)[..] else { panic!("{family}: {name}: {others:?} are not named") };
+                    assert!(what.contains(&name), "{what}");
+                }
+                kinds.push(kind);
+            }
+        }
+        assert!([LeftOut::Mask, LeftOut::MaskedScore, LeftOut::Frequencies].iter().all(|kind| kinds.contains(kind)));
+    }
+}

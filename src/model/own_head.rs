@@ -1,0 +1,48 @@
+//! A head of its own beside a tied embedding: config.json ties the two, and the files hold both. Equal ones are tied; others are not, as
+//! in transformers 5 (`PreTrainedModel.tie_weights`).
+
+use std::collections::BTreeMap;
+
+use safetensors::tensor::TensorView;
+
+use super::naming::Naming;
+use super::tensor_values::{count, numbers};
+
+const EMBEDDING: &str = "model.embed_tokens.weight";
+const HEAD: &str = "lm_head.weight";
+
+/// The names under which files may hold the head of a language model.
+pub(super) fn head_names(naming: &Naming) -> [String; 2] {
+    [naming.place(HEAD).name, HEAD.to_owned()]
+}
+
+/// The names under which files may hold the embedding; those of [`found`](super::weights::found).
+pub(super) fn embedding_names(naming: &Naming) -> Vec<String> {
+    let name = naming.place(EMBEDDING).name;
+    let bare = name.split_once('.').map(|(_, rest)| rest.to_owned());
+    [Some(name.clone()), bare, Some(EMBEDDING.to_owned())].into_iter().flatten().collect()
+}
+
+/// True if a model's files hold both an embedding and a head, and these differ.
+pub(super) fn has_own_head(tensors: &BTreeMap<String, TensorView>, naming: &Naming) -> bool {
+    let of = |names: &[String]| names.iter().find_map(|name| tensors.get(name));
+    let both = of(&embedding_names(naming)).zip(of(&head_names(naming)));
+    both.is_some_and(|(embedding, head)| !are_equal(embedding, head))
+}
+
+/// True if two tensors have the same shape and, as float32, the same numbers.
+pub(super) fn are_equal(a: &TensorView, b: &TensorView) -> bool {
+    const RUN: usize = 1 << 20;
+    if a.shape() != b.shape() {
+        return false;
+    }
+    if a.dtype() == b.dtype() && a.data() == b.data() {
+        return true;
+    }
+    let size = count(a);
+    let runs = (0..size).step_by(RUN).map(|start| start..size.min(start + RUN));
+    runs.into_iter().all(|run| match (numbers(a, run.clone()), numbers(b, run)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    })
+}

@@ -1,0 +1,49 @@
+//! The numbers of tensors in safetensors files.
+
+use std::ops::Range;
+
+use anyhow::{Result, bail};
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+
+/// A tensor's values as f32.
+pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
+    converted(view.dtype(), view.data())
+}
+
+/// A tensor's values as f32, all of them finite.
+pub fn finite_f32(view: &TensorView) -> Result<Vec<f32>> {
+    let values = to_f32(view)?;
+    match values.iter().find(|x| !x.is_finite()) {
+        Some(x) => bail!("it holds {x}; a model whose weights are not finite computes nothing"),
+        None => Ok(values),
+    }
+}
+
+/// How many numbers a tensor has.
+pub fn count(view: &TensorView) -> usize {
+    view.shape().iter().product()
+}
+
+/// A run of a tensor's numbers, in row-major order, as f32; bytes are numbers, too.
+///
+/// # Errors
+/// If the tensor is of another dtype than f32, f16, bf16 or u8, even where the run is empty.
+///
+/// # Panics
+/// If the run goes beyond the tensor.
+pub fn numbers(view: &TensorView, run: Range<usize>) -> Result<Vec<f32>> {
+    let (dtype, width) = (view.dtype(), view.dtype().bitsize() / 8);
+    let bytes = &view.data()[run.start * width..run.end * width];
+    if dtype == Dtype::U8 { Ok(bytes.iter().map(|byte| f32::from(*byte)).collect()) } else { converted(dtype, bytes) }
+}
+
+fn converted(dtype: Dtype, bytes: &[u8]) -> Result<Vec<f32>> {
+    let halves = || bytes.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+    Ok(match dtype {
+        Dtype::F32 => bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+        Dtype::BF16 => halves().map(|x| f32::from_bits((x as u32) << 16)).collect(),
+        Dtype::F16 => halves().map(|x| burn::tensor::f16::from_bits(x).to_f32()).collect(),
+        other => bail!("dtype {other:?} is not supported; save the model as f32, f16 or bf16"),
+    })
+}
