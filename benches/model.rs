@@ -88,7 +88,7 @@ fn training(c: &mut Criterion) {
                 let log_prob = (0..count).map(|t| if t % 2 == 0 { 1e-3 } else { -1e-3 }).collect();
                 TokenGrads { log_prob, entropy: vec![0.0; count], full_kl: Vec::new() }
             });
-            learner.update(gradients, 1e-5)
+            learner.update(gradients, 1e-5).unwrap()
         });
     });
 }

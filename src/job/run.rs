@@ -10,6 +10,8 @@ use super::pipeline::{NothingUpdated, Pipeline};
 use super::resume::how_to_resume;
 use super::saved::SavedState;
 use crate::checkpoint::{Best, Checkpoints};
+use crate::model::tensor_files::NotFinite;
+use crate::optim::BrokenWeights;
 use crate::run::Watched;
 use crate::tracking::Metrics;
 use crate::util::interrupt::Interrupted;
@@ -76,7 +78,7 @@ impl<P: Pipeline> Run<P> {
                     self.set_state(before)?;
                     return Err(self.saving(error));
                 }
-                result => result?,
+                result => result.map_err(|error| self.naming_what_is_left(error))?,
             };
             if self.pipeline.validates() && self.at.settings.validates_at(self.at.step) {
                 let mut clock = Clock::start(self.at.record.stage());
@@ -199,10 +201,27 @@ impl<P: Pipeline> Run<P> {
         // A checkpoint that is saved again is another one.
         let best = best.or(named.filter(|named| *named != at.step));
         let alive = || ranks.beat();
-        ranks.lead(|| checkpoints.save(at.step, best, &alive, write).map(drop), |part| pipeline.state_part(part))?;
+        let saved = ranks.lead(|| checkpoints.save(at.step, best, &alive, write).map(drop), |part| pipeline.state_part(part));
+        saved.map_err(|error| self.naming_what_is_left(error))?;
         self.saved = Some(self.at.step);
         self.pipeline.saved(self.at.step);
         Ok(())
+    }
+
+    /// Adds to an error of weights that are not finite the step and what is left of the run: nothing of such a step is saved, and
+    /// every checkpoint before it stays. Other errors are returned as they are.
+    fn naming_what_is_left(&self, error: Error) -> Error {
+        if !error.chain().any(|cause| cause.is::<BrokenWeights>() || cause.is::<NotFinite>()) {
+            return error;
+        }
+        let left = match self.saved {
+            Some(step) => {
+                let how = how_to_resume(self.at.settings.resume.mode, &self.checkpoints.path(step));
+                format!("the checkpoint of step {step} stays: with a lower learning rate {how}")
+            }
+            None => "no checkpoint was saved before: start again with a lower learning rate".to_owned(),
+        };
+        anyhow!("step {}: {error:#}; nothing of this step is saved, and {left}", self.at.step)
     }
 
     /// The state as it is now.

@@ -129,7 +129,7 @@ fn train(learner: &mut Learner, updates: std::ops::Range<u64>) {
             let value = |i: usize| ((i * (index + 3)) as f32 * 0.7 + number as f32).sin();
             gradients.add(&name, tensor_from_vec((0..size).map(value).collect(), [size], &Device::flex()));
         }
-        assert!(learner.update(gradients, 1e-2).applied);
+        assert!(learner.update(gradients, 1e-2).unwrap().applied);
     }
 }
 
@@ -205,6 +205,43 @@ impl Saved for Vec<f32> {
     fn numbers(&self, run: std::ops::Range<usize>) -> anyhow::Result<Vec<f32>> {
         Ok(self[run].to_vec())
     }
+}
+
+/// The state of every optimizer is read number by number: all are finite, and means of squares and scales at least 0.
+#[test]
+fn a_state_that_no_update_leaves_is_refused_for_every_optimizer() {
+    let mut slots = BTreeMap::new();
+    for kind in OPTIMIZERS {
+        let mut trained = learner(kind, 0);
+        train(&mut trained, 0..1);
+        let state: BTreeMap<String, Vec<f32>> =
+            trained.optimizer.tensors().iter().map(|tensor| (tensor.name.clone(), tensor.values())).collect();
+        let mut restored = |key: &str, number: f32| {
+            let mut tensors = state.clone();
+            tensors.get_mut(key).unwrap()[0] = number;
+            let Learner { optimizer, model, ranks, .. } = &mut trained;
+            optimizer.restore(1, tensors, &model.net, ranks, &model.device).map_err(|error| error.to_string())
+        };
+        let firsts: BTreeMap<&str, &String> = state.keys().map(|key| (key.rsplit('.').next().unwrap(), key)).collect();
+        for (slot, key) in firsts.into_iter().filter(|(slot, _)| !slot.starts_with("state")) {
+            for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let error = restored(key, number).unwrap_err();
+                assert!(error.contains(&format!("`{key}` holds {number}")), "{}: {error}", kind.name);
+            }
+            assert!(restored(key, 0.5).is_ok(), "{}: {key}", kind.name);
+            slots.insert(slot.to_owned(), restored(key, -1.0).is_ok());
+        }
+    }
+    let expected = [
+        ("absmax1", false),
+        ("absmax2", false),
+        ("exp_avg", true),
+        ("exp_avg_sq", false),
+        ("exp_avg_sq_col", false),
+        ("exp_avg_sq_row", false),
+        ("momentum_buffer", true),
+    ];
+    assert_eq!(slots, expected.map(|(slot, may)| (slot.to_owned(), may)).into());
 }
 
 #[test]

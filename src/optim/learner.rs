@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::adamw::ADAMW;
+use super::broken::{BrokenWeights, first_broken};
 use super::gradient_sum::GradientSum;
 use super::optimizer::Optimizer;
 use super::rule::Slot;
@@ -99,8 +100,18 @@ impl Learner {
 
     /// Makes one update on gradients clipped to the global norm (torch's `clip_grad_norm_`). Of several ranks, each updates its own
     /// share of the parameters and receives the others'. Collective.
-    pub fn update(&mut self, gradients: impl Into<GradientSum>, lr: f64) -> Update {
-        let gradients = gradients.into();
+    ///
+    /// # Errors
+    /// [`BrokenWeights`] if a weight is not a number to compute with after it: the same on all ranks, which then all have such weights.
+    pub fn update(&mut self, gradients: impl Into<GradientSum>, lr: f64) -> Result<Update> {
+        let update = self.updated(gradients.into(), lr);
+        match update.applied.then(|| first_broken(&self.model.net)).flatten() {
+            Some(parameter) => Err(BrokenWeights { learner: self.name, parameter, lr }.into()),
+            None => Ok(update),
+        }
+    }
+
+    fn updated(&mut self, gradients: GradientSum, lr: f64) -> Update {
         if !self.ranks.is_alone() {
             return self.update_together(gradients, lr);
         }

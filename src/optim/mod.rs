@@ -10,6 +10,7 @@ mod adafactor;
 mod adam;
 pub mod adamw;
 mod adamw_8bit;
+mod broken;
 #[cfg(test)]
 mod goldens;
 mod gradient_sum;
@@ -32,6 +33,7 @@ mod taken;
 mod together;
 
 pub use adamw::AdamWConfig;
+pub use broken::BrokenWeights;
 pub use gradient_sum::GradientSum;
 pub use kind::OptimizerKind;
 pub use learner::{Learner, Update};

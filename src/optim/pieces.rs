@@ -83,7 +83,7 @@ pub fn gather_weights(net: Decoder, own: Vec<f32>, shards: &Shards, has_gradient
 }
 
 /// The weights of the trained parameters, flat.
-fn weights_of(net: &Decoder) -> BTreeMap<String, Tensor<1>> {
+pub(super) fn weights_of(net: &Decoder) -> BTreeMap<String, Tensor<1>> {
     struct Visitor(Vec<String>, BTreeMap<String, Tensor<1>>);
     impl ModuleVisitor for Visitor {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {

@@ -122,7 +122,7 @@ fn train(
         }
         let update = |number| {
             let gradients = gradients(&learner, number, None);
-            learner.update(gradients, 1e-2).grad_norm.to_bits()
+            learner.update(gradients, 1e-2).unwrap().grad_norm.to_bits()
         };
         let norms = updates.clone().map(update).collect();
         ranks.lead(|| learner.save(to, parts, &[]), |part: &StatePart| learner.state_part(part)).unwrap();
@@ -175,7 +175,7 @@ fn all_ranks_refuse_what_is_not_finite() {
             let mut learner = learner(&OPTIMIZERS[0], configuration.path(), ranks);
             let before = weights(&learner);
             let gradients = gradients(&learner, 0, Some((2, 6)));
-            let update = learner.update(gradients, 1e-2);
+            let update = learner.update(gradients, 1e-2).unwrap();
             let name = trained_shapes(&learner.model.net).into_keys().nth(6).unwrap();
             let is_untouched = weights(&learner) == before && learner.optimizer.step == 0 && learner.optimizer_bytes() == 0;
             (update, name, is_untouched)

@@ -1,8 +1,11 @@
 //! Runs the real binary and reads what it wrote.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use burnish::model::weights::read_safetensors;
+use burnish::util::fs::files_under;
 use serde_json::{Map, Value};
 
 /// The command `trainer ARGS…` in the repository's root.
@@ -17,11 +20,29 @@ pub fn trainer(args: &[&str]) -> Command {
     command
 }
 
-/// Runs a command to its end, which must be successful.
+/// Runs a command to its end, which must be successful, and reads every checkpoint in the folder of its run.
 pub fn succeed(mut command: Command) -> Output {
     let output = command.output().expect("the binary starts");
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    let folder = |arg: &OsStr| Some(Path::new(env!("CARGO_MANIFEST_DIR")).join(arg.to_str()?.strip_prefix(FOLDER)?));
+    command.get_args().filter_map(folder).for_each(|folder| assert_finite(&folder));
     output
+}
+
+/// The setting of a run's folder.
+const FOLDER: &str = "trainer.default_local_dir=";
+
+/// Asserts that all numbers of the checkpoints in a run's folder are finite.
+fn assert_finite(run: &Path) {
+    for path in files_under(run).unwrap_or_default() {
+        let is_saved = path.iter().next().is_some_and(|first| first.to_string_lossy().starts_with("global_step_"));
+        if is_saved && path.extension().is_some_and(|end| end == "safetensors") {
+            let path = run.join(path);
+            for (name, values) in read_safetensors(&path).expect("a file of tensors") {
+                assert!(values.iter().all(|x| x.is_finite()), "{}: `{name}` is not finite", path.display());
+            }
+        }
+    }
 }
 
 /// The metric rows of a run, as (step, data), without metrics of time and memory.

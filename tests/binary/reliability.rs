@@ -251,12 +251,6 @@ fn numbers_that_are_not_finite_are_named_and_dumped_or_left_out() {
     let last = &rows(&run)[1].1;
     assert!(last["reward/nonfinite/mean"].as_f64().unwrap() > 0.0, "{last:?}");
     assert_eq!(last["actor/skipped_updates"], 0.0);
-
-    // The weights explode in the first update, and the second step detects it.
-    let run = folder.path().join("exploded");
-    let explode = ["trainer.total_training_steps=2", "trainer.val_before_train=false", "actor_rollout_ref.actor.optim.lr=1e38"];
-    let message = fails(small_run(&run, &explode), 1);
-    assert!(message.contains("is not finite") && run.join("nonfinite").is_dir(), "{message}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn step(learner: &mut Learner, step: u64) -> (Vec<Vec<u32>>, f64) {
         let log_prob = advantages.zip(stats.log_prob.iter().zip(&old)).map(|(a, (new, old))| -a * (new - old).exp());
         TokenGrads { log_prob: log_prob.collect(), entropy: vec![-0.01; old.len()], full_kl: Vec::new() }
     });
-    let update = learner.update(gradients, 1e-3);
+    let update = learner.update(gradients, 1e-3).unwrap();
     assert!(update.applied, "{update:?}");
     (responses.into_iter().map(|response| response.ids).collect(), update.grad_norm)
 }

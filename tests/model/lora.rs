@@ -234,7 +234,7 @@ fn checkpoints_hold_the_adapter_and_go_on_from_it() {
                 }
                 _ => gradients = backward(&learner.model, &seqs),
             }
-            assert!(learner.update(gradients, 1e-2).applied);
+            assert!(learner.update(gradients, 1e-2).unwrap().applied);
         };
         let mut whole = fresh(4);
         step(&mut whole);

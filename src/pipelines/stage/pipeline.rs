@@ -88,7 +88,7 @@ impl<O: Objective> Pipeline for Stage<O> {
         let Measured { loss, metrics } = measured;
         let lr = self.learner.lr_at(at.step as usize - 1);
         // All ranks have the same loss and the same norm, so they go the same way.
-        let update = if loss.is_finite() { self.learner.update(gradients, lr) } else { Update::skipped() };
+        let update = if loss.is_finite() { self.learner.update(gradients, lr)? } else { Update::skipped() };
         let wrong = update.nonfinite.as_ref().map(|name| format!("the gradient of `{name}`"));
         if let Some(what) = wrong.or_else(|| (!loss.is_finite()).then(|| "the loss".to_owned())) {
             self.learner.ranks.first(|| {

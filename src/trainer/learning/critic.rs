@@ -36,7 +36,7 @@ impl LearningSide {
     /// Trajectories that are not `comparable` (no score, or none to be compared with) have no return and teach it nothing.
     ///
     /// # Errors
-    /// A value or a gradient that is not finite, with `trainer.on_nonfinite=error`.
+    /// A value or a gradient that is not finite, with `trainer.on_nonfinite=error`; an update that broke the weights.
     pub fn update_critic(&mut self, batch: &Batch, comparable: &[bool], at: &Context, metrics: &mut Metrics) -> Result<()> {
         let (Some(plan), Some(old_values)) = (self.plan.critic, batch.get(Column::Values)) else { return Ok(()) };
         let (config, step) = (self.config.critic.clone(), at.step);
@@ -89,7 +89,7 @@ impl LearningSide {
             drop(model);
             let fault = totals.merge(found);
             let update = match &fault {
-                None => critic.update(gradients, lr),
+                None => critic.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
             };
             if let Some(fault) = fault.or(Fault::of_gradient("critic", &update)) {

@@ -28,7 +28,7 @@ impl LearningSide {
     /// Updates the actor towards the advantages of the batch, once for each mini-batch.
     ///
     /// # Errors
-    /// A loss or a gradient that is not finite, with `trainer.on_nonfinite=error`.
+    /// A loss or a gradient that is not finite, with `trainer.on_nonfinite=error`; an update that broke the weights.
     pub fn update_actor(&mut self, batch: &Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
         let lr = self.actor.lr_at((at.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
@@ -47,7 +47,7 @@ impl LearningSide {
             };
             let (gradients, fault) = self.accumulate(&mut mini, &mut totals);
             let update = match &fault {
-                None => self.actor.update(gradients, lr),
+                None => self.actor.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
             };
             if let Some(fault) = fault.or(Fault::of_gradient("actor", &update)) {

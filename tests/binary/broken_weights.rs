@@ -1,0 +1,130 @@
+//! An update that breaks the weights ends the run: nothing of it is saved, and what was saved before stays and can be gone on from.
+
+use std::path::Path;
+use std::process::Command;
+
+use burnish::model::weights::read_safetensors;
+use burnish::util::crc::IEEE;
+use serde_json::{Value, json};
+
+use crate::common::{small_run, succeed, trainer};
+use crate::tensor_edits::TensorFile;
+
+/// A pipeline, its settings, and the key of the learning rate that is raised.
+const PIPELINES: &[(&str, &[&str], &str)] = &[
+    ("grpo", &["trainer.val_before_train=false"], "actor_rollout_ref.actor.optim.lr"),
+    ("grpo", &["trainer.val_before_train=false", "actor_rollout_ref.model.lora_rank=4"], "actor_rollout_ref.actor.optim.lr"),
+    (
+        "grpo",
+        &[
+            "trainer.val_before_train=false",
+            "actor_rollout_ref.actor.use_kl_loss=true",
+            "actor_rollout_ref.ref.sync_ref_model=true",
+            "actor_rollout_ref.ref.ref_model_sync_steps=1",
+        ],
+        "actor_rollout_ref.actor.optim.lr",
+    ),
+    ("gae", &["trainer.val_before_train=false"], "critic.optim.lr"),
+    ("sft", &[], "optim.lr"),
+    ("sft", &["model.lora_rank=4"], "optim.lr"),
+    ("dpo", &[], "optim.lr"),
+    ("rm", &[], "optim.lr"),
+    ("distill", &["teacher.path=data/arithmetic/model"], "optim.lr"),
+];
+
+fn run(pipeline: &str, at: &Path, settings: &[&str], more: &[&str]) -> Command {
+    let own = ["trainer.save_freq=1", "trainer.test_freq=-1"];
+    match pipeline {
+        "grpo" | "gae" => {
+            let mut command = small_run(at, &own);
+            command.arg(format!("algorithm.adv_estimator={pipeline}"));
+            command.args(["trainer.max_actor_ckpt_to_keep=1", "data.val_max_samples=8"]).args(settings).args(more);
+            command
+        }
+        stage => {
+            let mut command = trainer(&[stage]);
+            command.args(own).arg(format!("trainer.default_local_dir={}", at.display()));
+            command.args([
+                "data.train_batch_size=4",
+                "data.train_max_samples=16",
+                "data.val_files=null",
+                "trainer.logger=[file]",
+            ]);
+            command.args(["trainer.max_ckpt_to_keep=1", "optim.lr_warmup_steps_ratio=0"]).args(settings).args(more);
+            command
+        }
+    }
+}
+
+fn steps(at: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("global_step_")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn weights_that_an_update_broke_are_not_saved_and_remove_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (pipeline, settings, key)) in PIPELINES.iter().enumerate() {
+        let at = folder.path().join(number.to_string());
+        succeed(run(pipeline, &at, settings, &["trainer.total_training_steps=1"]));
+        for lr in ["1e38", "1e20"] {
+            let what = format!("{pipeline} {settings:?} {key}={lr}");
+            let mut broken = run(pipeline, &at, settings, &["trainer.total_training_steps=3", &format!("{key}={lr}")]);
+            let output = broken.output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{what}: {message}");
+            for part in ["step 2: the update made numbers of `", &format!("lower {key}"), "the checkpoint of step 1 stays"] {
+                assert!(message.contains(part), "{what}: {part}: {message}");
+            }
+            assert_eq!(steps(&at), ["global_step_1"], "{what}");
+        }
+        // What stayed is whole: the run goes on from it.
+        succeed(run(pipeline, &at, settings, &["trainer.total_training_steps=2"]));
+        assert_eq!(steps(&at), ["global_step_2"], "{pipeline}");
+    }
+}
+
+/// Makes the manifest of a checkpoint agree with a file of it.
+fn agree(step: &Path, file: &Path) {
+    let path = step.join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let bytes = std::fs::read(file).unwrap();
+    let mut entries = manifest["files"].as_array_mut().unwrap().iter_mut();
+    let entry = entries.find(|entry| file.ends_with(entry["path"].as_str().unwrap())).unwrap();
+    (entry["bytes"], entry["crc32"]) = (json!(bytes.len()), json!(format!("{:08x}", IEEE.of(&bytes))));
+    std::fs::write(path, manifest.to_string()).unwrap();
+}
+
+/// A checkpoint of others, whose manifest agrees with its files, is read number by number.
+#[test]
+fn numbers_that_no_update_leaves_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("run");
+    succeed(run("sft", &at, &[], &["trainer.total_training_steps=1"]));
+    let step = at.join("global_step_1");
+    let (weights, state) = (step.join("huggingface/model.safetensors"), step.join("optim.safetensors"));
+    assert!(read_safetensors(&weights).unwrap().values().flatten().all(|x| x.is_finite()));
+    for (file, end, number) in [
+        (&weights, "norm.weight", f32::NAN),
+        (&weights, "embed_tokens.weight", f32::INFINITY),
+        (&state, ".exp_avg", f32::NEG_INFINITY),
+        (&state, ".exp_avg_sq", f32::NAN),
+        (&state, ".exp_avg_sq", -1.0),
+    ] {
+        let before = std::fs::read(file).unwrap();
+        let manifest = std::fs::read(step.join("manifest.json")).unwrap();
+        let mut tensors = TensorFile::read(file);
+        let name = tensors.tensors.keys().find(|name| name.ends_with(end)).unwrap().clone();
+        tensors.set(&name, 0, number);
+        tensors.write(file);
+        agree(&step, file);
+        let output = run("sft", &at, &[], &["trainer.total_training_steps=2"]).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        let is_named = message.contains(end) && message.contains("holds");
+        assert!(output.status.code() == Some(2) && is_named, "{end} {number}: {:?} {message}", output.status.code());
+        std::fs::write(file, before).unwrap();
+        std::fs::write(step.join("manifest.json"), manifest).unwrap();
+    }
+}
