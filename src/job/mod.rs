@@ -27,6 +27,7 @@ pub mod reward_plan;
 mod run;
 pub mod run_folder;
 mod saved;
+pub mod second_model;
 mod settings;
 pub mod sources;
 mod start;

@@ -1,36 +1,23 @@
 //! The tokens of a teacher, which must be those of the student.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 
-use crate::config::schema::Location;
+use super::second_model::SecondModel;
 use crate::data::Tokenizer;
-use crate::util::foreign;
 
-/// Checks that a teacher has the tokens of the run. Its vocabulary may be padded to another size than the student's if its folder has
-/// a tokenizer, which then must be that of the run. `key`: the setting that names the teacher; `student`: its name in messages;
-/// `vocabularies`: the sizes of the student's and of the teacher's.
+/// Checks that a teacher has the tokens of the run, and no others. Its vocabulary may be padded to another size than the student's if its
+/// folder has a tokenizer. `vocabularies`: the sizes of the teacher's and of the student's.
 ///
 /// # Errors
 /// Other tokens; a tokenizer that cannot be read.
-pub fn check_tokens(
-    key: &str,
-    path: &Location,
-    tokenizer: &Tokenizer,
-    student: &str,
-    vocabularies: (usize, usize),
-) -> Result<()> {
-    let (own, theirs) = vocabularies;
-    if !foreign::is_there(&path.as_path().join("tokenizer.json"))? {
-        ensure!(
-            own == theirs,
-            "{key}={path}: its vocabulary has {theirs} tokens, the {student}'s {own}, and no tokenizer.json in its folder shows that they are the same tokens but for padding"
+pub fn check_tokens(teacher: SecondModel, tokenizer: &Tokenizer, vocabularies: (usize, usize)) -> Result<()> {
+    let of_teacher = teacher.padded(tokenizer, vocabularies)?;
+    if let Some(difference) = of_teacher.and_then(|own| own.unknown_to(tokenizer)) {
+        bail!(
+            "{}={}: its tokenizer differs from that of the run: of its own, {difference}; a teacher has the same tokens",
+            teacher.key,
+            teacher.folder.display()
         );
-        return Ok(());
-    }
-    let of_teacher = Tokenizer::load(path.as_path()).with_context(|| key.to_owned())?;
-    let reversed = || of_teacher.unknown_to(tokenizer).map(|difference| format!("of its own, {difference}"));
-    if let Some(difference) = tokenizer.unknown_to(&of_teacher).or_else(reversed) {
-        bail!("{key}={path}: its tokenizer differs from that of the run: {difference}; a teacher has the same tokens");
     }
     Ok(())
 }

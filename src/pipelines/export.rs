@@ -11,8 +11,10 @@ use safetensors::Dtype;
 
 use super::export_card::card;
 use crate::checkpoint::{self, Sources};
+use crate::data::Tokenizer;
 use crate::hub::CARD;
 use crate::job::hub_names::model_folder;
+use crate::job::second_model::note_other_tokenizer;
 use crate::job::sources;
 use crate::model::DecoderConfig;
 use crate::model::hf_config::HfConfig;
@@ -171,6 +173,9 @@ impl Source {
         if let Some(adapted) = adapted_model(huggingface)? {
             let is_it = sources::of_model(&folder)? == adapted;
             ensure!(is_it, "the model in {} is not the one that was adapted: its weights are others", folder.display());
+        }
+        if let Ok(tokenizer) = Tokenizer::load(huggingface) {
+            note_other_tokenizer("the adapter's base model", &tokenizer, &folder)?;
         }
         adapter.name_as_in(&files, &config).with_context(|| format!("the base model in {}", folder.display()))?;
         let head = config.naming.place("lm_head.weight").name;

@@ -21,6 +21,7 @@ use crate::job::generation::sampling;
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::check_model;
+use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date;
 use crate::job::time_estimate::{Costs, Generation, TimeEstimate};
 use crate::job::token_rules::token_rules;
@@ -77,6 +78,9 @@ impl Inputs {
             .context("model.tokenizer_path (by default model.path)")?
             .with_ends_of(model.path.as_path())
             .context("model.path")?;
+        if model.tokenizer_path.is_some() {
+            note_other_tokenizer("model.tokenizer_path", &tokenizer, model.path.as_path())?;
+        }
         let tokenizer = template_date::dated(tokenizer, config.data.chat_template_date.as_deref(), None)?;
         let files = config.data.path.paths();
         let output = ("data.output_path", config.data.output_path.as_path());

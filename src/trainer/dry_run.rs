@@ -18,6 +18,7 @@ use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
 use crate::job::sources::NamedFiles;
+use crate::job::second_model::{SecondModel, check_adapter};
 use crate::model::hf_config::HfConfig;
 use crate::model::memory::{Numbers, Widest};
 use crate::util::interrupt::Interrupt;
@@ -103,6 +104,7 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division)
         MicroBatch::Tokens(budget) => (budget / longest.max(1)).clamp(1, update.mini_batch_trajectories),
     };
     let micro = micro_batch(&plan.actor);
+    check_adapter(&parts.model.lora(), &inputs.tokenizer)?;
     let adapter = adapter::adapter(&parts.model.lora(), &decoder, parts.model.path.as_path(), trainer.seed)?;
     let mut memory = MemoryEstimate::new(decoder.clone(), adapter.as_ref(), trainer.device);
     memory.trained(&optimizer("actor_rollout_ref.actor.optim", &parts.actor.optim)?, division);
@@ -169,6 +171,13 @@ pub(super) fn estimate(config: &PpoConfig, inputs: &Inputs, division: &Division)
         let (settings, hf) = (&config.critic, HfConfig::read(config.critic.model.path.as_path())?);
         let decoder = hf.scalar_decoder(true).context("critic.model.path")?;
         inputs.check_model(&decoder, config).context("critic.model.path")?;
+        let critic =
+            SecondModel { key: "critic.model.path", folder: settings.model.path.as_path(), role: "critic", first: "policy" };
+        // A critic of the policy's own folder reads what the policy reads, in whatever tokenizer.
+        if settings.model.path != parts.model.path {
+            critic.padded(&inputs.tokenizer, (decoder.vocab_size, inputs.decoder(config)?.vocab_size))?;
+        }
+        check_adapter(&settings.model.lora(), &inputs.tokenizer)?;
         // Of a language model, the head is not read.
         let in_files = if hf.classifier().is_some() { decoder.clone() } else { hf.decoder()? };
         check_weights(&settings.model.path, settings.model.init, &in_files).context("critic.model.path")?;

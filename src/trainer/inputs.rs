@@ -11,13 +11,14 @@ use super::estimator::RunEstimator;
 use super::post_processing;
 use super::sampling::{reward_model, scoring};
 use crate::config::plan::MOST_TOKENS;
-use crate::config::schema::ModelConfig;
+use crate::config::schema::{Init, ModelConfig};
 use crate::config::{BatchPlan, PpoConfig, Tree};
 use crate::data::{AgentRows, Prompt, PromptOptions, Reading, RowNeeds, Sampler, Take, Tokenizer, load_prompts};
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings, check_single_turns, seen_by_own};
 use crate::job::generation::sampling;
 use crate::job::models::check_model;
 use crate::job::reward_plan::{RewardPlan, check_rows};
+use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use crate::job::token_rules::token_rules;
 use crate::model::DecoderConfig;
@@ -88,6 +89,9 @@ impl Inputs {
             None => "actor_rollout_ref.model.path (data.tokenizer can name another folder for the tokenizer)".to_owned(),
         })?;
         let tokenizer = tokenizer.with_ends_of(model.as_path()).context("actor_rollout_ref.model.path")?;
+        if config.data.tokenizer.is_some() && config.actor_rollout_ref.model.init == Init::Pretrained {
+            note_other_tokenizer("data.tokenizer", &tokenizer, model.as_path())?;
+        }
         let tokenizer = dated(tokenizer, config.data.chat_template_date.as_deref(), Some(&config.trainer.resume()))?;
         for id in &config.actor_rollout_ref.rollout.stop_token_ids {
             let known = tokenizer.vocab_size();

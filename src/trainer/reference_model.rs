@@ -1,15 +1,14 @@
 //! A reference that is another model than the policy (`actor_rollout_ref.ref.model.path`).
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
 use super::inputs::Inputs;
 use crate::config::PpoConfig;
 use crate::config::schema::Location;
-use crate::data::Tokenizer;
 use crate::job::models::is_bfloat16;
+use crate::job::second_model::SecondModel;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, DecoderConfig, Init};
-use crate::util::foreign;
 
 pub const KEY: &str = "actor_rollout_ref.ref.model.path";
 
@@ -26,17 +25,9 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &Inputs) -> Result<Option<(&'a
     let Some(path) = path(config) else { return Ok(None) };
     let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
     inputs.check_model(&decoder, config).with_context(|| format!("{KEY}={path}"))?;
-    let (own, theirs) = (inputs.decoder(config)?.vocab_size, decoder.vocab_size);
-    ensure!(
-        theirs == own,
-        "{KEY}={path}: its vocabulary has {theirs} tokens, the policy's {own}; a reference has the same tokens"
-    );
-    if foreign::is_there(&path.as_path().join("tokenizer.json"))? {
-        let tokenizer = Tokenizer::load(path.as_path()).context(KEY)?;
-        if let Some(difference) = inputs.tokenizer.unknown_to(&tokenizer) {
-            bail!("{KEY}={path}: its tokenizer differs from that of the run: {difference}; a reference has the same tokens");
-        }
-    }
+    let reference = SecondModel { key: KEY, folder: path.as_path(), role: "reference", first: "policy" };
+    reference.same_size(decoder.vocab_size, inputs.decoder(config)?.vocab_size)?;
+    reference.tokenizer(&inputs.tokenizer)?;
     Ok(Some((path, decoder)))
 }
 

@@ -12,6 +12,7 @@ use crate::algorithm::policy_loss::{self, CLIPPING, DUAL_CLIP, LossOptions};
 use crate::config::PpoConfig;
 use crate::config::schema::{DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_MODE, Location, TEACHER};
 use crate::job::models::is_bfloat16;
+use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
 use crate::job::unused_options::UnusedOption;
 use crate::model::hf_config::HfConfig;
@@ -26,7 +27,8 @@ pub fn decoder<'a>(config: &'a PpoConfig, inputs: &Inputs) -> Result<Option<(&'a
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(TEACHER)?;
     inputs.check_model(&theirs, config).with_context(|| format!("{TEACHER}={path}"))?;
     let own = inputs.decoder(config)?;
-    check_tokens(TEACHER, path, &inputs.tokenizer, "policy", (own.vocab_size, theirs.vocab_size))?;
+    let teacher = SecondModel { key: TEACHER, folder: path.as_path(), role: "teacher", first: "policy" };
+    check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))?;
     ensure!(
         theirs.vocab_size >= own.vocab_size,
         "{TEACHER}={path}: its vocabulary is padded to {} tokens, the policy's to {}, which may sample one that the teacher lacks; take a teacher with as many",

@@ -45,6 +45,7 @@ mod reward_training;
 mod rewards;
 mod rows;
 mod scripted;
+mod second_models;
 mod secrets;
 mod serve;
 mod serve_rm;

@@ -9,6 +9,7 @@ use crate::data::SftExample;
 use crate::distributed::Ranks;
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{check_model, is_bfloat16};
+use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
@@ -133,7 +134,8 @@ fn check(config: &DistillConfig, inputs: &Inputs<SftExample>) -> Result<Option<D
     let longest = inputs.train.iter().chain(&inputs.val).flat_map(sft::sequences).map(|s| s.len()).max();
     check_model(&theirs, &inputs.tokenizer, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
     let own = decoder(config)?;
-    check_tokens(KEY, path, &inputs.tokenizer, "student", (own.vocab_size, theirs.vocab_size))?;
+    let teacher = SecondModel { key: KEY, folder: path.as_path(), role: "teacher", first: "student" };
+    check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))?;
     let common = own.vocab_size.min(theirs.vocab_size);
     if let Some(k) = config.teacher.top_k {
         ensure!(k <= common, "teacher.top_k={k}: there are {common} tokens");

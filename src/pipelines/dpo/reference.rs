@@ -1,6 +1,6 @@
 //! The reference: which model it is, and its log-probabilities of answers, stored or computed when they are wanted.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
 use super::example::PreferenceExample;
 use super::loss::Loss;
@@ -9,10 +9,10 @@ use crate::config::DpoConfig;
 use crate::data::Tokenizer;
 use crate::distributed::Ranks;
 use crate::job::models::is_bfloat16;
+use crate::job::second_model::SecondModel;
 use crate::model::hf_config::HfConfig;
 use crate::model::{CausalLm, DecoderConfig, Init, Sequence};
 use crate::pipelines::stage::{Batch, Inputs, decoder};
-use crate::util::foreign;
 
 const KEY: &str = "ref.model.path";
 
@@ -119,16 +119,7 @@ pub fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
 /// A model with other tokens: only of the same tokens two models have probabilities that can be compared.
 pub fn check(config: &DpoConfig, tokenizer: &Tokenizer) -> Result<()> {
     let (Some(path), Some(other)) = (&config.reference.model.path, other(config)?) else { return Ok(()) };
-    let (own, theirs) = (decoder(config)?.vocab_size, other.vocab_size);
-    ensure!(
-        theirs == own,
-        "{KEY}={path}: its vocabulary has {theirs} tokens, the policy's {own}; a reference has the same tokens"
-    );
-    if foreign::is_there(&path.as_path().join("tokenizer.json"))? {
-        let theirs = Tokenizer::load(path.as_path()).context(KEY)?;
-        if let Some(difference) = tokenizer.unknown_to(&theirs) {
-            bail!("{KEY}={path}: its tokenizer differs from that of the run: {difference}; a reference has the same tokens");
-        }
-    }
-    Ok(())
+    let reference = SecondModel { key: KEY, folder: path.as_path(), role: "reference", first: "policy" };
+    reference.same_size(other.vocab_size, decoder(config)?.vocab_size)?;
+    reference.tokenizer(tokenizer).map(drop)
 }

@@ -19,6 +19,7 @@ use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{open_device, optimizer};
 use crate::job::rank_device::rank_device;
 use crate::job::sources::NamedFiles;
+use crate::job::second_model::check_adapter;
 use crate::job::unused_options::warn_of_unused;
 use crate::model::memory::{Numbers, Widest};
 use crate::model::{Cut, Sequence};
@@ -98,6 +99,7 @@ pub(super) fn estimate<O: Objective>(
 ) -> Result<MemoryEstimate> {
     let (keys, cut, mut sampler) = (config.stage(), cut(config), inputs.sampler.clone());
     let decoder = O::decoder(config)?;
+    check_adapter(&keys.model.lora(), &inputs.tokenizer)?;
     let adapter = adapter::adapter(&keys.model.lora(), &decoder, keys.model.path.as_path(), keys.trainer.seed)?;
     // One epoch suffices, because every later one has the same examples.
     let batches = sampler.batches_per_epoch().min(inputs.total_steps);

@@ -4,9 +4,10 @@ use anyhow::{Context, Result, anyhow};
 
 use super::inputs::{Inputs, Rows};
 use super::objective::Objective;
-use crate::config::schema::{Location, StageConfig};
+use crate::config::schema::{Init, Location, StageConfig};
 use crate::data::{Reading, Sampler, Take, Tokenizer};
 use crate::job::models::check_model;
+use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use crate::model::Sequence;
 
@@ -18,6 +19,9 @@ pub(super) fn read<O: Objective>(config: &O::Config) -> Result<Inputs<O::Example
         .context("model.tokenizer_path (by default model.path)")?
         .with_ends_of(keys.model.path.as_path())
         .context("model.path")?;
+    if keys.model.tokenizer_path.is_some() && keys.model.init == Init::Pretrained {
+        note_other_tokenizer("model.tokenizer_path", &tokenizer, keys.model.path.as_path())?;
+    }
     let tokenizer = dated(tokenizer, keys.data.chat_template_date, Some(&keys.trainer.resume()))?;
     let (train, sets) = training::<O>(config, &tokenizer)?;
     let val = validation::<O>(config, &tokenizer)?;
