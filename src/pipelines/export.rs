@@ -12,6 +12,7 @@ use safetensors::Dtype;
 use super::export_card::card;
 use crate::checkpoint::{self, Sources};
 use crate::data::Tokenizer;
+use crate::data::qwen2_steps::read_otherwise;
 use crate::hub::CARD;
 use crate::job::hub_names::model_folder;
 use crate::job::second_model::note_other_tokenizer;
@@ -99,6 +100,9 @@ pub fn export(part: &Path, form: &Form, output: &Path, name: &str) -> Result<()>
             fs::write(&path, config.with_dtype(name)?).with_context(|| format!("cannot write {}", path.display()))?;
             copy(&huggingface, staged.path(), |name| name != "config.json" && !is_weights(name))?;
         }
+    }
+    if let Some(how) = read_otherwise(staged.path())? {
+        tracing::warn!("{}: {how}", output.display());
     }
     let readme = staged.path().join(CARD);
     if !readme.exists() {

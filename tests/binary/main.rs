@@ -54,4 +54,5 @@ mod supervised;
 mod tensor_edits;
 mod threads;
 mod tldr;
+mod tokenizer_folders;
 mod validation;

@@ -1,11 +1,16 @@
 //! The tokenizer of the calculator task: characters, and one token for each piece of a call, so that a tiny model writes one in few steps.
+//!
+//! Its model is a Qwen2, and transformers 5 reads the tokenizer of any Qwen2 by the steps of `Qwen2Tokenizer`, whatever tokenizer.json and
+//! `tokenizer_class` say. So the file has those steps: bytes in GPT-2's spelling, and no merges. As there, bytes beyond the vocabulary
+//! have no token.
 
 use std::path::Path;
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::char_tokenizer::write_tokenizer;
+use super::char_tokenizer::{Steps, write_tokenizer};
+use crate::data::qwen2_steps;
 
 const SPECIAL: [&str; 4] = ["<pad>", "<|im_start|>", "<|im_end|>", "<unk>"];
 
@@ -82,5 +87,20 @@ pub(super) fn write_calculator_tokenizer(folder: &Path) -> Result<()> {
         "clean_up_tokenization_spaces": false,
         "model_max_length": 1024,
     });
-    write_tokenizer(folder, &SPECIAL, &WORDS, ('\u{20}'..='\u{7e}').chain(['\n']), &config)
+    let steps = Steps {
+        normalizer: qwen2_steps::normalizer(),
+        pre_tokenizer: qwen2_steps::pre_tokenizer(),
+        decoder: json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}),
+        model: |vocab| {
+            json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+                   "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": []})
+        },
+    };
+    // GPT-2 spells the bytes that are no visible characters by those from U+0100 on.
+    let spelled = |character| match character {
+        ' ' => 'Ġ'.to_string(),
+        '\n' => 'Ċ'.to_string(),
+        visible => visible.to_string(),
+    };
+    write_tokenizer(folder, (&SPECIAL, &WORDS), ('\u{20}'..='\u{7e}').chain(['\n']).map(spelled), &steps, &config)
 }

@@ -26,23 +26,38 @@ pub fn write_char_tokenizer(folder: &Path) -> Result<()> {
         "clean_up_tokenization_spaces": false,
         "model_max_length": 1024,
     });
-    write_tokenizer(folder, &SPECIAL, &[], CHARACTERS.chars(), &config)
+    let steps = Steps {
+        normalizer: Value::Null,
+        pre_tokenizer: json!({"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false}),
+        decoder: json!({"type": "Fuse"}),
+        model: |vocab| json!({"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"}),
+    };
+    write_tokenizer(folder, (&SPECIAL, &[]), CHARACTERS.chars().map(String::from), &steps, &config)
 }
 
-/// Writes a tokenizer whose ids are the special tokens, then `words` that are read and written as one token each, then single characters.
-/// One of the special tokens is `<unk>`.
+/// The steps from a text to tokens and back, as tokenizer.json has them.
+pub(super) struct Steps {
+    pub normalizer: Value,
+    pub pre_tokenizer: Value,
+    pub decoder: Value,
+    /// The model with this vocabulary.
+    pub model: fn(Map<String, Value>) -> Value,
+}
+
+/// Writes a tokenizer whose ids are the special tokens, then `words` that are read and written as one token each, then single characters
+/// in the spelling of its model.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub(super) fn write_tokenizer(
     folder: &Path,
-    special: &[&str],
-    words: &[&str],
-    characters: impl Iterator<Item = char>,
+    (special, words): (&[&str], &[&str]),
+    characters: impl Iterator<Item = String>,
+    steps: &Steps,
     config: &Value,
 ) -> Result<()> {
     let whole = || special.iter().map(|token| (*token, true)).chain(words.iter().map(|word| (*word, false)));
-    let tokens = whole().map(|(token, _)| token.to_owned()).chain(characters.map(String::from));
+    let tokens = whole().map(|(token, _)| token.to_owned()).chain(characters);
     let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
     let added = |(id, (token, is_special))| {
         json!({"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
@@ -53,11 +68,11 @@ pub(super) fn write_tokenizer(
         "truncation": null,
         "padding": null,
         "added_tokens": whole().enumerate().map(added).collect::<Vec<_>>(),
-        "normalizer": null,
-        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false},
+        "normalizer": steps.normalizer,
+        "pre_tokenizer": steps.pre_tokenizer,
         "post_processor": null,
-        "decoder": {"type": "Fuse"},
-        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"},
+        "decoder": steps.decoder,
+        "model": (steps.model)(vocab),
     });
     for (name, value) in [("tokenizer.json", &tokenizer), ("tokenizer_config.json", config)] {
         write_atomic(&folder.join(name), format!("{value:#}\n").as_bytes())?;
