@@ -16,3 +16,4 @@ pub mod serve;
 pub mod serve_rm;
 pub mod sft;
 pub mod stage;
+mod stored_numbers;

@@ -50,6 +50,7 @@ mod secrets;
 mod serve;
 mod serve_rm;
 mod settings;
+mod stored_numbers;
 mod supervised;
 mod tensor_edits;
 mod threads;

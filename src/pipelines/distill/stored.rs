@@ -15,6 +15,7 @@ use crate::data::SftExample;
 use crate::distributed::Ranks;
 use crate::model::TopK;
 use crate::pipelines::sft;
+use crate::pipelines::stored_numbers::{CHECKSUM, LOG_PROBS, checksum};
 use crate::util::foreign;
 use crate::util::fs::write_atomic;
 
@@ -162,7 +163,8 @@ impl Stored {
             LogitsDtype::Float16 => (Dtype::F16, log_probs.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect()),
         };
         let teacher = asked.teacher.clone().unwrap_or_default();
-        let metadata = [("rows", &asked.rows), ("teacher", &teacher), ("temperature", &asked.temperature)];
+        let checksum = checksum([ids.as_slice(), log_probs.as_slice()]);
+        let metadata = [("rows", &asked.rows), ("teacher", &teacher), ("temperature", &asked.temperature), (CHECKSUM, &checksum)];
         let metadata: HashMap<String, String> = metadata.map(|(key, value)| (key.to_owned(), value.clone())).into();
         let tensors = [
             ("ids", TensorView::new(ids_dtype, shape.clone(), &ids)?),
@@ -177,7 +179,8 @@ impl Stored {
     /// Reads a file.
     ///
     /// # Errors
-    /// A file that is no such file, or of another teacher, other rows, another temperature or another number of tokens.
+    /// A file that is no such file, or of another teacher, other rows, another temperature or another number of tokens; numbers that are
+    /// not those that were written, or cannot be a teacher's.
     pub fn read(path: &Path, asked: &Asked) -> Result<Self> {
         let name = path.display();
         let remedy = format!("delete {name} to have it written anew, with teacher.path");
@@ -206,6 +209,13 @@ impl Stored {
             asked.temperature
         );
         let (ids, log_probs) = (file.tensor("ids").with_context(damaged)?, file.tensor("log_probs").with_context(damaged)?);
+        let Some(sum) = metadata.get(CHECKSUM) else {
+            anyhow::bail!("{name} has no checksum, and was written by an earlier version; {remedy}")
+        };
+        ensure!(
+            checksum([ids.data(), log_probs.data()]) == *sum,
+            "{name}: its numbers are not those that were written; {remedy}"
+        );
         let &[found, k] = ids.shape() else { anyhow::bail!(damaged()) };
         ensure!(found == tokens && log_probs.shape() == ids.shape() && k >= 1, damaged());
         if let Some(top_k) = asked.top_k {
@@ -227,7 +237,32 @@ impl Stored {
         };
         let fits = stored.all.ids.iter().all(|&id| (id as usize) < asked.vocabulary) && k <= asked.vocabulary;
         ensure!(fits, "{name} has ids beyond the student's vocabulary of {}; {remedy}", asked.vocabulary);
-        ensure!(stored.all.log_probs.iter().all(|x| *x <= 1e-3), damaged());
+        let rounding = if log_probs.dtype() == Dtype::F16 { 1e-2 } else { 1e-3 };
+        if let Some((place, what)) = impossible(&stored.all, rounding) {
+            anyhow::bail!("{name}: of trained token {place}, {what}; {remedy}");
+        }
         Ok(stored)
     }
+}
+
+/// The first place whose tokens cannot be a teacher's most likely ones, and what is wrong with them. `rounding`: of their probabilities
+/// together; half precision keeps a logarithm to 2^-11 of its size. A probability may be 0, but not all at a place.
+fn impossible(all: &TopK, rounding: f64) -> Option<(usize, String)> {
+    let places = all.ids.chunks_exact(all.k).zip(all.log_probs.chunks_exact(all.k));
+    let wrong = |(ids, log_probs): (&[u32], &[f32])| {
+        let mut sorted = ids.to_vec();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Some(format!("the token {} is there twice", twice[0]));
+        }
+        if let Some(x) = log_probs.iter().find(|x| **x != f32::NEG_INFINITY && !LOG_PROBS.contains(*x)) {
+            return Some(format!("{x} is not the logarithm of a probability"));
+        }
+        let sum: f64 = log_probs.iter().map(|x| f64::from(*x).exp()).sum();
+        if sum == 0.0 {
+            return Some("all probabilities are 0".to_owned());
+        }
+        (sum > 1.0 + rounding).then(|| format!("the probabilities sum to {sum}"))
+    };
+    places.enumerate().find_map(|(place, tokens)| Some((place, wrong(tokens)?)))
 }

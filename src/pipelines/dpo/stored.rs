@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::example::PreferenceExample;
 use crate::distributed::Ranks;
 use crate::model::CausalLm;
+use crate::pipelines::stored_numbers::{CHECKSUM, LOG_PROBS, checksum};
 use crate::util::foreign;
 use crate::util::fs::write_atomic;
 
@@ -61,9 +62,10 @@ impl Key {
         Self { parts, train: answers(train), val: answers(val) }
     }
 
-    /// The metadata of a file with this key: a single entry, because those of a map have no order.
-    fn metadata(&self) -> HashMap<String, String> {
-        let parts: Map<String, Value> = self.parts.iter().map(|(name, value, _)| ((*name).to_owned(), json!(value))).collect();
+    /// The metadata of a file with this key and this checksum: a single entry, because those of a map have no order.
+    fn metadata(&self, checksum: String) -> HashMap<String, String> {
+        let parts = self.parts.iter().map(|(name, value, _)| ((*name).to_owned(), json!(value)));
+        let parts: Map<String, Value> = parts.chain([(CHECKSUM.to_owned(), json!(checksum))]).collect();
         HashMap::from([(ENTRY.to_owned(), Value::Object(parts).to_string())])
     }
 }
@@ -114,7 +116,8 @@ impl Stored {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read, or its numbers are of something else than the key says.
+    /// If it cannot be read, its numbers are of something else than the key says, are not those that were written, or cannot be the
+    /// logarithms of probabilities.
     pub fn read(path: &Path, key: &Key) -> Result<Self> {
         let named = || path.display().to_string();
         let bytes = foreign::read(path, LARGEST)?;
@@ -127,12 +130,31 @@ impl Stored {
             }
         }
         let tensors = SafeTensors::deserialize(&bytes).with_context(named)?;
+        let again = "remove the file, and have a run without ref.log_prob_path write it again";
+        let sum = found.get(CHECKSUM).and_then(Value::as_str);
+        let Some(sum) = sum else {
+            bail!("{}: it has no checksum, and was written by an earlier version: {again}", path.display())
+        };
+        let bytes_of = |name: &str| tensors.tensor(name).map(|tensor| tensor.data()).with_context(named);
+        ensure!(
+            checksum([bytes_of("train")?, bytes_of("val")?]) == sum,
+            "{}: its numbers are not those that were written; {again}",
+            path.display()
+        );
         let column = |name: &str, count: usize| -> Result<Vec<f32>> {
             let tensor = tensors.tensor(name).with_context(named)?;
             let fits = tensor.dtype() == Dtype::F32 && tensor.shape() == [count];
             ensure!(fits, "{}: `{name}` is {:?} {:?}, not {count} float32 numbers", named(), tensor.dtype(), tensor.shape());
             let numbers = tensor.data().chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-            Ok(numbers.collect())
+            let numbers: Vec<f32> = numbers.collect();
+            if let Some(at) = numbers.iter().position(|number| !LOG_PROBS.contains(number)) {
+                bail!(
+                    "{}: `{name}` holds {} for answer {at}, which is not the logarithm of a probability; {again}",
+                    path.display(),
+                    numbers[at]
+                );
+            }
+            Ok(numbers)
         };
         Ok(Self { train: column("train", key.train)?, val: column("val", key.val)? })
     }
@@ -141,6 +163,7 @@ impl Stored {
         let bytes = [&self.train, &self.val].map(|column| column.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
         let view = |i: usize, count: usize| TensorView::new(Dtype::F32, vec![count], &bytes[i]);
         let tensors = [("train", view(0, self.train.len())?), ("val", view(1, self.val.len())?)];
-        write_atomic(path, &serialize(tensors, Some(key.metadata()))?)
+        let checksum = checksum(bytes.iter().map(Vec::as_slice));
+        write_atomic(path, &serialize(tensors, Some(key.metadata(checksum)))?)
     }
 }
