@@ -165,3 +165,22 @@ pub fn write_model(folder: &Path, tensors: &[Deferred], most: usize) -> Result<(
     let index = json!({"metadata": {"total_size": total_size}, "weight_map": weight_map});
     write_json(&folder.join("model.safetensors.index.json"), &index)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_finite_are_not_written_in_any_type() {
+        let folder = tempfile::tempdir().unwrap();
+        for dtype in [Dtype::F32, Dtype::F16, Dtype::BF16] {
+            for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1.0] {
+                let good = Deferred::new("a".to_owned(), vec![2], || vec![0.0, 1.0]).with_dtype(dtype);
+                let tried = Deferred::new("b".to_owned(), vec![2], move || vec![0.0, number]).with_dtype(dtype);
+                let written = write_safetensors(&folder.path().join("x.safetensors"), &[good, tried]);
+                let refused = written.err().and_then(|error| Some(error.downcast_ref::<NotFinite>()?.tensor.clone()));
+                assert_eq!(refused, (!number.is_finite()).then(|| "b".to_owned()), "{dtype:?} {number}");
+            }
+        }
+    }
+}
