@@ -6,6 +6,8 @@
 //! some tokens), [`scalar`] (critics and reward models), [`lora`] (adapters), `decoding`, [`decode_graph`] and [`kv_cache`] (inference, token by token), [`tensor_files`] (weights out),
 //! [`ops`] (fused operations).
 
+#[cfg(test)]
+mod buffers;
 mod build;
 pub mod causal_lm;
 pub mod config;
